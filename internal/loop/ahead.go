@@ -73,7 +73,7 @@ func (a *attempt) standIn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	modules, err := a.Git.FilesAt(ctx, a.Common, a.base, []string{".gitmodules"})
+	modules, err := a.run.Git.FilesAt(ctx, a.run.Common, a.base, []string{".gitmodules"})
 	maps.Copy(files, modules)
 	for name, content := range files {
 		if err == nil {
@@ -93,11 +93,11 @@ func writeBelow(dir, name string, content []byte) error {
 
 // withTests adds to the base that is laid out the tests that the seed will have.
 func (a *attempt) withTests(files []string) ([]string, error) {
-	if a.ahead == nil {
+	if a.run.ahead == nil {
 		return files, nil
 	}
 	files = slices.Clone(files)
-	for name, content := range a.ahead.Tests {
+	for name, content := range a.run.ahead.Tests {
 		if err := writeBelow(a.at.place.Dir, name, []byte(content)); err != nil {
 			return nil, err
 		}
@@ -111,16 +111,16 @@ func (a *attempt) withTests(files []string) ([]string, error) {
 
 // ground is the worktree in which a preflight looks around: before there is one, a place for it.
 func (a *attempt) ground(ctx context.Context) (gitx.Worktree, error) {
-	if a.ahead != nil {
-		return gitx.Worktree{Path: a.at.path, Common: a.Common}, nil
+	if a.run.ahead != nil {
+		return gitx.Worktree{Path: a.at.path, Common: a.run.Common}, nil
 	}
 	return a.settledWorktree(ctx)
 }
 
 // hooksAt is the worktree whose hooks a preflight tries: before there is one, the user's checkout.
 func (a *attempt) hooksAt(ctx context.Context) (gitx.Worktree, error) {
-	if a.ahead != nil {
-		return a.Checkout()
+	if a.run.ahead != nil {
+		return a.run.Checkout()
 	}
 	return a.settledWorktree(ctx)
 }
@@ -131,14 +131,14 @@ func (a *attempt) belowSeed(ctx context.Context, tasks validator.Tasks) (tree st
 		return "", nil
 	}
 	base := a.base
-	if a.ahead == nil {
-		beginning, err := record.ReadBeginning(a.S.Path(session.RecordFile))
+	if a.run.ahead == nil {
+		beginning, err := record.ReadBeginning(a.run.S.Path(session.RecordFile))
 		if err != nil || beginning.Base == "" {
 			return "", nil
 		}
 		base = beginning.Base
 	}
-	return a.Git.RevParse(ctx, a.Common, base+"^{tree}")
+	return a.run.Git.RevParse(ctx, a.run.Common, base+"^{tree}")
 }
 
 // takeOver makes a preflight that was passed before the session was made the session's own.

@@ -31,7 +31,7 @@ func (a *attempt) caller(role string, who Role) caller {
 // ask makes one request until an answer is a turn. What it cannot get is a Stop with the reason for which the
 // task or the run ends.
 func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error) {
-	attempts := c.o.Attempts
+	attempts := c.run.o.Attempts
 	if c.tell != nil {
 		attempts = programFailures
 	}
@@ -42,7 +42,7 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 	}
 	stop := stopFor(f)
 	if p := c.who.Program; c.tell != nil && (stop.Reason == ProviderFailure || stop.Reason == Errored) {
-		stop.Hint = cmp.Or(p.Misses(f.Said, c.Environ, c.o.KeepEnv), stop.Hint)
+		stop.Hint = cmp.Or(p.Misses(f.Said, c.run.Environ, c.run.o.KeepEnv), stop.Hint)
 		if c.role == record.RoleEvaluator && stop.Reason == ProviderFailure {
 			stop.Detail = p.Name + " as evaluator: " + f.Said
 		}
@@ -99,7 +99,7 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 // make makes one request as often as it takes, within the caps where they hold to the call.
 func (c caller) make(ctx context.Context, req model.Request, attempts int) (*model.Reply, error) {
 	calls := agent.Calls{Chat: c.who.Client.Chat, Attempts: attempts, Record: c.recordCall, Emit: c.emitPhase,
-		Allow: c.mayGoOn}
+		Allow: c.run.mayGoOn}
 	if c.tell != nil {
 		calls.Program, calls.Tell, calls.Heard = c.who.Program, c.tell, c.after
 	}
@@ -123,11 +123,11 @@ func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
 		u.Cost = p.Of(u.Prompt, u.Eval)
 		call.Cost = &u.Cost
 	}
-	if len(c.o.Worker.Others)+len(c.o.Evaluator.Others) > 0 {
+	if len(c.run.o.Worker.Others)+len(c.run.o.Evaluator.Others) > 0 {
 		call.Agent = c.who.Name()
 	}
-	c.count(c.role, u)
-	call.TokensUsedTotal = c.Checkpoint.TokensUsed
+	c.run.count(c.role, u)
+	call.TokensUsedTotal = c.run.Checkpoint.TokensUsed
 	return c.emitPhase(call)
 }
 

@@ -64,45 +64,45 @@ type taskContext struct {
 func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContext, error) {
 	c := newTaskContext(a.task)
 	var err error
-	if c.project, err = a.projectAt(ctx, a.judged); err != nil {
+	if c.project, err = a.run.projectAt(ctx, a.judged); err != nil {
 		return c, err
 	}
 	c.Context = c.others("project", c.project, contextCap)
-	lines, err := a.S.ProgressTail(progressLines)
+	lines, err := a.run.S.ProgressTail(progressLines)
 	if err != nil {
 		return c, err
 	}
 	c.Progress = c.channel("progress", progressText(lines), planCap)
-	c.Plan = c.channel("plan", planText(a.tasks, a.task.ID), planCap)
+	c.Plan = c.channel("plan", planText(a.run.tasks, a.task.ID), planCap)
 	c.Seed = c.channel("seed", a.seedContext(), seedCap)
-	entries, err := a.S.ReadLedger(a.task.ID, ledgerEntries)
+	entries, err := a.run.S.ReadLedger(a.task.ID, ledgerEntries)
 	if err != nil {
 		return c, err
 	}
 	c.Ledger = c.ledger(entries)
-	seed, err := a.seedOf(ctx)
+	seed, err := a.run.seedOf(ctx)
 	if err != nil {
 		return c, err
 	}
 	c.Tests = validator.AcceptanceTests(seed.files, a.task.ID)
-	c.Known = slices.Sorted(maps.Keys(a.Checkpoint.KnownFailures))
-	for _, t := range a.tasks {
+	c.Known = slices.Sorted(maps.Keys(a.run.Checkpoint.KnownFailures))
+	for _, t := range a.run.tasks {
 		if t.Status != session.TaskDone && t.ID != a.task.ID {
 			c.Later = append(c.Later, validator.AcceptanceTests(seed.files, t.ID)...)
 		}
 	}
-	aside, err := a.Earlier(ctx, a.task.ID, asideCap)
+	aside, err := a.run.Earlier(ctx, a.task.ID, asideCap)
 	if err != nil {
 		return c, err
 	}
 	c.Aside = c.others("aside", aside, asideCap)
 	// The task before has just committed all that there was.
-	if c.Partial = a.restored; !c.Partial && a.carried.commit != a.base {
-		if c.Partial, err = a.Git.IsDirty(ctx, wt.Path); err != nil {
+	if c.Partial = a.restored; !c.Partial && a.run.carried.commit != a.base {
+		if c.Partial, err = a.run.Git.IsDirty(ctx, wt.Path); err != nil {
 			return c, err
 		}
 	}
-	if r := a.o.From.Refused; r != nil && r.Verdict.TaskID == a.task.ID {
+	if r := a.run.o.From.Refused; r != nil && r.Verdict.TaskID == a.task.ID {
 		c.Refused = c.others("commit_hook", r.Output, validatorCap)
 	}
 	return c, nil
@@ -175,12 +175,12 @@ func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
 // carryOver notes what the next task need not ask git for. A hook of the user's may change the worktree after a
 // commit, and a text file that changed may be the project's context.
 func (a *attempt) carryOver(commit string, files []gitx.FileChange) {
-	a.carried = carried{}
+	a.run.carried = carried{}
 	changed := slices.ContainsFunc(files, func(f gitx.FileChange) bool {
 		return strings.HasSuffix(f.Path, ".md") || strings.HasSuffix(f.OldPath, ".md")
 	})
 	if !changed && !a.at.hasHook(postTask) {
-		a.carried = carried{commit, a.context.project}
+		a.run.carried = carried{commit, a.context.project}
 	}
 }
 
@@ -212,7 +212,7 @@ func planText(tasks []session.Task, current string) string {
 
 // seedContext is what the interview left for the worker to know.
 func (a *attempt) seedContext() string {
-	meta, err := a.S.SeedMeta()
+	meta, err := a.run.S.SeedMeta()
 	if err != nil {
 		return ""
 	}

@@ -21,7 +21,7 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 	if err != nil {
 		return nil, err
 	}
-	all := a.o.Evaluator.all()
+	all := a.run.o.Evaluator.all()
 	role := a.first(all)
 	for {
 		if v, err = a.reviewBy(ctx, role, j, system, user); err == nil {
@@ -43,7 +43,7 @@ func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user 
 	defer w.shut()
 	var problem error
 	for try := 1; try <= verdictTries; try++ {
-		if err := a.checkLease(ctx); err != nil {
+		if err := a.run.checkLease(ctx); err != nil {
 			return nil, err
 		}
 		said, err := w.Turn(ctx)
@@ -74,7 +74,7 @@ func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user 
 // evaluatorPrompt assembles what the evaluator is told, and records it.
 func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (system, user string, err error) {
 	diff := j.diff()
-	entries, err := a.S.ReadLedger(a.task.ID, ledgerEntries)
+	entries, err := a.run.S.ReadLedger(a.task.ID, ledgerEntries)
 	if err != nil {
 		return "", "", err
 	}
@@ -114,10 +114,10 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 	if j.unseen != nil {
 		data["Files"] = parts.others("files", changedFiles(j), filesCap)
 	}
-	if system, err = a.o.Prompts.Render("evaluator", nil); err != nil {
+	if system, err = a.run.o.Prompts.Render("evaluator", nil); err != nil {
 		return "", "", err
 	}
-	if user, err = a.o.Prompts.Render("evaluator_task", data); err != nil {
+	if user, err = a.run.o.Prompts.Render("evaluator_task", data); err != nil {
 		return "", "", err
 	}
 	return system, user, a.recordPrompt(record.RoleEvaluator, system, user, parts.channels)
@@ -139,7 +139,7 @@ func quoted(paths []string) []string {
 
 // hooksPatch is how a change alters the repository's own hooks, where those lie in the tree. "" for not at all.
 func (a *attempt) hooksPatch(ctx context.Context, j *judged) (string, error) {
-	dir, _, err := a.Git.Hooks(ctx, j.wt)
+	dir, _, err := a.run.Git.Hooks(ctx, j.wt)
 	if err != nil || dir == "" {
 		return "", err
 	}
@@ -147,7 +147,7 @@ func (a *attempt) hooksPatch(ctx context.Context, j *judged) (string, error) {
 	if !slices.ContainsFunc(j.files, func(c gitx.FileChange) bool { return below(c.Path) || below(c.OldPath) }) {
 		return "", nil
 	}
-	patch, _, err := a.Git.Diff(ctx, a.Common, a.judged, j.tree, testsCap, dir)
+	patch, _, err := a.run.Git.Diff(ctx, a.run.Common, a.judged, j.tree, testsCap, dir)
 	return strings.ToValidUTF8(string(patch), "\uFFFD"), err
 }
 

@@ -94,8 +94,9 @@ func (r Role) behind(box *sandbox.Box) Role {
 
 // judgingPlace is where validators run. What the worktree lends is read there.
 func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.Place {
-	return validator.Place{Dir: j.dir, Env: a.toolEnv(ctx, j.dir), Dropped: agent.Dropped(a.Environ, a.o.KeepEnv),
-		Box: a.at.box.Of(j.dir).With(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)}
+	return validator.Place{Dir: j.dir, Env: a.toolEnv(ctx, j.dir),
+		Dropped: agent.Dropped(a.run.Environ, a.run.o.KeepEnv),
+		Box:     a.at.box.Of(j.dir).With(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)}
 }
 
 // openPlace names the place where changes are judged, before a worker has begun.

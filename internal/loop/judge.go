@@ -83,7 +83,7 @@ func sentBack(v *Verdict, j *judged) string {
 
 // evaluatorLeft is the end of the task once its evaluator calls are used up, nil before.
 func (a *attempt) evaluatorLeft() error {
-	if limit := int(a.o.Caps[config.MaxEvaluatorCalls]); limit > 0 && a.verdict >= limit {
+	if limit := int(a.run.o.Caps[config.MaxEvaluatorCalls]); limit > 0 && a.verdict >= limit {
 		return Stop{Reason: EvaluatorCap, Detail: fmt.Sprint(limit), Objection: a.objection}
 	}
 	return nil
@@ -103,7 +103,8 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 		return cmp.Or(a.at.subjectHint(ctx, a.task, f.c.Summary), a.retryHint())
 	})
 	switch {
-	case again && (stuck != nil || f.c.Summary == a.refusal.c.Summary || a.at.subjectHint(ctx, a.task, f.c.Summary) != ""):
+	case again && (stuck != nil || f.c.Summary == a.refusal.c.Summary ||
+		a.at.subjectHint(ctx, a.task, f.c.Summary) != ""):
 		return "", a.at.commitRefused(ctx, a.task, f.c.Summary, f.words)
 	case stuck != nil:
 		return "", stuck
@@ -170,7 +171,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	if err := a.emit(e); err != nil {
 		return nil, err
 	}
-	if err := a.AppendVerdict(e); err != nil {
+	if err := a.run.AppendVerdict(e); err != nil {
 		return nil, err
 	}
 	return v, a.emit(lifecycle.LedgerAppended(e))
@@ -233,19 +234,19 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	if a.byPerson {
 		v.By = record.ByPerson
 	}
-	sha, err := a.CommitTask(ctx, wt, a.task, &v, whole)
+	sha, err := a.run.CommitTask(ctx, wt, a.task, &v, whole)
 	if err != nil {
 		return err
 	}
-	a.tip, a.judgedTo = sha, ""
+	a.run.tip, a.run.judgedTo = sha, ""
 	if err := a.emit(&record.Commit{SHA: sha}); err != nil {
 		return err
 	}
-	if validator.Known(a.Checkpoint.KnownFailures).Settle(j.report) { // saved with the task's end
-		a.Say("what was known to fail passes now, and has to from here on")
+	if validator.Known(a.run.Checkpoint.KnownFailures).Settle(j.report) { // saved with the task's end
+		a.run.Say("what was known to fail passes now, and has to from here on")
 	}
 	a.carryOver(sha, j.files)
-	a.recheck(j.files)
+	a.run.recheck(j.files)
 	if err := a.settle("done", "done"); err != nil {
 		return err
 	}

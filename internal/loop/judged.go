@@ -90,7 +90,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	}
 	if len(altered) > 0 {
 		// The worker's version is what will be committed, and what the evaluator program finds there.
-		if err := a.at.place.Put(ctx, a.seed.commit, altered); err != nil {
+		if err := a.at.place.Put(ctx, a.run.seed.commit, altered); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if err := a.runValidators(ctx, j, laid, vs); err != nil {
 		return err
 	}
-	looked := a.o.Evaluator.Program != nil && len(vs) > 0
+	looked := a.run.o.Evaluator.Program != nil && len(vs) > 0
 	if !j.report.Passed || len(altered) == 0 && !looked && !j.restored {
 		return nil
 	}
@@ -118,8 +118,8 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if j.wt, err = a.foldedWorktree(ctx); err != nil {
 		return false, err
 	}
-	if away := a.PutAway; away != "" {
-		a.PutAway = ""
+	if away := a.run.PutAway; away != "" {
+		a.run.PutAway = ""
 		return true, a.unfit(j, "the .git of your working tree was a repository of its own, which cannot be committed."+
 			" It is gone now, your files are as they were: do not run git init here, and submit again")
 	}
@@ -134,7 +134,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if j.tree, leftOut, err = a.stage(ctx, j.wt); err != nil {
 		return false, err
 	}
-	j.files, j.patch, j.cut, err = a.Git.Changes(ctx, a.Common, a.judged, j.tree, diffCap)
+	j.files, j.patch, j.cut, err = a.run.Git.Changes(ctx, a.run.Common, a.judged, j.tree, diffCap)
 	if err != nil {
 		return false, err
 	}
@@ -156,7 +156,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 
 // inspect finds what the evaluator is to be told of the change beside its diff.
 func (a *attempt) inspect(ctx context.Context, j *judged) error {
-	seed, err := a.seedOf(ctx)
+	seed, err := a.run.seedOf(ctx)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (a *attempt) inspect(ctx context.Context, j *judged) error {
 
 // checklist is the checklist in the repository that is ticked as tasks are done, "" for none.
 func (a *attempt) checklist() string {
-	if meta, err := a.S.SeedMeta(); err == nil && filepath.IsLocal(meta.Checklist) {
+	if meta, err := a.run.S.SeedMeta(); err == nil && filepath.IsLocal(meta.Checklist) {
 		return meta.Checklist
 	}
 	return ""
@@ -179,7 +179,7 @@ func (a *attempt) checklist() string {
 
 // alteredTests are the seed's acceptance tests that the laid-out tree does not have as the seed has them.
 func (a *attempt) alteredTests(ctx context.Context, laid judge.Laid) ([]string, error) {
-	seed, err := a.seedOf(ctx)
+	seed, err := a.run.seedOf(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (a *attempt) noteAltered(ctx context.Context, j *judged, altered []string) 
 	if len(j.testsChanged) == 0 {
 		return nil
 	}
-	patch, _, err := a.Git.Diff(ctx, a.Common, a.seed.commit, j.tree, testsCap, j.testsChanged...)
+	patch, _, err := a.run.Git.Diff(ctx, a.run.Common, a.run.seed.commit, j.tree, testsCap, j.testsChanged...)
 	j.testsPatch = strings.ToValidUTF8(string(patch), "\uFFFD")
 	return err
 }
@@ -211,8 +211,8 @@ func (a *attempt) noteAltered(ctx context.Context, j *judged, altered []string) 
 // validators are those of the user, or else those that the project suggests, narrowed to the acceptance tests of this
 // and earlier tasks. files are those of the place where they will run, nil for all that lies there.
 func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]validator.Validator, error) {
-	if len(a.o.Validators) > 0 {
-		return validator.FromConfig(a.o.Validators, a.task.ID)
+	if len(a.run.o.Validators) > 0 {
+		return validator.FromConfig(a.run.o.Validators, a.task.ID)
 	}
 	t, err := a.tests(ctx)
 	if err != nil {
@@ -223,12 +223,12 @@ func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]
 
 // tests says which acceptance tests count.
 func (a *attempt) tests(ctx context.Context) (validator.Tasks, error) {
-	seed, err := a.seedOf(ctx)
+	seed, err := a.run.seedOf(ctx)
 	if err != nil {
 		return validator.Tasks{}, err
 	}
 	t := validator.Tasks{Current: a.task.ID, Seed: seed.files}
-	for _, other := range a.tasks {
+	for _, other := range a.run.tasks {
 		t.All = append(t.All, other.ID)
 		if other.Status == "done" {
 			t.Done = append(t.Done, other.ID)
@@ -239,11 +239,11 @@ func (a *attempt) tests(ctx context.Context) (validator.Tasks, error) {
 
 // runValidators runs the validators and writes down what became of them.
 func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid, vs []validator.Validator) error {
-	j.report = validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.o.Limits.Validator)
+	j.report = validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.run.o.Limits.Validator)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	validator.Known(a.Checkpoint.KnownFailures).Spare(&j.report)
+	validator.Known(a.run.Checkpoint.KnownFailures).Spare(&j.report)
 	if j.report.Passed {
 		if err := a.underSeed(ctx, j, laid, vs); err != nil {
 			return err
@@ -284,7 +284,7 @@ const maxIgnored = 20
 func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, error) {
 	feedback := "The validators failed. Fix what they report, run them yourself, and submit again.\n\n" +
 		fenced("validators", clip(j.report.Text(), validatorCap))
-	ignored, err := a.Untracked(ctx, j.wt, true)
+	ignored, err := a.run.Untracked(ctx, j.wt, true)
 	if err != nil {
 		return "", err
 	}

@@ -22,13 +22,13 @@ import (
 // learn asks the worker's model once, after a committed task, whether it learned something durable. It decides
 // nothing and its failure fails nothing: the task is committed and on record before it is asked.
 func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
-	if a.o.Worker.Client == nil || ctx.Err() != nil {
+	if a.run.o.Worker.Client == nil || ctx.Err() != nil {
 		return
 	}
 	entry, reason := a.proposal(ctx, c, files)
 	if entry != "" {
-		entry = a.Redact.String(entry)
-		if err := appendLearning(a.S, a.Now(), a.task, entry); err != nil {
+		entry = a.run.Redact.String(entry)
+		if err := appendLearning(a.run.S, a.run.Now(), a.task, entry); err != nil {
 			entry, reason = "", err.Error()
 		}
 	}
@@ -49,13 +49,13 @@ func appendLearning(s *session.Session, now time.Time, t session.Task, learning 
 }
 
 func (a *attempt) proposal(ctx context.Context, c *Case, files []gitx.FileChange) (entry, reason string) {
-	known, _ := jsonl.ReadFile(a.S.Path(session.LearningsFile))
-	system, err := a.o.Prompts.Render("learning", nil)
+	known, _ := jsonl.ReadFile(a.run.S.Path(session.LearningsFile))
+	system, err := a.run.o.Prompts.Render("learning", nil)
 	if err != nil {
 		return "", err.Error()
 	}
 	f := newFence()
-	user, err := a.o.Prompts.Render("learning_task", map[string]any{
+	user, err := a.run.o.Prompts.Render("learning_task", map[string]any{
 		"Task": a.task, "Case": f.wrap("case", clip(c.Text(), promptCap)), "Files": f.wrap("files", diffSummary(files)),
 		"Learnings": f.wrap("learnings", clip(string(known), planCap)),
 	})
@@ -66,7 +66,7 @@ func (a *attempt) proposal(ctx context.Context, c *Case, files []gitx.FileChange
 		return "", err.Error()
 	}
 	// One attempt: a learning is not worth a retry.
-	reply, err := a.caller(record.RoleSelfImprove, a.o.Worker).make(ctx, model.Request{Messages: []json.RawMessage{
+	reply, err := a.caller(record.RoleSelfImprove, a.run.o.Worker).make(ctx, model.Request{Messages: []json.RawMessage{
 		agent.Message("system", system), agent.Message("user", user)}}, 1)
 	if err != nil {
 		return "", err.Error()

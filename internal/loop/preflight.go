@@ -93,11 +93,12 @@ func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
 
 // decidingFiles are the files that say which validators a project has and what they need, as the attempt begins.
 func (a *attempt) decidingFiles(ctx context.Context) (map[string][]byte, error) {
-	names, err := a.Git.List(ctx, gitx.InRepo(a.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", a.base))
+	names, err := a.run.Git.List(ctx,
+		gitx.InRepo(a.run.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", a.base))
 	if err != nil {
 		return nil, err
 	}
-	return a.Git.FilesAt(ctx, a.Common, a.base,
+	return a.run.Git.FilesAt(ctx, a.run.Common, a.base,
 		slices.DeleteFunc(names, func(f string) bool { return !decides(f) }))
 }
 
@@ -109,7 +110,7 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	}
 	host, _ := os.Hostname() // "" is a machine like others
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.o.Validators, a.Setup.Copy, a.Setup.In(a.at.path))
+	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.run.o.Validators, a.run.Setup.Copy, a.run.Setup.In(a.at.path))
 	for _, f := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(sum, "%q %x\n", f, sha256.Sum256(files[f]))
 	}
@@ -123,23 +124,23 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 		return nil, err
 	}
 	j := &judged{wt: wt, dir: wt.Path}
-	s := validator.Scene{Timeout: a.o.Limits.Validator, Config: a.o.ValidatorConfig,
-		Setup: a.Setup.In(wt.Path)}
-	if a.o.From.History.LastStop == PreflightFailed { // the worktree may have been made before there was this setup
-		if err := a.RunSetup(ctx, wt.Path); err != nil {
+	s := validator.Scene{Timeout: a.run.o.Limits.Validator, Config: a.run.o.ValidatorConfig,
+		Setup: a.run.Setup.In(wt.Path)}
+	if a.run.o.From.History.LastStop == PreflightFailed { // the worktree may have been made before there was this setup
+		if err := a.run.RunSetup(ctx, wt.Path); err != nil {
 			s.Dir = wt.Path
-			return a.setupFails(err, s)
+			return a.run.setupFails(err, s)
 		}
 	}
 	if a.at.place != nil {
-		tree, err := a.Git.RevParse(ctx, a.Common, a.base+"^{tree}")
+		tree, err := a.run.Git.RevParse(ctx, a.run.Common, a.base+"^{tree}")
 		if err != nil {
 			return nil, err
 		}
 		laid, err := a.at.place.LayOut(ctx, a.base, tree)
 		j.dir, s.Dir, s.Files = a.at.place.Dir, a.at.place.Dir, laid.Files
 		if err != nil {
-			return a.setupFails(err, s)
+			return a.run.setupFails(err, s)
 		}
 		if s.Files, err = a.withTests(laid.Files); err != nil {
 			return nil, err
@@ -154,7 +155,7 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 	}
 	s.Place = a.judgingPlace(ctx, j)
 	s.Ignored = func(file string) bool {
-		files, err := a.IgnoredInSource(ctx, file)
+		files, err := a.run.IgnoredInSource(ctx, file)
 		return err == nil && len(files) > 0
 	}
 	found, err := validator.Preflight(ctx, vs, s)
@@ -217,12 +218,12 @@ func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *j
 
 // goOnWith marks the failures with which a person goes on, and remembers them.
 func (a *attempt) goOnWith(found *record.Preflight) {
-	known := a.Checkpoint.KnownFailures
+	known := a.run.Checkpoint.KnownFailures
 	for i, c := range found.Checks {
 		if c.Fails == "" {
 			continue
 		}
-		if _, was := known[c.Name]; !was && !a.o.KnownFailures {
+		if _, was := known[c.Name]; !was && !a.run.o.KnownFailures {
 			continue
 		}
 		if known == nil {
@@ -230,7 +231,7 @@ func (a *attempt) goOnWith(found *record.Preflight) {
 		}
 		found.Checks[i].Known, known[c.Name] = true, append([]string{}, c.Tests...)
 	}
-	a.Checkpoint.KnownFailures = known // saved with what the preflight has passed
+	a.run.Checkpoint.KnownFailures = known // saved with what the preflight has passed
 }
 
 // checkAround looks at what beside the validators decides whether a night comes to commits.
@@ -247,8 +248,8 @@ func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightChe
 			Mend:    "git submodule update --init --recursive"})
 	}
 	sample := "A sample of what a worker says of its change, in lines that are wrapped as they will be."
-	longest := slices.MaxFunc(a.tasks, func(x, y session.Task) int { return len(x.Title) - len(y.Title) })
-	refused, passes, err := a.TrySubjects(ctx, wt, longest, sample)
+	longest := slices.MaxFunc(a.run.tasks, func(x, y session.Task) int { return len(x.Title) - len(y.Title) })
+	refused, passes, err := a.run.TrySubjects(ctx, wt, longest, sample)
 	if err != nil {
 		return nil, err
 	}
@@ -259,17 +260,17 @@ func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightChe
 		}
 		checks = append(checks, c)
 	}
-	if a.Sign {
+	if a.run.Sign {
 		checks = append(checks, a.checkSignature(ctx, wt)...)
 	}
-	if slices.ContainsFunc(a.Git.Identity(ctx, wt.Path, false), func(v string) bool {
+	if slices.ContainsFunc(a.run.Git.Identity(ctx, wt.Path, false), func(v string) bool {
 		return strings.HasPrefix(v, "GIT_COMMITTER_EMAIL=") && strings.HasSuffix(v, "@localhost")
 	}) {
 		checks = append(checks, record.PreflightCheck{Name: "identity", From: "user.email",
 			Note: "commits are by git-tilth@localhost, for want of user.name and user.email"})
 	}
-	if a.o.Ready != nil {
-		checks = append(checks, a.o.Ready(ctx)...)
+	if a.run.o.Ready != nil {
+		checks = append(checks, a.run.o.Ready(ctx)...)
 	}
 	return checks, ctx.Err()
 }
@@ -278,7 +279,7 @@ const modulesCheck = "submodules"
 
 // lackedModules are the submodules that can neither be had from the user's repository nor came with the setup.
 func (a *attempt) lackedModules(ctx context.Context) ([]string, error) {
-	missing, err := a.Git.MissingModules(ctx, a.Common, a.base)
+	missing, err := a.run.Git.MissingModules(ctx, a.run.Common, a.base)
 	return slices.DeleteFunc(missing, func(at string) bool {
 		there, err := os.ReadDir(filepath.Join(a.at.place.Dir, filepath.FromSlash(at)))
 		return err == nil && len(there) > 0

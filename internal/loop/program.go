@@ -32,21 +32,21 @@ type conversation struct {
 // an id; a task that begins in a session that does store them has none because it is new.
 func (w *worker) choose(ctx context.Context) agent.Choice {
 	a, stored := w.a, w.onDisk()
-	isNew := stored == nil && (a.o.From.Fresh || len(a.Checkpoint.Conversations) > 0)
+	isNew := stored == nil && (a.run.o.From.Fresh || len(a.run.Checkpoint.Conversations) > 0)
 	var others []string
 	if stored != nil && stored.ID == "" { // else there is no other, or none is looked for
-		for task := range a.Checkpoint.Conversations {
+		for task := range a.run.Checkpoint.Conversations {
 			if task != a.task.ID {
-				others = append(others, a.Checkpoint.Conversation(task).ID)
+				others = append(others, a.run.Checkpoint.Conversation(task).ID)
 			}
 		}
 	}
 	choice := w.who.Program.Choose(ctx, agent.Search{
-		Stored: stored, Dir: w.wt.Path, Model: w.who.Model, Env: w.conversation.env, Since: a.madeAt(),
-		Except: others, Fresh: a.o.Fresh || isNew || stored != nil &&
-			stored.Over, Continue: a.o.Continue,
+		Stored: stored, Dir: w.wt.Path, Model: w.who.Model, Env: w.conversation.env, Since: a.run.madeAt(),
+		Except: others, Fresh: a.run.o.Fresh || isNew || stored != nil &&
+			stored.Over, Continue: a.run.o.Continue,
 	})
-	if isNew && !a.o.Fresh {
+	if isNew && !a.run.o.Fresh {
 		choice.Why = "a new task"
 	}
 	return choice
@@ -54,7 +54,7 @@ func (w *worker) choose(ctx context.Context) agent.Choice {
 
 // onDisk is what is stored of the task's conversation, nil for none.
 func (w *worker) onDisk() *session.Conversation {
-	return w.a.Checkpoint.ConversationOf(w.a.task.ID, w.who.Program.Name)
+	return w.a.run.Checkpoint.ConversationOf(w.a.task.ID, w.who.Program.Name)
 }
 
 func (r *run) madeAt() time.Time {
@@ -67,7 +67,7 @@ func (r *run) madeAt() time.Time {
 // turnOf is what all turns of a role's program have in common.
 func (a *attempt) turnOf(r Role, dir string, env []string, messages []json.RawMessage) agent.Turn {
 	return agent.Turn{System: agent.Content(messages[0]), Dir: dir, Env: env, Model: r.Model,
-		MaxTurns: a.o.Limits.Turns, Timeout: a.turnTime(), Linger: a.o.Limits.Linger}
+		MaxTurns: a.run.o.Limits.Turns, Timeout: a.run.turnTime(), Linger: a.run.o.Limits.Linger}
 }
 
 // tell is the next turn: what was said last, and the task itself to a conversation that does not know it.
@@ -87,7 +87,7 @@ func (w *worker) tell(_ context.Context, messages []json.RawMessage) (agent.Turn
 	t.Conversation, t.PriorTotal = c.choice.Ref, w.priorTotal(c.choice)
 	t.GitDir, t.CommonDir, t.Box = w.wt.AdminDir, w.wt.Common, a.at.workBox(w.wt)
 	t.Emit, t.OnConversation = a.emit, w.store
-	c.stored, c.started = "", a.Now()
+	c.stored, c.started = "", a.run.Now()
 	return t, nil
 }
 
@@ -99,7 +99,7 @@ func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err 
 	}
 	a.noteUncounted(w.who, out)
 	if err = cmp.Or(err, w.book(out)); err == nil {
-		err = a.Save()
+		err = a.run.Save()
 	}
 	if err != nil || ctx.Err() != nil {
 		return false, err
@@ -113,7 +113,7 @@ func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err 
 	case agent.TurnLimit:
 		err = Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}
 	case agent.TimedOut:
-		err = cmp.Or[error](a.mayGoOn(), nudged{turn{nudge: nudgeTime, idle: out.Turns == 0}})
+		err = cmp.Or[error](a.run.mayGoOn(), nudged{turn{nudge: nudgeTime, idle: out.Turns == 0}})
 	case agent.Unfinished:
 		err = nudged{turn{nudge: nudgeUnfinished, idle: true, why: out.Detail}}
 	}
@@ -161,19 +161,19 @@ func (w *worker) store(id string) error {
 	if id == w.conversation.stored {
 		return nil
 	}
-	a, c, choice, now := w.a, w.onDisk(), w.conversation.choice, record.FormatTime(w.a.Now())
+	a, c, choice, now := w.a, w.onDisk(), w.conversation.choice, record.FormatTime(w.a.run.Now())
 	if c == nil || c.ID != id || c.Over || c.Agent != w.who.Program.Name {
 		lost := c
 		c = &session.Conversation{Agent: w.who.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.who.Model, Created: now}
-		if lost != nil && (lost.Agent == c.Agent || len(a.o.Worker.Others) == 0) {
+		if lost != nil && (lost.Agent == c.Agent || len(a.run.o.Worker.Others) == 0) {
 			c.Attempts = lost.Attempts // the task's history goes on
 		}
 	}
 	c.LastUsed = now
-	if err := a.Checkpoint.SetConversation(a.task.ID, c); err != nil {
+	if err := a.run.Checkpoint.SetConversation(a.task.ID, c); err != nil {
 		return err
 	}
-	if err := a.Save(); err != nil {
+	if err := a.run.Save(); err != nil {
 		return err
 	}
 	w.conversation.stored = id
@@ -201,29 +201,29 @@ func (w *worker) book(out agent.Outcome) error {
 	if c == nil {
 		return nil
 	}
-	c.LastUsed = record.FormatTime(w.a.Now())
+	c.LastUsed = record.FormatTime(w.a.run.Now())
 	c.Total = new(roleUsage(out.Total))
 	c.ResumeBy, c.Uncounted = cmp.Or(out.ResumeBy, c.ResumeBy), c.Uncounted || out.Uncounted
 	c.Attempts = append(c.Attempts, session.Attempt{
 		Started: record.FormatTime(w.conversation.started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
 		Tokens: out.Usage.Counted(), Cost: out.Usage.Cost, TotalTokens: out.Total.Counted(),
 	})
-	return w.a.Checkpoint.SetConversation(w.a.task.ID, c)
+	return w.a.run.Checkpoint.SetConversation(w.a.task.ID, c)
 }
 
 // noteUncounted says, once, that a cap cannot hold for an agent that does not say what its turns take, or cost.
 func (a *attempt) noteUncounted(r Role, out agent.Outcome) {
-	caps := a.o.Caps
+	caps := a.run.o.Caps
 	said := ""
 	switch {
-	case a.uncounted[r.Name()]:
+	case a.run.uncounted[r.Name()]:
 	case out.Uncounted && (caps[config.MaxTokens] > 0 || caps[config.MaxCost] > 0):
 		said = " does not say what its turns take: no cap of tokens or dollars can hold it"
 	case caps[config.MaxCost] > 0 && !out.Usage.CostKnown && out.Usage.Counted() > 0:
 		said = " does not say what its turns cost: no cap of dollars can hold it"
 	}
 	if said != "" {
-		a.uncounted[r.Name()] = true
-		a.Say(r.Name() + said)
+		a.run.uncounted[r.Name()] = true
+		a.run.Say(r.Name() + said)
 	}
 }

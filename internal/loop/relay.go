@@ -29,14 +29,14 @@ func (r Role) all() []Role { return append([]Role{r}, r.Others...) }
 
 // isFree reports whether somebody may be asked to work at the attempt's task.
 func (a *attempt) isFree(r Role) bool {
-	out, is := a.outages[r.Name()]
+	out, is := a.run.outages[r.Name()]
 	switch reset := out.stop.Reset; {
 	case !is:
 		return true
 	case reset.IsZero():
 		return out.task != a.task.ID
 	default:
-		return !a.Now().Before(reset)
+		return !a.run.Now().Before(reset)
 	}
 }
 
@@ -50,7 +50,7 @@ func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string,
 	if !is || ctx.Err() != nil {
 		return who, err
 	}
-	a.outages[who.Name()] = outage{u.Stop, a.task.ID}
+	a.run.outages[who.Name()] = outage{u.Stop, a.task.ID}
 	if !slices.ContainsFunc(all, a.isFree) {
 		if err := a.awaitOne(ctx, all, u); err != nil {
 			return who, err
@@ -70,7 +70,7 @@ func (a *attempt) awaitOne(ctx context.Context, all []Role, u unable) error {
 	end := u.Stop
 	var reset time.Time
 	for _, r := range all {
-		stop := a.outages[r.Name()].stop
+		stop := a.run.outages[r.Name()].stop
 		if stop.Reason != UsageLimit {
 			continue
 		}
@@ -84,12 +84,12 @@ func (a *attempt) awaitOne(ctx context.Context, all []Role, u unable) error {
 	if end.Reason != UsageLimit {
 		return end
 	}
-	if err := a.waitUntil(ctx, reset, end.Detail); err != nil {
+	if err := a.run.waitUntil(ctx, reset, end.Detail); err != nil {
 		return err
 	}
 	for _, r := range all {
-		if o, is := a.outages[r.Name()]; is && !o.stop.Reset.IsZero() && !o.stop.Reset.After(reset) {
-			delete(a.outages, r.Name())
+		if o, is := a.run.outages[r.Name()]; is && !o.stop.Reset.IsZero() && !o.stop.Reset.After(reset) {
+			delete(a.run.outages, r.Name())
 		}
 	}
 	return nil
@@ -97,7 +97,7 @@ func (a *attempt) awaitOne(ctx context.Context, all []Role, u unable) error {
 
 // startWorker has the first of the role who is free work. What is handed over later is the tree and the ledger.
 func (a *attempt) startWorker(ctx context.Context, wt gitx.Worktree) (err error) {
-	a.worker, err = a.openWorker(ctx, wt, a.first(a.o.Worker.all()))
+	a.worker, err = a.openWorker(ctx, wt, a.first(a.run.o.Worker.all()))
 	return err
 }
 
@@ -116,7 +116,7 @@ func (a *attempt) iterate(ctx context.Context) (turn, error) {
 			return t, nil
 		}
 		who := a.worker.who
-		next, err := a.relief(ctx, a.o.Worker.all(), who, "", err)
+		next, err := a.relief(ctx, a.run.o.Worker.all(), who, "", err)
 		if err == nil && next.Name() != who.Name() {
 			err = a.handOver(ctx, next)
 		}

@@ -38,14 +38,14 @@ func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system,
 	r.Worker = &agent.Worker{Final: "submit_verdict", Box: noTools{}, Emit: func(record.Event) error { return nil }}
 	if who.Program == nil {
 		of := record.Scope{TaskID: a.task.ID, TraceID: a.trace, Iter: a.iter}
-		add, shut, err := a.S.OpenTranscript(record.RoleEvaluator, of, a.Now(), a.Redact)
+		add, shut, err := a.run.S.OpenTranscript(record.RoleEvaluator, of, a.run.Now(), a.run.Redact)
 		if err != nil {
 			return nil, err
 		}
 		r.Transcript, r.shut, r.Tools = add, shut, verdictTools
 	} else {
 		r.word = randomHex(8)
-		ending, err := a.o.Prompts.Render("evaluator_agent", map[string]any{"Word": r.word})
+		ending, err := a.run.o.Prompts.Render("evaluator_agent", map[string]any{"Word": r.word})
 		if err != nil {
 			return nil, err
 		}

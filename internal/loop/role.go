@@ -43,22 +43,23 @@ func (r Role) who() string {
 // toolEnv is the environment of commands that run in a directory: no keys, a git that cannot leave the directory, and
 // the mark by which git tilth knows that it is called from inside a run.
 func (a *attempt) toolEnv(ctx context.Context, dir string) []string {
-	return append(agent.ToolEnv(a.Git.Environ(ctx, dir), a.o.KeepEnv), a.S.Mark())
+	return append(agent.ToolEnv(a.run.Git.Environ(ctx, dir), a.run.o.KeepEnv), a.run.S.Mark())
 }
 
 // programEnv is the same for an agent program, which keeps its own keys.
 func (a *attempt) programEnv(ctx context.Context, p *agent.Program, dir string) []string {
-	return append(p.Environ(a.Git.Environ(ctx, dir), a.o.KeepEnv), a.S.Mark())
+	return append(p.Environ(a.run.Git.Environ(ctx, dir), a.run.o.KeepEnv), a.run.S.Mark())
 }
 
 // protected are the directories that no command of the worker may touch: this session's and those of all others,
 // unless they are kept in a place that is for other things as well.
 func (a *attempt) protected(wt gitx.Worktree) []string {
-	root := filepath.Dir(a.S.Dir)
-	for _, shared := range []string{os.TempDir(), wt.Common, a.Checkpoint.Source, proc.Getenv(a.Environ, "HOME")} {
+	root := filepath.Dir(a.run.S.Dir)
+	home := proc.Getenv(a.run.Environ, "HOME")
+	for _, shared := range []string{os.TempDir(), wt.Common, a.run.Checkpoint.Source, home} {
 		if rel, err := filepath.Rel(root, shared); shared != "" && err == nil && filepath.IsLocal(rel) {
-			return []string{a.S.Dir}
+			return []string{a.run.S.Dir}
 		}
 	}
-	return []string{a.S.Dir, root}
+	return []string{a.run.S.Dir, root}
 }

@@ -187,8 +187,8 @@ func TestCarryOver(t *testing.T) {
 			a.at.hooks = []string{postTask}
 		}
 		a.carryOver("sha", []gitx.FileChange{{Path: c.file}})
-		if a.carried.commit != c.want {
-			t.Errorf("%+v carries %q", c, a.carried.commit)
+		if a.run.carried.commit != c.want {
+			t.Errorf("%+v carries %q", c, a.run.carried.commit)
 		}
 	}
 }

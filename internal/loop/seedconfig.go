@@ -61,14 +61,14 @@ func (f *seedFacts) configures(file string) bool {
 
 // reconfigured are the files that decide how tests run and are not as the seed has them.
 func (a *attempt) reconfigured(ctx context.Context, laid judge.Laid) ([]string, error) {
-	was, err := a.seedTree(ctx)
+	was, err := a.run.seedTree(ctx)
 	if err != nil || was == nil {
 		return nil, err
 	}
 	var out []string
 	for _, file := range laid.Files {
 		may := project.MayBeLoaded(file)
-		if !may && !a.seed.configures(file) || laid.ID(file) == was[file] {
+		if !may && !a.run.seed.configures(file) || laid.ID(file) == was[file] {
 			continue
 		}
 		if may {
@@ -80,7 +80,7 @@ func (a *attempt) reconfigured(ctx context.Context, laid judge.Laid) ([]string, 
 		out = append(out, file)
 	}
 	for file := range was {
-		if a.seed.configures(file) && laid.ID(file) == "" {
+		if a.run.seed.configures(file) && laid.ID(file) == "" {
 			out = append(out, file)
 		}
 	}
@@ -95,7 +95,7 @@ func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs 
 	if j.reconfigured, err = a.reconfigured(ctx, laid); err != nil || len(j.reconfigured) == 0 {
 		return err
 	}
-	patch, _, err := a.Git.Diff(ctx, a.Common, a.seed.commit, j.tree, testsCap, j.reconfigured...)
+	patch, _, err := a.run.Git.Diff(ctx, a.run.Common, a.run.seed.commit, j.tree, testsCap, j.reconfigured...)
 	if err != nil {
 		return err
 	}
@@ -110,14 +110,14 @@ func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs 
 	}
 	in := a.judgingPlace(ctx, j)
 	theirs := vs
-	if len(a.o.Validators) == 0 {
+	if len(a.run.o.Validators) == 0 {
 		theirs = validator.Detect(ctx, in, files, t)
 		j.report.Lack(theirs)
 	}
-	if theirs = j.report.Again(theirs, len(a.seed.tests) > 0); len(theirs) == 0 || !j.report.Passed {
+	if theirs = j.report.Again(theirs, len(a.run.seed.tests) > 0); len(theirs) == 0 || !j.report.Passed {
 		return nil
 	}
-	second := validator.Run(ctx, theirs, in, a.o.Limits.Validator)
+	second := validator.Run(ctx, theirs, in, a.run.o.Limits.Validator)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs 
 
 // seedConfiguration gives the laid-out tree the configuration of the seed, and returns the files that it then has.
 func (a *attempt) seedConfiguration(ctx context.Context, j *judged, laid judge.Laid) ([]string, error) {
-	theirs, err := a.Git.FilesAt(ctx, a.Common, a.seed.commit, j.reconfigured)
+	theirs, err := a.run.Git.FilesAt(ctx, a.run.Common, a.run.seed.commit, j.reconfigured)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (a *attempt) seedConfiguration(ctx context.Context, j *judged, laid judge.L
 			if err := a.at.place.Set(file, content); err != nil {
 				return nil, err
 			}
-		case a.seed.tree[file] != "":
+		case a.run.seed.tree[file] != "":
 			put = append(put, file)
 			if !there {
 				files = slices.Insert(files, at, file)
@@ -164,7 +164,7 @@ func (a *attempt) seedConfiguration(ctx context.Context, j *judged, laid judge.L
 		j.restored = true
 	}
 	if len(put) > 0 {
-		err = a.at.place.Put(ctx, a.seed.commit, put)
+		err = a.at.place.Put(ctx, a.run.seed.commit, put)
 	}
 	return files, err
 }

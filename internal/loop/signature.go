@@ -21,11 +21,11 @@ const unsigned = "git config tilth.signCommits false"
 // checkSignature makes one signature, and looks for how long whoever makes them will know how to.
 func (a *attempt) checkSignature(ctx context.Context, wt gitx.Worktree) []record.PreflightCheck {
 	c := record.PreflightCheck{Name: "signature", From: "tilth.signCommits"}
-	if err := a.Git.TrySignature(ctx, wt, a.base); err != nil {
+	if err := a.run.Git.TrySignature(ctx, wt, a.base); err != nil {
 		c.Problem, c.Mend = text.OneLine(err.Error()), unsigned
 		return []record.PreflightCheck{c}
 	}
-	night := time.Duration(a.o.Caps[config.MaxMinutes] * float64(time.Minute))
+	night := time.Duration(a.run.o.Caps[config.MaxMinutes] * float64(time.Minute))
 	if kept := a.passphraseKept(ctx); kept > 0 && (night == 0 || kept < night) {
 		c.Note = fmt.Sprintf("gpg-agent forgets the key's passphrase after %g minutes, and the run may take longer: "+
 			"%s, then git -c tilth.signCommits=true tilth take --pick signs", kept.Minutes(), unsigned)
@@ -37,15 +37,15 @@ func (a *attempt) checkSignature(ctx context.Context, wt gitx.Worktree) []record
 // passphraseKept is how long gpg-agent remembers a passphrase, 0 where none is needed or nobody knows.
 func (a *attempt) passphraseKept(ctx context.Context) time.Duration {
 	ask := func(argv ...string) string {
-		out, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: os.TempDir(), Env: a.Environ, Timeout: 10 * time.Second,
+		out, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: os.TempDir(), Env: a.run.Environ, Timeout: 10 * time.Second,
 			OutputCap: 1 << 16})
 		if err != nil || out.ExitCode != 0 {
 			return ""
 		}
 		return string(out.Output)
 	}
-	if format, err := a.Git.Line(ctx, gitx.InRepo(a.Common, "config", "gpg.format")); err != nil || format != "" &&
-		format != "openpgp" {
+	format, err := a.run.Git.Line(ctx, gitx.InRepo(a.run.Common, "config", "gpg.format"))
+	if err != nil || format != "" && format != "openpgp" {
 		return 0
 	}
 	remembered := false // S KEYINFO <keygrip> <type> <serial> <id> <cached> <protection>

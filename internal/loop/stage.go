@@ -16,19 +16,19 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	if err != nil {
 		return wt, err
 	}
-	tip, ok, err := a.Git.Tip(ctx, wt)
+	tip, ok, err := a.run.Git.Tip(ctx, wt)
 	switch {
 	case err != nil || tip == a.base:
 		return wt, err
 	case ok:
-		err = a.CatchUp(ctx, wt, tip, a.base)
+		err = a.run.CatchUp(ctx, wt, tip, a.base)
 	default:
 		// Renamed or deleted by the worker: what it held is the commit at which the attempt began.
-		err = a.emit(&record.LogRepaired{What: a.S.Branch() + " was gone", Done: "made again at " + a.base +
+		err = a.emit(&record.LogRepaired{What: a.run.S.Branch() + " was gone", Done: "made again at " + a.base +
 			", files kept"})
 	}
 	if err == nil {
-		err = a.Git.Reset(ctx, wt, a.base, false)
+		err = a.run.Git.Reset(ctx, wt, a.base, false)
 	}
 	return wt, err
 }
@@ -41,19 +41,19 @@ func (a *attempt) foldAtStop(ctx context.Context) {
 		return
 	}
 	if _, err := a.foldedWorktree(urgency.UntilSecond(ctx)); err == nil {
-		a.tip = a.base
+		a.run.tip = a.base
 	}
 }
 
 // stage stages everything to be judged and names the tree. Build products that were left out are named in the record
 // once.
 func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, leftOut []string, err error) {
-	return a.stageWith(ctx, a.Git.Strict(), wt)
+	return a.stageWith(ctx, a.run.Git.Strict(), wt)
 }
 
 func (a *attempt) stageWith(ctx context.Context, git *gitx.Git, wt gitx.Worktree) (tree string, leftOut []string,
 	err error) {
-	tree, leftOut, err = git.Sparing(a.o.MaxFile).StageAll(ctx, wt, a.base)
+	tree, leftOut, err = git.Sparing(a.run.o.MaxFile).StageAll(ctx, wt, a.base)
 	if err != nil {
 		return "", nil, err
 	}
@@ -75,12 +75,12 @@ func (a *attempt) stageWith(ctx context.Context, git *gitx.Git, wt gitx.Worktree
 func (a *attempt) unfitFiles(ctx context.Context, wt gitx.Worktree, files []gitx.FileChange, leftOut []string) (
 	map[string]string, error,
 ) {
-	found, err := checkFit(ctx, a.Git, wt, files, leftOut, a.o.MaxFile)
+	found, err := checkFit(ctx, a.run.Git, wt, files, leftOut, a.run.o.MaxFile)
 	if err != nil {
 		return nil, err
 	}
-	more, err := unread(wt, files, a.o.AllowBinary, func(path, oid string) (bool, error) {
-		was, err := a.seedTree(ctx)
+	more, err := unread(wt, files, a.run.o.AllowBinary, func(path, oid string) (bool, error) {
+		was, err := a.run.seedTree(ctx)
 		return was[path] == linkMode+" "+oid, err
 	})
 	maps.Copy(found, more)
@@ -89,7 +89,7 @@ func (a *attempt) unfitFiles(ctx context.Context, wt gitx.Worktree, files []gitx
 
 // withoutUnfit is a staged tree without what must not be committed, which stays in the worktree.
 func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree string) (string, error) {
-	files, _, _, err := a.Git.Changes(ctx, a.Common, a.judged, tree, 0)
+	files, _, _, err := a.run.Git.Changes(ctx, a.run.Common, a.judged, tree, 0)
 	if err != nil {
 		return "", err
 	}
@@ -97,13 +97,13 @@ func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree strin
 	if err != nil || len(unfit) == 0 {
 		return tree, err
 	}
-	c := a.Git.InWorktree(wt, "--literal-pathspecs", "reset", "--quiet", a.judged, "--pathspec-from-file=-",
+	c := a.run.Git.InWorktree(wt, "--literal-pathspecs", "reset", "--quiet", a.judged, "--pathspec-from-file=-",
 		"--pathspec-file-nul")
 	for path := range unfit {
 		c.Stdin = append(c.Stdin, path+"\x00"...)
 	}
-	if _, err := a.Git.Mutate(ctx, c); err != nil {
+	if _, err := a.run.Git.Mutate(ctx, c); err != nil {
 		return "", err
 	}
-	return a.Git.Mutate(ctx, a.Git.InWorktree(wt, "write-tree"))
+	return a.run.Git.Mutate(ctx, a.run.Git.InWorktree(wt, "write-tree"))
 }

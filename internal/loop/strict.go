@@ -59,7 +59,7 @@ func (c caller) bound(req *model.Request, calls *agent.Calls) {
 	}
 	req.MaxTokens = c.who.MaxAnswer
 	most := c.most(*req)
-	calls.Allow = func() error { return cmp.Or(c.mayGoOn(), c.allow(most)) }
+	calls.Allow = func() error { return cmp.Or(c.run.mayGoOn(), c.allow(most)) }
 	calls.Retrying = func(f *model.Failure, _ time.Duration) { c.unsay(f, most) }
 }
 

@@ -21,7 +21,7 @@ type heard struct {
 // another one) and its words. The error is the end of the task, where the same came three times in a row; help is the
 // command that gets the task going again.
 func (a *attempt) hears(line, about, words string, help func() string) error {
-	a.objection = text.Clip(text.OneLine(a.Redact.String(line)), 300)
+	a.objection = text.Clip(text.OneLine(a.run.Redact.String(line)), 300)
 	if what := about + "\n" + text.Gist(words); what != a.heard.what {
 		a.heard = heard{what: what}
 	}
@@ -41,16 +41,16 @@ func (a *attempt) failsAgain(t turn) error {
 		return nil
 	}
 	call, said, _ := strings.Cut(strings.TrimSpace(t.failing), "\n")
-	a.objection = text.Clip(text.OneLine(a.Redact.String(call+": "+text.FailingLine(said))), 300)
+	a.objection = text.Clip(text.OneLine(a.run.Redact.String(call+": "+text.FailingLine(said))), 300)
 	return Stop{Reason: Stuck, Detail: fmt.Sprintf("the same %d times", stuckAfter), Objection: a.objection,
 		Hint: a.retryHint()}
 }
 
 // retryHint is the command that has the task tried again with a word of a person's.
 func (a *attempt) retryHint() string {
-	return "git tilth retry -m 'what to do about it' " + a.task.ID + " " + a.S.ID
+	return "git tilth retry -m 'what to do about it' " + a.task.ID + " " + a.run.S.ID
 }
 
 // emptyHint is the command for a change that is empty although all passes that there is to run: a person knows whether
 // the work was there before.
-func (a *attempt) emptyHint() string { return "git tilth done " + a.task.ID + " " + a.S.ID }
+func (a *attempt) emptyHint() string { return "git tilth done " + a.task.ID + " " + a.run.S.ID }

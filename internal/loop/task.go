@@ -31,7 +31,7 @@ type turn struct {
 
 // attempt is one go at one task.
 type attempt struct {
-	*run
+	run     *run
 	at      *ground
 	index   int
 	task    session.Task
@@ -68,7 +68,7 @@ func (r *run) task(ctx context.Context, g *ground, i int) (err error) {
 	}
 	var stop Stop
 	switch {
-	case errors.As(err, &stop) && a.o.failsTask(stop):
+	case errors.As(err, &stop) && a.run.o.failsTask(stop):
 		if failing := a.fail(ctx, stop); failing != nil {
 			return failing
 		}
@@ -88,36 +88,36 @@ func (a *attempt) begin(ctx context.Context) error {
 		return err
 	}
 	done := []string{}
-	for _, t := range a.tasks {
+	for _, t := range a.run.tasks {
 		if t.Status == session.TaskDone {
 			done = append(done, t.ID)
 		}
 	}
 	reset := record.ContextReset{Base: a.base, Done: &done}
-	if a.judged = cmp.Or(a.judgedTo, a.base); a.judged != a.base {
+	if a.judged = cmp.Or(a.run.judgedTo, a.base); a.judged != a.base {
 		reset.Judged = a.judged
 	}
 	if err := a.emit(&reset); err != nil {
 		return err
 	}
-	a.tip = ""
+	a.run.tip = ""
 	if a.byPerson { // what is in the worktree is what a person wants
-		a.context.project, err = a.projectAt(ctx, a.judged)
+		a.context.project, err = a.run.projectAt(ctx, a.judged)
 		return err
 	}
-	if a.restored, err = a.RestoreAside(ctx, wt, a.task.ID, a.base); err != nil {
+	if a.restored, err = a.run.RestoreAside(ctx, wt, a.task.ID, a.base); err != nil {
 		return err
 	}
 	a.context, err = a.loadContext(ctx, wt)
-	a.carried = carried{} // it holds until a worker begins
+	a.run.carried = carried{} // it holds until a worker begins
 	return err
 }
 
 // reviewFirst goes on with what the last run left of this task: a case that waits for its review, or an accepted tree
 // that a commit hook refused. done means that the task is committed.
 func (a *attempt) reviewFirst(ctx context.Context) (done bool, err error) {
-	c, f := a.o.From.Review, a.o.From.Refused
-	a.o.From.Review, a.o.From.Refused = nil, nil
+	c, f := a.run.o.From.Review, a.run.o.From.Refused
+	a.run.o.From.Review, a.run.o.From.Refused = nil, nil
 	if f != nil && f.Verdict.TaskID == a.task.ID {
 		if f.Again {
 			return false, a.at.commitRefused(ctx, a.task, f.Verdict.Summary, f.Output)
@@ -160,12 +160,12 @@ func (a *attempt) work(ctx context.Context) (err error) {
 
 // beginsAt is the commit that the attempt begins at: the branch's tip, which the task before has just made.
 func (a *attempt) beginsAt(ctx context.Context) (string, error) {
-	if a.carried.commit != "" {
-		return a.carried.commit, nil
+	if a.run.carried.commit != "" {
+		return a.run.carried.commit, nil
 	}
-	tip, ok, err := a.Git.BranchTip(ctx, a.Common, a.S.Branch())
+	tip, ok, err := a.run.Git.BranchTip(ctx, a.run.Common, a.run.S.Branch())
 	if err == nil && !ok {
-		err = fmt.Errorf("the branch %s is gone", a.S.Branch())
+		err = fmt.Errorf("the branch %s is gone", a.run.S.Branch())
 	}
 	return tip, err
 }
@@ -173,42 +173,42 @@ func (a *attempt) beginsAt(ctx context.Context) (string, error) {
 // settledWorktree is the checked worktree. A HEAD that the worker moved to another branch is brought back, and a
 // merge or rebase that it left unfinished is dropped; its files stay in both cases.
 func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
-	wt, err := a.Worktree(ctx)
+	wt, err := a.run.Worktree(ctx)
 	if err != nil {
-		on, elsewhere := a.Elsewhere(ctx)
+		on, elsewhere := a.run.Elsewhere(ctx)
 		if !elsewhere {
 			return wt, err
 		}
-		if err := a.BringBack(ctx, true, a.base); err != nil {
+		if err := a.run.BringBack(ctx, true, a.base); err != nil {
 			return wt, err
 		}
 		was := "HEAD was on " + cmp.Or(on, "no branch")
-		done := "brought back to " + a.S.Branch() + ", the worker's files kept"
+		done := "brought back to " + a.run.S.Branch() + ", the worker's files kept"
 		if err := a.emit(&record.LogRepaired{What: was, Done: done}); err != nil {
 			return wt, err
 		}
-		if wt, err = a.Worktree(ctx); err != nil {
+		if wt, err = a.run.Worktree(ctx); err != nil {
 			return wt, err
 		}
 	}
-	return wt, a.Git.QuitOperations(ctx, wt)
+	return wt, a.run.Git.QuitOperations(ctx, wt)
 }
 
 // iterations is the inner loop. It returns nil once the task is committed.
 func (a *attempt) iterations(ctx context.Context) error {
 	silent := 0
 	for a.iter = 1; ; a.iter++ {
-		if limit := int(a.o.Caps[config.MaxIterations]); a.iter > limit {
+		if limit := int(a.run.o.Caps[config.MaxIterations]); a.iter > limit {
 			a.iter--
 			return Stop{Reason: IterCap, Detail: fmt.Sprint(limit), Objection: a.objection}
 		}
 		if a.iter > 1 {
 			a.span = randomHex(8)
 		}
-		if full := a.diskFull(); full != nil {
+		if full := a.run.diskFull(); full != nil {
 			return full
 		}
-		if err := a.checkLease(ctx); err != nil {
+		if err := a.run.checkLease(ctx); err != nil {
 			return err
 		}
 		t, err := a.iterate(ctx)
@@ -273,7 +273,8 @@ var nudges = map[nudge]struct{ prompt, detail string }{
 }
 
 func (a *attempt) nudge(t turn, streak int) error {
-	text, err := a.o.Prompts.Render(nudges[t.nudge].prompt, map[string]any{"Limit": a.o.Limits.Turn, "Why": t.why})
+	text, err := a.run.o.Prompts.Render(nudges[t.nudge].prompt,
+		map[string]any{"Limit": a.run.o.Limits.Turn, "Why": t.why})
 	if err != nil {
 		return err
 	}
@@ -325,33 +326,33 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 	if err != nil {
 		return err
 	}
-	if a.o.KeepGoing {
+	if a.run.o.KeepGoing {
 		return a.failAside(ctx, wt, s.Reason)
 	}
-	tree, _, err := a.stageWith(ctx, a.Git, wt)
+	tree, _, err := a.stageWith(ctx, a.run.Git, wt)
 	if err == nil {
 		tree, err = a.withoutUnfit(ctx, wt, tree)
 	}
 	if err != nil {
 		return err
 	}
-	baseTree, err := a.Git.RevParse(ctx, a.Common, a.base+"^{tree}")
+	baseTree, err := a.run.Git.RevParse(ctx, a.run.Common, a.base+"^{tree}")
 	if err != nil {
 		return err
 	}
-	a.tip = a.base
+	a.run.tip = a.base
 	if tree != baseTree {
-		msg, err := a.PlaceholderMessage(a.task, s.Reason)
+		msg, err := a.run.PlaceholderMessage(a.task, s.Reason)
 		if err != nil {
 			return err
 		}
-		sha, err := a.Git.CommitTree(ctx, wt, gitx.TreeCommit{
-			Tree: tree, Parent: a.base, Message: msg, Reflog: "tilth: placeholder", Sign: a.Sign,
+		sha, err := a.run.Git.CommitTree(ctx, wt, gitx.TreeCommit{
+			Tree: tree, Parent: a.base, Message: msg, Reflog: "tilth: placeholder", Sign: a.run.Sign,
 		})
 		if err != nil {
 			return err
 		}
-		a.tip = sha
+		a.run.tip = sha
 		if err := a.emit(&record.Commit{SHA: sha, Placeholder: true}); err != nil {
 			return err
 		}
@@ -361,11 +362,11 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 
 // failAside leaves the worktree as the attempt found it, and what was done in a bundle.
 func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string) error {
-	name, sha, err := a.SetAside(ctx, wt, a.task.ID, a.base)
+	name, sha, err := a.run.SetAside(ctx, wt, a.task.ID, a.base)
 	if err != nil {
 		return err
 	}
-	a.tip = a.base
+	a.run.tip = a.base
 	if name != "" {
 		if err := a.emit(&record.Commit{SHA: sha, Placeholder: true, Aside: name}); err != nil {
 			return err
@@ -376,21 +377,21 @@ func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string
 
 // settle writes a task's end to prd.json and progress.txt, and the checkpoint's totals with it.
 func (a *attempt) settle(status, progress string) error {
-	a.tasks[a.index].Status = status
-	if err := a.SaveTasks(a.tasks); err != nil {
+	a.run.tasks[a.index].Status = status
+	if err := a.run.SaveTasks(a.run.tasks); err != nil {
 		return err
 	}
-	if err := a.S.AppendProgress(a.task.ID, progress, a.task.Title); err != nil {
+	if err := a.run.S.AppendProgress(a.task.ID, progress, a.task.Title); err != nil {
 		return err
 	}
-	return a.Save()
+	return a.run.Save()
 }
 
 // emit writes an event of this attempt to the record.
 func (a *attempt) emit(ev record.Event) error {
 	in := ev.Common()
 	in.TaskID, in.TraceID, in.SpanID, in.Iter = a.task.ID, a.trace, a.span, a.iter
-	return a.Record.Append(ev)
+	return a.run.Record.Append(ev)
 }
 
 func randomHex(bytes int) string {

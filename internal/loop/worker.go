@@ -46,7 +46,7 @@ func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree, who Role) (w
 // builtin is a model with the tools of git-tilth.
 func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, error) {
 	a := w.a
-	box, err := tool.Open(w.wt.Path, tool.Options{Env: a.toolEnv(ctx, w.wt.Path), BashTimeout: a.o.Limits.Bash,
+	box, err := tool.Open(w.wt.Path, tool.Options{Env: a.toolEnv(ctx, w.wt.Path), BashTimeout: a.run.o.Limits.Bash,
 		Protected: a.protected(w.wt), Sandbox: a.at.workBox(w.wt), Before: a.askHook})
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, erro
 		Tools:    box.Specs(submitCaseTool),
 		Final:    "submit_case",
 		Box:      box,
-		Allow:    a.mayGoOn,
+		Allow:    a.run.mayGoOn,
 		Emit:     a.emit,
 		PostEdit: func(ctx context.Context, tool, path string) { a.at.runHook(ctx, a.emit, postEdit, tool, nil, path) },
 	}, nil
@@ -67,14 +67,14 @@ func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, erro
 // where the user asked for that.
 func (w *worker) begin(ctx context.Context) (err error) {
 	a := w.a
-	system, err := a.o.Prompts.Render("worker", nil)
+	system, err := a.run.o.Prompts.Render("worker", nil)
 	if err != nil {
 		return err
 	}
 	var history []json.RawMessage
 	goesOn := false
 	if w.who.Program != nil {
-		ending, err := a.o.Prompts.Render("agent_case", nil)
+		ending, err := a.run.o.Prompts.Render("agent_case", nil)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (w *worker) begin(ctx context.Context) (err error) {
 	}
 	if w.who.Program == nil {
 		of := record.Scope{TaskID: a.task.ID, TraceID: a.trace}
-		add, shut, err := a.S.OpenTranscript(record.RoleWorker, of, a.Now(), a.Redact)
+		add, shut, err := a.run.S.OpenTranscript(record.RoleWorker, of, a.run.Now(), a.run.Redact)
 		if err != nil {
 			return err
 		}
@@ -115,11 +115,11 @@ func (w *worker) begin(ctx context.Context) (err error) {
 // firstPrompt is what a worker is told first: the task, or where its conversation knows that, why it goes on.
 func (a *attempt) firstPrompt(goesOn bool) (string, error) {
 	if !goesOn {
-		return a.o.Prompts.Render("worker_task", a.context)
+		return a.run.o.Prompts.Render("worker_task", a.context)
 	}
-	entries, _ := a.S.ReadLedger(a.task.ID, 1)
-	return a.o.Prompts.Render("worker_resume", map[string]any{
-		"Task": a.task, "Why": cmp.Or(a.o.From.History.LastStop, "the process ended"),
+	entries, _ := a.run.S.ReadLedger(a.task.ID, 1)
+	return a.run.o.Prompts.Render("worker_resume", map[string]any{
+		"Task": a.task, "Why": cmp.Or(a.run.o.From.History.LastStop, "the process ended"),
 		"Ledger":  fenced("ledger", lastVerdict(entries)),
 		"Refused": a.context.Refused, "Aside": a.context.Aside,
 	})
@@ -129,10 +129,10 @@ func (a *attempt) firstPrompt(goesOn bool) (string, error) {
 // by a fresh one, which the record says: the ledger has what matters.
 func (w *worker) earlier() ([]json.RawMessage, error) {
 	a := w.a
-	if !a.o.Continue {
+	if !a.run.o.Continue {
 		return nil, nil
 	}
-	history, err := a.S.ReadTranscript(record.RoleWorker, a.task.ID)
+	history, err := a.run.S.ReadTranscript(record.RoleWorker, a.task.ID)
 	if err == nil && len(history) > 0 {
 		err = agent.Continuable(history)
 	}
