@@ -83,15 +83,6 @@ func (g *ground) workBox(wt gitx.Worktree) *sandbox.Box {
 	return g.box.Of(wt.Path).With(wt.Path).Interpreters(wt.Path).Reading(wt.Common)
 }
 
-// behind is a role whose program is behind a wall also where it is asked for its conversations.
-func (r Role) behind(box *sandbox.Box) Role {
-	if r.Program != nil {
-		own := *r.Program
-		own.Box, r.Program = box, &own
-	}
-	return r
-}
-
 // judgingPlace is where validators run. What the worktree lends is read there.
 func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.Place {
 	return validator.Place{Dir: j.dir, Env: a.toolEnv(ctx, j.dir),
