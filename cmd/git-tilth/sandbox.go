@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -157,11 +155,6 @@ func (w *repoContext) boxed(dir string, do func(validator.Place) error) error {
 		return err
 	}
 	if box != nil {
-		if of := filepath.Dir(dir); session.ValidID(filepath.Base(of)) {
-			if err := os.MkdirAll(filepath.Join(of, sandbox.LayersDir), 0o700); err != nil {
-				return err
-			}
-		}
 		temp, remove, err := proc.TempDir("run")
 		if err != nil {
 			return err

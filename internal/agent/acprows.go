@@ -39,7 +39,7 @@ func copilot() *Program {
 		keyVars: []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY",
 			"COPILOT_PROVIDER_BEARER_TOKEN"},
 		state: []state{{place{"", "", ".copilot"},
-			[]string{"config.json", "session-state/", "history-session-state/"}},
+			[]string{"session-state/", "history-session-state/"}},
 			{place{"XDG_CACHE_HOME", "copilot", ".cache/copilot"}, nil}},
 	}, acpRow{command: []string{"--acp"}, readOnly: []string{"#plan"}, reportsUsage: true,
 		notice: pattern.New(`^\s*(?:Info|Warning): `)})

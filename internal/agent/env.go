@@ -92,7 +92,7 @@ func Dropped(environ, keep []string) []string {
 }
 
 // maxSettings bounds how much of a program's settings is read.
-const maxSettings = 1 << 20
+const maxSettings = 4 << 20
 
 // named are the variables that the user's own settings of the program name for its keys.
 func (p *Program) named(environ []string) (names []string) {

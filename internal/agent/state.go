@@ -36,7 +36,11 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 	}
 	turn := ""
 	if b.Layers != "" {
-		if turn, err = os.MkdirTemp(filepath.Dir(b.Layers), TurnDir); err != nil {
+		in := filepath.Dir(b.Layers)
+		if err = os.MkdirAll(in, 0o700); err == nil {
+			turn, err = os.MkdirTemp(in, TurnDir)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -89,7 +93,10 @@ var notWord = regexp.MustCompile(`[^A-Za-z0-9]`)
 // keepFile takes over a file that a turn wrote to a layer. A program may write it in place or by another file of its
 // name, which would take a mount away.
 func keepFile(layer, name, to string) error {
-	data, err := jsonl.ReadIn(layer, name, maxSettings)
+	data, err := jsonl.ReadIn(layer, name, maxSettings+1)
+	if err == nil && len(data) > maxSettings {
+		err = errors.New(name + " is too large to be kept")
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

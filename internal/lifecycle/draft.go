@@ -13,10 +13,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// draftPrefix begins the name of a directory in which a session is begun that has no name yet. Where a kill leaves one,
-// the next session that is made removes it.
-const draftPrefix = ".fork-"
-
 // Draft is a session before it is made: a directory without a session's name, in which can be tried whether it could
 // be run. Neither branch nor worktree nor record are there. It becomes a session by Create, or goes with Discard.
 func Draft(d Deps, n New) (*Handle, error) {
@@ -89,7 +85,7 @@ func (n New) draft(d Deps, id string) (s *session.Session, unlock func(), err er
 		endLeftovers(filepath.Join(dir, session.WorkspaceDir), filepath.Join(dir, session.JudgeDir))
 		_ = proc.RemoveAll(dir)
 	}
-	s = &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, draftPrefix+id)}
+	s = &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, session.DraftPrefix+id)}
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		return nil, nil, err
 	}

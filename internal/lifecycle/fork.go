@@ -251,9 +251,9 @@ func clearForks(ctx context.Context, d Deps, store session.Store, common string)
 
 // unnamed are the directories of sessions whose makers were killed before they had a name, where the root is locked.
 func unnamed(store session.Store) []string {
-	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(store.Root), draftPrefix+"*"))
+	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(store.Root), session.DraftPrefix+"*"))
 	return slices.DeleteFunc(left, func(dir string) bool {
-		id := strings.TrimPrefix(filepath.Base(dir), draftPrefix)
+		id := strings.TrimPrefix(filepath.Base(dir), session.DraftPrefix)
 		_, busy := (&session.Session{ID: id, Dir: dir}).Holder()
 		return busy || !session.ValidID(id)
 	})

@@ -34,8 +34,8 @@ func TestClearForksWhole(t *testing.T) {
 // TestClearForksKilled: what a kill has left goes, and what is being made stays.
 func TestClearForksKilled(t *testing.T) {
 	root := t.TempDir()
-	left, made := filepath.Join(root, draftPrefix+"20260601-102030-aaaaaa"), filepath.Join(root,
-		draftPrefix+"20260601-102030-bbbbbb")
+	left, made := filepath.Join(root, session.DraftPrefix+"20260601-102030-aaaaaa"), filepath.Join(root,
+		session.DraftPrefix+"20260601-102030-bbbbbb")
 	for _, dir := range []string{left, made} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)

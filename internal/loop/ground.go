@@ -3,7 +3,6 @@ package loop
 import (
 	"cmp"
 	"context"
-	"os"
 	"path/filepath"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -56,13 +55,9 @@ func (g *ground) enclose() error {
 	return nil
 }
 
-// clearLayers makes the directory of the session's layers, and clears it of those of turns that a killed run left.
+// clearLayers removes the layers of turns that a killed run left.
 func (r *run) clearLayers() error {
-	layers := r.S.Path(sandbox.LayersDir)
-	if err := os.MkdirAll(layers, 0o700); err != nil {
-		return err
-	}
-	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(layers), agent.TurnDir+"*"))
+	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(r.S.Path(session.CachesDir)), agent.TurnDir+"*"))
 	for _, turn := range left {
 		if err := proc.RemoveAll(turn); err != nil {
 			return err

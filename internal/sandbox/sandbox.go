@@ -34,6 +34,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // Name is what the process that enters a wall is called until it executes its command.
@@ -100,18 +102,18 @@ func (b *Box) Touching(touch ...string) *Box {
 	return b.but(func(out *Box) { out.Touch = append(slices.Clip(out.Touch), touch...) })
 }
 
-// Of returns a Box with layers over the caches that are for what runs in dir, a directory of a session. One beside
-// which there is no LayersDir has none.
+// Of returns a Box with layers over the caches that are for what runs in dir, where that lies in the directory of a
+// session: a worktree, or where changes are judged.
 func (b *Box) Of(dir string) *Box {
-	layers := filepath.Join(filepath.Dir(dir), LayersDir)
-	if !there(layers) {
-		return b
+	layers := filepath.Base(dir)
+	for of := filepath.Dir(dir); of != filepath.Dir(of); of = filepath.Dir(of) {
+		if session.ValidID(strings.TrimPrefix(filepath.Base(of), session.DraftPrefix)) {
+			return b.but(func(out *Box) { out.Layers = filepath.Join(of, session.CachesDir, layers) })
+		}
+		layers = filepath.Base(of) + "-" + layers
 	}
-	return b.but(func(out *Box) { out.Layers = filepath.Join(layers, filepath.Base(dir)) })
+	return b
 }
-
-// LayersDir is where, in a session's directory, the layers over caches are.
-const LayersDir = "caches"
 
 func there(path string) bool {
 	_, err := os.Lstat(path)

@@ -41,3 +41,7 @@ func IDTime(id string) (t time.Time, ok bool) {
 	t, err := time.Parse(idLayout, id[:len(idLayout)])
 	return t, err == nil
 }
+
+// DraftPrefix begins the name of a directory in which a session is begun that has no name yet. Where a kill leaves one,
+// the next session that is made removes it.
+const DraftPrefix = ".fork-"

@@ -8,6 +8,7 @@ import (
 const (
 	WorkspaceDir      = "workspace"
 	GoBackFile        = "going-back.json" // there while a rewind, an undo or a reset to the seed is carried out
+	CachesDir         = "caches"          // what was written over the user's caches
 	JudgeDir          = "judge"           // the tree under judgement, laid out
 	ConversationDir   = "conversation"
 	TravelDir         = "travel"                   // what moves it between machines: a scratch repository, the claim
