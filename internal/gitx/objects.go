@@ -9,6 +9,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"hash"
 	"io"
 	"os"
 	"strings"
@@ -32,10 +34,7 @@ func checkObject(ctx context.Context, name, id string) error {
 	if err != nil {
 		return err
 	}
-	h := sha1.New()
-	if len(id) == 2*sha256.Size {
-		h = sha256.New()
-	}
+	h := newHash(id)
 	for err == nil && ctx.Err() == nil {
 		_, err = io.CopyN(h, z, 1<<20)
 	}
@@ -46,6 +45,27 @@ func checkObject(ctx context.Context, name, id string) error {
 		return errors.New("its hash is another")
 	}
 	return nil
+}
+
+// IsBlob reports whether an id is that of a file's content, however its lines end.
+func IsBlob(id string, content []byte) bool {
+	for _, c := range [][]byte{content, bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))} {
+		h := newHash(id)
+		fmt.Fprintf(h, "blob %d\x00", len(c))
+		h.Write(c)
+		if hex.EncodeToString(h.Sum(nil)) == id {
+			return true
+		}
+	}
+	return false
+}
+
+// newHash is the function by which an id was made.
+func newHash(id string) hash.Hash {
+	if len(id) == 2*sha256.Size {
+		return sha256.New()
+	}
+	return sha1.New()
 }
 
 // FilesAt returns the contents of files of a commit, by their paths; links within the commit are followed, and what is

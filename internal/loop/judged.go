@@ -80,6 +80,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 		return err
 	}
 	j.borrowed, j.withheld = laid.Borrowed, laid.Withheld
+	j.hidden = append(j.hidden, a.filtered(j)...)
 	vs, err := a.validators(ctx, j, laid.Files)
 	if err != nil {
 		return err

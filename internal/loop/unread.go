@@ -44,6 +44,23 @@ func (a *attempt) showHidden(ctx context.Context, j *judged) error {
 	return err
 }
 
+// filtered are the changed files of which git keeps something else than what lies in the tree, as a filter does that
+// leaves only a name for it: the patch shows what git keeps.
+func (a *attempt) filtered(j *judged) (out []string) {
+	for _, f := range j.files {
+		at := filepath.Join(j.dir, f.Path)
+		fi, err := os.Lstat(at)
+		if f.Status == "D" || err != nil || !fi.Mode().IsRegular() || slices.Contains(j.hidden, f.Path) {
+			continue
+		}
+		// A tree has no file that is larger than what a commit may hold.
+		if data, err := os.ReadFile(at); err != nil || !gitx.IsBlob(f.OID, data) {
+			out = append(out, f.Path)
+		}
+	}
+	return out
+}
+
 // isReadable reports whether a file is mostly text, whatever NUL bytes lie in between.
 func isReadable(name string) bool {
 	data, err := headOf(name, shownBytes+1)

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
@@ -38,7 +38,7 @@ func Mixed(file string) bool { return len(sections(file)) > 0 }
 // IsLoaded reports whether a source file has a part that a runner looks for in all of them and runs by itself.
 func IsLoaded(file string, content []byte) bool {
 	return slices.ContainsFunc(Kinds, func(k Kind) bool {
-		return MayBeLoaded(file) && k.Loaded != "" && bytes.Contains(content, []byte(k.Loaded))
+		return MayBeLoaded(file) && k.Loaded != nil && k.Loaded().Match(content)
 	})
 }
 
@@ -69,15 +69,14 @@ func Restore(file string, change, seed []byte) []byte {
 	case path.Ext(file) == ".json":
 		return restoreJSON(change, seed, of)
 	}
-	rest, own := split(change, of)
-	_, theirs := split(seed, of)
-	if bytes.Equal(own, theirs) {
+	now, was := split(file, change, of), split(file, seed, of)
+	if now.keys == was.keys && now.tables == was.tables {
 		return change
 	}
-	if len(rest) > 0 && rest[len(rest)-1] != '\n' {
-		rest = append(rest, '\n')
+	if now.rest != "" && !strings.HasSuffix(now.rest, "\n") {
+		now.rest += "\n"
 	}
-	return append(rest, theirs...)
+	return []byte(was.keys + now.rest + was.tables)
 }
 
 func restoreJSON(change, seed []byte, members []string) []byte {
@@ -103,26 +102,55 @@ func restoreJSON(change, seed []byte, members []string) []byte {
 	return append(data, '\n')
 }
 
-// split parts an ini or TOML file into tables of these names, with those below them, and the rest.
-func split(data []byte, tables []string) (rest, of []byte) {
-	var names []string
-	for _, t := range tables {
-		names = append(names, regexp.QuoteMeta(t))
+// parts are those of an ini or TOML file: tables of some names, with those below them; keys of TOML that lie in such a
+// table without its header, by their whole names; and the rest.
+type parts struct{ keys, tables, rest string }
+
+var (
+	tableHeader = pattern.New(`^\[+((?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\]"'])*)\]`)
+	keyValue    = pattern.New(`^((?:"(?:[^"\\]|\\.)*"|'[^']*'|[\w-]+|\s*\.\s*)+)\s*=(.*)`)
+	namePart    = pattern.New(`"(?:[^"\\]|\\.)*"|'[^']*'|[^\s."']+`)
+)
+
+// split parts a file.
+func split(file string, data []byte, tables []string) (p parts) {
+	below := func(name, table string) bool {
+		rest, ok := strings.CutPrefix(name, table)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == ':')
 	}
-	header := regexp.MustCompile(`^\s*\[+\s*(?:` + strings.Join(names, "|") + `)\s*[\].:]`)
-	inside := false
-	for line := range bytes.Lines(data) {
-		if bytes.HasPrefix(bytes.TrimSpace(line), []byte("[")) {
-			inside = header.Match(line)
+	to, table, whole := &p.rest, "", false
+	for line := range strings.Lines(string(data)) {
+		trimmed := strings.TrimSpace(line)
+		if m := tableHeader().FindStringSubmatch(trimmed); m != nil {
+			table, to = dotted(m[1]), &p.rest
+			if whole = slices.ContainsFunc(tables, func(t string) bool { return below(table, t) }); whole {
+				to = &p.tables
+			}
+		} else if m := keyValue().FindStringSubmatch(trimmed); m != nil && !whole && path.Ext(file) == ".toml" {
+			key := strings.TrimPrefix(table+"."+dotted(m[1]), ".")
+			to = &p.rest
+			if slices.ContainsFunc(tables, func(t string) bool { return below(key, t) || below(t, key) }) {
+				to, line = &p.keys, key+" ="+m[2]+"\n"
+			}
 		}
-		if inside {
-			of = append(of, line...)
-		} else {
-			rest = append(rest, line...)
+		*to += line
+	}
+	for _, s := range []*string{&p.keys, &p.tables} {
+		if *s != "" && !strings.HasSuffix(*s, "\n") {
+			*s += "\n"
 		}
 	}
-	if n := len(of); n > 0 && of[n-1] != '\n' {
-		of = append(of, '\n')
+	return p
+}
+
+// dotted is the name of a table or a key without quotes and blanks.
+func dotted(name string) string {
+	var out []string
+	for _, part := range namePart().FindAllString(name, -1) {
+		if plain, err := strconv.Unquote(part); err == nil {
+			part = plain
+		}
+		out = append(out, strings.Trim(part, "'"))
 	}
-	return rest, of
+	return strings.Join(out, ".")
 }

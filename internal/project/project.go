@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // Kind is one kind of project. Paths in it are slash-separated; names are base names, wherever in a tree they lie.
@@ -23,8 +25,9 @@ type Kind struct {
 	// Sections are the parts of files that decide how tests run, where the rest of the file does not: tables of an ini
 	// or TOML file, members of a JSON object.
 	Sections map[string][]string
-	// Loaded is what makes its runner run a source file by itself, in one whose name ends with LoadedIn.
-	Loaded, LoadedIn string
+	// Loaded matches what makes its runner run a source file by itself, in one whose name ends with LoadedIn.
+	Loaded   pattern.Regexp
+	LoadedIn string
 	// Locks pin what a setup installs.
 	Locks []Lock
 	// SetupEnv keeps a setup from installing git hooks and from asking.

@@ -65,6 +65,8 @@ func TestRestore(t *testing.T) {
 		{"pyproject.toml", "[project]\nname = 'a'\ndependencies = ['b']\n", "[project]\nname = 'a'\n",
 			"[project]\nname = 'a'\ndependencies = ['b']\n"},
 		{"pyproject.toml", "[tool.pytest.ini_options]\naddopts = 'x'\n", "", ""},
+		{"pyproject.toml", "tool.pytest.ini_options.addopts = [\n  'x=y',\n]\na = 1\n[ tool . 'pytest' ]\nb = 2\n[tool]\n" +
+			"\"pyt\\u0065st\".c = 3\nother.d = 4\n", "tool.ruff = {}\n[x]\n", "tool.ruff = {}\na = 1\n[tool]\nother.d = 4\n"},
 		{"setup.cfg", "[metadata]\nname = a\n[tool:pytest]\naddopts = x\n[x]\ny = 1\n", "",
 			"[metadata]\nname = a\n[x]\ny = 1\n"},
 		{"package.json", `{"scripts": {"test": "true"}, "dependencies": {"a": "1"}}`, `{"scripts": {"test": "jest"}}`,
@@ -88,8 +90,13 @@ func TestConfigures(t *testing.T) {
 			t.Errorf("%s: %v", file, !want)
 		}
 	}
-	if !IsLoaded("a_test.go", []byte("func TestMain(m *testing.M) {")) || IsLoaded("a.go", []byte("func TestMain(")) {
-		t.Error("which sources a runner runs by itself")
+	for _, source := range []string{"func TestMain(m *testing.M) {", "func  TestMain /* */ (", "func/**/TestMain("} {
+		if !IsLoaded("a_test.go", []byte(source)) || IsLoaded("a.go", []byte(source)) {
+			t.Errorf("a runner runs %q by itself, and only in a test file", source)
+		}
+	}
+	if IsLoaded("a_test.go", []byte("func TestMainWindow(t *testing.T) {")) {
+		t.Error("a test is run because its file is asked for")
 	}
 }
 

@@ -1,6 +1,10 @@
 package project
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+)
 
 // scriptExts are the endings of configuration that node loads as code.
 const scriptExts = ".js .cjs .mjs .ts .cts .mts"
@@ -42,7 +46,7 @@ var Kinds = []Kind{{
 	Code:      []string{".go"},
 	Runners:   []Runner{{Name: "go test", Format: GoTest, Report: []string{"-json"}}},
 	Config:    []string{"go.work"},
-	Loaded:    "func TestMain(",
+	Loaded:    pattern.New(`\bTestMain\b`),
 	LoadedIn:  "_test.go",
 	Locks:     []Lock{{File: "go.sum", Program: "go"}},
 	Install:   "go mod download",
@@ -66,7 +70,8 @@ var Kinds = []Kind{{
 			"--outputFile.json=" + ReportFile}},
 		{Name: "mocha", Format: Mocha, Report: []string{"--reporter=json", "--reporter-option=output=" + ReportFile}},
 	},
-	Config: slices.Concat([]string{".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml", ".babelrc",
+	Config: slices.Concat([]string{".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpm-workspace.yaml", "bunfig.toml",
+		".babelrc",
 		"tsconfig.json", ".nycrc", ".node-version", ".nvmrc"},
 		endings("jest.config", scriptExts+" .json"), endings("vitest.config", scriptExts),
 		endings("vitest.workspace", scriptExts+" .json"), endings("vite.config", scriptExts),
@@ -75,7 +80,8 @@ var Kinds = []Kind{{
 		endings(".mocharc", ".js .cjs .mjs .yaml .yml .json .jsonc"),
 		endings(".eslintrc", ".js .cjs .yaml .yml .json")),
 	Sections: map[string][]string{
-		"package.json": {"scripts", "jest", "vitest", "mocha", "babel", "ava", "nyc", "c8", "type", "imports"},
+		"package.json": {"scripts", "jest", "vitest", "mocha", "babel", "ava", "nyc", "c8", "type", "imports",
+			"packageManager"},
 	},
 	Locks: []Lock{
 		{File: "package-lock.json", Program: "npm", Setup: "npm ci", Test: "npm test --"},

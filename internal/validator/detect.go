@@ -16,9 +16,15 @@ func Detect(ctx context.Context, in Place, files []string, t Tasks) []Validator 
 	p := survey(in, files, t)
 	vs := p.missingTests(t)
 	for _, kind := range kinds {
+		left := kind.tests(p.required())
 		for _, v := range kind.find(ctx, p) {
 			v.From = path.Join(v.Dir, kind.by)
 			vs = append(vs, v)
+			left = slices.DeleteFunc(left, func(f string) bool { return v.isGiven(f) })
+		}
+		if len(left) > 0 {
+			vs = append(vs, Validator{Name: "acceptance tests", fail: fmt.Sprintf("these acceptance tests did "+
+				"not run, since no %s is in their directory or above it: %s", kind.by, strings.Join(left, ", "))})
 		}
 	}
 	for i, v := range vs {
@@ -33,11 +39,24 @@ func Detect(ctx context.Context, in Place, files []string, t Tasks) []Validator 
 	return append(vs, p.unknownTests()...)
 }
 
-// kinds are the kinds of projects that are known, in the order in which their checks run.
+// kinds are the kinds of projects that are known, in the order in which their checks run. An acceptance test of a kind
+// is given to one of its checks: whatever lies elsewhere than its project is not passed over.
 var kinds = []struct {
-	find func(context.Context, *layout) []Validator
-	by   string // what it is known by
-}{{python, "*.py"}, {golang, "go.mod"}, {node, "package.json"}, {rust, "Cargo.toml"}, {shell, "the seed's tests"}}
+	find  func(context.Context, *layout) []Validator
+	by    string                        // what it is known by
+	tests func(files []string) []string // those of acceptance test files that are its own
+}{
+	{python, "*.py", func(files []string) []string { return ending(files, ".py") }},
+	{golang, "go.mod", goTests},
+	{node, "package.json", func(files []string) []string { return ending(files, nodeExts...) }},
+	{rust, "Cargo.toml", func(files []string) []string { return ending(files, ".rs") }},
+	{shell, "the seed's tests", func([]string) []string { return nil }},
+}
+
+// isGiven reports whether an acceptance test file is one of the check's.
+func (v Validator) isGiven(file string) bool {
+	return slices.ContainsFunc(v.given, func(g given) bool { return g.file == file })
+}
 
 // missingTests fails a task whose acceptance tests were taken away: without them all else would pass.
 func (p *layout) missingTests(t Tasks) []Validator {

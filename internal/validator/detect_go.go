@@ -14,11 +14,7 @@ import (
 // may not even compile: an overlay makes them not exist for the go command, without touching the tree.
 func golang(_ context.Context, p *layout) []Validator {
 	var vs []Validator
-	modules := p.dirsOf("go.mod")
-	if len(modules) == 0 && len(goTests(p.current)) > 0 {
-		vs = append(vs, Validator{Name: "go test", fail: "the acceptance tests are in Go, but there is no go.mod"})
-	}
-	for _, dir := range modules {
+	for _, dir := range p.dirsOf("go.mod") {
 		later := p.inModule(goTests(p.later), dir)
 		present := without(p.inModule(ending(p.files, ".go"), dir), later)
 		test := Validator{Name: at("go test", dir), Dir: dir, Argv: []string{"go", "test", "./..."}, hidden: later,

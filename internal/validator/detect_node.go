@@ -32,7 +32,7 @@ type nodePackage struct {
 // node runs the test script of every package that is not inside another one.
 func node(_ context.Context, p *layout) []Validator {
 	dirs := p.tops("package.json")
-	if len(dirs) == 0 && len(ending(p.current, nodeExts...)) > 0 {
+	if len(dirs) == 0 && len(ending(p.required(), nodeExts...)) > 0 {
 		dirs = []string{"."}
 	}
 	var vs []Validator
@@ -123,7 +123,7 @@ func (n nodePackage) validators() []Validator {
 		return n.ownRunner(name, before, last)
 	}
 	plain := Validator{Name: name, Argv: slices.DeleteFunc(slices.Clone(n.manager),
-		func(a string) bool { return a == "--" })}
+		func(a string) bool { return a == "--" }), given: n.given()}
 	for _, r := range runners {
 		if r.match().MatchString(last) && !strings.ContainsAny(last, "|;<>`&\n") {
 			return n.known(name, r)
@@ -197,21 +197,19 @@ func (n nodePackage) ownRunner(name, before, last string) []Validator {
 
 // bare is the check of a package without a test script: acceptance tests that
 // node runs by itself.
-func (n nodePackage) bare() []Validator {
-	if len(n.required) == 0 {
-		return nil
-	}
+func (n nodePackage) bare() (vs []Validator) {
 	files := ending(n.required, ".js", ".mjs", ".cjs")
-	if len(files) == 0 {
-		why := "package.json has no test script that would run the acceptance tests"
-		return []Validator{{Name: at("npm test", n.dir), Skip: why}}
+	if others := without(n.required, files); len(others) > 0 {
+		n.required = others
+		vs = append(vs, Validator{Name: at("npm test", n.dir), given: n.given(),
+			Skip: "package.json has no test script that would run " + strings.Join(others, ", ")})
 	}
-	v := Validator{Name: at("node --test", n.dir), Command: "node --test " + reportArgs + " " +
-		text.ShellQuote(files...), runner: project.ByName(project.Node).Runner("node --test")}
-	v.given = slices.DeleteFunc(n.given(), func(g given) bool {
-		return !slices.Contains([]string{".js", ".mjs", ".cjs"}, path.Ext(g.file))
-	})
-	return []Validator{v}
+	if len(files) > 0 {
+		n.required = files
+		vs = append(vs, Validator{Name: at("node --test", n.dir), Command: "node --test " + reportArgs + " " +
+			text.ShellQuote(files...), runner: project.ByName(project.Node).Runner("node --test"), given: n.given()})
+	}
+	return vs
 }
 
 // lastCommand splits `a && b && c` before the last command: arguments to a script

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/project"
@@ -25,18 +26,62 @@ func python(ctx context.Context, p *layout) []Validator {
 	return slices.Concat(ruff(ctx, p), mypy(ctx, p), pytest(ctx, p))
 }
 
-// pyTool is the command line of a Python tool: from the worktree's own virtual
-// environment, else as a module of the interpreter on PATH, else by its name.
+// pyTool is the command line of a Python tool: from the worktree's own virtual environment, else as a module of the
+// interpreter on PATH, or of the one that the program of its name is for, else by its name.
 func (p *layout) pyTool(ctx context.Context, module string) []string {
 	for _, python := range []string{
 		filepath.Join(p.root, ".venv/bin/python"), filepath.Join(p.root, "venv/bin/python"), "python3", "python",
+		p.interpreterOf(module),
 	} {
-		if has(python, p.root, p.env) && p.importable(ctx, python, module) {
+		if has(python, p.root, p.env) && !p.holds(python) && p.importable(ctx, python, module) {
 			return []string{python, "-m", module}
 		}
 	}
 	return []string{module}
 }
+
+// holds reports whether a program is a file of the tree, which whoever changes the tree may have written.
+func (p *layout) holds(program string) bool {
+	at, err := filepath.Rel(p.root, proc.RealPath(program))
+	_, held := slices.BinarySearch(p.held, filepath.ToSlash(at))
+	return err == nil && held
+}
+
+// interpreterOf is the interpreter that a script on PATH names in its first line, "" for none.
+func (p *layout) interpreterOf(program string) string {
+	at, err := proc.LookPath(program, p.root, p.env)
+	if err != nil {
+		return ""
+	}
+	at = proc.RealPath(at)
+	script, _ := jsonl.ReadIn(filepath.Dir(at), filepath.Base(at), readCap) // none: it is no script
+	line, _, _ := strings.Cut(string(script), "\n")
+	python, ok := strings.CutPrefix(line, "#!")
+	if !ok || !strings.HasPrefix(filepath.Base(python), "python") {
+		return ""
+	}
+	return python
+}
+
+// pythonLauncher runs a module of an interpreter as its -m does, but takes it and what it loads for itself from the
+// interpreter's own places: the top of the tree comes behind them, or, for the tests that pytest runs, before them once
+// pytest is loaded.
+const pythonLauncher = `import os, runpy, sys
+
+if __name__ == "__main__":
+    top, module = os.getcwd(), sys.argv.pop(1)
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p) not in (top, os.path.dirname(__file__))]
+    if module == "pytest":
+        import pytest
+
+        class Top:
+            def pytest_cmdline_parse(self):
+                sys.path.insert(0, top)
+
+        sys.exit(pytest.main(plugins=[Top()]))
+    sys.path.append(top)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+`
 
 // importable asks an interpreter for a module, from a directory where no file that a worker can write is mistaken for
 // it.

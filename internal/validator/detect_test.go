@@ -116,8 +116,8 @@ func TestPythonVenvComesFirst(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, ".venv/bin/python"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	wantText(t, judge(t, dir, Tasks{Current: "T-001"}),
-		"venv -m pytest -q --color=no --continue-on-collection-errors --rootdir=. test_t001_a.py")
+	wantText(t, judge(t, dir, Tasks{Current: "T-001"}), "venv /",
+		".py pytest -q --color=no --continue-on-collection-errors --rootdir=. test_t001_a.py")
 }
 
 func TestSection(t *testing.T) {
@@ -171,7 +171,7 @@ func TestGoBeforeThereIsAny(t *testing.T) {
 	dir = tree(t, map[string]string{"t001_test.go": "package x\n"})
 	rep = judge(t, dir, Tasks{Current: "T-001", All: three})
 	wantPassed(t, rep, false)
-	wantText(t, rep, "there is no go.mod")
+	wantText(t, rep, "these acceptance tests did not run, since no go.mod is in their directory or above it")
 }
 
 // TestNodeOwnRunner runs real node and npm.

@@ -3,6 +3,7 @@ package validator
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -49,9 +50,14 @@ func (v Validator) asked(temp string) (a asked, err error) {
 			err = os.WriteFile(reporter, []byte(nodeReporter), 0o600)
 		}
 	}
+	if len(a.argv) > 2 && a.argv[1] == "-m" {
+		launcher := filepath.Join(temp, rand.Text()+".py")
+		err = errors.Join(err, os.WriteFile(launcher, []byte(pythonLauncher), 0o600))
+		a.argv = slices.Concat(a.argv[:1], []string{launcher}, a.argv[2:])
+	}
 	if len(v.hidden) > 0 {
 		file := filepath.Join(temp, "overlay.json")
-		err = overlay(v.hidden, file)
+		err = errors.Join(err, overlay(v.hidden, file))
 		more = append(more, "-overlay="+file)
 	}
 	switch {

@@ -64,8 +64,6 @@ func TestPythonEvidence(t *testing.T) {
 		{"pyproject", map[string]string{"pyproject.toml": "[tool.pytest.ini_options]\naddopts = '--setup-only'\n"},
 			false},
 		{"tests are a package", map[string]string{"tests/__init__.py": "import os\nos._exit(0)\n"}, false},
-		{"another pytest", map[string]string{"pytest/__init__.py": "",
-			"pytest/__main__.py": "print('1 passed')\n"}, false},
 		{"no report", map[string]string{"pytest.ini": "[pytest]\naddopts = --junitxml=x.xml -p h\n",
 			"h.py": "def pytest_configure(config):\n    config.option.xmlpath = None\n"}, false},
 
@@ -76,10 +74,51 @@ func TestPythonEvidence(t *testing.T) {
 		{"a fixture for all", map[string]string{"calc.py": good, "conftest.py": "import pytest\n\n\n" +
 			"@pytest.fixture(autouse=True)\ndef here(tmp_path):\n    yield tmp_path\n"}, true},
 		{"tests are an honest package", map[string]string{"calc.py": good, "tests/__init__.py": ""}, true},
+		{"a module with the name of one of Python's", map[string]string{"code.py": "",
+			"calc.py": "import code\n\nassert not hasattr(code, 'interact')\n\n\n" + good}, true},
+		{"a plugin of its own", map[string]string{"calc.py": good, "plug.py": "",
+			"pytest.ini": "[pytest]\naddopts = -p plug\n"}, true},
 		{"a suite beside it", map[string]string{"calc.py": good,
 			"tests/test_more.py": "def test_more():\n    pass\n"}, true},
 	} {
 		a.judge(t, base, "tests/test_t001_add.py")
+	}
+}
+
+// TestPythonsOwn: what pytest is and what it loads for itself are the interpreter's, whatever the tree calls the same.
+func TestPythonsOwn(t *testing.T) {
+	reports := "import os, sys\n\nfile = [a for a in sys.argv if a.startswith('--junitxml=')][0][11:]\n" +
+		"open(file, 'w').write('<testsuites><testsuite tests=\"1\"><testcase classname=\"tests.test_t001_add\" " +
+		"name=\"test_add\"/></testsuite></testsuites>')\nos._exit(0)\n"
+	test := "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
+	for _, name := range []string{"pytest.py", "pytest/__main__.py", "_pytest/junitxml.py", "json.py", "pluggy.py"} {
+		for code, passes := range map[string]bool{"def add(a, b):\n    return 0\n": false,
+			"def add(a, b):\n    return a + b\n": true} {
+			dir := tree(t, map[string]string{"calc.py": code, "tests/test_t001_add.py": test, name: reports})
+			if p := survey(Place{Dir: dir}, nil, Tasks{}); !hasPytest(p) {
+				t.Skip("pytest is not installed")
+			}
+			wantPassed(t, judge(t, dir, Tasks{Current: "T-001", Seed: []string{"tests/test_t001_add.py"}}), passes)
+		}
+	}
+}
+
+// TestPythonOfTheTree: an interpreter that the tree holds is not asked; one that was installed there is.
+func TestPythonOfTheTree(t *testing.T) {
+	dir := tree(t, map[string]string{"a.py": "", "tools/python": "#!/bin/sh\nexit 0\n"})
+	if err := os.Chmod(filepath.Join(dir, "tools/python"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "venv/bin/x", "")
+	if err := os.Symlink("../../tools/python", filepath.Join(dir, "venv/bin/python")); err != nil {
+		t.Fatal(err)
+	}
+	for _, files := range [][]string{{"a.py", "tools/python", "venv/bin/python"}, {"a.py"}} {
+		p := survey(Place{Dir: dir}, files, Tasks{})
+		of := strings.HasPrefix(p.pyTool(context.Background(), "pytest")[0], p.root)
+		if of == slices.Contains(files, "tools/python") {
+			t.Errorf("%q: the interpreter of the tree is taken: %v", files, of)
+		}
 	}
 }
 
@@ -96,6 +135,8 @@ func TestGoEvidence(t *testing.T) {
 	for _, a := range []attack{
 		{"go.mod ignores it", map[string]string{"go.mod": "module example.com/calc\n\ngo 1.25\n\nignore ./sub\n",
 			"main.go": "package calc\n"}, false},
+		{"its module lies elsewhere", map[string]string{"go.mod": "", "other/go.mod": "module example.com/calc\n",
+			"other/calc.go": "package calc\n"}, false},
 		{"TestMain", map[string]string{"sub/main_test.go": "package sub\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\n" +
 			"func TestMain(*testing.M) { os.Exit(0) }\n"}, false},
 		{"it ends at once", map[string]string{"sub/calc.go": "package sub\n\nimport \"os\"\n\n" +

@@ -23,6 +23,7 @@ type layout struct {
 	env   []string
 	box   *sandbox.Box
 	files []string // slash-separated, relative to root, sorted
+	held  []string // all that the tree holds, also what is left out of files; nil where a walk found them
 
 	current, done, later []string // acceptance tests, see Tasks
 	seeded               bool     // they are known to be the seed's, not only named like it
@@ -37,7 +38,7 @@ func (p *layout) required() []string {
 
 // survey looks at a worktree once. files names what is in it, nil for what a walk finds.
 func survey(in Place, files []string, t Tasks) *layout {
-	p := &layout{root: proc.RealPath(in.Dir), env: environment(in.Env, nil), box: in.Box}
+	p := &layout{root: proc.RealPath(in.Dir), env: environment(in.Env, nil), box: in.Box, held: files}
 	if files == nil {
 		p.walk()
 	} else {
