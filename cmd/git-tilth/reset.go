@@ -154,7 +154,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 		w.p.printf("session   %s\nworktree  %s\nseed      %s\n", s.ID, plan.Worktree.Path, plan.SHA)
 	}
 	if plan.Begun && w.p.dryRun {
-		w.p.printf("would finish the rewind of session %s that was begun at %s\n", s.ID, plan.Started())
+		w.p.printf("would %s of session %s\n", plan.What, s.ID)
 	}
 	question := "The run's code and its log will be gone for good. Rewind to the seed?"
 	if err := w.p.confirm(yes || plan.Begun || w.p.dryRun, question, "nothing was changed"); err != nil {

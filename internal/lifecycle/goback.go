@@ -76,9 +76,6 @@ func (p RewindPlan) IsRewind() bool { return p.journal.Undoes == 0 }
 // then.
 func (p RewindPlan) Kept() bool { return p.journal.Cut != nil && len(p.journal.Cut.Keep) > 0 }
 
-// Started is when the operation was begun.
-func (p RewindPlan) Started() string { return p.journal.Started }
-
 // PlanRewind plans a rewind to the named point. One that was begun and not finished is planned to its end; another
 // operation that was is finished first. The errors are those of PlanToSeed.
 func (h *Handle) PlanRewind(ctx context.Context, name, note string) (RewindPlan, error) {
@@ -179,7 +176,7 @@ func (h *Handle) begun(ctx context.Context, meant func(*journal) bool) (p Rewind
 	if meant(j) || h.Git.IsDryRun() {
 		return RewindPlan{What: "finish " + j.String(), Begun: true, journal: j}, nil
 	}
-	return p, h.finishBegun(ctx, j)
+	return p, h.applyRewind(ctx, j)
 }
 
 // planRewind makes the pre-flight that a rewind and an undo share.
@@ -378,22 +375,12 @@ func (h *Handle) endRewind(j *journal, dir, from string) error {
 	return h.clearUndos()
 }
 
-// finishBegun finishes what was begun, once what it needs to its end was found.
-func (h *Handle) finishBegun(ctx context.Context, j *journal) error {
-	if j.Cut != nil {
-		if err := h.checkCut(ctx, j); err != nil {
-			return err
-		}
-	}
-	return h.applyRewind(ctx, j)
-}
-
 // finishThenExecute finishes a rewind or undo that was begun, and then does what there is to do with the session as it
 // became.
 func (h *Handle) finishThenExecute(ctx context.Context, e Execution) (Outcome, error) {
 	j, err := readJournal(h.S)
 	if err == nil && j != nil {
-		err = h.finishBegun(ctx, j)
+		err = h.applyRewind(ctx, j)
 	}
 	if err != nil || h.Git.IsDryRun() {
 		return Outcome{}, err

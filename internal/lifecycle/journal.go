@@ -50,6 +50,7 @@ type journal struct {
 	Started string    `json:"started"`
 	Step    int       `json:"step"`
 	Cut     *cut      `json:"cut,omitempty"` // of a reset to the seed
+	looked  bool      // by this process: all that it needs is there
 	Before  condition `json:"before"`
 	After   condition `json:"after"`
 }

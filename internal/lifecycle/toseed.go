@@ -143,7 +143,7 @@ func (h *Handle) PlanToSeed(ctx context.Context) (p RewindPlan, err error) {
 	if err != nil {
 		return p, err
 	}
-	p.journal = &journal{Started: record.FormatTime(h.Now()), Cut: &cut{RecordLen: end,
+	p.journal = &journal{looked: true, Started: record.FormatTime(h.Now()), Cut: &cut{RecordLen: end,
 		TokensUsed: *prepared.TokensUsed, Usage: h.usageBefore(prepared), StartedAt: prepared.StartedAt}}
 	p.journal.After.Worktree = snapshot{Tip: p.SHA, Files: p.SHA}
 	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
@@ -196,6 +196,11 @@ func (h *Handle) checkCut(ctx context.Context, j *journal) error {
 
 // forgetRun takes the steps from the journal on.
 func (h *Handle) forgetRun(ctx context.Context, j *journal) error {
+	if !j.looked {
+		if err := h.checkCut(ctx, j); err != nil {
+			return err
+		}
+	}
 	if h.Record != nil {
 		h.Record.Close()
 		h.Record = nil
