@@ -1,28 +1,42 @@
 package agent
 
 import (
+	"fmt"
+	"os"
 	"testing"
 	"time"
 )
 
 // A result is not the end while an agent of the program's own is under way, however long that takes, and up to a
 // linger of quiet without one. What is judged is the last message, and all that was spent is booked, once.
+// TILTH_TESTS=full lets the gap be a minute.
 func TestResultIsNotTheEnd(t *testing.T) {
-	const linger = 300 * time.Millisecond
-	for _, early := range []map[string]any{
-		{"gap": 0.05}, {"gap": 0.05, "kind": "local_agent"}, {"gap": 1, "kind": "local_agent"},
-		{"gap": 2, "kind": "local_workflow"},
-	} {
-		early["text"] = "the helper works on it"
-		f := newFake(t, fakeStep{"turns": 2, "text": "all done", "cost": 0.5, "early": early})
-		p := claude()
-		turn := f.turn("x", Ref{ID: p.NewID()})
-		turn.Linger = linger
-		out := f.run(p, turn)
-		want := Usage{Prompt: 400, Eval: 80, Cost: 0.5, CostKnown: true}
-		if out.How != Completed || out.Cut || out.Text != "all done" || out.Usage != want {
-			t.Errorf("%v: %+v", early, out)
-		}
+	type gap struct {
+		seconds float64
+		kind    string
+		linger  time.Duration
+	}
+	const short = 300 * time.Millisecond
+	gaps := []gap{{0.05, "", short}, {0.05, "local_agent", short}, {1, "local_agent", short},
+		{2, "local_workflow", short}}
+	if os.Getenv("TILTH_TESTS") == "full" {
+		gaps = append(gaps, gap{15, "", 0}, gap{5, "local_agent", time.Second}, gap{21, "local_agent", 0},
+			gap{40, "local_workflow", 0}, gap{60, "local_agent", 0})
+	}
+	for _, g := range gaps {
+		t.Run(fmt.Sprint(g), func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, fakeStep{"turns": 2, "text": "all done", "cost": 0.5,
+				"early": map[string]any{"text": "the helper works on it", "gap": g.seconds, "kind": g.kind}})
+			p := claude()
+			turn := f.turn("x", Ref{ID: p.NewID()})
+			turn.Linger, turn.Timeout = g.linger, 2*time.Minute
+			out := f.run(p, turn)
+			want := Usage{Prompt: 400, Eval: 80, Cost: 0.5, CostKnown: true}
+			if out.How != Completed || out.Cut || out.Text != "all done" || out.Usage != want {
+				t.Errorf("%+v", out)
+			}
+		})
 	}
 }
 

@@ -22,6 +22,15 @@ var anthropic = dialect{
 			block = obj{"type": "tool_use", "id": unique("toolu_"), "name": "Read", "input": obj{}}
 			delta = obj{"type": "input_json_delta", "partial_json": quoted(obj{"file_path": a.read})}
 			reason = "tool_use"
+		case a.agent != "":
+			name := "Task"
+			if mentions(body, `"name":"Agent"`) {
+				name = "Agent"
+			}
+			block = obj{"type": "tool_use", "id": unique("toolu_"), "name": name, "input": obj{}}
+			delta = obj{"type": "input_json_delta", "partial_json": quoted(obj{"description": "a helper",
+				"prompt": a.agent, "subagent_type": "general-purpose"})}
+			reason = "tool_use"
 		case a.write != "":
 			block = obj{"type": "tool_use", "id": unique("toolu_"), "name": "Write", "input": obj{}}
 			delta = obj{"type": "input_json_delta",

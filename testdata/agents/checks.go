@@ -48,6 +48,7 @@ var checks = []struct {
 	{"hours of waiting are a usage limit", longWait, false},
 	{"tokens booked are tokens given, whatever ends a run", tokens, false},
 	{"a usage limit is one", usageLimit, false},
+	{"an agent in the background is waited for", background, false},
 	{"a hostile tree does not turn its judge", hostileTree, false},
 	{"a whole run is judged from the judge's directory", wholeRun, false},
 }

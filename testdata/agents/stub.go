@@ -18,6 +18,7 @@ type answer struct {
 	shell   string // a command for the program's shell tool
 	write   string // a path for the program's file writing tool
 	read    string // a path for its file reading tool
+	agent   string // a prompt for a subagent
 	hang    bool   // until the client leaves
 	status  int    // an HTTP error, with body and headers
 	body    string
