@@ -21,6 +21,9 @@ func TestWhatTheWorkerDoes(t *testing.T) {
 	c.Expect("bash touch begun; while", " for 1s", " for 2s")
 	follow := p.console("log", "-f")
 	follow.Expect("now: bash touch begun; while")
+	last := p.console("log", "-f", "--tail", "1")
+	last.Expect("now: bash touch begun; while")
+	last.Send("\x03")
 	s := p.newest()
 	if out, code := p.try("touch", s.Path("workspace")+"/go"); code != 0 {
 		t.Fatal(out)

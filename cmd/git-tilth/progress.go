@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
@@ -260,6 +261,17 @@ func (p *progress) clearLive() {
 	}
 }
 
+// between are the parts of the last line.
+const between = " · "
+
+// room is how many columns the last line has left behind its parts, 0 for any number.
+func (p *progress) room(parts []string) int {
+	if p.term.Width == 0 {
+		return 0
+	}
+	return max(p.term.Width-1-utf8.RuneCountInString(strings.Join(parts, between)+between), 1)
+}
+
 // drawLive redraws the last line: task, iteration of cap, tokens, cost, time.
 func (p *progress) drawLive() {
 	if p.timer == nil {
@@ -276,10 +288,10 @@ func (p *progress) drawLive() {
 	parts = append(parts, view.Span(p.now().Sub(p.since)))
 	if p.waits != "" {
 		parts = append(parts, p.waits)
-	} else if now := p.doing.Text(p.now()); now != "" {
+	} else if now := p.doing.Text(p.now(), p.room(parts)); now != "" {
 		parts = append(parts, now)
 	}
-	line := []rune(strings.Join(parts, " · "))
+	line := []rune(strings.Join(parts, between))
 	if p.term.Width > 0 && len(line) >= p.term.Width {
 		line = line[:p.term.Width-1]
 	}

@@ -22,6 +22,7 @@ func (u unable) Unwrap() error { return u.Stop }
 type outage struct {
 	stop Stop
 	task string // in which it was seen: one without an end is forgotten with the next task
+	seen time.Time
 }
 
 // all are those who take turns in a role, in the order in which they are asked.
@@ -33,7 +34,7 @@ func (a *attempt) isFree(r Role) bool {
 	switch reset := out.stop.Reset; {
 	case !is:
 		return true
-	case reset.IsZero():
+	case !reset.After(out.seen): // an end that had passed is none: they would be asked in turn without end
 		return out.task != a.task.ID
 	default:
 		return !a.run.Now().Before(reset)
@@ -50,7 +51,7 @@ func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string,
 	if !is || ctx.Err() != nil {
 		return who, err
 	}
-	a.run.outages[who.Name()] = outage{u.Stop, a.task.ID}
+	a.run.outages[who.Name()] = outage{u.Stop, a.task.ID, a.run.Now()}
 	if !slices.ContainsFunc(all, a.isFree) {
 		if err := a.awaitOne(ctx, all, u); err != nil {
 			return who, err

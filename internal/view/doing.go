@@ -17,25 +17,31 @@ type Doing struct {
 	Since time.Time
 }
 
-// Feed takes the next event of the record. What follows a turn is none of it.
-func (d *Doing) Feed(l record.Line) {
+// Feed takes the next event of the record, and reports whether it says what is done. What follows a turn is none of it.
+func (d *Doing) Feed(l record.Line) bool {
 	switch l.Type {
 	case "tool_call":
 		if call, ok := l.Event().(*record.ToolCall); ok {
 			*d = Doing{strings.TrimSpace(call.Tool + " " + on(call.Args)), record.ParseTime(l.TS)}
 		}
 	case "tool_result", "agent_waits", "pre_tool_block", "agent_session":
+		return false
 	default:
 		*d = Doing{}
 	}
+	return true
 }
 
-// Text says it in a line, "" for nothing.
-func (d Doing) Text(now time.Time) string {
+// Text says it in at most room columns, 0 for any number; "" for nothing. For how long is never what is left out.
+func (d Doing) Text(now time.Time, room int) string {
 	if d.What == "" || d.Since.IsZero() {
 		return ""
 	}
-	return text.VisibleLine(d.What) + " for " + Span(now.Sub(d.Since))
+	what, long := text.VisibleLine(d.What), " for "+Span(now.Sub(d.Since))
+	if room > 0 {
+		what = fit(what, max(room-len(long), 1))
+	}
+	return what + long
 }
 
 // maxOn is how much is shown of a command, in characters.

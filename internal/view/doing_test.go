@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,11 +23,15 @@ func TestDoing(t *testing.T) {
 		d.Feed(record.Parse(fmt.Appendf(nil,
 			`{"ts":"2026-01-01T00:00:00Z","type":"tool_call","payload":{"tool":"Edit","args":%s}}`, args)))
 		d.Feed(record.Parse([]byte(`{"ts":"2026-01-01T00:00:03Z","type":"tool_result","payload":{}}`)))
-		if got := d.Text(time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC)); got != want {
+		now := time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC)
+		if got := d.Text(now, 0); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
+		if got := d.Text(now, 12); width(got) > 12 || !strings.HasSuffix(got, " for 5s") {
+			t.Errorf("%s: %q", args, got)
+		}
 		d.Feed(record.Parse([]byte(`{"ts":"2026-01-01T00:00:04Z","type":"model_call","payload":{}}`)))
-		if d.Text(time.Now()) != "" {
+		if d.Text(time.Now(), 0) != "" {
 			t.Error("it goes on after the turn")
 		}
 	}

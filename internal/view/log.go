@@ -107,7 +107,8 @@ func (l *logger) showDoing(s *session.Session) {
 	if !l.o.Follow || !l.o.TTY || l.o.JSON {
 		return
 	}
-	now := l.doing.Text(time.Now())
+	const label = "now: "
+	now := l.doing.Text(time.Now(), max(l.o.Width-1-len(label), 0))
 	if now == l.shown {
 		return
 	}
@@ -116,11 +117,7 @@ func (l *logger) showDoing(s *session.Session) {
 	}
 	l.clear()
 	if now != "" {
-		line := []rune("now: " + now)
-		if l.o.Width > 0 && len(line) >= l.o.Width {
-			line = line[:l.o.Width-1]
-		}
-		l.out.WriteString(string(line))
+		l.out.WriteString(label + now)
 		l.shown = now
 	}
 }
@@ -138,12 +135,15 @@ func (l *logger) clear() {
 func (l *logger) tail(s *session.Session) (last int64, skipped int, err error) {
 	last = -1
 	var lines []record.Line
+	told := !l.o.Follow // what the worker does, which may be said further back
 	skipped, err = jsonl.Tail(s.Path(session.RecordFile), func(off int64, raw []byte) bool {
 		last = max(last, off)
-		if e := record.Parse(raw); l.fits(e) {
+		e := record.Parse(raw)
+		told = told || l.doing.Feed(e)
+		if len(lines) < l.o.Tail && l.fits(e) {
 			lines = append(lines, record.Parse(slices.Clone(raw)))
 		}
-		return len(lines) < l.o.Tail
+		return len(lines) < l.o.Tail || !told
 	})
 	if err != nil {
 		return last, skipped, err
