@@ -37,6 +37,7 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	if b == nil {
 		return cmd.Start()
 	}
+	b = b.resolving()
 	rules, err := b.ruleset()
 	if err != nil {
 		return fmt.Errorf("the sandbox cannot be made: %w", err)

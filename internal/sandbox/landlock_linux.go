@@ -159,7 +159,7 @@ func (b *Box) build() (made, error) {
 		return made{}, err
 	}
 	m := made{rules, map[string]string{}}
-	hidden := append(reals(b.Hide), "/dev")
+	hidden := append(b.links.reals(b.Hide), "/dev")
 	add := func(top string, right uint64, hidden []string) {
 		m.seen[top] = look(top)
 		cover, opened := around(top, hidden)
@@ -181,7 +181,7 @@ func (b *Box) build() (made, error) {
 	inside := func(top string) []string {
 		return slices.DeleteFunc(slices.Clone(hidden), func(h string) bool { return below(top, h) })
 	}
-	for _, path := range reals(b.readable()) {
+	for _, path := range b.links.reals(b.readable()) {
 		add(path, readTree, inside(path))
 	}
 	for _, path := range b.outermost() {

@@ -68,6 +68,7 @@ type Box struct {
 	// SharePIDs lets processes be seen as they are outside, for a program that locks by a process's number.
 	SharePIDs bool
 	home      string
+	links     links    // as they are while one command is started; nil: to be looked at each time
 	trails    []string // paths that may lead to what is open by symbolic links
 }
 
@@ -176,14 +177,14 @@ func (b *Box) readable() []string {
 // outermost are the paths that may be changed, with links resolved, but for those that lie in another one: whoever may
 // change that could put a link there, to what is not to be changed. What is hidden in a directory may not be replaced.
 func (b *Box) outermost() (tops []string) {
-	hidden := reals(b.Hide)
+	hidden := b.links.reals(b.Hide)
 	paths := slices.DeleteFunc(b.writable(), func(path string) bool { return !filepath.IsAbs(path) })
 	slices.SortStableFunc(paths, func(a, b string) int { return len(filepath.Clean(a)) - len(filepath.Clean(b)) })
 	for _, path := range paths {
 		path = filepath.Clean(path)
 		inside := false
 		for dir := filepath.Dir(path); !inside; dir = filepath.Dir(dir) {
-			at := real(dir)
+			at := b.links.real(dir)
 			unfollowed := filepath.Join(at, strings.TrimPrefix(path, dir))
 			inside = slices.ContainsFunc(tops, func(top string) bool {
 				return below(at, top) && !slices.ContainsFunc(hidden, func(h string) bool {
@@ -195,29 +196,50 @@ func (b *Box) outermost() (tops []string) {
 			}
 		}
 		if !inside {
-			tops = append(tops, real(path))
+			tops = append(tops, b.links.real(path))
 		}
 	}
 	return tops
 }
 
+// links are paths with their symbolic links resolved. A box names some hundred paths, of which most lie in the same few
+// directories, and asks for each several times while it starts one command.
+type links map[string]string
+
+// resolving returns a Box that looks at each directory once.
+func (b *Box) resolving() *Box { return b.but(func(out *Box) { out.links = links{} }) }
+
 // real resolves links. A path that is not there is only cleaned, together with what of it is there.
-func real(path string) string {
+func real(path string) string { return links{}.real(path) }
+
+func (l links) real(path string) string {
 	path = filepath.Clean(path)
-	if at, err := filepath.EvalSymlinks(path); err == nil {
+	at, known := l[path]
+	if known {
 		return at
 	}
+	at = path
 	if dir := filepath.Dir(path); dir != path {
-		return filepath.Join(real(dir), filepath.Base(path))
+		at = filepath.Join(l.real(dir), filepath.Base(path))
 	}
-	return path
+	if _, err := os.Readlink(at); err == nil {
+		if to, err := filepath.EvalSymlinks(at); err == nil {
+			at = to
+		}
+	}
+	if l != nil {
+		l[path] = at
+	}
+	return at
 }
 
-func reals(paths []string) []string {
+func reals(paths []string) []string { return links{}.reals(paths) }
+
+func (l links) reals(paths []string) []string {
 	var out []string
 	for _, path := range paths {
 		if filepath.IsAbs(path) {
-			out = append(out, real(path))
+			out = append(out, l.real(path))
 		}
 	}
 	return out

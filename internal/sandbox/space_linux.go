@@ -243,22 +243,22 @@ func (b *Box) mounts() []string {
 			add(opWrite, path, look(path))
 		}
 	}
-	for _, path := range reals(b.Through) {
+	for _, path := range b.links.reals(b.Through) {
 		if there(path) {
 			add(opWrite, path, look(path))
 		}
 	}
-	for _, path := range reals(b.Touch) {
+	for _, path := range b.links.reals(b.Touch) {
 		if there(path) {
 			add(opTouch, path, look(path))
 		}
 	}
-	for _, path := range reals(b.readable()) {
+	for _, path := range b.links.reals(b.readable()) {
 		if there(path) {
 			add(opShow, path, look(path))
 		}
 	}
-	for _, path := range reals(b.Hide) {
+	for _, path := range b.links.reals(b.Hide) {
 		if fi, err := os.Lstat(path); err == nil && fi.IsDir() {
 			add(opCover, path, "")
 		} else if err == nil && fi.Mode().IsRegular() {
@@ -302,17 +302,17 @@ func (b *Box) mounts() []string {
 // or an index of what lies beside it.
 func (b *Box) layer(path string) (kind, in string) {
 	fi, err := os.Lstat(path)
-	if err != nil || slices.Contains(reals(b.Write), path) {
+	if err != nil || slices.Contains(b.links.reals(b.Write), path) {
 		return "", ""
 	}
 	for _, s := range b.State {
-		if s.In != "" && real(s.Path) == path && fi.IsDir() {
+		if s.In != "" && b.links.real(s.Path) == path && fi.IsDir() {
 			return opLayer, s.In
-		} else if s.In != "" && real(s.Path) == path {
+		} else if s.In != "" && b.links.real(s.Path) == path {
 			return opCopy, s.In
 		}
 	}
-	if b.Layers == "" || !fi.IsDir() || !slices.Contains(reals(b.Caches), path) {
+	if b.Layers == "" || !fi.IsDir() || !slices.Contains(b.links.reals(b.Caches), path) {
 		return "", ""
 	}
 	return opLayer, filepath.Join(b.Layers, fmt.Sprintf("%x", sha256.Sum256([]byte(path)))[:16])
