@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
@@ -48,6 +49,10 @@ type Handle struct {
 	unlock     func()
 	// PutAway is where a repository of its own was put that stood in the place of the worktree's .git file.
 	PutAway string
+
+	// Working says that the loop is at work, whose events tell all that checkpoint.json and prd.json would: a rename
+	// that a crash of the machine takes back does no harm.
+	Working bool
 
 	sourceErr error
 }
@@ -147,9 +152,14 @@ func (h *Handle) Close() {
 	h.unlock()
 }
 
-// Save writes checkpoint.json.
+// Save writes checkpoint.json, which lasts with what was saved before it.
 func (h *Handle) Save() error {
-	return h.change(func() error { return h.S.SaveCheckpoint(h.Checkpoint) })
+	return h.change(func() error {
+		if err := h.S.SaveCheckpoint(h.Checkpoint); err != nil || h.Working {
+			return err
+		}
+		return jsonl.SyncDir(h.S.Dir)
+	})
 }
 
 // change makes a change to the session's files, which a dry run leaves out.
@@ -207,7 +217,7 @@ func (h *Handle) Stopped(status string, stop record.Stop) error {
 	if err := h.Record.Append(&stop); err != nil {
 		return err
 	}
-	h.Checkpoint.Status = status
+	h.Checkpoint.Status, h.Working = status, false
 	if err := errors.Join(h.Save(), h.dropAside()); err != nil {
 		return err
 	}

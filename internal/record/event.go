@@ -53,7 +53,8 @@ type Unknown struct {
 type row struct {
 	name string
 	make func() Event
-	// durable events are fsynced: the seed, verdicts, commits, and how something began or ended.
+	// durable events are fsynced: the seed, verdicts, commits, and how something began or ended. That a task is done
+	// follows from the verdict before it.
 	durable bool
 	stands  stands
 }

@@ -22,7 +22,7 @@ type LedgerEntry struct {
 	Note        string          `json:"note,omitempty"` // a person's; such an entry is no call of the evaluator
 }
 
-// AppendLedger adds an entry to a task's ledger as it is, with an fsync.
+// AppendLedger adds an entry to a task's ledger as it is. What a crash of the machine takes of it is on record.
 func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 	line, err := jsonl.Encode(entry)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 	if err != nil {
 		return err
 	}
-	return jsonl.AppendOnce(path, append(line, '\n'), jsonl.IsObject, true)
+	return jsonl.AppendOnce(path, append(line, '\n'), jsonl.IsObject, false)
 }
 
 // WriteLedger replaces a task's ledger.
