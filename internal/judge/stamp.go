@@ -3,10 +3,9 @@ package judge
 import (
 	"crypto/sha256"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -97,17 +96,29 @@ const tmpfsMagic, ramfsMagic = 0x01021994, 0x858458f6
 func (s stamp) isFile() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
 func (s stamp) isDir() bool  { return s.mode&unix.S_IFMT == unix.S_IFDIR }
 
+// buffers are those of sum, which in memory is asked about each file of a tree: with an os.File and io.Copy that takes
+// six times as long.
+var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
 func (p *Place) sum(rel string) (sum [sha256.Size]byte, err error) {
-	f, err := os.OpenFile(filepath.Join(p.Dir, rel), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	fd, err := unix.Openat(int(p.top.Fd()), rel, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return sum, err
 	}
-	defer f.Close()
+	defer unix.Close(fd)
+	buf := buffers.Get().(*[64 << 10]byte)
+	defer buffers.Put(buf)
 	h := sha256.New()
-	if _, err = io.Copy(h, f); err != nil {
-		return sum, err
+	for {
+		n, err := unix.Read(fd, buf[:])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil || n == 0:
+			return [sha256.Size]byte(h.Sum(nil)), err
+		}
+		h.Write(buf[:n])
 	}
-	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
 func exists(path string) bool {
