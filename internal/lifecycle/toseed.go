@@ -22,7 +22,7 @@ import (
 //
 // On disk after each step; every step may be done twice:
 //  1. the journal                          nothing is undone yet, but it can no longer be called off
-//  2. worktree and branch at the seed
+//  2. worktree and branch at the seed; judge/, which has as many files, goes meanwhile
 //  3. the run's files deleted
 //  4. prd.json all pending
 //  5. the record cut, and for a fork that its tasks are to do again
@@ -31,7 +31,7 @@ import (
 
 // rewoundFiles are what a run leaves beside the record.
 var rewoundFiles = []string{
-	session.LedgerDir, session.ConversationDir, undosDir, keptGitDir, session.JudgeDir,
+	session.LedgerDir, session.ConversationDir, undosDir, keptGitDir,
 	session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, session.AgentDir, RunLog,
 }
 
@@ -213,7 +213,10 @@ func (h *Handle) forgetRun(ctx context.Context, j *journal) error {
 	for _, path := range j.Cut.Keep {
 		keep = append(keep, string(path))
 	}
-	if err := h.Git.RewindTree(ctx, wt, j.After.Worktree.Tip, keep); err != nil {
+	gone := make(chan error, 1)
+	go func() { gone <- h.change(func() error { return proc.RemoveAll(h.S.Path(session.JudgeDir)) }) }()
+	err = h.Git.RewindTree(ctx, wt, j.After.Worktree.Tip, keep)
+	if err = errors.Join(err, <-gone); err != nil {
 		return err
 	}
 	return h.change(func() error { return h.rewindFiles(j) })
