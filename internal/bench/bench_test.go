@@ -111,7 +111,7 @@ func TestBench(t *testing.T) {
 		{"start", benchStart}, {"sandbox", benchSandbox}, {"memory", benchMemory},
 		{"turns", benchTurns}, {"tasks", benchTasks},
 		{"list", benchList},
-		{"agents", benchAgents}, {"growth", benchGrowth}, {"bigtree", benchBigTree}, {"layout", benchLayOut},
+		{"counts", benchCounts}, {"agents", benchAgents}, {"growth", benchGrowth}, {"bigtree", benchBigTree}, {"layout", benchLayOut},
 		{"validators", benchValidators}, {"resume", benchResume}, {"reset", benchReset}, {"rewind", benchRewind},
 		{"goback", benchGoBack},
 		{"view", benchView}, {"proof", benchProof}, {"fleet", benchFleet},

@@ -27,9 +27,10 @@ type world struct {
 }
 
 // newWorld makes a repository with n small files in one commit, packed like one that was cloned.
-func newWorld(t testing.TB, n int) *world {
+func newWorld(t testing.TB, n int) *world { return newWorldIn(t, t.TempDir(), n) }
+
+func newWorldIn(t testing.TB, dir string, n int) *world {
 	t.Helper()
-	dir := t.TempDir()
 	w := &world{t: t, dir: dir, repo: filepath.Join(dir, "repo"), sessions: filepath.Join(dir, "sessions")}
 	const date = "2026-06-11T22:04:10 +0000" // fixed, so that a replay makes the same objects
 	w.environ = []string{
