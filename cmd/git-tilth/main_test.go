@@ -1,9 +1,12 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +21,8 @@ import (
 func TestMain(m *testing.M) {
 	if strings.Contains(filepath.Base(os.Args[0]), ".test") {
 		heedSignals()
+		// Scripts wait for the disk, for signals and for time limits: as many as there are processors leave these idle.
+		_ = flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
 	}
 	testscript.Main(m, map[string]func(){
 		"git-tilth": func() {
