@@ -27,21 +27,9 @@ type bundleSink struct {
 
 // propose judges a bundle and puts it in place.
 func (s *bundleSink) propose(ctx context.Context, b *seed.Bundle) ([]seed.Violation, error) {
-	files, err := s.w.trackedFiles(s.h.Path())
-	if err != nil {
+	if err := s.look(ctx, b); err != nil {
 		return nil, err
 	}
-	wt, err := s.h.Worktree(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ask := s.w.git.InWorktree(wt, "check-ignore", "-z", "--stdin")
-	for path := range b.TestFiles {
-		ask.Stdin = append(ask.Stdin, path+"\x00"...)
-	}
-	// Where none is, that is an error; and a path that git cannot take breaks a rule that Check knows.
-	ignored, _ := s.w.git.List(ctx, ask)
-	s.rules.Root, s.rules.Tracked, s.rules.Ignored = s.h.Path(), files, ignored
 	check := func(b *seed.Bundle) []seed.Violation { return seed.Check(b, s.rules) }
 	if vs := check(b); len(vs) > 0 {
 		return vs, nil
@@ -59,8 +47,31 @@ func (s *bundleSink) propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 		}
 		return nil, nil
 	}
+	var err error
 	s.undo, err = seed.Install(b, s.h.Path(), s.h.S)
 	return nil, err
+}
+
+// look reads what the rules have to know of the worktree: where the tests of a bundle would lie.
+func (s *bundleSink) look(ctx context.Context, b *seed.Bundle) (err error) {
+	s.rules.Root, s.rules.Tracked, s.rules.Ignored = s.h.Path(), nil, nil
+	if len(b.TestFiles) == 0 {
+		return nil
+	}
+	if s.rules.Tracked, err = s.w.trackedFiles(s.h.Path()); err != nil {
+		return err
+	}
+	wt, err := s.h.Worktree(ctx)
+	if err != nil {
+		return err
+	}
+	ask := s.w.git.InWorktree(wt, "check-ignore", "-z", "--stdin")
+	for path := range b.TestFiles {
+		ask.Stdin = append(ask.Stdin, path+"\x00"...)
+	}
+	// Where none is, that is an error; and a path that git cannot take breaks a rule that Check knows.
+	s.rules.Ignored, _ = s.w.git.List(ctx, ask)
+	return nil
 }
 
 // ask lets a person take the plan, change it, or object to it.

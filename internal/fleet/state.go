@@ -110,7 +110,7 @@ func (w *writer) look(ctx context.Context, st *state) (root node, size int64, er
 			return nil, 0, err
 		}
 		var there bool
-		st.Tip, there, err = w.scratch.out.Tip(ctx, gitx.Worktree{Common: w.scratch.common, Branch: w.s.Branch()})
+		st.Tip, there, err = w.scratch.out.BranchTip(ctx, w.scratch.common, w.s.Branch())
 		if err != nil || !there {
 			return nil, 0, errors.Join(err, fmt.Errorf("the branch %s is gone", w.s.Branch()))
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -204,9 +205,16 @@ func isBroken(err error) bool {
 		slices.ContainsFunc(broken, func(said string) bool { return strings.Contains(e.Stderr, said) })
 }
 
-// BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch.
+// BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch. A branch that was
+// written lately is a file, which costs no process to read.
 func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string, ok bool, err error) {
 	ref := "refs/heads/" + branch
+	if path.Clean(ref) == ref {
+		b, err := readFile(filepath.Join(common, filepath.FromSlash(ref)))
+		if sha := trimLine(b); err == nil && text.IsObjectID(sha) {
+			return sha, true, nil
+		}
+	}
 	// for-each-ref reads all that lies beside the ref, but only it tells a missing ref from a broken repository.
 	if sha, err := g.Line(ctx, InRepo(common, "show-ref", "--verify", "--hash", "--", ref)); err == nil && sha != "" {
 		return sha, true, nil
@@ -222,16 +230,6 @@ func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string,
 		}
 	}
 	return "", false, nil
-}
-
-// Tip is BranchTip of a worktree's branch. A branch that was written lately is a file, which costs no process to read;
-// unlike BranchTip this says nothing about whether git can read the repository.
-func (g *Git) Tip(ctx context.Context, wt Worktree) (sha string, ok bool, err error) {
-	b, err := readFile(filepath.Join(wt.Common, "refs", "heads", filepath.FromSlash(wt.Branch)))
-	if sha := trimLine(b); err == nil && text.IsObjectID(sha) {
-		return sha, true, nil
-	}
-	return g.BranchTip(ctx, wt.Common, wt.Branch)
 }
 
 // DeleteBranch deletes a branch whatever it holds, and clears what a git that was killed on it has left; deleted is

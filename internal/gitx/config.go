@@ -239,6 +239,7 @@ func parseConfig(f []string) []config.Entry {
 // settings are a repository's configuration as it was when this process first read it, and what the harness needs to
 // know of it.
 type settings struct {
+	entries       []config.Entry
 	identity      []string // variables to commit with; none if the user has an identity
 	excludes      string   // the user's global ignore file
 	attributes    string   // the user's global attributes
@@ -259,14 +260,14 @@ func (g *Git) settingsOf(ctx context.Context, wt Worktree) (*settings, error) {
 	return g.settingsAt(ctx, cmp.Or(wt.Path, wt.Common), g.InEntry(wt))
 }
 
-// UserAttributes are the user's own attributes, for all repositories.
-func (g *Git) UserAttributes(ctx context.Context, common string) ([]byte, error) {
+// RepoSettings are the configuration of a repository, and the user's own attributes, which are for all of them.
+func (g *Git) RepoSettings(ctx context.Context, common string) (all []config.Entry, attributes []byte, err error) {
 	s, err := g.settingsAt(ctx, common, InRepo(common))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	attributes, _ := readFile(s.attributes) // like git, go on without a file that cannot be read
-	return attributes, nil
+	attributes, _ = readFile(s.attributes) // like git, go on without a file that cannot be read
+	return s.entries, attributes, nil
 }
 
 // settingsAt reads the settings that hold in dir, once per directory.
@@ -303,6 +304,7 @@ func (g *Git) settingsAt(ctx context.Context, dir string, c Command) (*settings,
 		}
 	}
 	*s = settings{
+		entries:    entries,
 		promisor:   s.promisor,
 		identity:   g.missingIdentity(values),
 		excludes:   g.userPath(dir, values["core.excludesfile"]),

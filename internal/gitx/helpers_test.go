@@ -246,7 +246,7 @@ func (w *world) commit(ctx context.Context, wt Worktree, msg string, sign bool) 
 			return "", "", err
 		}
 	}
-	tip, _, err := w.git.Tip(ctx, wt)
+	tip, _, err := w.git.BranchTip(ctx, wt.Common, wt.Branch)
 	if err != nil {
 		return "", "", err
 	}

@@ -167,7 +167,7 @@ func (g *Git) copyRefs(ctx context.Context, q *quarantine) error {
 	if branch == "" {
 		return writeIn(q.dir, "HEAD", string(head))
 	}
-	tip, ok, err := g.Tip(ctx, Worktree{Common: q.wt.Common, Branch: branch})
+	tip, ok, err := g.BranchTip(ctx, q.wt.Common, branch)
 	if err == nil && ok {
 		err = writeIn(q.dir, "refs/heads/"+branch, tip+"\n")
 	}

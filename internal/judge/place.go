@@ -95,12 +95,11 @@ func New(ctx context.Context, dir string, o Options) (*Place, error) {
 	if err == nil && real != o.Worktree {
 		p.worktree = append(p.worktree, real)
 	}
-	if p.settings, err = Settings(ctx, o.Git, o.Common); err != nil {
+	all, own, err := o.Git.RepoSettings(ctx, o.Common)
+	if err != nil {
 		return nil, err
 	}
-	if p.attributes, err = o.Git.UserAttributes(ctx, o.Common); err != nil {
-		return nil, err
-	}
+	p.settings, p.attributes = settings(all), own
 	attributes := gitx.Quote(filepath.Join(dir, ".git/attributes"))
 	p.settings = fmt.Appendf(p.settings, "[core]\n\tattributesFile = %s\n", attributes)
 	p.tags, err = o.Git.Read(ctx, gitx.InRepo(o.Common, "for-each-ref",

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
@@ -37,13 +38,9 @@ var takenSettings = []string{
 	"core.protecthfs", "core.protectntfs", "core.longpaths", "extensions.objectformat",
 }
 
-// Settings makes the configuration of a git directory in which files are checked out and staged as in the repository's
-// worktrees.
-func Settings(ctx context.Context, g *gitx.Git, common string) ([]byte, error) {
-	all, err := g.ConfigList(ctx, common)
-	if err != nil {
-		return nil, err
-	}
+// settings makes the configuration of a git directory in which files are checked out and staged as in the worktrees of
+// a repository that has all of these.
+func settings(all []config.Entry) []byte {
 	var b bytes.Buffer
 	b.WriteString(ownSettings)
 	version := "0"
@@ -59,7 +56,7 @@ func Settings(ctx context.Context, g *gitx.Git, common string) ([]byte, error) {
 		gitx.WriteSetting(&b, c.Key, c.Value)
 	}
 	gitx.WriteSetting(&b, "core.repositoryformatversion", version)
-	return b.Bytes(), nil
+	return b.Bytes()
 }
 
 // writeRepo makes judge/.git what it has to be, with HEAD at commit. Only what a setup cloned as submodules stays of

@@ -289,7 +289,7 @@ func (x *execution) clearAside(ctx context.Context, wt gitx.Worktree) error {
 	if task == "" {
 		return nil
 	}
-	tip, ok, err := x.Git.Tip(ctx, wt)
+	tip, ok, err := x.Git.BranchTip(ctx, wt.Common, wt.Branch)
 	if err != nil || !ok {
 		return errors.Join(err, fs.ErrNotExist)
 	}

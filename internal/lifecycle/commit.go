@@ -78,7 +78,7 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 			return "", err
 		}
 	}
-	tip, _, err := h.Git.Tip(ctx, wt)
+	tip, _, err := h.Git.BranchTip(ctx, wt.Common, wt.Branch)
 	if err != nil {
 		return "", err
 	}

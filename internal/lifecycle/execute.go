@@ -72,7 +72,7 @@ func (o Outcome) String() string { return o.line(o.Aside) }
 // Where 3 to 7 fail or are interrupted, a stop takes the place of 8.
 func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, error) {
 	if p.BranchTip != "" { // a person may have committed since, while a model or a remote was asked
-		tip, _, err := h.Git.Tip(ctx, gitx.Worktree{Common: h.Common, Branch: h.S.Branch()})
+		tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
 		if err == nil && tip != p.BranchTip {
 			p, err = h.MakePlan(ctx)
 		}

@@ -30,6 +30,9 @@ func (h *Handle) seedCommit(ctx context.Context) (commit, parent string, err err
 	if err != nil {
 		return "", "", err
 	}
+	if b.Seed.SHA == b.Base && text.IsObjectID(b.Base) {
+		return b.Base, "", nil
+	}
 	if commit, err = resolveSeed(ctx, h.Git, h.Common, b.Seed.SHA); err != nil || commit == b.Base {
 		return commit, "", err
 	}

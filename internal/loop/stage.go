@@ -16,7 +16,7 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	if err != nil {
 		return wt, err
 	}
-	tip, ok, err := a.run.Git.Tip(ctx, wt)
+	tip, ok, err := a.run.Git.BranchTip(ctx, wt.Common, wt.Branch)
 	switch {
 	case err != nil || tip == a.base:
 		return wt, err
