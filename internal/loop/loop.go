@@ -139,7 +139,6 @@ type run struct {
 	ahead     *Ahead            // of a session that is not made yet; nil for one that is
 	checked   bool              // the validators can run on what the next task begins with
 	judgedTo  string            // the commit from which on the next attempt is judged, "" for where it begins
-	tip       string            // where the branch is without a commit of a worker, "" while there may be one
 	failed    []Stop            // of the tasks that failed in a run that goes on
 	uncounted map[string]bool   // whose turns take what nobody knows
 	outages   map[string]outage // why who cannot work at present, by name
@@ -300,7 +299,7 @@ func (r *run) nothingLeft() Stop {
 
 // finish writes the stop and what follows from it for the session.
 func (r *run) finish(s Stop) error {
-	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Hint: s.Hint, Tip: r.tip,
+	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Hint: s.Hint,
 		Seconds: new(r.Now().Sub(r.started).Seconds())}
 	stop.TaskID = s.Task
 	if !s.Reset.IsZero() {

@@ -33,15 +33,11 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	return wt, err
 }
 
-// foldAtStop takes the worker's own commits back where the attempt stops before its end, and notes where the branch
-// then is: what a person commits above it is a person's. Where this fails, or the task's own commit may be made
-// already, the stop notes nothing, and the next resume has all above the attempt's beginning judged.
+// foldAtStop takes the worker's own commits back where the attempt stops before its end, but where the task's own commit
+// may be made already: what is committed from then on is a person's.
 func (a *attempt) foldAtStop(ctx context.Context) {
-	if a.accepted {
-		return
-	}
-	if _, err := a.foldedWorktree(urgency.UntilSecond(ctx)); err == nil {
-		a.run.tip = a.base
+	if !a.accepted {
+		_, _ = a.foldedWorktree(urgency.UntilSecond(ctx))
 	}
 }
 

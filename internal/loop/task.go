@@ -100,7 +100,6 @@ func (a *attempt) begin(ctx context.Context) error {
 	if err := a.emit(&reset); err != nil {
 		return err
 	}
-	a.run.tip = ""
 	if a.byPerson { // what is in the worktree is what a person wants
 		a.context.project, err = a.run.projectAt(ctx, a.judged)
 		return err
@@ -340,7 +339,6 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 	if err != nil {
 		return err
 	}
-	a.run.tip = a.base
 	if tree != baseTree {
 		msg, err := a.run.PlaceholderMessage(a.task, s.Reason)
 		if err != nil {
@@ -352,7 +350,6 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 		if err != nil {
 			return err
 		}
-		a.run.tip = sha
 		if err := a.emit(&record.Commit{SHA: sha, Placeholder: true}); err != nil {
 			return err
 		}
@@ -366,7 +363,6 @@ func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string
 	if err != nil {
 		return err
 	}
-	a.run.tip = a.base
 	if name != "" {
 		if err := a.emit(&record.Commit{SHA: sha, Placeholder: true, Aside: name}); err != nil {
 			return err

@@ -399,12 +399,9 @@ type LogRepaired struct {
 // Stop is how a run ended.
 type Stop struct {
 	Scope
-	Reason string `json:"reason"`
-	Detail string `json:"detail,omitempty"`
-	Reset  string `json:"reset,omitempty"` // when a usage limit ends
-	// Tip is the commit that the branch was left at, after the worker's own commits were taken back into the index. ""
-	// where they were not, or nothing was attempted.
-	Tip     string   `json:"tip,omitempty"`
+	Reason  string   `json:"reason"`
+	Detail  string   `json:"detail,omitempty"`
+	Reset   string   `json:"reset,omitempty"` // when a usage limit ends
 	Seconds *float64 `json:"seconds,omitempty"`
 	Error   string   `json:"error,omitempty"`
 	Hint    string   `json:"hint,omitempty"` // what to do before a resume

@@ -51,7 +51,6 @@ func ReadBeginning(path string) (Beginning, error) {
 type History struct {
 	LastStop string // its reason; empty if work went on after it, or if nothing stopped the last run in an orderly way
 	LastTask string // that the last run with a task worked on; empty where it came to that task's end
-	Tip      string // where a stop after the last attempt left the branch, without commits of a worker's
 	// Accepted is a verdict whose tree was accepted and, by the record, not committed. Its Noted task_done may be
 	// there.
 	Accepted *EvaluatorVerdict
@@ -121,8 +120,6 @@ func (p *backwards) see(l Line) (more bool) {
 	p.seeTask(e)
 	p.seeEnd(e)
 	switch e := e.(type) {
-	case *Stop:
-		p.Tip = cmp.Or(p.Tip, e.Tip)
 	case *ContextReset:
 		p.Begun = *e
 		return false
