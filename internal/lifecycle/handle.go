@@ -47,8 +47,8 @@ type Handle struct {
 	Common     string // the source's common git directory, "" where sourceErr says why it has none
 	base       string // of a session that is being made: the commit at which its branch begins
 	unlock     func()
-	// PutAway is where a repository of its own was put that stood in the place of the worktree's .git file.
-	PutAway string
+	// putAway are the worktrees, by path, in which a repository of its own stood in the place of the .git file.
+	putAway map[string]bool
 
 	// Working says that the loop is at work, whose events tell all that checkpoint.json and prd.json would: a rename
 	// that a crash of the machine takes back does no harm.
@@ -115,10 +115,7 @@ func (h *Handle) open(ctx context.Context, killed bool) (err error) {
 	if killed || h.Checkpoint.Status == session.Running || Unfinished(h.S, h.Checkpoint) {
 		endLeftovers(h.Path(), h.S.Path(session.JudgeDir))
 	}
-	err = h.putAwayRepository(ctx)
-	if err == nil {
-		err = h.Git.Restore(h.Common, h.Path())
-	}
+	err = h.putBackDotGit(ctx, h.Path())
 	if err == nil {
 		err = h.adoptBundles(ctx)
 	}
@@ -183,10 +180,7 @@ func (h *Handle) Path() string { return WorkspaceOf(h.S, h.Checkpoint) }
 
 // Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
 func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
-	if err := h.putAwayRepository(ctx); err != nil {
-		return gitx.Worktree{}, err
-	}
-	if err := h.Git.Restore(h.Common, h.Path()); err != nil {
+	if err := h.putBackDotGit(ctx, h.Path()); err != nil {
 		return gitx.Worktree{}, err
 	}
 	return h.Git.Worktree(ctx, h.Common, h.Path(), h.S.Branch())

@@ -69,27 +69,46 @@ func asideOf(path string, at time.Time) string {
 	return aside
 }
 
+// putBackDotGit makes the .git of the worktree at path the file that it is, whatever a worker made of it.
+func (h *Handle) putBackDotGit(ctx context.Context, path string) error {
+	if fi, err := os.Lstat(filepath.Join(path, ".git")); err == nil && fi.IsDir() && !h.Git.IsDryRun() {
+		if err := h.putAwayRepository(ctx, path); err != nil {
+			return err
+		}
+	}
+	return h.Git.Restore(h.Common, path)
+}
+
 // putAwayRepository moves a repository of its own out of the place of the worktree's .git file, which comes back. All
 // files of the worktree stay.
-func (h *Handle) putAwayRepository(ctx context.Context) error {
-	dotGit := filepath.Join(h.Path(), ".git")
-	fi, err := os.Lstat(dotGit)
-	if err != nil || !fi.IsDir() || h.Git.IsDryRun() {
+func (h *Handle) putAwayRepository(ctx context.Context, path string) error {
+	if _, ours := gitx.AdminDir(h.Common, path); !ours {
 		return nil
 	}
-	if _, ours := gitx.AdminDir(h.Common, h.Path()); !ours {
-		return nil
+	aside := asideOf(path, h.Now())
+	err := os.Mkdir(aside, 0o700)
+	if err == nil {
+		err = os.Rename(filepath.Join(path, ".git"), filepath.Join(aside, ".git"))
 	}
-	aside := asideOf(h.Path(), h.Now())
-	if err := errors.Join(os.Mkdir(aside, 0o700), os.Rename(dotGit, filepath.Join(aside, ".git"))); err != nil {
+	if err != nil {
 		return err
 	}
-	h.PutAway = aside
-	if _, err := h.Git.Relink(ctx, h.Common, h.Path()); err != nil {
+	if h.putAway == nil {
+		h.putAway = map[string]bool{}
+	}
+	h.putAway[path] = true
+	if _, err := h.Git.Relink(ctx, h.Common, path); err != nil {
 		return err
 	}
 	return h.append(&record.LogRepaired{What: "the .git of the worktree was a repository of its own",
 		Done: "moved to " + aside + ", the worktree's files kept"})
+}
+
+// HadRepository reports, once, whether the worktree at path had a repository of its own.
+func (h *Handle) HadRepository(path string) bool {
+	had := h.putAway[path]
+	delete(h.putAway, path)
+	return had
 }
 
 // setAside lists the directories that were moved out of the worktree's place by a resume, absolute.

@@ -97,7 +97,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	}
 	c.Aside = c.others("aside", aside, asideCap)
 	// The task before has just committed all that there was.
-	if c.Partial = a.restored; !c.Partial && a.run.carried.commit != a.base {
+	if c.Partial = a.restored; !c.Partial && a.run.branch.carried.commit != a.base {
 		if c.Partial, err = a.run.Git.IsDirty(ctx, wt.Path); err != nil {
 			return c, err
 		}
@@ -159,8 +159,8 @@ type carried struct {
 
 // projectAt is the project's context as a commit has it: what lies ignored or uncommitted in the worktree has no say.
 func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
-	if r.carried.commit == commit && commit != "" {
-		return r.carried.project, nil
+	if r.branch.carried.commit == commit && commit != "" {
+		return r.branch.carried.project, nil
 	}
 	files, err := r.Git.FilesAt(ctx, r.Common, commit, contextFiles)
 	if err != nil {
@@ -175,12 +175,12 @@ func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
 // carryOver notes what the next task need not ask git for. A hook of the user's may change the worktree after a
 // commit, and a text file that changed may be the project's context.
 func (a *attempt) carryOver(commit string, files []gitx.FileChange) {
-	a.run.carried = carried{}
+	a.run.branch.carried = carried{}
 	changed := slices.ContainsFunc(files, func(f gitx.FileChange) bool {
 		return strings.HasSuffix(f.Path, ".md") || strings.HasSuffix(f.OldPath, ".md")
 	})
 	if !changed && !a.at.hasHook(postTask) {
-		a.run.carried = carried{commit, a.context.project}
+		a.run.branch.carried = carried{commit, a.context.project}
 	}
 }
 

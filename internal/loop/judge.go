@@ -238,7 +238,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	if err != nil {
 		return err
 	}
-	a.run.judgedTo = ""
+	a.run.branch.judgedTo = ""
 	if err := a.emit(&record.Commit{SHA: sha}); err != nil {
 		return err
 	}

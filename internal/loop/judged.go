@@ -119,8 +119,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if j.wt, err = a.foldedWorktree(ctx); err != nil {
 		return false, err
 	}
-	if away := a.run.PutAway; away != "" {
-		a.run.PutAway = ""
+	if a.run.HadRepository(a.at.path) {
 		return true, a.unfit(j, "the .git of your working tree was a repository of its own, which cannot be committed."+
 			" It is gone now, your files are as they were: do not run git init here, and submit again")
 	}

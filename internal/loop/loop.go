@@ -135,19 +135,24 @@ type run struct {
 	waited    time.Duration // for usage limits, of what may be waited
 	idle      time.Duration // that it took
 	seed      *seedFacts    // nil until asked for
-	carried   carried
-	ahead     *Ahead            // of a session that is not made yet; nil for one that is
-	checked   bool              // the validators can run on what the next task begins with
-	judgedTo  string            // the commit from which on the next attempt is judged, "" for where it begins
+	ahead     *Ahead        // of a session that is not made yet; nil for one that is
+	branch    branch
 	failed    []Stop            // of the tasks that failed in a run that goes on
 	uncounted map[string]bool   // whose turns take what nobody knows
 	outages   map[string]outage // why who cannot work at present, by name
 	unsaid    spent             // what calls may have taken of which no answer said so
 }
 
+// branch is what is known of the session's branch, on which each attempt begins and ends.
+type branch struct {
+	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
+	checked  bool   // the validators can run on what is there
+	carried  carried
+}
+
 func newRun(h *lifecycle.Handle, o Options) *run {
 	return &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
-		judgedTo: o.From.JudgedTo}
+		branch: branch{judgedTo: o.From.JudgedTo}}
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could

@@ -29,7 +29,7 @@ func decides(file string) bool { return project.IsLock(file) || project.IsManife
 // recheck asks for another preflight where a task changed what the validators need.
 func (r *run) recheck(files []gitx.FileChange) {
 	if slices.ContainsFunc(files, func(f gitx.FileChange) bool { return decides(f.Path) || decides(f.OldPath) }) {
-		r.checked = false
+		r.branch.checked = false
 	}
 }
 
@@ -38,7 +38,7 @@ func (r *run) recheck(files []gitx.FileChange) {
 //
 // A process that dies here has changed nothing but the place of the judge; the next one begins again.
 func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
-	if r.o.NoPreflight || r.checked {
+	if r.o.NoPreflight || r.branch.checked {
 		return nil
 	}
 	a := &attempt{run: r, at: g, index: i, task: r.tasks[i]}
@@ -49,7 +49,7 @@ func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.checked = r.Checkpoint.Preflight == of; r.checked {
+	if r.branch.checked = r.Checkpoint.Preflight == of; r.branch.checked {
 		return nil
 	}
 	defer g.shutPlace(&err)
@@ -66,7 +66,7 @@ func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	if !found.Passed {
 		return preflightStop(found)
 	}
-	r.checked, r.Checkpoint.Preflight = true, of
+	r.branch.checked, r.Checkpoint.Preflight = true, of
 	return r.Save()
 }
 

@@ -187,8 +187,8 @@ func TestCarryOver(t *testing.T) {
 			a.at.hooks = []string{postTask}
 		}
 		a.carryOver("sha", []gitx.FileChange{{Path: c.file}})
-		if a.run.carried.commit != c.want {
-			t.Errorf("%+v carries %q", c, a.run.carried.commit)
+		if a.run.branch.carried.commit != c.want {
+			t.Errorf("%+v carries %q", c, a.run.branch.carried.commit)
 		}
 	}
 }

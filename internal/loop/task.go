@@ -94,7 +94,7 @@ func (a *attempt) begin(ctx context.Context) error {
 		}
 	}
 	reset := record.ContextReset{Base: a.base, Done: &done}
-	if a.judged = cmp.Or(a.run.judgedTo, a.base); a.judged != a.base {
+	if a.judged = cmp.Or(a.run.branch.judgedTo, a.base); a.judged != a.base {
 		reset.Judged = a.judged
 	}
 	if err := a.emit(&reset); err != nil {
@@ -108,7 +108,7 @@ func (a *attempt) begin(ctx context.Context) error {
 		return err
 	}
 	a.context, err = a.loadContext(ctx, wt)
-	a.run.carried = carried{} // it holds until a worker begins
+	a.run.branch.carried = carried{} // it holds until a worker begins
 	return err
 }
 
@@ -159,8 +159,8 @@ func (a *attempt) work(ctx context.Context) (err error) {
 
 // beginsAt is the commit that the attempt begins at: the branch's tip, which the task before has just made.
 func (a *attempt) beginsAt(ctx context.Context) (string, error) {
-	if a.run.carried.commit != "" {
-		return a.run.carried.commit, nil
+	if a.run.branch.carried.commit != "" {
+		return a.run.branch.carried.commit, nil
 	}
 	tip, ok, err := a.run.Git.BranchTip(ctx, a.run.Common, a.run.S.Branch())
 	if err == nil && !ok {
