@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
@@ -19,22 +20,28 @@ import (
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/seed"
+	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/view"
 )
 
 func (p *process) doctorCommand() *cli.Command {
 	return p.declare(traits{wish: "begin", rare: true}, &cli.Command{
 		Name:  "doctor",
-		Usage: "look whether all is well: settings, git, sandbox, endpoint, disk and every session",
-		Description: "Each finding is followed by the command that mends it. --fix runs those that can lose nothing: " +
+		Usage: "look whether all is well: settings, git, sandbox, endpoint, disk, tests, hooks, sessions",
+		Description: "Tries what a run tries before a model is paid, on the commit that is checked out. " +
+			"Each finding is followed\nby the command that mends it. --fix runs those that can lose nothing: " +
 			"a\nteardown or fork that was begun is cleared, entries and merged branches of sessions that are gone go.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "fix", Usage: "mend what can be mended without losing anything"},
+			&cli.BoolFlag{Name: "all", Usage: "look at the sessions of all repositories"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
 		},
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
-			d := &doctor{repoContext: w, answers: map[string]check{}}
+			d := &doctor{repoContext: w, answers: map[string]check{}, all: ctx.Bool("all")}
 			d.examine()
 			if err := p.ctx.Err(); err != nil {
 				return err // what a signal kept from being read is no finding
@@ -57,12 +64,13 @@ const (
 
 // check is one thing that doctor looked at.
 type check struct {
-	Name    string `json:"name"`
-	Session string `json:"session,omitempty"`
-	Status  string `json:"status"`
-	Detail  string `json:"detail"`
-	Command string `json:"command,omitempty"` // what mends a finding
-	Safe    bool   `json:"safe,omitempty"`    // --fix mends it
+	Name    string   `json:"name"`
+	Also    []string `json:"also,omitempty"` // roles of which it is true as well
+	Session string   `json:"session,omitempty"`
+	Status  string   `json:"status"`
+	Detail  string   `json:"detail"`
+	Command string   `json:"command,omitempty"` // what mends a finding
+	Safe    bool     `json:"safe,omitempty"`    // --fix mends it
 	ailment lifecycle.Ailment
 }
 
@@ -70,6 +78,7 @@ type doctor struct {
 	*repoContext
 	checks  []check
 	answers map[string]check // what an endpoint or a program answered
+	all     bool             // sessions of other repositories too
 }
 
 func (d *doctor) add(name, status, command, format string, args ...any) {
@@ -97,8 +106,75 @@ func (d *doctor) examine() {
 	for _, role := range []config.Role{config.Worker, config.Evaluator, config.Prep} {
 		d.examineRole(role)
 	}
+	d.sayOnce()
 	d.examineDisk()
+	d.examineNight()
 	d.examineSessions()
+}
+
+// sayOnce leaves of the findings about roles those that have a cause of their own.
+func (d *doctor) sayOnce() {
+	first := map[string]int{}
+	var checks []check
+	for _, c := range d.checks {
+		i, said := first[c.Detail]
+		if c.Status != finding || !said {
+			first[c.Detail] = len(checks)
+			checks = append(checks, c)
+			continue
+		}
+		checks[i].Also = append(checks[i].Also, c.Name)
+	}
+	d.checks = checks
+}
+
+// examineNight tries on the commit that is checked out what a run tries before a model is paid. Nothing of it stays.
+func (d *doctor) examineNight() {
+	if !d.inRepo || d.p.dryRun {
+		return
+	}
+	base, err := d.git.RevParse(d.p.ctx, d.loc.GitDir, "HEAD^{commit}")
+	if err != nil {
+		d.add("repository", finding, d.firstCommit(), "the repository has no commit to begin at")
+		return
+	}
+	found, err := d.tryNight(base)
+	if err != nil {
+		_, msg, hint := d.p.judge(err)
+		d.add("preflight", finding, cmp.Or(hint, noCommand), "%s", msg)
+		return
+	}
+	for _, c := range found.Checks {
+		if says := c.Finding(); says != "" && c.Fails != "" {
+			d.add("preflight", finding, "git tilth run --known-failures tasks.md", "%s", says)
+		} else if says != "" {
+			d.add("preflight", finding, c.Mend, "%s", says)
+		}
+	}
+	if found.Passed {
+		d.add("preflight", well, "", "%s", strings.TrimPrefix(view.PreflightLine(found), "preflight: "))
+	}
+}
+
+func (d *doctor) tryNight(base string) (*record.Preflight, error) {
+	o, err := d.judging(loop.Options{})
+	if err != nil {
+		return nil, err
+	}
+	o.Ready = nil // who works was asked already
+	dir, remove, err := proc.TempDir("doctor")
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	n := lifecycle.New{Store: session.Store{Root: filepath.Join(dir, "sessions")}, Location: d.loc, Base: base}
+	draft, err := lifecycle.Draft(d.deps(nil), n)
+	if err != nil {
+		return nil, err
+	}
+	what := loop.Ahead{Base: base, Tasks: seed.Sentence("What is to be done").Tasks}
+	found, err := loop.LookAhead(d.p.ctx, draft, o, what)
+	return found, errors.Join(err, draft.Discard())
 }
 
 // settings are those that are not at their default, with what takes the place of some that are not set.
@@ -126,7 +202,7 @@ func (d *doctor) examineRole(role config.Role) {
 	answer, known := d.answers[key]
 	if !known {
 		if c.program != nil {
-			answer = d.askProgram(c.program)
+			answer = d.askProgram(role, c.program)
 		} else {
 			answer = d.askEndpoint(role)
 		}
@@ -135,6 +211,9 @@ func (d *doctor) examineRole(role config.Role) {
 	answer.Name = string(role)
 	d.checks = append(d.checks, answer)
 }
+
+// noCommand is what to look at where no command is known that mends a finding.
+const noCommand = "git tilth config"
 
 // answerTime is how long an endpoint may take to say that it is there.
 const answerTime = 20 * time.Second
@@ -156,11 +235,16 @@ func (d *doctor) askEndpoint(role config.Role) check {
 	models, err := client.Models(ctx)
 	var f *model.Failure
 	switch {
-	case errors.As(err, &f) && (f.Status == 401 || f.Status == 403) && d.keyless(role):
-		return check{Status: finding, Detail: f.Message + ", and there is no key",
-			Command: "export TILTH_API_KEY=the-key"}
+	case errors.As(err, &f) && (f.Status == 401 || f.Status == 403):
+		c := check{Status: finding, Detail: f.Message, Command: "export TILTH_API_KEY=the-key"}
+		if d.keyless(role) {
+			c.Detail += ", and there is no key"
+		} else if own := "tilth." + string(role) + ".apiKey"; d.config.Get(own).Value != "" {
+			c.Command = "export TILTH_" + strings.ToUpper(string(role)) + "_API_KEY=the-key"
+		}
+		return c
 	case errors.As(err, &f) && f.Status != 404 && f.Status != 405:
-		return check{Status: finding, Detail: f.Message, Command: cmp.Or(f.Hint(), "git tilth config")}
+		return check{Status: finding, Detail: f.Message, Command: cmp.Or(f.Hint(), noCommand)}
 	case err != nil || len(models) == 0:
 		return check{Status: well, Detail: shown + " answers, and has no list of models"}
 	case !slices.ContainsFunc(models, func(m model.Listed) bool { return m.ID == name }):
@@ -184,11 +268,10 @@ func (d *doctor) keyless(role config.Role) bool {
 	return e.APIKey == "" && d.credential(e.BaseURL) == ""
 }
 
-func (d *doctor) askProgram(p *agent.Program) check {
-	install := "install it, or git config tilth.worker.agent builtin"
+func (d *doctor) askProgram(role config.Role, p *agent.Program) check {
 	path, err := d.lookPath(p.Binary)
 	if err != nil {
-		return check{Status: finding, Detail: p.Name + " is not on PATH", Command: install}
+		return check{Status: finding, Detail: p.NotInstalled().Error(), Command: d.without(role, p)}
 	}
 	if p.SpeaksACP() {
 		return d.initialize(p)
@@ -202,9 +285,16 @@ func (d *doctor) askProgram(p *agent.Program) check {
 	if err != nil || out.ExitCode != 0 {
 		return check{Status: finding, Command: path + " --version",
 			Detail: fmt.Sprintf("%s --version fails: %s", p.Name,
-				cmp.Or(said, fmt.Sprint(err), "it says nothing"))}
+				cmp.Or(said, reason(err), fmt.Sprintf("exit status %d, and it says nothing", out.ExitCode)))}
 	}
 	return check{Status: well, Detail: p.Name + " answers: " + text.Clip(said, 80)}
+}
+
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // initialize starts an agent that speaks the Agent Client Protocol. No conversation is begun.
@@ -238,6 +328,9 @@ func (d *doctor) examineDisk() {
 	for _, err := os.Stat(root); err != nil && filepath.Dir(root) != root; _, err = os.Stat(root) {
 		root = filepath.Dir(root)
 	}
+	if fi, err := os.Stat(root); err != nil || !fi.IsDir() || unix.Access(root, unix.W_OK) != nil {
+		d.add("sessions", finding, anyRoot(), "sessions cannot be kept in %s: %s cannot be written", d.store.Root, root)
+	}
 	least := d.config.Count("tilth.minFree")
 	for _, dir := range []string{root, d.loc.CommonDir, os.TempDir()} {
 		free, known := loop.DiskFree(dir)
@@ -257,12 +350,21 @@ func (d *doctor) examineSessions() {
 	if err != nil {
 		d.add("sessions", finding, "ls -ld "+text.ShellQuote(d.store.Root), "%s", err)
 	}
+	n, of := 0, " of this repository"
+	if d.all || !d.inRepo {
+		of = ""
+	}
 	for _, id := range ids {
-		if s, err := d.store.Find(id); err == nil {
+		s, err := d.store.Find(id)
+		if err != nil {
+			continue
+		}
+		if belongs, known := d.belongs(s); of == "" || belongs || !known {
+			n++
 			d.addAilments(lifecycle.Examine(d.p.ctx, d.deps(nil), s))
 		}
 	}
-	d.add("sessions", well, "", "%s in %s", text.Plural(len(ids), "session"), d.store.Root)
+	d.add("sessions", well, "", "%s%s in %s", text.Plural(n, "session"), of, d.store.Root)
 	d.addAilments(lifecycle.HalfForks(d.store))
 	if !d.inRepo {
 		return
@@ -325,7 +427,7 @@ func (d *doctor) report(asJSON bool) error {
 
 func (d *doctor) print() {
 	for i, c := range d.checks {
-		about := strings.TrimSpace(c.Name + " " + c.Session)
+		about := strings.TrimSpace(strings.Join(append([]string{c.Name}, c.Also...), ", ") + " " + c.Session)
 		d.p.printf("%-7s  %s: %s\n", c.Status, about, text.Visible(text.OneLine(c.Detail)))
 		again := i+1 < len(d.checks) && d.checks[i+1].Command == c.Command // the next one is mended by the same
 		if c.Status == finding && !again {

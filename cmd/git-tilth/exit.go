@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -69,14 +70,31 @@ func (p *process) exitCode(err error) (code int) {
 		if hint == "" && code == exitFailed {
 			hint = worldHint(err)
 		}
-		if hint != "" {
-			p.warnf("hint: %s\n", hint)
-		}
+		p.warnf("%s", hinted(hint))
 	}
 	if p.twice.Load() {
 		return exitInterrupted // whatever else the second signal made fail
 	}
 	return code
+}
+
+// hinted is a hint as it is printed: each line of it is a way on that can be pasted, but for those that are indented,
+// which show what one of them means.
+func hinted(hint string) string {
+	var b strings.Builder
+	for line := range strings.Lines(hint) {
+		if !strings.HasPrefix(line, " ") {
+			b.WriteString("hint: ")
+		}
+		b.WriteString(strings.TrimSuffix(line, "\n") + "\n")
+	}
+	return b.String()
+}
+
+// isCommand reports whether a hint is a line for the shell, and not a word for the person.
+func isCommand(hint string) bool {
+	first, _, _ := strings.Cut(hint, " ")
+	return slices.Contains([]string{"git", "export", "${EDITOR:-vi}"}, first)
 }
 
 // interruptedOr is judge, but for what a signal made fail: a git command that it ended, and a refusal for want of that
@@ -137,10 +155,15 @@ func worldHint(err error) string {
 	}
 	for _, no := range []error{syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENOTDIR} {
 		if errors.Is(err, no) {
-			return "export TILTH_SESSIONS_DIR=" + text.ShellQuote(filepath.Join(os.TempDir(), "tilth-sessions"))
+			return anyRoot()
 		}
 	}
 	return ""
+}
+
+// anyRoot is the command after which sessions are kept where anybody can write.
+func anyRoot() string {
+	return "export TILTH_SESSIONS_DIR=" + text.ShellQuote(filepath.Join(os.TempDir(), "tilth-sessions"))
 }
 
 // executionError is why a session could not be brought to where its loop begins. What was reached is kept, so that
@@ -149,14 +172,14 @@ func (p *process) executionError(err error, sessionID string) error {
 	resume := "git tilth resume " + sessionID
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &exitError{code: exitCap, msg: "stopped: disk full (" + err.Error() + ")",
-			hint: "free some room, then " + resume, err: err}
+		return &exitError{code: exitCap, msg: "stopped: disk full (" + err.Error() + "); free some room", hint: resume,
+			err: err}
 	case errors.As(err, new(*lifecycle.RefusedError)), errors.As(err, new(*lifecycle.StepError)):
 		return err
 	case p.interrupted() && errors.Is(err, context.Canceled):
 		return &exitError{code: exitInterrupted, msg: "interrupted", hint: resume, err: err}
 	case errors.As(err, new(*validator.SetupError)):
-		return fail("correct tilth.setup, then "+resume, err)
+		return fail("git config --edit && "+resume, err)
 	}
 	return fail(resume, err)
 }
@@ -181,7 +204,7 @@ func (p *process) outcome(s loop.Stop, sessionID string, strict bool) error {
 func stopError(s loop.Stop, sessionID, resume string) error {
 	why := record.ReasonOf(s.Reason)
 	e := &exitError{code: why.Exit, hint: resume}
-	first := cmp.Or(s.Hint, why.Hint)
+	first, advice := cmp.Or(s.Hint, why.Hint), ""
 	switch {
 	case s.Reason == loop.ClaimLost:
 		e.hint = "git tilth list --remote"
@@ -191,11 +214,10 @@ func stopError(s loop.Stop, sessionID, resume string) error {
 	case s.Reason == loop.PreflightFailed && first == "":
 		e.hint = "git tilth resume --no-preflight " + sessionID
 	case first == "":
-	case s.Reason == loop.PreflightFailed,
-		strings.HasPrefix(s.Hint, "git ") && (why.Task || s.Reason == loop.CommitRefused):
+	case isCommand(first):
 		e.hint = first + " && " + e.hint // to be copied as one line
 	default:
-		e.hint = first + ", then " + e.hint
+		advice = "; " + first
 	}
 	if s.Away {
 		e.code = exitFailed
@@ -239,6 +261,7 @@ func stopError(s loop.Stop, sessionID, resume string) error {
 			e.msg = s.Task + " " + e.msg
 		}
 	}
+	e.msg += advice
 	return e
 }
 

@@ -235,7 +235,7 @@ func fleetError(err error, id string) error {
 	case errors.As(err, new(*fleet.RemoteError)) && id == "":
 		return fail("git remote -v", err)
 	case errors.As(err, new(*fleet.RemoteError)):
-		return fail("git remote -v; git tilth push --remote NAME "+id+" brings it to another remote", err)
+		return fail("git remote -v\ngit tilth push --remote NAME "+id, err)
 	}
 	return fail("git tilth doctor", err)
 }

@@ -96,8 +96,8 @@ func (p *process) sayStanding() {
 	if err != nil {
 		_, msg, hint := p.judge(err)
 		say("%s", text.OneLine(msg))
-		if hint != "" {
-			say("next: %s", text.OneLine(hint))
+		if hint = cmp.Or(hint, worldHint(err)); hint != "" {
+			say("next: %s", strings.ReplaceAll(hint, "\n", "\n      "))
 		}
 		return
 	}

@@ -50,22 +50,22 @@ func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 		names = append(names, strings.TrimSpace(fmt.Sprintf("%s  %s  %s", o.ID, status, o.Label)))
 	}
 	if !w.p.interactive() {
-		next := "git tilth prep-feature --force (discards the newest first) or --keep-existing (starts alongside)"
+		const force, beside = "git tilth prep-feature --force", "git tilth prep-feature --keep-existing"
+		next := force + "\n" + beside
 		switch way := w.nextVerb(newest); {
 		case found[0].Busy != nil:
-			next = "git tilth stop " + newest.ID + " ends it, git tilth log -f " + newest.ID +
-				" follows it; git tilth prep-feature --keep-existing starts alongside"
+			next = "git tilth stop " + newest.ID + "\ngit tilth log -f " + newest.ID + "\n" + beside
+		case way == "run" && len(preparedOf(found)) > 1:
+			next = "git tilth resume " + newest.ID + "\n" + next
 		case way == "run":
-			next = "git tilth run, or " + next
-			if len(preparedOf(found)) > 1 {
-				next = "git tilth resume " + newest.ID + strings.TrimPrefix(next, "git tilth run")
-			}
+			next = "git tilth run\n" + next
 		case way == "resume":
-			next = w.resumeOf(found[0]) + ", or " + next
+			next = w.resumeOf(found[0]) + "\n" + next
 		case way == goOn:
-			next = goOn + ", or " + next
+			next = goOn + "\n" + next
 		}
-		return nil, refuse(next, "sessions of this repository are in flight:\n  %s", strings.Join(names, "\n  "))
+		return nil, refuse(next, "sessions of this repository are in flight (--force discards the newest first, "+
+			"--keep-existing starts alongside):\n  %s", strings.Join(names, "\n  "))
 	}
 	return w.menu(r, newest, found[0], names)
 }

@@ -133,12 +133,12 @@ func (w *repoContext) conclude(h *lifecycle.Handle) (next string, err error) {
 // markDone brings the session to where a run would begin, and commits the task there.
 func (w *repoContext) markDone(h *lifecycle.Handle, plan lifecycle.Plan, task, note string) error {
 	if plan.MovesAside() {
-		return refuse("git tilth resume "+h.S.ID+" moves that aside and makes the worktree again",
-			"what is in %s is no worktree, and would not be committed", h.Path())
+		return refuse("git tilth resume "+h.S.ID,
+			"what is in %s is no worktree, and would not be committed; a resume moves it aside", h.Path())
 	}
 	if plan.Begun != "" && plan.Begun != task {
 		if dirty, err := w.git.IsDirty(w.p.ctx, h.Path()); err != nil || dirty || len(plan.Unwind) > 0 {
-			return refuse("git tilth resume, or git tilth skip "+plan.Begun,
+			return refuse("git tilth resume "+h.S.ID+"\ngit tilth skip "+plan.Begun+" "+h.S.ID,
 				"the worktree holds the work of %s, which would be committed as %s", plan.Begun, task)
 		}
 	}

@@ -80,7 +80,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 	}
 	if err := w.userGit(r.dir, w.git.ForUser(common), nil, "push", remote, ref+":"+ref); err != nil {
 		return &exitError{code: exitFailed, msg: "the branch was not pushed to " + remote,
-			hint: "mend that, then git tilth pr " + s.ID, err: err}
+			hint: "git tilth pr " + s.ID, err: err}
 	}
 	return w.openRequest(r, address)
 }

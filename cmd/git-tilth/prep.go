@@ -269,20 +269,17 @@ func prepError(err error, s *session.Session, reason string) error {
 	reset := "git tilth reset " + s.ID
 	e := &exitError{code: exitFailed, msg: err.Error(), hint: reset, err: err}
 	if begun(s) != nil {
-		e.hint += "; " + goOn + " goes on with the interview"
+		e.hint = goOn + "\n" + reset
 	}
 	if failure, ok := errors.AsType[*model.Failure](err); ok && failure.Hint() != "" {
-		e.hint = failure.Hint() + "; then " + e.hint
+		e.msg += "; " + failure.Hint()
 	}
 	if errors.As(err, new(*validator.SetupError)) {
-		e.hint = "git config tilth.setup " + validator.NoSetup + " installs nothing, or correct it; then " + e.hint
+		e.hint = "git config tilth.setup " + validator.NoSetup + " && " + e.hint
 	}
 	switch {
 	case reason == loop.Interrupted:
 		e.code, e.msg = exitInterrupted, "the preparation was interrupted; there is no seed"
-		if begun(s) != nil {
-			e.hint = goOn + ", or " + reset
-		}
 	case errors.Is(err, seed.ErrGaveUp), errors.Is(err, seed.ErrIterations):
 		e.code = exitNo
 	case errors.As(err, &refused):
@@ -293,7 +290,7 @@ func prepError(err error, s *session.Session, reason string) error {
 		}
 	case errors.Is(err, seed.ErrAnswers):
 		e.code = exitRefused
-		e.hint = goOn + " --answers FILE with more of them, or " + reset
+		e.hint = goOn + " --answers FILE\n" + reset
 	}
 	return e
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -25,7 +24,7 @@ func (w *repoContext) ready(context.Context) (checks []record.PreflightCheck) {
 		}
 		said[c.Detail] = true
 		mend := ""
-		if strings.HasPrefix(c.Command, "git config ") || strings.HasPrefix(c.Command, "export ") {
+		if isCommand(c.Command) && c.Command != noCommand {
 			mend = c.Command
 		}
 		checks = append(checks, record.PreflightCheck{Name: string(role), From: "tilth." + string(role),

@@ -131,7 +131,7 @@ func (w *repoContext) configureFor(s *session.Session) error {
 	}
 	err = w.configure(common)
 	if failed := new(exitError); errors.As(err, &failed) && failed.code == exitFailed {
-		return fail("repair that, then the same again",
+		return fail("git tilth doctor",
 			fmt.Errorf("looking at the settings of session %s: %w", s.ID, err))
 	}
 	return err
@@ -327,7 +327,7 @@ func tasksWith(s *session.Session, named []string) ([]session.Task, error) {
 		}
 		hint := "git tilth reset " + s.ID
 		if _, err := os.Lstat(s.Path(session.InterviewFile)); err == nil {
-			hint = "git tilth prep-feature --continue, or " + hint
+			hint = goOn + "\n" + hint
 		}
 		return nil, refuse(hint, "session %s has no tasks: its preparation was not finished", s.ID)
 	case err != nil:

@@ -140,7 +140,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 	h, err := w.hold(s, nil)
 	var refused *lifecycle.RefusedError
 	if errors.As(err, &refused) {
-		return refuse(refused.Hint+", then git tilth prep-feature", "%s", refused.Why)
+		return refuse(refused.Hint+" && git tilth prep-feature", "%s", refused.Why)
 	}
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 		return err
 	}
 	if err := plan.Execute(w.p.ctx, h); err != nil {
-		return fail("git tilth reset --to-seed -y "+s.ID+" finishes it", err)
+		return fail("git tilth reset --to-seed -y "+s.ID, err)
 	}
 	if w.p.dryRun {
 		if !plan.Begun {

@@ -147,7 +147,13 @@ func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside
 func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.Command) {
 	add := func(line, why string) { list = append(list, view.Command{Line: line, Why: why}) }
 	tasks := d.Tasks
+	mend := ""
+	if isCommand(r.Mend) && tasks.Pending > 0 && d.Busy == nil && !r.Gone && tasks.Failed == 0 {
+		mend = r.Mend
+		add(mend, "mends what stopped it")
+	}
 	switch {
+	case strings.Contains(mend, "git tilth resume "):
 	case d.Busy != nil:
 		add("git tilth log -f "+r.SessionID, "follows it")
 	case r.Gone:
@@ -167,9 +173,6 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 		}
 		add(w.resumeOf(d.Overview), "goes on")
 	case tasks.Pending > 0:
-		if r.Stop == record.CommitRefused {
-			add("git config tilth.commitSubject '{type}({scope}): {title}'", "other subjects")
-		}
 		add(w.resumeOf(d.Overview), "goes on")
 	}
 	if d.Taken {

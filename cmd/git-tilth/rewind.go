@@ -75,7 +75,7 @@ func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.RewindPlan, yes
 		return err
 	}
 	if err := plan.Execute(w.p.ctx, h); err != nil {
-		return fail("the same command, or git tilth resume "+s.ID+", finishes it", err)
+		return fail("git tilth resume "+s.ID, err)
 	}
 	if w.p.dryRun {
 		return nil

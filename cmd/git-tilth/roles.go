@@ -117,11 +117,26 @@ func (w *repoContext) oneRole(r config.Role, c choice, model string) (role loop.
 		return role, err
 	}
 	if _, err := w.lookPath(c.program.Binary); err != nil {
-		return role, refuse("install it, or git config tilth."+string(r)+".agent builtin", "%s: %s", c.why,
-			c.program.NotInstalled())
+		return role, refuse(w.without(r, c.program), "%s: %s", c.why, c.program.NotInstalled())
 	}
 	role.Model = cmp.Or(model, own)
 	return role, nil
+}
+
+// without are the ways on where a program that is to work in a role is not there: it is installed, or what names it
+// goes, so that an endpoint or another program works.
+func (w *repoContext) without(r config.Role, p *agent.Program) (hint string) {
+	if p.Package != "" {
+		hint = "npm install -g " + p.Package + "\n"
+	}
+	if w.config.Get("tilth."+string(r)+".agent").Value == "" {
+		r = config.Worker // whose setting holds for all
+	}
+	name := "tilth." + string(r) + ".agent"
+	if strings.HasPrefix(w.config.Get(name).Origin, "environment") {
+		return hint + "unset TILTH_" + strings.ToUpper(string(r)) + "_AGENT"
+	}
+	return hint + w.gitConfigOf(name) + " --unset-all " + name
 }
 
 // client makes the client of a role's endpoint. Its key is asked of git's credential helpers if no variable has it.
@@ -135,7 +150,7 @@ func (w *repoContext) clientFor(r config.Role, other string) (*model.Client, str
 		return nil, "", refuse(setupHint, "no model endpoint for the %s: tilth.baseUrl (TILTH_BASE_URL) is not set", r)
 	}
 	if e.Model == "" {
-		return nil, "", refuse("export TILTH_WORKER_MODEL=... or git config tilth.worker.model ...",
+		return nil, "", refuse("git config tilth.worker.model <model>",
 			"no model for the %s: tilth.%s.model is not set", r, r)
 	}
 	if e.APIKey == "" {
@@ -230,7 +245,7 @@ func (w *repoContext) options(asked loop.Options) (loop.Options, error) {
 
 // holdToCaps makes a role one whose model calls can be held to the caps. The calls of an agent program are its own.
 func (w *repoContext) holdToCaps(r *loop.Role, caps config.Caps) error {
-	task := "git config tilth.capMode task, where the task at hand may pass a cap before the run stops"
+	const task = "git config tilth.capMode task" // where the task at hand may pass a cap before the run stops
 	switch {
 	case caps[config.MaxTokens] == 0 && caps[config.MaxCost] == 0:
 		return nil

@@ -181,15 +181,15 @@ func (w *repoContext) severalPrepared(prepared []session.Overview, from bool) er
 	if len(prepared) == 1 {
 		what = "a session is prepared already"
 	}
-	var names []string
+	var names, ways []string
 	for _, o := range prepared {
 		names = append(names, strings.TrimSpace(o.ID+" "+o.Label))
+		ways = append(ways, "git tilth resume "+o.ID)
 	}
-	hint := "git tilth resume <session> runs one, git tilth reset <session> removes one"
-	if from && len(prepared) == 1 {
-		hint = "git tilth run runs it, git tilth reset " + prepared[0].ID + " removes it"
+	if len(prepared) == 1 {
+		ways = append(ways, "git tilth reset "+prepared[0].ID)
 	}
-	return refuse(hint, "%s:\n  %s", what, strings.Join(names, "\n  "))
+	return refuse(strings.Join(ways, "\n"), "%s:\n  %s", what, strings.Join(names, "\n  "))
 }
 
 // runNew makes a session and runs it, after a note about one that could be resumed instead.
@@ -199,7 +199,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	}
 	resumable := w.headsUp(all)
 	if r.from == "" && !w.p.interactive() {
-		return refuse("git tilth prep-feature, git tilth run --from tasks.md, or git tilth run 'what is to be done'",
+		return refuse("git tilth prep-feature\ngit tilth run --from tasks.md\ngit tilth run 'what is to be done'",
 			"no prepared session in this repository")
 	}
 	o, unready := w.options(r.options)

@@ -39,7 +39,7 @@ func (p *process) seedCommand() *cli.Command {
 			}),
 		},
 		Action: func(ctx *cli.Context) error {
-			return refuse("git tilth seed edit, or git tilth seed lint", "seed needs a subcommand")
+			return refuse("git tilth seed edit\ngit tilth seed lint", "seed needs a subcommand")
 		},
 	})
 }
@@ -49,15 +49,15 @@ func (p *process) seedCommand() *cli.Command {
 func (w *repoContext) editSeed(h *lifecycle.Handle) error {
 	s := h.S
 	if !h.Seeded() {
-		return refuse("git tilth reset "+s.ID+", then git tilth prep-feature", "session %s has no seed", s.ID)
+		return refuse("git tilth reset "+s.ID+" && git tilth prep-feature", "session %s has no seed", s.ID)
 	}
 	ran, err := h.HasRun(w.p.ctx)
 	if err != nil {
 		return fail("git tilth doctor", err)
 	}
 	if ran {
-		return refuse("git tilth reset --to-seed "+s.ID+"; git tilth plan "+s.ID+" edits what is to do",
-			"session %s has been run; its seed can be edited after a rewind", s.ID)
+		return refuse("git tilth plan "+s.ID+"\ngit tilth reset --to-seed "+s.ID,
+			"session %s has been run: what is to do can be edited, its seed only as if it had not been", s.ID)
 	}
 	return w.editUnrun(h)
 }

@@ -37,7 +37,7 @@ func (p *process) stopCommand() *cli.Command {
 			}
 			host, _ := os.Hostname()
 			if holder.Host != host {
-				return refuse("run git tilth stop there", "session %s runs on %s, not on this machine", s.ID,
+				return refuse("git tilth list --remote", "session %s runs on %s, not on this machine", s.ID,
 					holder.Host)
 			}
 			// Someone's own program may hold the lock file while it calls this, as flock(1) does; 0 and -1 are all of
@@ -92,7 +92,7 @@ func (w *repoContext) awaitRelease(s *session.Session, pid int) error {
 		}
 		if time.Now().After(end) {
 			return &exitError{code: exitBusy, msg: "session " + s.ID + " was told to stop and has not ended yet",
-				hint: "git tilth stop " + s.ID + " ends it at once"}
+				hint: "git tilth stop " + s.ID}
 		}
 		select {
 		case <-w.p.ctx.Done():

@@ -46,7 +46,7 @@ func (p *process) takeCommand() *cli.Command {
 func (w *repoContext) take(s *session.Session, r lifecycle.TakeRequest) error {
 	plan, err := lifecycle.Take(w.p.ctx, w.deps(nil), s, r)
 	if errors.Is(err, lifecycle.ErrTaking) {
-		return &exitError{code: exitBusy, msg: err.Error(), hint: "the same again, once it has ended", err: err}
+		return &exitError{code: exitBusy, msg: err.Error(), hint: "git tilth take " + s.ID, err: err}
 	}
 	if err != nil {
 		return err

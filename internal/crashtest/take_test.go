@@ -82,7 +82,7 @@ func tookHere(f *fixtures, w *world, turn int) error {
 	}
 	if again.code == 2 {
 		_, hint, _ := strings.Cut(again.errOut, "hint: ")
-		command, _, ok := strings.Cut(hint, ", then the same again")
+		command, _, ok := strings.Cut(hint, " && git tilth take ")
 		if !ok || !strings.Contains(again.errOut, "cut off") {
 			return fmt.Errorf("it is not said what to do: %s", again.errOut)
 		}

@@ -282,10 +282,8 @@ func unpushedHere(id string, err error) error {
 	if err != nil {
 		why += " (" + err.Error() + ")"
 	}
-	return &lifecycle.RefusedError{Why: why,
-		Hint: "git tilth pack <file> " + id + " keeps it, then git tilth reset " + id + " removes it here; " +
-			"git tilth push " + id + " pushes it where the remote has nothing later",
-	}
+	return &lifecycle.RefusedError{Why: why + "; pack keeps that, push sends it where the remote has nothing later",
+		Hint: "git tilth pack <file> " + id + " && git tilth reset " + id + "\ngit tilth push " + id}
 }
 
 // unpushed reports whether a session has what its last push or fetch had not.

@@ -113,8 +113,7 @@ func (p Place) look(ctx context.Context, scratch *scratchRepo, id string) (c Cla
 // broken is what a remote has of a session and cannot be used. Without its claim, the next push makes all of it anew.
 func (p Place) broken(id, step, why string) error {
 	return &lifecycle.StepError{Step: step, Err: errors.New(why),
-		Hint: "git push " + text.ShellQuote(p.Shown()) + " --delete " + claimRef(id) + ", then git tilth push " + id +
-			" where it is"}
+		Hint: "git push " + text.ShellQuote(p.Shown()) + " --delete " + claimRef(id) + " && git tilth push " + id}
 }
 
 // Fetch makes the remote's session one of this machine; in a dry run it is nil.

@@ -252,7 +252,6 @@ func (l *Lease) inTheWay(ctx context.Context, tip string, failed error) error {
 		return failed
 	}
 	return &lifecycle.StepError{Step: "pushing session " + l.w.s.ID,
-		Err: errors.New("the remote's " + branch + " has commits that the session has not"),
-		Hint: "git push " + text.ShellQuote(l.place.Shown()) + " --delete " + branch +
-			", once they are not needed there"}
+		Err:  errors.New("the remote's " + branch + " has commits that the session has not; deleting it gives them up"),
+		Hint: "git push " + text.ShellQuote(l.place.Shown()) + " --delete " + branch}
 }

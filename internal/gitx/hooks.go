@@ -14,11 +14,10 @@ import (
 // Hooks says where in the worktree the repository's hooks lie, with what they may run beside them, "" if they lie
 // elsewhere, and whether it has one of some. It costs no process once the repository's settings are known.
 func (g *Git) Hooks(ctx context.Context, wt Worktree) (inTree string, has func(names ...string) bool, err error) {
-	s, err := g.settingsOf(ctx, wt)
+	dir, err := g.HookFile(ctx, wt, "")
 	if err != nil {
 		return "", nil, err
 	}
-	dir := cmp.Or(s.hooksPath, filepath.Join(wt.Common, "hooks"))
 	rel, err := filepath.Rel(wt.Path, dir)
 	if err == nil && filepath.IsLocal(rel) && rel != "." {
 		inTree = path.Dir(filepath.ToSlash(rel))
@@ -32,6 +31,15 @@ func (g *Git) Hooks(ctx context.Context, wt Worktree) (inTree string, has func(n
 			return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
 		})
 	}, nil
+}
+
+// HookFile is where a hook of the repository's is looked for.
+func (g *Git) HookFile(ctx context.Context, wt Worktree, name string) (string, error) {
+	s, err := g.settingsOf(ctx, wt)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cmp.Or(s.hooksPath, filepath.Join(wt.Common, "hooks")), name), nil
 }
 
 // RunHook runs a hook of the repository's in quarantine, with all refs and copies of the worktree's index. input is in

@@ -26,7 +26,7 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	report func(step, skipped string)) error {
 	if check, err := s.Checkpoint(); err == nil && check.Status == session.Prepared {
 		return &RefusedError{"session " + s.ID + " has not been run",
-			"git tilth resume " + s.ID + ", or git tilth reset " + s.ID}
+			"git tilth resume " + s.ID + "\ngit tilth reset " + s.ID}
 	}
 	r, err := PlanTeardown(ctx, g, s, here, report)
 	if err = cmp.Or(ctx.Err(), err); err != nil {
@@ -44,8 +44,8 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 		return err
 	}
 	if len(lost) > 0 && (remote == "" || r.remoteTip(ctx, remote) != r.Tip) {
-		return &RefusedError{"not merged, taken or pushed: " + strings.Join(lost, ", "), "git tilth take " + s.ID +
-			", or git tilth push " + s.ID + "; git tilth reset " + s.ID + " gives it up, and the record"}
+		return &RefusedError{"not merged, taken or pushed: " + strings.Join(lost, ", ") +
+			"; a reset gives it up, and the record", "git tilth take " + s.ID + "\ngit tilth push " + s.ID}
 	}
 	admin, _ := gitx.AdminDir(r.Common, r.Worktree)
 	if !g.IsDryRun() { // a worktree of which half is gone is made anew by a resume

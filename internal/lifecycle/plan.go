@@ -211,7 +211,7 @@ func refusal(s State) (why, hint string) {
 	case s.SeedSHA == "" && s.Status != session.Prepared:
 		return s.unseeded(reset)
 	case s.TasksError != "":
-		return s.TasksError, "correct it, then git tilth resume " + s.SessionID + "; or " + reset
+		return s.TasksError, "git tilth resume " + s.SessionID + "\n" + reset
 	case s.SourceGone != "":
 		return s.SourceGone, cmp.Or(s.SourceHint, reset)
 	case s.SeedSHA == "" && len(s.Tasks) == 0:
@@ -227,9 +227,9 @@ func refusal(s State) (why, hint string) {
 // unseeded is what can be said of a session whose preparation came to nothing, whatever else is missing in it.
 func (s State) unseeded(reset string) (why, hint string) {
 	if s.Interviewed {
-		return "its interview was not finished", "git tilth prep-feature --continue, or " + reset
+		return "its interview was not finished", "git tilth prep-feature --continue\n" + reset
 	}
-	return "its seed was never committed, so there is nothing to resume", reset + ", then git tilth prep-feature"
+	return "its seed was never committed, so there is nothing to resume", reset + " && git tilth prep-feature"
 }
 
 // settleTasks works out each task's true status from prd.json and the commits, and with it

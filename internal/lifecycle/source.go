@@ -95,7 +95,7 @@ func AtRest(s *session.Session) (check *session.Checkpoint, common string, err e
 	}
 	if Unfinished(s, check) {
 		return nil, "", &RefusedError{"a rewind or reset of session " + s.ID + " was begun and not finished",
-			"git tilth resume " + s.ID + ", or git tilth reset " + s.ID}
+			"git tilth resume " + s.ID + "\ngit tilth reset " + s.ID}
 	}
 	if common, err = CommonOf(s, check); err != nil {
 		return nil, "", &RefusedError{err.Error(), sourceHint(s, WorkspaceOf(s, check))}
@@ -162,7 +162,7 @@ func SourceNow(recorded, common string) string {
 // side.
 func sourceHint(s *session.Session, path string) string {
 	repair := gitLine("<its new place>", "worktree", "repair", path)
-	return fmt.Sprintf("if it was moved: %s; else git tilth reset %s", repair, s.ID)
+	return repair + "\ngit tilth reset " + s.ID
 }
 
 // isCopyOf reports whether dir is another directory than the session's that holds a session with its id.

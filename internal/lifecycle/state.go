@@ -209,8 +209,7 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 		}
 		if dir := filepath.Dir(e.Path); isCopyOf(s, dir) {
 			return e.Path,
-				fmt.Sprintf("this is a copy of the session there: TILTH_SESSIONS_DIR='%s' git tilth resume %s",
-					filepath.Dir(dir), s.ID), nil
+				"TILTH_SESSIONS_DIR=" + text.ShellQuote(filepath.Dir(dir)) + " git tilth resume " + s.ID, nil
 		}
 		free := gitLine(e.Path, "switch", "--detach")
 		admin, _ := gitx.AdminDir(common, e.Path)
@@ -218,7 +217,7 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 			// git keeps an entry's name when a worktree is moved: this is the session's own, with its uncommitted work.
 			free = gitLine(common, "worktree", "move", e.Path, path)
 		}
-		return e.Path, free + ", then " + again, nil
+		return e.Path, free + " && " + again, nil
 	}
 	return "", "", nil
 }

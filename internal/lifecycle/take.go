@@ -228,7 +228,7 @@ func (t *taker) read(ctx context.Context) error {
 		}
 		if i < 0 {
 			return &RefusedError{"the commit of " + task.ID + " that the record names is not on " + s.Branch() +
-				": it was rebased, or made by hand", "git log " + s.Branch() + ", then git merge or git cherry-pick"}
+				": it was rebased, or made by hand", "git log " + s.Branch()}
 		}
 		t.Note.Tasks[task.ID] = t.commits[i].SHA
 	}
@@ -272,15 +272,14 @@ func (t *taker) target(ctx context.Context) error {
 		if !here(e.Path) {
 			there := "cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.S.ID
 			if e.Gone {
-				there = "git worktree remove " + text.ShellQuote(e.Path) +
-					", if it is gone for good; then the same again"
+				there = "git worktree remove " + text.ShellQuote(e.Path)
 			}
 			return &RefusedError{"branch " + branch + " is checked out in " + e.Path, there}
 		}
 		t.place = e.Path
 	}
 	if rebasing(t.common, branch) {
-		return &RefusedError{branch + " is being rebased", "git rebase --continue, or --abort; then the same again"}
+		return &RefusedError{branch + " is being rebased", "git rebase --continue\ngit rebase --abort"}
 	}
 	to, _ := t.Git.Line(ctx, gitx.InRepo(t.common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
 	if to != "" && t.place == "" {

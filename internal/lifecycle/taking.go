@@ -58,7 +58,7 @@ func (p TakePlan) advance(ctx context.Context, d Deps) error {
 		on, err := d.Git.Line(ctx, d.Git.In(p.place, "symbolic-ref", "--quiet", "HEAD"))
 		if err != nil || on != "refs/heads/"+n.Onto {
 			return errors.Join(err, &RefusedError{n.Onto + " is not checked out any more; nothing was changed",
-				gitLine(p.place, "switch", n.Onto) + ", then the same again"})
+				gitLine(p.place, "switch", n.Onto) + " && git tilth take " + p.S.ID})
 		}
 		if err := jsonl.WriteFile(mark, record.JSON(taking{n, p.dirty})); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (p TakePlan) advance(ctx context.Context, d Deps) error {
 		return &RefusedError{refused + "; a take into " + n.Onto + " was cut off here before", p.putAway()}
 	}
 	return errors.Join(&RefusedError{refused + "; nothing was changed",
-		"mend that, then git tilth take " + p.S.ID}, os.RemoveAll(mark))
+		"git tilth take " + p.S.ID}, os.RemoveAll(mark))
 }
 
 // clearLocks removes the locks of an advance that died. gitDir is that of the checkout, "" for none.
@@ -98,7 +98,7 @@ func (p TakePlan) clearLocks(ctx context.Context, g *gitx.Git, gitDir string) er
 
 // putAway is the command that clears the checkout of what a take left that was cut off, and loses nothing.
 func (p TakePlan) putAway() string {
-	return gitLine(p.place, "stash", "-u") + ", then the same again"
+	return gitLine(p.place, "stash", "-u") + " && git tilth take " + p.S.ID
 }
 
 // taking is what is written down while the checkout of a branch is brought to what is taken.

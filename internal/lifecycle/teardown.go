@@ -130,7 +130,7 @@ func (r TeardownPlan) unclear(err error) error {
 	where := cmp.Or(r.Common, "its source repository")
 	return &StepError{
 		Step: "looking for the worktree and branch of session " + r.S.ID + " in " + where, Err: err,
-		Hint: "repair that, then git tilth reset -y " + r.S.ID,
+		Hint: "git tilth reset -y " + r.S.ID,
 	}
 }
 

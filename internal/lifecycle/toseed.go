@@ -51,14 +51,14 @@ type cut struct {
 
 // notRewound is why a session cannot be rewound; nothing has been changed.
 func (h *Handle) notRewound(format string, args ...any) error {
-	return refuse("git tilth reset "+h.S.ID+", then git tilth prep-feature", "session %s cannot be rewound: %s", h.S.ID,
+	return refuse("git tilth reset "+h.S.ID+" && git tilth prep-feature", "session %s cannot be rewound: %s", h.S.ID,
 		fmt.Sprintf(format, args...))
 }
 
 // notLooked is an error of git or of the file system, which says nothing about the session.
 func (h *Handle) notLooked(what string, err error) error {
 	return &StepError{Step: "looking at " + what + " of session " + h.S.ID, Err: err,
-		Hint: "repair that, then git tilth reset --to-seed " + h.S.ID}
+		Hint: "git tilth reset --to-seed " + h.S.ID}
 }
 
 // preflight refuses a rewind, or the rest of one, without a repository that holds the seed and the branch, or of a

@@ -34,6 +34,36 @@ type Checked struct {
 // CheckAhead does the preflight of a session in a draft of it: neither branch nor worktree nor record are there yet.
 // What it finds is a Stop.
 func CheckAhead(ctx context.Context, draft *lifecycle.Handle, o Options, what Ahead) (*Checked, error) {
+	c, err := lookAhead(ctx, draft, o, what)
+	switch {
+	case err != nil:
+		return nil, err
+	case !c.found.Passed:
+		c.leave()
+		return nil, preflightStop(c.found)
+	}
+	// Where the worktree will be made nothing may stand.
+	return c, proc.RemoveAll(draft.Path())
+}
+
+// LookAhead is what the preflight of a session in a draft of it finds, where no session is to be made.
+func LookAhead(ctx context.Context, draft *lifecycle.Handle, o Options, what Ahead) (*record.Preflight, error) {
+	c, err := lookAhead(ctx, draft, o, what)
+	if err != nil {
+		return nil, err
+	}
+	c.leave()
+	return c.found, nil
+}
+
+// leave opens what was laid out, to be removed.
+func (c *Checked) leave() {
+	if c.place != nil {
+		c.place.Open()
+	}
+}
+
+func lookAhead(ctx context.Context, draft *lifecycle.Handle, o Options, what Ahead) (*Checked, error) {
 	r := newRun(draft, o)
 	g := r.sessionGround()
 	defer func() { g.removeTemp() }()
@@ -58,13 +88,7 @@ func CheckAhead(ctx context.Context, draft *lifecycle.Handle, o Options, what Ah
 	if err != nil {
 		return nil, err
 	}
-	if !found.Passed {
-		g.leave()
-		return nil, preflightStop(found)
-	}
-	c := &Checked{found: found, of: of, known: r.Checkpoint.KnownFailures, place: g.place}
-	// Where the worktree will be made nothing may stand.
-	return c, proc.RemoveAll(g.path)
+	return &Checked{found: found, of: of, known: r.Checkpoint.KnownFailures, place: g.place}, nil
 }
 
 // standIn puts, where the worktree will be, those files of the base that say what has to be installed.

@@ -297,13 +297,17 @@ func (r *run) nothingLeft() Stop {
 		s.Reason, s.Detail = TasksFailed, strings.Join(said, "; ")
 	}
 	if len(s.Left) > 0 && !s.Failed() { // a resume alone would come to the same
-		s.Hint = "git tilth plan " + r.S.ID + ", or git tilth retry what is skipped"
+		s.Hint = "git tilth plan " + r.S.ID
 	}
 	return s
 }
 
 // finish writes the stop and what follows from it for the session.
 func (r *run) finish(s Stop) error {
+	if s.Flags != nil {
+		resume := "git tilth resume " + strings.Join(s.Flags, " ") + " " + r.S.ID
+		s.Hint = strings.TrimPrefix(s.Hint+" && "+resume, " && ")
+	}
 	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Hint: s.Hint,
 		Seconds: new(r.Now().Sub(r.started).Seconds())}
 	stop.TaskID = s.Task

@@ -254,9 +254,12 @@ func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightChe
 		return nil, err
 	}
 	if refused != nil {
-		c := record.PreflightCheck{Name: "commit-msg hook", From: "hooks", Problem: text.FirstLines(refused.Output, 3)}
+		c := record.PreflightCheck{Name: "commit-msg hook", From: "hooks", Problem: text.FirstLines(refused.Output, 20)}
 		if passes != "" {
 			c.Mend = lifecycle.SubjectSetting(passes)
+		} else if file, err := a.Git.HookFile(ctx, wt, "commit-msg"); err == nil {
+			c.Problem += "; no usual subject passes"
+			c.Mend = "${EDITOR:-vi} " + text.ShellQuote(file)
 		}
 		checks = append(checks, c)
 	}

@@ -14,7 +14,7 @@ import (
 
 // tempKinds are the names of directories that one command needs. Others in the same place are not ours to clear.
 var tempKinds = []string{"run", "objects", "hooks", "hook", "tree", "overlay", "judge", "bundle", "take", "pr",
-	"apply", "travel"}
+	"apply", "travel", "doctor"}
 
 func tempName(kind string) string { return "tilth-" + kind + "-" }
 

@@ -37,7 +37,8 @@ var obstacles = []obstacle{{
 	mend: nodeModule,
 }, {
 	signs: []pattern.Regexp{
-		pattern.New(`(\.?venv/bin/[\w.-]+): (?:not found|No such file)`), pattern.New(`No module named '?([\w]+)`), pattern.New(`error: unrecognized arguments: (--[\w-]+)`),
+		pattern.New(`(\.?venv/bin/[\w.-]+): (?:not found|No such file)`),
+		pattern.New(`No module named '?([\w]+)`), pattern.New(`error: unrecognized arguments: (--[\w-]+)`),
 	},
 	mend: pythonModule,
 }, {signs: []pattern.Regexp{pattern.New(`(?:^|[\s:])([\w.~-]+(?:/[\w.~-]+)+)@v\d[\w.+-]*: `)}, mend: goModule}, {
@@ -45,8 +46,11 @@ var obstacles = []obstacle{{
 	mend:  func(_ *layout, _ Scene, v Validator, _ Result, _ string) (string, bool) { return "", !v.Configured },
 }, {
 	// What stands for a program and has none to start.
+	signs: []pattern.Regexp{pattern.New(`(rustup could not choose a version of)`)},
+	mend:  func(*layout, Scene, Validator, Result, string) (string, bool) { return "rustup default stable", true },
+}, {
 	signs: []pattern.Regexp{
-		pattern.New(`(rustup could not choose a version of|toolchain '[^']+' is not installed)`),
+		pattern.New(`(toolchain '[^']+' is not installed)`),
 		pattern.New(`^(pyenv|rbenv|nodenv|goenv): .*(?:not found|not installed)`),
 		pattern.New(`^(No version is set for command|nvm: command not found)`),
 	},

@@ -22,6 +22,8 @@ type failure struct {
 	Validator string `json:"validator,omitempty"`
 	Said      string `json:"validator_said,omitempty"`
 
+	Hint string `json:"hint,omitempty"` // what the stop said is to be done before a resume
+
 	// Words are those of a commit hook that refused, whole, a line each.
 	Words []string `json:"hook_said,omitempty"`
 
@@ -68,6 +70,7 @@ func failureOf(stop record.Event) *failure {
 	}
 	f := &failure{
 		Task: oneLine(ev.TaskID), Reason: oneLine(ev.Reason), Detail: oneLine(joined(" ", ev.Detail, ev.Error)),
+		Hint: oneLine(ev.Hint),
 	}
 	if ev.Reason == record.CommitRefused {
 		f.Detail = oneLine("commit hook: " + cmp.Or(text.FailingLine(ev.Detail), "it says nothing"))

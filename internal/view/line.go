@@ -53,9 +53,9 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 		return validatorLine(ev)
 	case *record.Preflight:
 		if !ev.Passed {
-			return red, preflightLine(ev)
+			return red, PreflightLine(ev)
 		}
-		return plain, preflightLine(ev)
+		return plain, PreflightLine(ev)
 	case *record.BuildProducts:
 		return plain, "left out of commits: " + strings.Join(ev.LeftOut, ", ")
 	case *record.CaseParseError:
@@ -224,7 +224,8 @@ func validatorLine(ev *record.ValidatorRun) (style, line string) {
 }
 
 // preflightLine says which validators were found, which of them can run, and what else was found.
-func preflightLine(e *record.Preflight) string {
+// PreflightLine says what a preflight found.
+func PreflightLine(e *record.Preflight) string {
 	var able, others []string
 	validators := 0
 	for _, c := range e.Checks {

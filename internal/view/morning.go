@@ -16,7 +16,9 @@ var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"show
 	}}).Parse(`<section class="morning" id="morning" aria-label="Review">
 {{with .Stopped}}<p class="stopped">{{shown .}}</p>
 {{end}}<p class="dim spent">{{.Spent}}</p>
-<table class="tasks">
+{{with .Commands}}<p class="first"><a href="#h-next">next</a> <code>{{shown (index . 0).Line}}</code></p>
+{{end}}{{with .Risks}}<p class="first"><a href="#h-look">{{len .}} to look at</a> before you take it</p>
+{{end}}<table class="tasks">
 {{range .Tasks}}<tr class="{{.Status}}"><th scope="row">{{shown .ID}}</th><td class="word">{{word .Status}}</td><td>{{shown .Title}}
 {{if .Reason}}<p class="why">{{shown (first .)}}</p>{{if .Cause}}<p class="cause">{{shown .Cause}}</p>{{end}}
 {{end}}</td></tr>
@@ -25,10 +27,10 @@ var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"show
 {{end}}</table>
 {{with .HookSaid}}<p>The hook says:</p><pre>{{range .}}{{shown .}}
 {{end}}</pre>
-{{end}}{{with .Risks}}<h2>Look at before you take it</h2>
+{{end}}{{with .Risks}}<h2 id="h-look">Look at before you take it</h2>
 <ul>{{range .}}<li>{{shown .}}</li>
 {{end}}</ul>
-{{end}}{{with .Commands}}<h2>Next</h2>
+{{end}}{{with .Commands}}<h2 id="h-next">Next</h2>
 <table class="next">{{range .}}<tr><td><code>{{shown .Line}}</code></td><td class="dim">{{shown .Why}}</td></tr>
 {{end}}</table>
 {{end}}</section>

@@ -24,6 +24,7 @@ type Review struct {
 	State     string       `json:"state"`
 	Stop      string       `json:"stop"`
 	Why       string       `json:"why,omitempty"`       // the last run failed, in the words of whoever objected
+	Mend      string       `json:"mend,omitempty"`      // what the last stop said is to be done before a resume
 	HookSaid  []string     `json:"hook_said,omitempty"` // of a commit that was refused, whole
 	Cost      float64      `json:"cost"`
 	Tokens    int64        `json:"tokens"`
@@ -35,6 +36,7 @@ type Review struct {
 	Gone      bool         `json:"-"` // the branch is
 	Worktree  string       `json:"-"`
 	counts    session.TaskCounts
+	whyTask   string // of Why
 }
 
 // Command is something to run, and what it is for.
@@ -101,7 +103,7 @@ func NewReview(s *session.Session, d Detail) *Review {
 		Tokens: d.TokensUsed, Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{}, Tasks: []ReviewTask{},
 		Begun: deref(d.Summary.StartedAt), Ended: deref(d.Summary.LastEventAt)}
 	if d.Failure != nil {
-		r.Why, r.HookSaid = d.Failure.String(), d.Failure.Words
+		r.Why, r.HookSaid, r.Mend, r.whyTask = d.Failure.String(), d.Failure.Words, d.Failure.Hint, d.Failure.Task
 	}
 	if begin, err := record.ReadBeginning(s.Path(session.RecordFile)); err == nil {
 		r.Base = begin.Base
@@ -253,6 +255,8 @@ func (t *ReviewTask) seeCase(v *record.EvaluatorVerdict) {
 	}
 }
 
+const notBegun = "not begun"
+
 // whyNot is why a task is not done, in one line.
 func (t *ReviewTask) whyNot(d Detail) string {
 	refused := d.LastStop == record.CommitRefused && d.Failure != nil && d.Failure.Task == t.ID
@@ -280,7 +284,7 @@ func (t *ReviewTask) whyNot(d Detail) string {
 	case t.Status == session.TaskPending && t.Iterations > 0:
 		return "begun, not finished"
 	case t.Status == session.TaskPending:
-		return "not begun"
+		return notBegun
 	}
 	return ""
 }

@@ -94,10 +94,15 @@ func (r *Review) screen(p printer, wide bool) {
 	if len(risks) > 0 {
 		room -= 2 + min(len(risks), 5)
 	}
-	all, others := r.taskRows(p, wide, nil), r.taskRows(p, wide, done)
-	tasks = all
-	if len(all) > room && len(done) > 1 {
-		tasks = append([]screenLine{{green, "done    ", folded(done)}}, others...)
+	tasks = r.taskRows(p, wide, false, nil)
+	if len(tasks) > room && len(done) > 1 {
+		tasks = append([]screenLine{{green, "done    ", folded(done)}}, r.taskRows(p, wide, false, done)...)
+	}
+	if len(tasks) > room { // each that failed in two lines, before one of them is not said at all
+		tasks = r.taskRows(p, false, true, done)
+		if len(done) > 0 {
+			tasks = append([]screenLine{{green, "done    ", folded(done)}}, tasks...)
+		}
 	}
 	fmt.Fprintln(p.out)
 	p.rows(tasks, room)
@@ -109,8 +114,9 @@ func (r *Review) screen(p printer, wide bool) {
 	r.next(p)
 }
 
-// taskRows are the tasks, each with why it is not done, but for those that are left out.
-func (r *Review) taskRows(p printer, wide bool, without []*ReviewTask) (rows []screenLine) {
+// taskRows are the tasks, each with why it is not done, in brief or as far as there is room, but for those that are
+// left out.
+func (r *Review) taskRows(p printer, wide, brief bool, without []*ReviewTask) (rows []screenLine) {
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if slices.Contains(without, t) {
@@ -120,7 +126,9 @@ func (r *Review) taskRows(p printer, wide bool, without []*ReviewTask) (rows []s
 		rows = append(rows, screenLine{taskStyle(t.Status), head, t.line(p.term.Width - len(head))})
 		indent := strings.Repeat(" ", 8)
 		switch first := strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": "); {
-		case t.Reason == "":
+		case t.Reason == "", brief && t.Reason == notBegun:
+		case brief && !r.refused(t):
+			rows = append(rows, p.lines(indent, t.Reason, 1, false)...)
 		case r.refused(t):
 			rows = append(rows, screenLine{yellow, indent, first + "; the hook says:"})
 			for _, said := range r.HookSaid[:min(len(r.HookSaid), maxHookLines)] {
@@ -213,7 +221,9 @@ func (r *Review) stopped() string {
 		return ""
 	}
 	s := "stopped: " + inWords(r.Stop)
-	if r.Why != "" && r.counts.Failed == 0 && len(r.HookSaid) == 0 {
+	t := r.Task(r.whyTask)
+	itsOwn := r.counts.Failed > 0 && (t == nil || t.Status == session.TaskFailed)
+	if r.Why != "" && !itsOwn && len(r.HookSaid) == 0 {
 		s += "; " + r.Why
 	}
 	return s

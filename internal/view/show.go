@@ -205,6 +205,7 @@ func (p printer) failure(f *failure) {
 		return
 	}
 	p.fact("why", f.Detail, red)
+	p.fact("mend", f.Hint, plain)
 	p.fact("rejected", withNext(joined(": ", f.Category, f.Concern), f.NextStep), yellow)
 	p.fact("validator", joined(": ", f.Validator, f.Said), red)
 }

@@ -84,6 +84,7 @@ function verdictOf(s, plan, done, failed) {
   if (rec.head.running) return ["running", plan.length ? "Running: " + of : "Running"];
   if (stop && stop.reason === "all_done") return ["good", plan.length === 1 ? "Finished: the task is done" : "Finished: all " + plan.length + " tasks done"];
   if (failed.length) {
+    if (failed.length > 1) return ["bad", plural(failed.length, "task") + " failed. " + of];
     const why = groups.taskInfo.get(failed[0].id)?.reason;
     return ["bad", failed[0].id + " failed" + (why ? ": " + because(why) : "") + ". " + of];
   }
