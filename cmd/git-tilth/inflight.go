@@ -64,8 +64,12 @@ func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 		case way == goOn:
 			next = goOn + "\n" + next
 		}
-		return nil, refuse(next, "sessions of this repository are in flight (--force discards the newest first, "+
-			"--keep-existing starts alongside):\n  %s", strings.Join(names, "\n  "))
+		what := "--force discards the newest first, --keep-existing starts alongside"
+		if found[0].Busy != nil {
+			what = "--keep-existing starts alongside"
+		}
+		return nil, refuse(next, "sessions of this repository are in flight; %s:\n  %s", what,
+			strings.Join(names, "\n  "))
 	}
 	return w.menu(r, newest, found[0], names)
 }

@@ -98,7 +98,7 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 		if _, there, err := w.git.BranchTip(w.p.ctx, w.loc.CommonDir, o.Branch); there || err != nil {
 			return refuse("git tilth take "+o.ID,
 				"%s of %s: done by session %s, and not taken yet; --again does it once more", strings.Join(ids, ", "),
-				text.Clip(text.OneLine(from), 60), o.ID)
+				text.Clip(text.OneLine(from), 200), o.ID)
 		}
 	}
 	return nil
