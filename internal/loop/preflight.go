@@ -257,7 +257,7 @@ func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightChe
 		c := record.PreflightCheck{Name: "commit-msg hook", From: "hooks", Problem: text.FirstLines(refused.Output, 20)}
 		if passes != "" {
 			c.Mend = lifecycle.SubjectSetting(passes)
-		} else if file, err := a.Git.HookFile(ctx, wt, "commit-msg"); err == nil {
+		} else if file, err := a.run.Git.HookFile(ctx, wt, "commit-msg"); err == nil {
 			c.Problem += "; no usual subject passes"
 			c.Mend = "${EDITOR:-vi} " + text.ShellQuote(file)
 		}
