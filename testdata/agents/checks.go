@@ -89,7 +89,7 @@ func (s *scene) run(prompt string, ref agent.Ref, change func(*agent.Turn),
 	s.stub.play(brain)
 	t := agent.Turn{Prompt: prompt, System: "You work in a test.", Dir: s.dir, Model: s.model, Conversation: ref,
 		Timeout: 2 * time.Minute, Env: s.env,
-		GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total, Box: s.box.With(s.dir),
+		GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total, Box: s.box.With(s.dir).Reading(s.git[1]),
 		OnConversation: func(id string) error { s.told = append(s.told, id); return nil }}
 	if s.verbose {
 		t.Emit = func(e record.Event) error {
@@ -221,7 +221,8 @@ func ended(s *scene) error {
 	})
 	out, err := s.program.Run(ctx, agent.Turn{Prompt: "the THIRD-MARKER thing", Dir: s.dir, Model: s.model,
 		Conversation: choice.Ref, Timeout: 2 * time.Minute,
-		Env: s.env, GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total, Box: s.box.With(s.dir)})
+		Env: s.env, GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total,
+		Box: s.box.With(s.dir).Reading(s.git[1])})
 	if err := want(out, err, agent.Interrupted); err != nil {
 		return err
 	}
@@ -251,7 +252,8 @@ func endedInCommand(s *scene) error {
 	}()
 	out, err := s.program.Run(ctx, agent.Turn{Prompt: "the LONG-MARKER thing", Dir: s.dir, Model: s.model,
 		Conversation: choice.Ref, Timeout: 2 * time.Minute,
-		Env: s.env, GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total, Box: s.box.With(s.dir)})
+		Env: s.env, GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total,
+		Box: s.box.With(s.dir).Reading(s.git[1])})
 	if err := want(out, err, agent.Interrupted); err != nil {
 		return err
 	}
@@ -343,7 +345,7 @@ func commits(s *scene) error {
 	if s.box != nil {
 		// Git's own directory is closed to it, and git says so.
 		if said := s.lastResult(); strings.TrimSpace(string(subject)) != "start" ||
-			!strings.Contains(said, "Permission denied") {
+			!strings.Contains(said, "fatal: Unable to create") {
 			return fmt.Errorf("the last commit is %q (%v); the tool said %s", subject, err, said)
 		}
 		return nil

@@ -102,7 +102,7 @@ func tokens(s *scene) error {
 		})
 		out, err := s.program.Run(ctx, agent.Turn{
 			Prompt: "work", Dir: s.dir, Model: s.model, Conversation: ref, Timeout: 2 * time.Minute, Env: s.env,
-			GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: total, Box: s.box.With(s.dir),
+			GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: total, Box: s.box.With(s.dir).Reading(s.git[1]),
 		})
 		cancel()
 		if err != nil {
