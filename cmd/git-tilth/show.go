@@ -73,7 +73,7 @@ func (w *repoContext) fillPoints(d *view.Detail, s *session.Session, check *sess
 	if err != nil {
 		return
 	}
-	points, err := lifecycle.Points(w.p.ctx, w.git, s, common, d.Summary.Mark.Begins)
+	points, err := lifecycle.Points(w.p.ctx, w.git, s, common)
 	if err != nil {
 		return
 	}

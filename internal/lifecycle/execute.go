@@ -94,9 +94,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	if err := h.openRecord(); err != nil {
 		return out, err
 	}
-	if err := out.compareSettings(h, e.Settings); err != nil {
-		return out, err
-	}
+	out.compareSettings(e.Settings)
 	x := &execution{h, out}
 	if p.Action == Nothing {
 		if p.remakes() { // a rewind needs the worktree
@@ -111,7 +109,6 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	}
 	h.Checkpoint.Status = session.Running
 	h.Checkpoint.StartedAt = record.FormatTime(h.Now())
-	h.runBegins()
 	if err := h.Save(); err != nil {
 		return out, err
 	}
@@ -138,19 +135,11 @@ func (h *Handle) noteNothing(o Outcome, e Execution) error {
 			return err
 		}
 		h.Checkpoint.Status = session.AllDone
-		h.runBegins()
 		if err := h.Save(); err != nil {
 			return err
 		}
 	}
 	return h.noteResume(o, e)
-}
-
-// runBegins notes where in the record what the run is begun with will stand; a dry run opens none.
-func (h *Handle) runBegins() {
-	if h.Record != nil {
-		h.Checkpoint.RunOffset = h.Record.Size()
-	}
 }
 
 // settleRecord writes down what the process of the last run did not come to write. A prepared session had none.

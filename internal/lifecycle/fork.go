@@ -37,7 +37,7 @@ type parent struct {
 	common string
 	point  Point
 	tasks  []session.Task // as they are there
-	begin  record.Beginning
+	begin  *record.State
 	read   int64 // the record's length before anything was read
 }
 
@@ -101,7 +101,7 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	if p.begin, err = record.ReadBeginning(p.Path(session.RecordFile)); err != nil {
 		return cannot(err)
 	}
-	points, err := Points(ctx, g, f.From, p.common, nil)
+	points, err := Points(ctx, g, f.From, p.common)
 	if err != nil {
 		return cannot(err)
 	}

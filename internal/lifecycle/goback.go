@@ -86,7 +86,7 @@ func (h *Handle) PlanRewind(ctx context.Context, name, note string) (RewindPlan,
 	if err != nil {
 		return p, err
 	}
-	points, err := Points(ctx, h.Git, h.S, h.Common, nil)
+	points, err := Points(ctx, h.Git, h.S, h.Common)
 	if err != nil {
 		return p, h.notLooked("the points", err)
 	}

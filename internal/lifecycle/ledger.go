@@ -34,12 +34,12 @@ func (h *Handle) settleLedger(p Plan) error {
 // settleLedgers writes the ledgers of tasks that are not done anew where they hold other verdicts than the record, by
 // their number.
 func (h *Handle) settleLedgers() error {
-	sum, err := h.S.Summarize()
+	state, err := h.S.State()
 	if err != nil || h.Checkpoint.GitCommonDir == "" {
 		return err
 	}
-	for _, task := range slices.Sorted(maps.Keys(sum.Tasks)) {
-		t := sum.Tasks[task]
+	for _, task := range slices.Sorted(maps.Keys(state.Tasks)) {
+		t := state.Tasks[task]
 		if t.Ledger < 0 || t.Status == session.TaskDone {
 			continue
 		}

@@ -5,49 +5,15 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// notedSettings are the settings that decide how work is judged, as the last start of a run put them on record; nil
-// where none did. The checkpoint knows where to look, so that a long run before costs nothing; where what it says does
-// not hold, the record is read backwards.
-func (h *Handle) notedSettings() (noted map[string]record.Setting, err error) {
-	path := h.S.Path(session.RecordFile)
-	find := func(l record.Line) (more bool) {
-		if l.Type == "session_start" || l.Type == "session_resume" {
-			switch ev := l.Event().(type) {
-			case *record.SessionStart:
-				noted = ev.Settings
-			case *record.SessionResume:
-				noted = ev.Settings
-			}
-		}
-		return noted == nil
-	}
-	if h.Checkpoint.RunOffset > 0 {
-		_, _, _ = record.Scan(path, h.Checkpoint.RunOffset, func(l record.Line) error {
-			if !find(l) || l.Type == "context_reset" {
-				return jsonl.ErrStop
-			}
-			return nil
-		})
-	}
-	if noted == nil {
-		_, err = record.Tail(path, find)
-	}
-	return noted, err
-}
-
 // compareSettings holds the settings against those of the last start. A prepared session has not been started.
-func (o *Outcome) compareSettings(h *Handle, now map[string]record.Setting) error {
+func (o *Outcome) compareSettings(now map[string]record.Setting) {
 	if o.Fresh || now == nil {
-		return nil
+		return
 	}
-	noted, err := h.notedSettings()
-	o.SettingsChanged = settingsChanged(noted, now)
-	return err
+	o.SettingsChanged = settingsChanged(o.Record.Settings, now)
 }
 
 // settingsChanged lists what is set otherwise now than it was noted, sorted by name. Without a note nothing is known to

@@ -43,7 +43,8 @@ type State struct {
 	Dirty       bool   // read only where the plan depends on it
 	Tasks       []session.Task
 	TasksError  string
-	History     record.History
+	Record      *record.State  // what the record says
+	History     record.History // of the last attempt
 	// AcceptedStale tells that the files are not the accepted tree any more: a person edited them.
 	AcceptedStale bool
 	CaseStale     bool            // the same of a case that was being reviewed
@@ -53,7 +54,6 @@ type State struct {
 	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where it is not known
 	Inherited     map[string]bool // commits that a fork shares with the session it is of
 	ByWorker      map[string]bool // commits that a worker made by itself, by the reflog
-	Judged        map[string]bool // commits of which a verdict of their task accepted the tree
 }
 
 // Standing says what stands at the worktree's path, "" where nobody looked, and whether it is a worktree.
@@ -318,7 +318,13 @@ func (s State) unwinds(c gitx.Commit, who author, status map[string]string) bool
 // proven reports whether what a commit holds was judged as its task's work. The record says so by the tree; of a
 // Python Tilth session, whose attempts name neither commit nor trees, the subject does.
 func (s State) proven(c gitx.Commit, who author) bool {
-	return s.isAccepted(c) || s.Judged[c.SHA] || s.Foreign && s.History.Begun.Base == "" && !who.signed(c)
+	task, _ := who.done(c)
+	return s.isAccepted(c) || s.judged(task, c.Tree) || s.Foreign && s.History.Begun.Base == "" && !who.signed(c)
+}
+
+// judged reports whether a tree was accepted as a task's, by the record.
+func (s State) judged(task, tree string) bool {
+	return s.Record != nil && slices.Contains(s.Record.Tasks[task].Trees, tree)
 }
 
 // isAccepted reports whether this is the commit of the accepted tree, where it was judged, by these two alone: a

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -32,6 +33,7 @@ func chain(commits ...gitx.Commit) []gitx.Commit {
 	for i := range commits {
 		commits[i].SHA = shaAt(len(commits) - i)
 		commits[i].Parents = []string{shaAt(len(commits) - i - 1)}
+		commits[i].Tree = cmp.Or(commits[i].Tree, "tree of "+commits[i].SHA)
 	}
 	return commits
 }
@@ -80,13 +82,13 @@ func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 	}
 }
 
-// judged are commits whose trees were accepted.
-func judged(shas ...string) map[string]bool {
-	out := map[string]bool{}
+// judged is a record by which the trees of commits were accepted as a task's.
+func judged(task string, shas ...string) *record.State {
+	var t record.Task
 	for _, sha := range shas {
-		out[sha] = true
+		t.Trees = append(t.Trees, "tree of "+sha)
 	}
-	return out
+	return &record.State{Moment: record.Moment{Tasks: map[string]record.Task{task: t}}}
 }
 
 func plain(subject string) gitx.Commit { return gitx.Commit{Subject: subject} }
@@ -176,7 +178,7 @@ func TestMakePlan(t *testing.T) {
 		{"an accepted tree, judged on the branch's tip", "its commit is there already", func(s *State) {
 			s.Tasks, s.BranchTip, s.History.Accepted = tasks("done", "pending"), "c2",
 				acceptedTree("T-002", "tree", "c2")
-			s.Judged = judged("c2")
+			s.Record = judged("T-002", "c2")
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: conclude, done: "T-002=c2"}},
 		{"an accepted tree, judged on the branch's tip", "of a task that someone took out of the plan", func(s *State) {
@@ -185,11 +187,11 @@ func TestMakePlan(t *testing.T) {
 		}, want{action: Continue, pending: "T-002"}},
 		{"a commit for a task not done, of a tree that a verdict accepted", "the process died before prd.json",
 			func(s *State) {
-				s.Commits, s.Judged = chain(doneBy(testID, "T-001")), judged("c1")
+				s.Commits, s.Record = chain(doneBy(testID, "T-001")), judged("T-001", "c1")
 			}, want{action: Continue, done: "T-001=c1", pending: "T-002", line: "mark T-001 done"}},
 		{"a commit for a task not done, of a tree that a verdict accepted", "and it was the last", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "failed"), chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
-			s.Judged = judged("c2")
+			s.Record = judged("T-002", "c2")
 		}, want{action: conclude, done: "T-002=c2"}},
 		{"a commit for a task not done, of a tree that a verdict accepted", "of another session: no", func(s *State) {
 			s.Commits = chain(doneBy(otherID, "T-001"))
@@ -414,8 +416,11 @@ func (w want) check(t *testing.T, p Plan) {
 func TestPlanLineIsStable(t *testing.T) {
 	s := State{SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c3",
 		Tree:  treeFine,
-		Tasks: tasks("pending", "pending", "pending"), Judged: judged("c1", "c2", "c3"), Commits: chain(doneBy(testID,
+		Tasks: tasks("pending", "pending", "pending"), Record: judged("T-001", "c1"), Commits: chain(doneBy(testID,
 			"T-003"), doneBy(testID, "T-002"), doneBy(testID, "T-001"))}
+	for i, id := range []string{"T-002", "T-003"} {
+		s.Record.Tasks[id] = judged(id, shaAt(i+2)).Tasks[id]
+	}
 	first := MakePlan(s).String()
 	for range 50 {
 		if line := MakePlan(s).String(); line != first {

@@ -1,11 +1,11 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -23,10 +23,8 @@ type Point struct {
 }
 
 // Points lists the points of a session: the seed, then those of the tasks, in the order of prd.json. What the record
-// says is held against the branch: a commit that is not on it is no point. Only lines of the record are read that
-// begins names, and all of them where that is nil (record.ReadBegun): what takes a session back does not go by
-// summary.json.
-func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string, begins []int64) ([]Point, error) {
+// says is held against the branch: a commit that is not on it is no point.
+func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string) ([]Point, error) {
 	begin, err := seedBeginning(s)
 	if err != nil {
 		return nil, err
@@ -52,7 +50,7 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string,
 	if err != nil || !known {
 		return points, err
 	}
-	begun, err := record.ReadBegun(s.Path(session.RecordFile), begins)
+	state, err := s.State()
 	if err != nil {
 		return nil, err
 	}
@@ -63,25 +61,19 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string,
 	who := authorIn(s, check, tasks, inherited(ctx, g, common, seed, commits, check))
 	for i, t := range tasks {
 		p := Point{Name: t.ID, SHA: who.baseOf(t.ID, commits), counts: counts, index: i}
-		if b := slices.IndexFunc(begun, func(b record.Begun) bool { return b.TaskID == t.ID }); b >= 0 {
-			p.counts = begun[b].Counts
-			switch {
-			case begun[b].Base != "":
-				p.SHA = begun[b].Base
-			case p.SHA == "": // another tool's attempt, without a commit
-				p.SHA = tip
-			}
-			if begun[b].Done != nil {
-				p.done = *begun[b].Done
+		if b := state.Tasks[t.ID].First; b != nil {
+			p.counts, p.SHA = b.Counts, cmp.Or(b.Base, p.SHA, tip) // tip: another tool's attempt, without a commit
+			if b.Done != nil {
+				p.done = *b.Done
 			}
 		}
 		at := slices.IndexFunc(commits, func(c gitx.Commit) bool { return c.SHA == p.SHA })
 		if at < 0 && p.SHA != seed {
 			continue
 		}
-		for _, b := range begun {
-			if b.Last >= p.counts {
-				p.later = append(p.later, b.TaskID)
+		for id, of := range state.Tasks {
+			if of.Last >= p.counts {
+				p.later = append(p.later, id)
 			}
 		}
 		if p.done == nil { // the record does not say

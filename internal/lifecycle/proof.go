@@ -4,46 +4,8 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
-
-// claim is a commit by whose trailers a task is done that is not.
-type claim struct{ sha, tree, task string }
-
-// claims lists the commits whose trailers say that a task is done which is not. Only a verdict makes it so.
-func (s State) claims() (out []claim) {
-	who, status := s.author(), s.status()
-	for _, c := range s.Commits {
-		task, ok := who.done(c)
-		if ok && who.signed(c) && !s.isAccepted(c) && status[task] != session.TaskDone {
-			out = append(out, claim{c.SHA, c.Tree, task})
-		}
-	}
-	return out
-}
-
-// readProof finds the claims that hold, by their commits: those whose tree an accepting verdict of their task names. It
-// reads the record backwards, and no further than it has to.
-func readProof(s *session.Session, claims []claim) (judged map[string]bool, err error) {
-	judged = map[string]bool{}
-	if len(claims) == 0 {
-		return judged, nil
-	}
-	_, err = record.Tail(s.Path(session.RecordFile), func(l record.Line) (more bool) {
-		if l.Type != "evaluator_verdict" {
-			return true
-		}
-		e, _ := l.Event().(*record.EvaluatorVerdict)
-		claims = slices.DeleteFunc(claims, func(c claim) bool {
-			holds := e != nil && e.Verdict == "accept" && c.task == e.TaskID && c.tree == e.Tree
-			judged[c.sha] = judged[c.sha] || holds
-			return holds
-		})
-		return len(claims) > 0
-	})
-	return judged, err
-}
 
 // unjudged finds the commits that stay on the branch and are judged with the next task's work, and the commit from
 // which on they are: a placeholder on which somebody's commit stands, since the last attempt began, until a verdict

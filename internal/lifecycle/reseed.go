@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -18,20 +17,9 @@ func (h *Handle) HasRun(ctx context.Context) (ran bool, err error) {
 	if h.Checkpoint.Status != session.Prepared || Unfinished(h.S, h.Checkpoint) {
 		return true, nil
 	}
-	if _, _, err = record.Scan(h.S.Path(session.RecordFile), 0, func(l record.Line) error {
-		switch l.Type {
-		case "session_resume", "session_undone":
-			ran = true
-		case "session_rewound":
-			e, ok := l.Event().(*record.SessionRewound)
-			ran = ok && e.Undo > 0 // 0 is a fork's reset --to-seed
-		}
-		if ran {
-			return jsonl.ErrStop
-		}
-		return nil
-	}); err != nil || ran {
-		return ran, err
+	state, err := h.S.State()
+	if err != nil || state.Resumed {
+		return state != nil, err
 	}
 	old, _, err := h.seedCommit(ctx)
 	if err != nil {

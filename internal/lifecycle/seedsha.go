@@ -69,7 +69,7 @@ func seedOf(s *session.Session) (sha string, err error) {
 }
 
 // seedBeginning is the beginning of a record, with the seed; without one it is an error.
-func seedBeginning(s *session.Session) (record.Beginning, error) {
+func seedBeginning(s *session.Session) (*record.State, error) {
 	b, err := record.ReadBeginning(s.Path(session.RecordFile))
 	if err == nil && b.Seed == nil {
 		err = errNoSeed

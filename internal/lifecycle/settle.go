@@ -136,7 +136,7 @@ func (h *Handle) settleTotals() error {
 // that died had not written down is at most one, the last; but a person may have set a task back.
 func (x *execution) noteCommits(done map[string]string) error {
 	for _, t := range slices.Sorted(maps.Keys(done)) {
-		if x.out.History.Recorded(t, done[t]) {
+		if x.out.Record.Recorded(t, done[t]) {
 			continue
 		}
 		if err := x.append(&record.Commit{Scope: x.out.rolledForward(t), SHA: done[t]}); err != nil {

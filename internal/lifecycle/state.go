@@ -15,7 +15,7 @@ import (
 )
 
 // ReadState gathers the State of a session. It changes nothing and takes no lock, and its cost does not grow with
-// the record: the seed is near its beginning, everything else no further back than where the last attempt began.
+// the record: what that says was kept when the last run stopped.
 func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
 	st := State{SessionID: s.ID, Status: check.Status, Resetting: Resetting(s), Earlier: earlierHalf(s, check)}
 	st.Foreign = check.GitCommonDir == ""
@@ -32,13 +32,12 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 		st.TasksError = err.Error()
 	}
 	st.Tasks = tasks
-	if st.History, err = record.ReadHistory(s.Path(session.RecordFile)); err != nil {
+	if st.Record, err = s.State(); err != nil {
 		return st, err
 	}
-	if sha, err := seedOf(s); err == nil {
-		st.SeedSHA = sha
-	} else if !errors.Is(err, errNoSeed) {
-		return st, err
+	st.History = st.Record.History()
+	if st.Record.Seed != nil {
+		st.SeedSHA = st.Record.Seed.SHA
 	} else {
 		messages, _ := s.ReadTranscript(record.RoleInterview, "") // what cannot be read cannot be gone on with
 		st.Interviewed = len(messages) > 0
@@ -114,9 +113,6 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 	st.Inherited = inherited(ctx, g, common, st.SeedSHA, st.Commits, check)
 	if len(st.Commits) > 0 {
 		if st.ByWorker, err = g.WorkerCommits(ctx, common, branch); err != nil {
-			return err
-		}
-		if st.Judged, err = readProof(s, st.claims()); err != nil {
 			return err
 		}
 	}

@@ -266,7 +266,6 @@ func (h *Handle) rewindFiles(j *journal) error {
 	var usage session.Usage
 	_ = json.Unmarshal(j.Cut.Usage, &usage) // what another tool has in a shape of its own is not counted
 	h.Checkpoint.Usage = usage
-	h.Checkpoint.RunOffset = 0
 	if j.Cut.StartedAt != "" {
 		h.Checkpoint.StartedAt = j.Cut.StartedAt
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -28,12 +27,10 @@ func planOf(t *testing.T, plan []session.Task, lines []string, commits ...gitx.C
 		Commits: chain(commits...), BranchTip: shaAt(len(commits)),
 	}
 	var err error
-	if st.History, err = record.ReadHistory(s.Path(session.RecordFile)); err != nil {
+	if st.Record, err = s.State(); err != nil {
 		t.Fatal(err)
 	}
-	if st.Judged, err = readProof(s, st.claims()); err != nil {
-		t.Fatal(err)
-	}
+	st.History = st.Record.History()
 	return MakePlan(st)
 }
 

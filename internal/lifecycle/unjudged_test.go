@@ -27,7 +27,10 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 	for name, change := range map[string]func(*State){
 		"the judged tree":  func(s *State) { s.Commits[0].Tree = "judged" },
 		"done by prd.json": func(s *State) { s.Tasks = tasks("done", "done") },
-		"judged before":    func(s *State) { s.History.Accepted, s.Judged = nil, judged("c2") },
+		"judged before": func(s *State) {
+			s.History.Accepted, s.Record = nil, judged("T-002", "c2")
+			s.Commits[0].Tree = "tree of c2"
+		},
 	} {
 		s := state
 		s.Commits = append([]gitx.Commit{}, state.Commits...)

@@ -24,7 +24,7 @@ var rows = []row{
 	{"evaluator_parse_error", func() Event { return &EvaluatorParseError{} }, false, inReview},
 	{"case_submitted", func() Event { return &CaseSubmitted{} }, false, work},
 	{"evaluator_verdict", func() Event { return &EvaluatorVerdict{} }, true, work},
-	{"ledger_appended", func() Event { return &LedgerAppended{} }, false, outside},
+	{"ledger_appended", func() Event { return &LedgerAppended{} }, false, outside | afterStop},
 	{"agent_session", func() Event { return &AgentSession{} }, false, afterStop},
 	{"agent_waits", func() Event { return &AgentWaits{} }, false, inReview},
 	{"task_done", func() Event { return &TaskDone{} }, false, afterVerdict | outside},

@@ -3,7 +3,6 @@ package record
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -36,14 +35,12 @@ func in(task string) Scope { return Scope{TaskID: task} }
 
 // told is what a test compares of a History.
 type told struct {
-	Stop, Task, Accepted, Verdict, Attempt string
-	Noted, Unledgered                      bool
-	Commits                                string
+	Stop, Task, Accepted, Verdict string
+	Noted, Unledgered             bool
 }
 
 func tell(h History) told {
-	r := told{Stop: h.LastStop, Task: h.LastTask, Attempt: h.Attempt, Noted: h.Noted, Unledgered: h.Unledgered,
-		Commits: strings.Join(h.commits, " ")}
+	r := told{Stop: h.LastStop, Task: h.LastTask, Noted: h.Noted, Unledgered: h.Unledgered}
 	if h.Accepted != nil {
 		r.Accepted = h.Accepted.TaskID + " " + h.Accepted.Tree
 	}
@@ -74,59 +71,59 @@ func TestHistory(t *testing.T) {
 		then []Event
 		want told
 	}{
-		"killed in an iteration": {nil, told{Task: one, Attempt: one}},
+		"killed in an iteration": {nil, told{Task: one}},
 		"killed behind a verdict": {[]Event{accept},
-			told{Task: one, Attempt: one, Accepted: "T-001 tree", Verdict: "T-001 accept",
+			told{Task: one, Accepted: "T-001 tree", Verdict: "T-001 accept",
 				Unledgered: true}},
 		"killed behind the ledger": {[]Event{accept, ledger},
-			told{Task: one, Attempt: one, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
+			told{Task: one, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
 		"killed behind task_done": {[]Event{accept, ledger, done},
-			told{Task: one, Attempt: one, Accepted: "T-001 tree", Verdict: "T-001 accept", Noted: true}},
+			told{Task: one, Accepted: "T-001 tree", Verdict: "T-001 accept", Noted: true}},
 		"killed behind the preflight of a resume": {append(slices.Clone(committed), &Stop{Reason: "token_cap"},
 			&SessionResume{LastStop: Optional("token_cap")}, &Preflight{Passed: true}),
-			told{Attempt: one, Verdict: "T-001 accept", Commits: "c1"}},
+			told{Verdict: "T-001 accept"}},
 		"killed behind the preflight of a resume of an interrupted iteration": {
 			[]Event{interrupted, resumed, &Preflight{Passed: true}},
-			told{Task: one, Attempt: one}},
+			told{Task: one}},
 		"killed behind the commit": {committed,
-			told{Task: one, Attempt: one, Verdict: "T-001 accept", Commits: "c1"}},
+			told{Task: one, Verdict: "T-001 accept"}},
 		"interrupted before the commit, twice resumed in vain": {
 			[]Event{accept, ledger, interrupted, resumed, interrupted, resumed},
-			told{Task: one, Attempt: one, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
+			told{Task: one, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
 		"interrupted behind a verdict": {[]Event{accept, interrupted, &HookRun{Hook: "post-run"}},
-			told{Stop: "interrupted", Task: one, Attempt: one, Accepted: "T-001 tree",
+			told{Stop: "interrupted", Task: one, Accepted: "T-001 tree",
 				Verdict: "T-001 accept", Unledgered: true}},
 		"the claim was lost before the commit": {[]Event{accept, ledger, &Stop{Scope: in(one), Reason: "claim_lost"}},
-			told{Stop: "claim_lost", Task: one, Attempt: one, Accepted: "T-001 tree",
+			told{Stop: "claim_lost", Task: one, Accepted: "T-001 tree",
 				Verdict: "T-001 accept"}},
 		"the disk was full before the commit": {[]Event{accept, ledger, &Stop{Scope: in(one), Reason: "disk_full"}},
-			told{Stop: "disk_full", Task: one, Attempt: one, Accepted: "T-001 tree",
+			told{Stop: "disk_full", Task: one, Accepted: "T-001 tree",
 				Verdict: "T-001 accept"}},
-		"rejected": {[]Event{reject, ledger}, told{Task: one, Attempt: one, Verdict: "T-001 reject"}},
+		"rejected": {[]Event{reject, ledger}, told{Task: one, Verdict: "T-001 reject"}},
 		"rejected, and worked on": {[]Event{reject, ledger, call(one, 20), &ToolCall{Scope: in(one)}},
-			told{Task: one, Attempt: one}},
+			told{Task: one}},
 		"all done": {append(append(committed, learned...), &Stop{Reason: "all_done"}),
-			told{Stop: "all_done", Attempt: one, Verdict: "T-001 accept", Commits: "c1"}},
+			told{Stop: "all_done", Verdict: "T-001 accept"}},
 		"all done, asked again": {
 			append(committed, &Stop{Reason: "all_done"}, &SessionResume{LastStop: Optional("all_done")}),
-			told{Stop: "all_done", Attempt: one, Verdict: "T-001 accept", Commits: "c1"}},
+			told{Stop: "all_done", Verdict: "T-001 accept"}},
 		"failed": {[]Event{&TaskFailed{Scope: in(one)}, &Commit{Scope: in(one), SHA: "p", Placeholder: true},
 			&Stop{Scope: in(one), Reason: "iter_cap"}},
-			told{Stop: "iter_cap", Task: one, Attempt: one, Commits: "p"}},
+			told{Stop: "iter_cap", Task: one}},
 		"failed, and a resume was killed": {
 			[]Event{&Stop{Scope: in(one), Reason: "iter_cap"}, &SessionResume{LastStop: Optional("iter_cap")}},
-			told{Task: one, Attempt: one}},
+			told{Task: one}},
 		"killed in an iteration, and a resume came to no task": {
 			[]Event{resumed, &Preflight{Passed: true}, &Stop{Reason: "token_cap"}, resumed, &Stop{Reason: "disk_full"}},
-			told{Stop: "disk_full", Task: one, Attempt: one}},
+			told{Stop: "disk_full", Task: one}},
 		"another attempt was begun": {
 			append(append(committed, learned...), &ContextReset{Scope: in(two)}, &MemoryLoad{Scope: in(two)}),
-			told{Task: two, Attempt: two}},
+			told{Task: two}},
 		"an agent program's first turn": {
 			append(committed, &ContextReset{Scope: in(two)}, &AgentSession{Scope: in(two)}, &ToolCall{Scope: in(two)}),
-			told{Task: two, Attempt: two}},
+			told{Task: two}},
 		"an event of another version": {[]Event{&Unknown{Type: "new", Payload: []byte(`{"task_id":"T-001"}`)}},
-			told{Task: one, Attempt: one}},
+			told{Task: one}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := inMemory(t, append(append([]Event{}, begun...), c.then...)...)
@@ -145,21 +142,6 @@ func TestHistoryOfASessionThatWasOnlyPrepared(t *testing.T) {
 	if got := tell(h); err != nil || got != (told{}) {
 		t.Errorf("%v %+v", err, got)
 	}
-	if h, err := ReadHistory(filepath.Join(t.TempDir(), "none")); err != nil || !reflect.DeepEqual(h, History{}) {
-		t.Errorf("of no record: %v %+v", err, h)
-	}
-}
-
-func TestRecorded(t *testing.T) {
-	h := History{Attempt: "T-002", commits: []string{"a"}}
-	for _, c := range []struct {
-		task, sha string
-		want      bool
-	}{{"T-002", "a", true}, {"T-002", "b", false}, {"T-001", "b", true}} {
-		if h.Recorded(c.task, c.sha) != c.want {
-			t.Errorf("%+v", c)
-		}
-	}
 }
 
 // onDisk is a record with this text.
@@ -172,33 +154,10 @@ func onDisk(t *testing.T, data []byte) string {
 	return path
 }
 
-func historyOf(t *testing.T, data []byte) (History, error) { return ReadHistory(onDisk(t, data)) }
-
-// Whatever stands before the last attempt is not read, also where that attempt made no model_call and holds no verdict.
-func TestHistoryReadsNoFurtherThanTheLastAttempt(t *testing.T) {
-	var old []Event
-	for range 300 {
-		old = append(old, &ToolResult{Scope: in("T-001"), Preview: strings.Repeat("x", 16_000)})
-	}
-	before := int64(len(inMemory(t, old...)))
-	last := []Event{&ContextReset{Scope: in("T-001")}, &AgentSession{Scope: in("T-001")}}
-	for range 10 {
-		last = append(last, &ToolResult{Scope: in("T-001"), Preview: strings.Repeat("y", 16_000)})
-	}
-	for name, end := range map[string][]Event{
-		"killed": nil, "interrupted": {&Stop{Scope: in("T-001"), Reason: "interrupted"}}} {
-		data := inMemory(t, append(append(append([]Event{}, old...), last...), end...)...)
-		var p backwards
-		var seen int64
-		_, err := Tail(onDisk(t, data), func(l Line) bool { seen += int64(len(l.Raw)); return p.see(l) })
-		if err != nil || p.LastTask != "T-001" {
-			t.Errorf("%s: %+v %v", name, p.History, err)
-		}
-		if attempt := int64(len(data)) - before; seen > attempt+1<<15 {
-			t.Errorf("%s: %d bytes were looked at, of an attempt of %d in a record of %d", name, seen, attempt,
-				len(data))
-		}
-	}
+func historyOf(t *testing.T, data []byte) (History, error) {
+	var s State
+	_, _, err := Scan(onDisk(t, data), 0, func(l Line) error { s.Apply(l, l.Brief()); return nil })
+	return s.History(), err
 }
 
 func TestBeginning(t *testing.T) {

@@ -52,11 +52,30 @@ func typeName(name string) string {
 // Event decodes the event. Nothing of the line is kept.
 func (l Line) Event() Event { return Decode(l.Type, l.Payload) }
 
-// Task is the task of the event and its iteration. Nothing else is decoded, so it costs little however long the line
-// is.
+// Task is the task of the event and its iteration. Nothing else is decoded, so it costs little however long the line is.
 func (l Line) Task() (id string, iter int64) {
 	payload := jsonl.Text(l.Payload)
 	return strings.Clone(gjson.Get(payload, "task_id").String()), gjson.Get(payload, "iter").Int()
+}
+
+// Brief decodes the event without the texts of prompts and tool results, which are most of a record.
+func (l Line) Brief() Event {
+	var b struct {
+		Scope
+		Role string `json:"role"`
+	}
+	switch l.Type {
+	case "prompt_assembled":
+		decode(l.Payload, &b)
+		return &PromptAssembled{Scope: b.Scope, Role: b.Role}
+	case "memory_load":
+		decode(l.Payload, &b)
+		return &MemoryLoad{Scope: b.Scope, Role: b.Role}
+	case "tool_result":
+		decode(l.Payload, &b)
+		return &ToolResult{Scope: b.Scope}
+	}
+	return l.Event()
 }
 
 // Scan hands fn the lines of the record at path from the byte offset from on; see jsonl.Scan.

@@ -1,33 +1,12 @@
 package session
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
-
-// BenchmarkLastStop is what resume, show and list read of a record, at 1 KB and at 1 GB: the same.
-func BenchmarkLastStop(b *testing.B) {
-	for name, size := range map[string]int64{"1KB": 1 << 10, "1GB": 1 << 30} {
-		b.Run(name, func(b *testing.B) {
-			s := newSession(b)
-			f, err := os.Create(s.Path(RecordFile))
-			must(b, err)
-			_, err = f.WriteAt([]byte("\n"+script(`stop {"reason":"error"}`, `context_reset {"task_id":"T-001","base":"abc"}`,
-				`commit {"sha":"abc"}`, `stop {"reason":"wall_clock"}`)), size)
-			must(b, err)
-			must(b, f.Close())
-			for b.Loop() {
-				if h, err := record.ReadHistory(s.Path(RecordFile)); err != nil || h.LastStop == "" {
-					b.Fatal(h, err)
-				}
-			}
-		})
-	}
-}
 
 // BenchmarkScan reads a record of 10,000 events and 5 MB, with and without the roll-up.
 func BenchmarkScan(b *testing.B) {

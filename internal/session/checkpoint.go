@@ -37,7 +37,6 @@ type Checkpoint struct {
 	Label        string `json:"label,omitempty"`
 	ForkedFrom   string `json:"forked_from,omitempty"` // the session that this one is a fork of
 	ForkedAt     string `json:"forked_at,omitempty"`   // the commit up to which the two share theirs
-	RunOffset    int64  `json:"run_offset,omitempty"`  // how long the record was when the last run began, in bytes
 	// Statuses are those with which prd.json was written last: another one in it is a person's.
 	Statuses map[string]string `json:"statuses,omitempty"`
 	// TakenOver is set where the record of another tool's session says since how its tasks stand.

@@ -2,13 +2,10 @@ package session
 
 import "github.com/git-tilth/git-tilth/internal/record"
 
-// taskRunning is the status of a task in a summary between its context_reset and its end.
-const taskRunning = "running"
-
 // NewSummary is the roll-up of an empty record.
 func NewSummary(sessionID string) *Summary {
 	s := &Summary{Version: summaryVersion, SessionID: sessionID, kept: kept{extra{}},
-		Mark: mark{Begins: []int64{}, Fold: foldVersion}}
+		State: &record.State{}}
 	s.complete()
 	return s
 }
@@ -52,79 +49,31 @@ func (s *Summary) Feed(l record.Line) {
 	if l.TS != "" {
 		s.LastEventAt = &l.TS
 	}
-	if l.Begins() {
-		s.Mark.Begins = append(s.Mark.Begins, l.Off)
-	}
-	if s.Stop != nil && l.GoesOn() {
-		s.Stop = nil
-	}
-	switch l.Type {
-	case "prompt_assembled", "memory_load", "tool_result":
-		s.task(l.Task()) // most of a record is their text, which nobody counts
-	default:
-		s.count(l.TS, l.Event())
+	e := l.Brief()
+	s.State.Apply(l, e)
+	s.count(l.TS, e)
+	s.Stop, s.SeedSHA = s.State.Stop, ""
+	if s.State.Seed != nil {
+		s.SeedSHA = s.State.Seed.SHA
 	}
 }
 
-// count is the table of what each type of event changes.
+// count is the table of what each type of event adds. How the tasks stand, the record's State says.
 func (s *Summary) count(ts string, e record.Event) {
 	t := s.task(e.Common().TaskID, int64(e.Common().Iter))
 	switch e := e.(type) {
 	case *record.SessionStart:
 		s.start(ts, e)
 	case *record.SessionResume:
-		s.resume(ts, e)
-	case *record.SeedCommitted:
-		s.SeedSHA = e.SHA
+		s.Resumes++
+		if s.StartedAt == nil {
+			s.StartedAt = &ts
+		}
 	case *record.ContextReset:
 		t.Attempts++
-		t.Iter, t.FailureReason, t.EndedAt, t.Uncommitted = 0, "", "", false
-		if t.Status != TaskSkipped { // a person who calls it done does that with its commit
-			t.Status = taskRunning
-		}
+		t.Iter = 0
 		if t.StartedAt == "" {
 			t.StartedAt = ts
-		}
-	case *record.TaskDone:
-		t.Status, t.FailureReason, t.EndedAt, t.Uncommitted = TaskDone, "", ts, true
-	case *record.TaskMarked:
-		if e.Status != "" {
-			t.Status, t.FailureReason, t.Uncommitted = e.Status, "", false
-		}
-		switch e.Mark {
-		case TaskSkipped:
-			t.Status, t.FailureReason, t.EndedAt = TaskSkipped, "", ts
-		case "retry", "added":
-			t.Status, t.FailureReason, t.EndedAt = TaskPending, "", ""
-		case "removed":
-			delete(s.Tasks, e.TaskID)
-		}
-	case *record.TaskFailed:
-		t.Status, t.FailureReason, t.EndedAt = TaskFailed, e.Reason, ts
-	case *record.Commit:
-		if e.Aside == "" {
-			t.Commit = e.SHA
-		}
-		if e.Placeholder || e.Aside != "" {
-			break
-		}
-		if t.Status != TaskDone && (t.Status != TaskFailed || e.RolledForward) { // what was refused, or cut off
-			t.Status, t.FailureReason, t.EndedAt = TaskDone, "", ts
-		}
-		t.Uncommitted = false
-	case *record.SessionRewound:
-		s.becomes(e.Tasks)
-	case *record.SessionUndone:
-		s.Stop = e.Stop
-		s.becomes(e.Tasks)
-	case *record.ValidatorRun:
-		if e.OfHook() && !e.Passed {
-			t.notCommitted()
-		}
-	case *record.Stop:
-		s.Stop = &record.LastStop{Reason: e.Reason, TS: ts}
-		if e.Reason == record.CommitRefused {
-			t.notCommitted()
 		}
 	case *record.ModelCall:
 		s.modelCall(t, e)
@@ -143,24 +92,37 @@ func (s *Summary) count(ts string, e record.Event) {
 	case *record.EvaluatorVerdict:
 		s.Evaluator.count(e)
 		t.Evaluator.count(e)
-		if t.Ledger >= 0 {
-			t.Ledger++
+	}
+	switch e := e.(type) {
+	case *record.SessionStart, *record.SessionResume, *record.SessionRewound, *record.SessionUndone:
+		for id := range s.State.Tasks {
+			s.task(id, 0).stands(s.State.Tasks[id], ts)
+		}
+	case *record.TaskMarked:
+		if e.Mark == "removed" {
+			delete(s.Tasks, e.TaskID)
+			return
 		}
 	}
+	t.stands(s.State.Tasks[e.Common().TaskID], ts)
 }
 
-// notCommitted takes a task_done back: a commit hook refused what was accepted.
-func (t *taskSummary) notCommitted() {
-	if t.Status == TaskDone {
-		t.Status, t.EndedAt, t.Uncommitted = taskRunning, "", false
+// stands writes down how the task stands since then.
+func (t *taskSummary) stands(now record.Task, since string) {
+	switch {
+	case now.Status == record.Working || now.Status == record.Pending:
+		t.EndedAt = ""
+	case t.Status != now.Status:
+		t.EndedAt = since
 	}
+	t.Status, t.FailureReason, t.Commit = now.Status, now.FailureReason, now.Commit
 }
 
 // task is the entry of an event's task, brought to its iteration; an event without a task gets one that nobody sees.
 func (s *Summary) task(id string, iter int64) *taskSummary {
 	t := s.Tasks[id]
 	if t == nil {
-		t = &taskSummary{Status: taskRunning, ToolCalls: map[string]int64{}}
+		t = &taskSummary{Status: record.Working, ToolCalls: map[string]int64{}}
 		t.Evaluator.RejectionCategories = map[string]int64{}
 		if id != "" {
 			s.Tasks[id] = t
@@ -174,7 +136,6 @@ func (s *Summary) task(id string, iter int64) *taskSummary {
 }
 
 func (s *Summary) start(ts string, e *record.SessionStart) {
-	s.becomes(e.Tasks)
 	if e.Phase == "prep-feature" || e.Phase == "fork" {
 		s.PrepStartedAt = &ts
 	} else {
@@ -191,28 +152,6 @@ func (s *Summary) start(ts string, e *record.SessionStart) {
 	}
 }
 
-// becomes gives tasks the state that a rewind, an undo or a fork gave them.
-func (s *Summary) becomes(states map[string]record.TaskState) {
-	for id, state := range states {
-		t := s.task(id, 0)
-		t.Status, t.Commit, t.FailureReason = state.Status, state.Commit, state.FailureReason
-		t.Uncommitted, t.Ledger = false, -1
-	}
-}
-
-// resume takes back the failures of the tasks that are tried again.
-func (s *Summary) resume(ts string, e *record.SessionResume) {
-	s.Resumes++
-	if s.StartedAt == nil {
-		s.StartedAt = &ts
-	}
-	for _, id := range e.Retried {
-		if t := s.Tasks[id]; t != nil && t.Status == TaskFailed {
-			t.Status, t.FailureReason, t.EndedAt = TaskPending, "", ""
-		}
-	}
-}
-
 func (s *Summary) modelCall(t *taskSummary, e *record.ModelCall) {
 	call := RoleUsage{Calls: 1, PromptTokens: e.PromptTokens, EvalTokens: e.EvalTokens, CachedTokens: e.CachedTokens,
 		ReasoningTokens: e.ReasoningTokens}
@@ -220,9 +159,9 @@ func (s *Summary) modelCall(t *taskSummary, e *record.ModelCall) {
 	s.Tokens.Eval += e.EvalTokens
 	s.Tokens.Cached += e.CachedTokens
 	if e.TokensUsedTotal > 0 {
-		s.Mark.TotalSeen = true
+		s.TotalSeen = true
 		s.Tokens.Total = max(s.Tokens.Total, e.TokensUsedTotal)
-	} else if !s.Mark.TotalSeen {
+	} else if !s.TotalSeen {
 		s.Tokens.Total = max(0, s.Tokens.Prompt-s.Tokens.Cached) + s.Tokens.Eval
 	}
 	if e.Cost != nil {

@@ -82,7 +82,7 @@ func TestRollup(t *testing.T) {
 	want := &taskSummary{Status: TaskDone, Iterations: 3, Tokens: 255, Cost: 1,
 		ToolCalls: map[string]int64{"bash": 1, "read_file": 1}, HookBlocks: 1,
 		Evaluator: verdictCounts{1, 1, map[string]int64{"weak_test": 1}}, Attempts: 2, Iter: 1, StartedAt: at(5),
-		EndedAt: at(21), Commit: "def", Ledger: 2}
+		EndedAt: at(21), Commit: "def"}
 	if !reflect.DeepEqual(task, want) {
 		t.Errorf("%+v\nwant\n%+v", task, want)
 	}
@@ -102,16 +102,16 @@ func TestRollupOfTaskStates(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, status, reason string
 	}{
-		"begun":              {script(`context_reset {"task_id":"T-001"}`), taskRunning, ""},
+		"begun":              {script(`context_reset {"task_id":"T-001"}`), record.Working, ""},
 		"failed":             {script(`context_reset {"task_id":"T-001"}`, `task_failed {"task_id":"T-001","reason":"no_case"}`), TaskFailed, "no_case"},
 		"resumed":            {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `session_resume {"retried":["T-001"]}`), TaskPending, ""},
 		"another is retried": {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `session_resume {"retried":["T-002"]}`), TaskFailed, "no_case"},
-		"tried again":        {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `context_reset {"task_id":"T-001"}`), taskRunning, ""},
+		"tried again":        {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `context_reset {"task_id":"T-001"}`), record.Working, ""},
 		"failed again":       {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `context_reset {"task_id":"T-001"}`, `task_failed {"task_id":"T-001","reason":"iter_cap"}`), TaskFailed, "iter_cap"},
 		"done in the end":    {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `task_done {"task_id":"T-001"}`), TaskDone, ""},
 		"refused by a hook": {script(`task_done {"task_id":"T-001"}`,
-			`validator_run {"task_id":"T-001","passed":false,"results":[{"name":"commit hook","output":"no"}]}`), taskRunning, ""},
-		"refused for good": {script(`task_done {"task_id":"T-001"}`, `stop {"task_id":"T-001","reason":"commit_refused"}`), taskRunning, ""},
+			`validator_run {"task_id":"T-001","passed":false,"results":[{"name":"commit hook","output":"no"}]}`), record.Working, ""},
+		"refused for good": {script(`task_done {"task_id":"T-001"}`, `stop {"task_id":"T-001","reason":"commit_refused"}`), record.Working, ""},
 		"committed after all": {script(`task_done {"task_id":"T-001"}`, `stop {"task_id":"T-001","reason":"commit_refused"}`,
 			`commit {"task_id":"T-001","sha":"c"}`), TaskDone, ""},
 		"odd types": {script(`task_failed {"task_id":"T-001","reason":5}`, `session_resume {"retried":5}`, `model_call {"task_id":"T-001","iter":"x","prompt_tokens":[]}`), TaskFailed, "5"},
@@ -213,34 +213,41 @@ func TestSummaryDoesNotReadAgain(t *testing.T) {
 	}
 }
 
-// What a summary says of where attempts begin is enough to know them as the whole record does, wherever the summaries
-// in between saw it end; one of a build that did not say so is made anew.
-func TestSummaryKnowsWhereAttemptsBegin(t *testing.T) {
+// A State that was kept half-way comes to the same as one of the whole record, wherever it was kept; one of an earlier
+// build, and one that another has changed since, is made anew.
+func TestStateIsIncremental(t *testing.T) {
 	s := newSession(t)
-	text := wholeRun
+	text := script(`session_rewound {"to":"seed","undo":7}`, `session_undone {"undo":7,"redo":8,"tasks":{"T-001":{"status":"pending"}}}`) +
+		wholeRun
 	again := len(text)
 	text += script(`context_reset {"task_id":"T-002","base":"b","done":["T-001"]}`, `tool_result {"x":"context_reset"}`)
 	rewound := len(text)
-	text += script(fmt.Sprintf(`session_rewound {"to":"T-002","counts":%d,"undo":1,"sha":"b"}`, again),
-		`context_reset {"task_id":"T-003","base":"c"}`, fmt.Sprintf(`session_undone {"undo":1,"redo":2,"counts":%d}`, rewound),
+	text += script(fmt.Sprintf(`session_rewound {"to":"T-002","counts":%d,"undo":1,"sha":"b","tasks":{"T-002":{"status":"pending"}}}`, again),
+		`context_reset {"task_id":"T-003","base":"c"}`,
+		fmt.Sprintf(`session_undone {"undo":1,"redo":2,"counts":%d,"tasks":{"T-001":{"status":"done"},"T-002":{"status":"pending"}}}`, rewound),
 		`context_reset {"task_id":"T-004","base":"d"}`)
+	write(t, s.Path(RecordFile), text)
+	want, err := s.State()
+	must(t, err)
+	if first := want.Tasks["T-002"].First; first == nil || first.Counts != int64(again) || want.Tasks["T-003"].Last != 0 ||
+		want.Tasks["T-004"].First.Base != "d" {
+		t.Fatalf("%+v", want)
+	}
 	for cut := 0; cut <= len(text); cut += 97 {
 		must(t, os.RemoveAll(s.Path(SummaryFile)))
 		write(t, s.Path(RecordFile), text[:cut])
 		must(t, s.WriteSummary())
-		if cut%2 == 0 {
-			older := strings.Replace(read(t, s.Path(SummaryFile)), `"begins"`, `"begun"`, 1)
-			write(t, s.Path(SummaryFile), older)
+		switch cut % 3 {
+		case 0:
+			write(t, s.Path(SummaryFile), strings.Replace(read(t, s.Path(SummaryFile)), `"fold"`, `"older"`, 1))
+		case 1:
+			write(t, s.Path(SummaryFile), strings.ReplaceAll(read(t, s.Path(SummaryFile)), `"pending"`, `"done"`))
 		}
 		write(t, s.Path(RecordFile), text)
-		sum, err := s.Summarize()
+		got, err := s.State()
 		must(t, err)
-		want, err := record.ReadBegun(s.Path(RecordFile), nil)
-		must(t, err)
-		got, err := record.ReadBegun(s.Path(RecordFile), sum.Mark.Begins)
-		must(t, err)
-		if len(sum.Mark.Begins) != 7 || len(want) != 3 || !reflect.DeepEqual(got, want) {
-			t.Fatalf("cut at %d: %v\nwant %v, from %v", cut, got, want, sum.Mark.Begins)
+		if is, was := record.JSON(got), record.JSON(want); string(is) != string(was) {
+			t.Fatalf("cut at %d:\n%s\nwant\n%s", cut, is, was)
 		}
 	}
 }

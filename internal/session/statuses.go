@@ -34,14 +34,14 @@ func (s *Session) ByHand() (map[string]string, error) {
 // settled gives tasks, as prd.json has them, the statuses that count.
 func (s *Session) settled(tasks []Task) (settled []Task, byHand map[string]string) {
 	byHand = map[string]string{}
-	sum, err := s.Summarize()
+	state, err := s.State()
 	if err != nil {
 		return tasks, byHand // who needs the record says what is the matter with it
 	}
 	written, foreign := s.written()
 	for i := range tasks {
 		t := &tasks[i]
-		recorded, was := sum.StatusOf(t.ID), TaskPending
+		recorded, was := state.StatusOf(t.ID), TaskPending
 		if before, known := written[t.ID]; known {
 			was = before
 		}
@@ -70,13 +70,4 @@ func (s *Session) written() (statuses map[string]string, foreign bool) {
 	}
 	_ = json.Unmarshal([]byte(members[2].Raw), &statuses) // what cannot be read is not known
 	return statuses, false
-}
-
-// StatusOf is a task's status by the record: done is what was committed, and one that is worked on is pending.
-func (s *Summary) StatusOf(id string) string {
-	t := s.Tasks[id]
-	if t == nil || t.Status == taskRunning || t.Status == TaskDone && t.Uncommitted {
-		return TaskPending
-	}
-	return t.Status
 }

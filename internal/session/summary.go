@@ -1,7 +1,11 @@
 package session
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -33,7 +37,8 @@ type Summary struct {
 	Models        map[string]string           `json:"models"`           // by role, from session_start
 	SeedSHA       string                      `json:"seed_sha,omitempty"`
 
-	Mark mark `json:"-"`
+	State     *record.State `json:"-"` // what is decided by
+	TotalSeen bool          `json:"-"` // the record carries running totals of tokens
 	kept
 }
 
@@ -47,7 +52,7 @@ type summaryTokens struct {
 
 // taskSummary is the roll-up of one task over all of its attempts.
 type taskSummary struct {
-	Status        string           `json:"status"` // pending, running, done or failed
+	Status        string           `json:"status"` // pending, running, done, failed or skipped
 	Iterations    int64            `json:"iterations"`
 	Tokens        int64            `json:"tokens"` // as the cap counts them, all roles
 	Cost          float64          `json:"cost"`
@@ -60,10 +65,6 @@ type taskSummary struct {
 	StartedAt     string           `json:"started_at,omitempty"`
 	EndedAt       string           `json:"ended_at,omitempty"`
 	Commit        string           `json:"commit,omitempty"`
-	// Ledger is how many verdicts the ledger has to hold, -1 where a rewind or an undo left that open.
-	Ledger int64 `json:"ledger,omitempty"`
-	// Uncommitted is set between task_done and its commit.
-	Uncommitted bool `json:"uncommitted,omitempty"`
 }
 
 // verdictCounts counts what the evaluator said.
@@ -73,73 +74,96 @@ type verdictCounts struct {
 	RejectionCategories map[string]int64 `json:"rejection_categories"`
 }
 
-// mark is where a roll-up stands in the record, kept in summary.json beside what was counted.
+// mark is where the fold of the record stands, kept in summary.json beside what was counted.
 type mark struct {
-	Offset      int64  `json:"offset"`      // bytes of the record that are counted
-	Fingerprint string `json:"fingerprint"` // of what they begin and end with
-	TotalSeen   bool   `json:"total_seen"`  // the record carries running totals of tokens
-	// Begins is where the lines lie that record.ReadBegun needs; nil where an earlier build has not counted them.
-	Begins []int64 `json:"begins"`
-	// Fold is the version of the counting: what an earlier build has counted otherwise is counted again.
+	Offset      int64         `json:"offset"`      // bytes of the record that are counted
+	Fingerprint string        `json:"fingerprint"` // of what they begin and end with
+	TotalSeen   bool          `json:"total_seen"`
+	State       *record.State `json:"state"`
+	// Fold is the version of the fold: what an earlier build has counted otherwise is counted again.
 	Fold int `json:"fold"`
+	// Sum is the SHA-256 of the file with zeros in its place: what another has changed in it is counted again.
+	Sum string `json:"sum"`
 }
 
-const foldVersion = 2
+const foldVersion = 3
 
 const markKey = "rolled_up"
+
+var noSum = strings.Repeat("0", 2*sha256.Size)
 
 // Summarize rolls the record up. It goes on from what summary.json has counted, so that it costs what is new, and
 // starts again when the record was rewound or replaced. It writes nothing.
 func (s *Session) Summarize() (*Summary, error) {
-	sum := s.storedSummary()
-	end, skipped, err := record.Scan(s.Path(RecordFile), sum.Mark.Offset, func(l record.Line) error {
-		sum.Feed(l)
-		return nil
-	})
+	sum, _, err := s.summarize()
+	return sum, err
+}
+
+// State is what the record says of the session.
+func (s *Session) State() (*record.State, error) {
+	sum, _, err := s.summarize()
 	if err != nil {
 		return nil, err
 	}
-	sum.Mark.Offset = end
+	return sum.State, nil
+}
+
+// summarize also says up to where the record was read.
+func (s *Session) summarize() (sum *Summary, end int64, err error) {
+	sum, from := s.storedSummary()
+	end, skipped, err := record.Scan(s.Path(RecordFile), from, func(l record.Line) error {
+		sum.Feed(l)
+		return nil
+	})
 	sum.Skipped += int64(skipped)
-	return sum, nil
+	return sum, end, err
 }
 
 // WriteSummary is Summarize, and replaces summary.json by the result. Only the lock's holder may call it.
 func (s *Session) WriteSummary() error {
-	sum, err := s.Summarize()
+	sum, end, err := s.summarize()
 	if err != nil {
 		return err
 	}
-	if sum.Mark.Fingerprint, err = record.Fingerprint(s.Path(RecordFile), sum.Mark.Offset); err != nil {
+	m := mark{Offset: end, TotalSeen: sum.TotalSeen, State: sum.State, Fold: foldVersion, Sum: noSum}
+	if m.Fingerprint, err = record.Fingerprint(s.Path(RecordFile), end); err != nil {
 		return err
 	}
-	sum.others[markKey] = record.JSON(sum.Mark)
+	sum.others[markKey] = record.JSON(m)
 	text, err := indentJSON(sum)
+	if err == nil {
+		text = bytes.Replace(text, []byte(noSum), []byte(sumOf(text)), 1)
+	}
 	return save(s.Path(SummaryFile), text, err)
 }
 
-// storedSummary is the roll-up in summary.json, an empty one if there is none that the record still agrees with. A
-// damaged summary.json is no error: it can be made again.
-func (s *Session) storedSummary() *Summary {
-	stored, empty := &Summary{}, NewSummary(s.ID)
+func sumOf(text []byte) string {
+	h := sha256.Sum256(text)
+	return hex.EncodeToString(h[:])
+}
+
+// storedSummary is the roll-up in summary.json and up to where it has counted, an empty one if there is none that the
+// record still agrees with. A damaged summary.json is no error: it can be made again.
+func (s *Session) storedSummary() (sum *Summary, end int64) {
+	stored, empty, m := &Summary{}, NewSummary(s.ID), mark{}
 	data, err := jsonl.ReadFile(s.Path(SummaryFile))
 	if err != nil {
-		return empty
+		return empty, 0
 	}
 	if err = decode(data, stored); stored.others == nil {
-		return empty
+		return empty, 0
 	}
 	empty.others = stored.others
-	if err != nil || json.Unmarshal(stored.others[markKey], &stored.Mark) != nil || stored.Mark.Offset < 0 ||
-		stored.Version != summaryVersion || stored.Mark.Begins == nil ||
-		stored.Mark.Fold != foldVersion {
-		return empty
+	if err != nil || json.Unmarshal(stored.others[markKey], &m) != nil || m.Offset < 0 || m.State == nil ||
+		stored.Version != summaryVersion || m.Fold != foldVersion ||
+		sumOf(bytes.Replace(data, []byte(m.Sum), []byte(noSum), 1)) != m.Sum {
+		return empty, 0
 	}
-	now, err := record.Fingerprint(s.Path(RecordFile), stored.Mark.Offset)
-	if err != nil || now != stored.Mark.Fingerprint {
-		return empty
+	now, err := record.Fingerprint(s.Path(RecordFile), m.Offset)
+	if err != nil || now != m.Fingerprint {
+		return empty, 0
 	}
-	stored.SessionID = s.ID
+	stored.SessionID, stored.State, stored.TotalSeen = s.ID, m.State, m.TotalSeen
 	stored.complete()
-	return stored
+	return stored, m.Offset
 }

@@ -9,14 +9,16 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // Statuses of a task in prd.json.
 const (
-	TaskPending = "pending"
-	TaskDone    = "done"
-	TaskFailed  = "failed"
-	TaskSkipped = "skipped"
+	TaskPending = record.Pending
+	TaskDone    = record.Done
+	TaskFailed  = record.Failed
+	TaskSkipped = record.Skipped
 )
 
 var taskID = regexp.MustCompile(`^T-[0-9]{3,}$`)

@@ -124,7 +124,7 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 	}
 	missing := func(commit gitx.Commit) bool {
 		_, named := theirs.commits[commit.SHA]
-		return !named && !strings.HasPrefix(commit.SHA, strings.ToLower(theirs.seed))
+		return !named && !strings.HasPrefix(commit.SHA, strings.ToLower(theirs.seed()))
 	}
 	if slices.ContainsFunc(commits, missing) && c.begunAnew(from, theirs) {
 		c.anew = append(c.anew, from)
@@ -162,13 +162,13 @@ func (c *check) at(sha string) int64 {
 		return s.off
 	}
 	if c.isSeed(sha) {
-		return c.story.seedOff
+		return c.story.SeedAt
 	}
 	return -1
 }
 
 func (c *check) isSeed(sha string) bool {
-	return c.story.seed != "" && strings.HasPrefix(sha, strings.ToLower(c.story.seed))
+	return c.story.seed() != "" && strings.HasPrefix(sha, strings.ToLower(c.story.seed()))
 }
 
 // kind says whether the record names a commit that has the session's trailers, and as what. A process that died may
@@ -188,7 +188,7 @@ func (c *check) kind(commit gitx.Commit, sig lifecycle.Signature) Kind {
 		return Placeholder
 	case named:
 		c.judged(s, commit)
-	case sig.Task == "" && c.story.seed == "" && len(c.commits) == 1:
+	case sig.Task == "" && c.story.seed() == "" && len(c.commits) == 1:
 		return Seed
 	case tip && sig.Failed != "" && c.story.failing == sig.Task:
 		return Placeholder
@@ -201,10 +201,10 @@ func (c *check) kind(commit gitx.Commit, sig lifecycle.Signature) Kind {
 	return Task
 }
 
-// isUncommitted reports whether a commit is of the accepted tree that the record ends with.
+// isUncommitted reports whether a commit is of the accepted tree that the last attempt at its task ends with.
 func (c *check) isUncommitted(commit gitx.Commit, sig lifecycle.Signature) bool {
-	v := c.story.uncommitted
-	if v == nil || v.TaskID != sig.Task || sig.Failed != "" || !slices.Equal(commit.Parents, []string{v.Base}) {
+	v := c.story.Tasks[sig.Task].Attempt.Verdict
+	if v == nil || !v.Accepted() || sig.Failed != "" || !slices.Equal(commit.Parents, []string{v.Base}) {
 		return false
 	}
 	if commit.Tree != v.Tree {
@@ -216,7 +216,7 @@ func (c *check) isUncommitted(commit gitx.Commit, sig lifecycle.Signature) bool 
 
 // instead names the commit that the record has for a task.
 func (c *check) instead(task string) string {
-	if sha := c.story.live[task]; sha != "" {
+	if sha := c.story.live(task); sha != "" {
 		return fmt.Sprintf(", which names %s for %s", short(sha), task)
 	}
 	return ""
@@ -259,13 +259,13 @@ func (c *check) unnamed(seen map[string]bool) {
 	for _, off := range c.story.twice {
 		c.differ(off, "", "the record names a commit a second time")
 	}
-	if seed := c.story.seed; seed != "" && !slices.ContainsFunc(c.commits, func(g gitx.Commit) bool {
+	if seed := c.story.seed(); seed != "" && !slices.ContainsFunc(c.commits, func(g gitx.Commit) bool {
 		return c.isSeed(g.SHA)
-	}) && seed != c.story.base {
-		c.differ(c.story.seedOff, seed, "the seed's commit is not on the branch")
+	}) && seed != c.story.Base {
+		c.differ(c.story.SeedAt, seed, "the seed's commit is not on the branch")
 	}
-	for task, sha := range c.story.live {
-		if !seen[sha] && !c.foreign {
+	for task := range c.story.Tasks {
+		if sha := c.story.live(task); sha != "" && !seen[sha] && !c.foreign {
 			c.differ(c.at(sha), sha, "the commit of %s is not on the branch", task)
 		}
 	}

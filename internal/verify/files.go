@@ -19,25 +19,22 @@ func (c *check) tasks() {
 		c.differIn(session.TasksFile, 0, "%s", err)
 		return
 	}
-	cut := c.cp.Status == session.Running || c.story.stop == "interrupted" || c.story.stop == "error"
+	cut := c.cp.Status == session.Running || c.story.stop() == "interrupted" || c.story.stop() == "error"
 	for _, t := range tasks {
 		is := t.Status
-		said := c.story.status[t.ID]
-		if said == "" {
-			said = session.TaskPending
-		}
+		said := c.story.StatusOf(t.ID)
 		late := is == session.TaskPending && cut && (said == session.TaskFailed || c.story.last == t.ID)
 		early := is == session.TaskFailed && said == session.TaskPending && c.cp.Status == session.Running
 		if is != said && !late && !early && !slices.Contains(c.story.marking, t.ID) {
 			c.differIn(session.TasksFile, 0, "%s is %s, and by the record it is %s", t.ID, is, said)
 		}
 	}
-	for _, task := range slices.Sorted(maps.Keys(c.story.live)) {
-		if !slices.ContainsFunc(tasks, func(t session.Task) bool { return t.ID == task }) {
+	for _, task := range slices.Sorted(maps.Keys(c.story.Tasks)) {
+		if c.story.live(task) != "" && !slices.ContainsFunc(tasks, func(t session.Task) bool { return t.ID == task }) {
 			c.differIn(session.TasksFile, 0, "%s is not in it, and its commit is on record", task)
 		}
 	}
-	if ended := cmp.Or(c.story.stop, c.story.before); c.cp.Status == session.AllDone && ended != session.AllDone {
+	if ended := cmp.Or(c.story.stop(), c.story.before); c.cp.Status == session.AllDone && ended != session.AllDone {
 		c.differIn(session.CheckpointFile, 0, "the status is all_done, and the record does not end so")
 	}
 }
@@ -65,7 +62,7 @@ func (c *check) ledgers() error {
 	}
 	for _, task := range tasks {
 		was := c.story.shared[task]
-		shared := was != "" && was == c.story.live[task] // not gone back on since
+		shared := was != "" && was == c.story.live(task) // not gone back on since
 		entries, err := c.s.ReadLedger(task, 0)
 		if err != nil {
 			return err

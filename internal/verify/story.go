@@ -17,44 +17,26 @@ type said struct {
 	placeholder bool
 }
 
-// tale is what the record says of the tasks at one moment. A rewind puts an earlier one in its place, and an undo the
-// later one back.
-type tale struct {
-	status  map[string]string  // of tasks that came to an end
-	live    map[string]string  // the commit of each task that is done
-	ledgers map[string][]entry // the entries that each task's ledger has to hold
-	ending
-}
-
-func (t tale) clone() tale {
-	t.status, t.live, t.ledgers = maps.Clone(t.status), maps.Clone(t.live), maps.Clone(t.ledgers)
-	for task, entries := range t.ledgers {
-		t.ledgers[task] = slices.Clone(entries)
-	}
-	return t
-}
-
 // ending is what the end of the record says, and with that what the process that wrote it may not have come to write.
 type ending struct {
-	uncommitted *record.EvaluatorVerdict // an accepted tree
-	failing     string                   // a task whose placeholder is to be made
-	unledgered  string                   // the task of a verdict
-	last        string                   // task whose end is the last thing on record
-	stop        string                   // reason of the last stop, "" if work went on after it
-	before      string                   // the one before an attempt of a person's, which has no session_resume
+	failing    string             // a task whose placeholder is to be made
+	unledgered string             // the task of a verdict
+	last       string             // task whose end is the last thing on record
+	ledgers    map[string][]entry // the entries that each task's ledger has to hold
 }
 
-// story is what the record says, read once from its beginning.
+// story is what the record says, read once from its beginning: the State that everything is decided by, and what else
+// commits and ledgers are held against.
 type story struct {
-	tale
-	base, seed string
-	seedOff    int64
-	end        int64 // of the record
-	skipped    int   // lines that are no events
-	commits    map[string]said
-	twice      []int64                               // offsets of events that name a commit again
-	accepted   map[string][]*record.EvaluatorVerdict // by task
-	went       map[int]tale                          // before a rewind or an undo, by its number
+	record.State
+	ending
+	end      int64 // of the record
+	skipped  int   // lines that are no events
+	commits  map[string]said
+	twice    []int64                               // offsets of events that name a commit again
+	accepted map[string][]*record.EvaluatorVerdict // by task
+	went     map[int]ending                        // before a rewind or an undo, by its number
+	before   string                                // the stop before an attempt of a person's, which has no session_resume
 	// A fork begins with tasks that another session did; every is all that was ever said of a task.
 	forkedFrom string
 	forkedAt   string            // when
@@ -67,9 +49,9 @@ type story struct {
 
 func readStory(path string) (*story, error) {
 	st := &story{
-		tale:    tale{map[string]string{}, map[string]string{}, map[string][]entry{}, ending{}},
-		commits: map[string]said{}, accepted: map[string][]*record.EvaluatorVerdict{},
-		went: map[int]tale{}, shared: map[string]string{}, every: map[string][]entry{},
+		ending: ending{ledgers: map[string][]entry{}}, commits: map[string]said{},
+		accepted: map[string][]*record.EvaluatorVerdict{}, went: map[int]ending{}, shared: map[string]string{},
+		every: map[string][]entry{},
 	}
 	var err error
 	st.end, st.skipped, err = record.Scan(path, 0, func(l record.Line) error {
@@ -77,6 +59,37 @@ func readStory(path string) (*story, error) {
 		return nil
 	})
 	return st, err
+}
+
+// seed is the seed's commit, "" where none is on record.
+func (st *story) seed() string {
+	if st.Seed == nil {
+		return ""
+	}
+	return st.Seed.SHA
+}
+
+// live is the commit of a task that is done, else "".
+func (st *story) live(task string) string {
+	if st.StatusOf(task) != session.TaskDone {
+		return ""
+	}
+	return st.Tasks[task].Commit
+}
+
+// stop is the reason of the last stop, "" if work went on after it.
+func (st *story) stop() string {
+	if st.Stop == nil {
+		return ""
+	}
+	return st.Stop.Reason
+}
+
+// keep notes under its number what a rewind or an undo takes back.
+func (st *story) keep(undo int) {
+	was := st.ending
+	was.ledgers = maps.Clone(was.ledgers)
+	st.went[undo] = was
 }
 
 // see takes one event. Those that say nothing about a task's end are most of a record, and not decoded.
@@ -87,111 +100,71 @@ func (st *story) see(l record.Line) {
 	default:
 		return
 	}
-	if st.seed != "" && st.begun == "" {
+	if st.Seed != nil && st.begun == "" {
 		st.begun = l.TS
 	}
 	if l.Type != "task_marked" {
 		st.marking = nil
 	}
-	switch e := l.Event().(type) {
+	e, stopped := l.Event(), st.stop()
+	st.Apply(l, e)
+	switch e := e.(type) {
 	case *record.SessionStart:
-		if st.base == "" {
-			st.base = e.Base
-		}
 		if e.Phase == "fork" {
-			st.forkedAt = l.TS
-			st.forked(e)
+			st.forkedFrom, st.forkedAt = e.ForkedFrom, l.TS
+			for task, was := range e.Tasks {
+				st.shared[task] = was.Commit
+			}
 		}
-	case *record.SeedCommitted:
-		st.seed, st.seedOff = e.SHA, l.Off
 	case *record.SessionResume:
-		st.resumed(e)
+		st.failing = ""
+		if len(e.Pending) > 0 {
+			st.before = ""
+		}
 	case *record.SessionRewound:
 		st.notes = append(st.notes, e.Note)
-		st.went[e.Undo] = st.clone()
+		st.keep(e.Undo)
+		st.ending = ending{ledgers: st.ledgers}
 		for task := range e.Tasks {
-			delete(st.status, task)
-			delete(st.live, task)
 			delete(st.ledgers, task)
 		}
-		st.ending = ending{}
 	case *record.SessionUndone:
 		then, known := st.went[e.Undo]
-		st.went[e.Redo] = st.clone()
+		st.keep(e.Redo)
 		if known {
-			st.tale = then.clone()
+			st.ending = then
+			st.ledgers = maps.Clone(then.ledgers)
 		}
 	case *record.ContextReset:
-		st.before = cmp.Or(st.stop, st.before)
-		st.uncommitted, st.failing, st.last, st.stop = nil, "", "", ""
+		st.before, st.failing, st.last = cmp.Or(stopped, st.before), "", ""
 	case *record.EvaluatorVerdict:
-		st.ledgers[e.TaskID] = append(st.ledgers[e.TaskID], entryOf(l.TS, e))
-		st.every[e.TaskID] = append(st.every[e.TaskID], entryOf(l.TS, e))
-		st.unledgered, st.uncommitted = e.TaskID, nil
+		said := entryOf(l.TS, e)
+		st.ledgers[e.TaskID] = append(slices.Clip(st.ledgers[e.TaskID]), said)
+		st.every[e.TaskID] = append(st.every[e.TaskID], said)
+		st.unledgered = e.TaskID
 		if e.Accepted() {
-			st.uncommitted = e
 			st.accepted[e.TaskID] = append(st.accepted[e.TaskID], e)
 		}
 	case *record.LedgerAppended:
-		if all := st.ledgers[e.TaskID]; len(all) > 0 {
+		if all := slices.Clone(st.ledgers[e.TaskID]); len(all) > 0 {
 			all[len(all)-1].to = l.TS
+			st.ledgers[e.TaskID] = all
 		}
 		st.unledgered = ""
 	case *record.TaskFailed:
-		st.status[e.TaskID], st.failing, st.last = session.TaskFailed, e.TaskID, e.TaskID
+		st.failing, st.last = e.TaskID, e.TaskID
 	case *record.Commit:
 		st.committed(l.Off, e)
 	case *record.TaskMarked:
-		st.marked(e)
+		st.notes, st.marking = append(st.notes, e.Note), append(st.marking, e.TaskID)
 	case *record.Stop:
-		st.stop, st.before = e.Reason, ""
-	}
-}
-
-func (st *story) forked(e *record.SessionStart) {
-	st.forkedFrom = e.ForkedFrom
-	for task, was := range e.Tasks {
-		st.status[task] = was.Status
-		if was.Commit != "" {
-			st.live[task], st.shared[task] = was.Commit, was.Commit
-		}
-	}
-}
-
-func (st *story) resumed(e *record.SessionResume) {
-	for _, task := range e.Retried {
-		st.status[task] = session.TaskPending
-	}
-	for _, sha := range e.UnwoundCommits {
-		maps.DeleteFunc(st.live, func(_, live string) bool { return live == sha })
-	}
-	st.failing = ""
-	if !e.FoundAllDone() {
-		st.stop = ""
-	}
-	if len(e.Pending) > 0 {
 		st.before = ""
 	}
 }
 
-// marked takes a person's word on a task. A task that is marked done has a verdict and a commit like any other.
-func (st *story) marked(e *record.TaskMarked) {
-	st.notes, st.marking = append(st.notes, e.Note), append(st.marking, e.TaskID)
-	if e.Status != "" {
-		st.status[e.TaskID] = e.Status
-		return
-	}
-	switch e.Mark {
-	case session.TaskSkipped:
-		st.status[e.TaskID] = session.TaskSkipped
-	case "retry", "added", "removed":
-		delete(st.status, e.TaskID)
-	}
-}
-
 func (st *story) committed(off int64, e *record.Commit) {
+	st.failing, st.last = "", e.TaskID
 	if e.Aside != "" {
-		st.failing, st.last = "", e.TaskID
 		return
 	}
 	if _, again := st.commits[e.SHA]; again {
@@ -199,10 +172,6 @@ func (st *story) committed(off int64, e *record.Commit) {
 		return
 	}
 	st.commits[e.SHA] = said{off, e.TaskID, e.Placeholder}
-	st.uncommitted, st.failing, st.last = nil, "", e.TaskID
-	if !e.Placeholder {
-		st.status[e.TaskID], st.live[e.TaskID] = session.TaskDone, e.SHA
-	}
 }
 
 // entry is a line of a ledger as the record has it: what it says, and between which times it was written.

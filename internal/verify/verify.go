@@ -112,7 +112,7 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 	if err := c.branch(ctx, common); err != nil {
 		return nil, err
 	}
-	if !c.foreign && c.story.seed != "" {
+	if !c.foreign && c.story.seed() != "" {
 		c.tasks()
 		if err := c.ledgers(); err != nil {
 			return nil, err
@@ -130,7 +130,7 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 	if c.story.skipped > 0 {
 		c.note("%s of the record skipped: no events", text.Plural(c.story.skipped, "line"))
 	}
-	if c.story.seed == "" {
+	if c.story.seed() == "" {
 		c.unseeded()
 		return nil
 	}
@@ -142,9 +142,9 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 		c.differ(-1, "", "the branch %s is gone", c.s.Branch())
 		return nil
 	}
-	base := c.story.base
+	base := c.story.Base
 	if base == "" {
-		base = c.story.seed + "^"
+		base = c.story.seed() + "^"
 	}
 	if base, err = c.git.RevParse(ctx, common, base+"^{commit}"); err != nil {
 		c.differ(-1, "", "the commit at which the branch begins is not in the repository, or not on record")

@@ -39,42 +39,20 @@ func (f *failure) String() string {
 	return joined(": ", f.Task, cmp.Or(f.Detail, f.last, inWords(f.Reason)))
 }
 
-// readFailure reads the record at path backwards, at most as many lines as most and no further than to where its last
-// attempt at a task began. It is nil for a session whose last run is going on, came to its end, was interrupted or
-// reached a cap of the session.
-func readFailure(path string, most int) (f *failure) {
-	// What of a record cannot be read, list and show say elsewhere.
-	_, _ = record.Tail(path, func(e record.Line) bool {
-		if most--; most < 0 {
-			return false
-		}
-		switch e.Type {
-		case "stop":
-			if f != nil {
-				return false
-			}
-			f = failureOf(e.Event())
-			return f != nil
-		case "evaluator_verdict", "judge_verdict", "validator_run":
-			return f.objection(e.Event())
-		}
-		return !e.GoesOn() || f != nil && e.Type != "context_reset"
-	})
-	return f
-}
-
-func failureOf(stop record.Event) *failure {
-	ev, ok := stop.(*record.Stop)
-	if !ok || record.ReasonOf(ev.Reason).Calm {
+// failureIn is why the last run failed, by what the record says. It is nil for a session whose last run is going on,
+// came to its end, was interrupted or reached a cap of the session.
+func failureIn(st *record.State) *failure {
+	if st == nil || st.Stopped == nil || record.ReasonOf(st.Stopped.Reason).Calm {
 		return nil
 	}
+	stop := st.Stopped
 	f := &failure{
-		Task: oneLine(ev.TaskID), Reason: oneLine(ev.Reason), Detail: oneLine(joined(" ", ev.Detail, ev.Error)),
-		Hint: oneLine(ev.Hint),
+		Task: oneLine(stop.TaskID), Reason: oneLine(stop.Reason), Detail: oneLine(joined(" ", stop.Detail, stop.Error)),
+		Hint: oneLine(stop.Hint),
 	}
-	if ev.Reason == record.CommitRefused {
-		f.Detail = oneLine("commit hook: " + cmp.Or(text.FailingLine(ev.Detail), "it says nothing"))
-		for line := range strings.Lines(text.HeadBytes(ev.Detail, maxLine)) {
+	if stop.Reason == record.CommitRefused {
+		f.Detail = oneLine("commit hook: " + cmp.Or(text.FailingLine(stop.Detail), "it says nothing"))
+		for line := range strings.Lines(text.HeadBytes(stop.Detail, maxLine)) {
 			if line = strings.TrimRight(line, " \r\n"); line != "" {
 				f.Words = append(f.Words, line)
 			}
@@ -83,42 +61,25 @@ func failureOf(stop record.Event) *failure {
 	if strings.Trim(f.Detail, "0123456789") == "" {
 		f.Detail = "" // the cap that was reached, which the reason names
 	}
+	f.objections(st.Head, st.Tasks[st.Head].Attempt.Objected)
 	return f
 }
 
-// objection takes in what was said against a change. It reports whether what was said before may matter too.
-func (f *failure) objection(ev record.Event) (more bool) {
-	if f == nil {
-		return false
+// objections takes in what was said against the change of an attempt at a task.
+func (f *failure) objections(task string, a record.Objected) {
+	if v := a.Verdict; v != nil && !v.Accepted() {
+		f.Category, f.Concern = oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern))
+		f.NextStep = oneLine(deref(v.NextStep))
+		f.last = withNext(joined(": ", f.Category, f.Concern), f.NextStep)
 	}
-	if v, ok := ev.(*record.EvaluatorVerdict); ok {
-		if v.Accepted() {
-			return false
-		}
-		if f.Category+f.Concern == "" {
-			f.Category, f.Concern = oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern))
-			f.NextStep = oneLine(deref(v.NextStep))
-			f.objects(v.TaskID, withNext(joined(": ", f.Category, f.Concern), f.NextStep))
+	if r := a.Failing; r != nil {
+		f.Validator, f.Said = oneLine(r.Name), oneLine(text.FailingLine(deref(r.Output)))
+		if a.FailedLast || f.last == "" {
+			f.last = joined(": ", f.Validator, f.Said)
 		}
 	}
-	if v, ok := ev.(*record.ValidatorRun); ok && !v.Passed && f.Validator == "" {
-		for _, r := range v.Results {
-			if !r.Passed && !r.Skipped {
-				f.Validator, f.Said = oneLine(r.Name), oneLine(text.FailingLine(deref(r.Output)))
-				f.objects(v.TaskID, joined(": ", f.Validator, f.Said))
-				break
-			}
-		}
-	}
-	return f.Validator == "" || f.Category+f.Concern == ""
-}
-
-func (f *failure) objects(task, says string) {
-	if f.Task == "" {
-		f.Task = oneLine(task)
-	}
-	if f.last == "" {
-		f.last = says
+	if f.last != "" {
+		f.Task = cmp.Or(f.Task, oneLine(task))
 	}
 }
 

@@ -29,7 +29,7 @@ type row struct {
 // rowsOf is the overviews as rows, in their order.
 func rowsOf(all []session.Overview) []row {
 	rows := make([]row, len(all))
-	each(len(all), func(i int) { rows[i] = rowOf(all[i], listedLines) })
+	each(len(all), func(i int) { rows[i] = rowOf(all[i]) })
 	return rows
 }
 
@@ -47,17 +47,22 @@ func each(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// listedLines is how many lines of a record a list of many sessions looks back for why one failed; show looks further.
+// listedLines is how many lines of a record a list of many sessions looks back for why one failed; show knows all.
 const listedLines = 24
 
-// rowOf is an overview in the shape of --json. Of a session whose last run somebody objects by, at most as many lines
-// of the record as most are read for why; of another, none.
-func rowOf(o session.Overview, most int) row {
+// rowOf is an overview in the shape of --json.
+func rowOf(o session.Overview) row {
 	r := row{Overview: o, State: o.State()}
-	if (o.Status == session.Failed || o.LastStop != "" && !record.ReasonOf(o.LastStop).Calm) && o.Dir != "" {
-		r.Failure = readFailure(filepath.Join(o.Dir, session.RecordFile), most)
+	if r.objected() {
+		end, _ := record.ReadEnd(filepath.Join(o.Dir, session.RecordFile), listedLines) // what can be read of it
+		r.Failure = failureIn(end)
 	}
 	return r
+}
+
+// objected reports whether somebody objects by the session's last run.
+func (r row) objected() bool {
+	return (r.Status == session.Failed || r.LastStop != "" && !record.ReasonOf(r.LastStop).Calm) && r.Dir != ""
 }
 
 func stateStyle(state string) string {
@@ -85,7 +90,7 @@ func List(w io.Writer, all []session.Overview, o Terminal, many bool) error {
 		{name: "COST", right: true, spare: true}, {name: "AGE", right: true, spare: true},
 		{name: "LAST STOP", spare: true}, {name: "LABEL", grow: true}, {name: "SOURCE", grow: true},
 	}}
-	each(len(all), func(i int) { t.rows[i] = rowOf(all[i], listedLines).listed(o, many) })
+	each(len(all), func(i int) { t.rows[i] = rowOf(all[i]).listed(o, many) })
 	return t.write(w)
 }
 
@@ -98,7 +103,7 @@ func listJSON(w io.Writer, all []session.Overview) error {
 	sep := "[\n  "
 	for some := range slices.Chunk(all, 500) {
 		texts, errs := make([][]byte, len(some)), make([]error, len(some))
-		each(len(some), func(i int) { texts[i], errs[i] = json.MarshalIndent(rowOf(some[i], listedLines), "  ", "  ") })
+		each(len(some), func(i int) { texts[i], errs[i] = json.MarshalIndent(rowOf(some[i]), "  ", "  ") })
 		if err := errors.Join(errs...); err != nil {
 			return err
 		}

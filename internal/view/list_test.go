@@ -3,7 +3,6 @@ package view
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +109,7 @@ func detail(t *testing.T) Detail {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Detail{row: rowOf(o, math.MaxInt), Plan: plan, Summary: sum, Usage: cp.Usage,
+	return Detail{row: rowOf(o), Plan: plan, Summary: sum, Usage: cp.Usage,
 		Worktree: Worktree{Path: "/w", State: "ok", Head: viewtest.SecondSHA, Commits: 2, Dirty: true},
 		Conversations: []Conversation{{Task: "T-003", Agent: "claude", ID: "c-1", Resumable: true, Attempts: 1},
 			{Task: "T-004", Agent: "codex", ID: "c-2", Why: "its store has no such conversation"}},
@@ -274,8 +273,12 @@ func TestFailure(t *testing.T) {
 		w := viewtest.New(t, session.Store{Root: t.TempDir()})
 		c.events(w)
 		w.Flush()
-		f, got := readFailure(w.S.Path(session.RecordFile), math.MaxInt), ""
-		if f != nil {
+		st, err := w.S.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if f := failureIn(st); f != nil {
 			got = f.String()
 		}
 		if got != c.want {

@@ -111,12 +111,12 @@ func NewReview(s *session.Session, d Detail) *Review {
 	for _, j := range d.tasks() {
 		r.Tasks = append(r.Tasks, ReviewTask{ID: j.ID, Title: j.Title, Status: j.Status, Commit: j.Commit, Cost: j.Cost,
 			Tokens: j.Tokens, Iterations: j.Iterations, Rejections: j.Rejects, Reason: missing(j),
-			Uncertainties: []string{}, WorkArounds: []string{}, TestsChanged: []string{}})
+			Uncertainties: []string{}, WorkArounds: []string{}, TestsChanged: []string{}, failure: d.failureOf(j)})
 	}
 	// What of a record cannot be read, list and show say.
 	_, _ = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
 		switch l.Type {
-		case "evaluator_verdict", "judge_verdict", "validator_run", "task_failed", "task_marked":
+		case "evaluator_verdict", "judge_verdict", "validator_run", "task_marked":
 			ev := l.Event()
 			if t := r.Task(ev.Common().TaskID); t != nil {
 				t.see(ev)
@@ -148,6 +148,20 @@ func NewReview(s *session.Session, d Detail) *Review {
 		}
 	}
 	return r
+}
+
+// failureOf is how a task that is not done failed last, nil if it never did.
+func (d Detail) failureOf(j taskJSON) *failure {
+	if d.Summary.State == nil || j.Status == session.TaskDone {
+		return nil
+	}
+	was := d.Summary.State.Tasks[j.ID].Failure
+	if was == nil {
+		return nil
+	}
+	f := &failure{Reason: oneLine(was.Reason), Detail: oneLine(was.Detail)}
+	f.objections(j.ID, was.Objected)
+	return f
 }
 
 func missing(j taskJSON) string {
@@ -195,10 +209,6 @@ func (t *ReviewTask) see(ev record.Event) {
 		for _, r := range v.Results {
 			t.Validators = append(t.Validators, resultLine(r))
 		}
-	}
-	t.failure.objection(ev)
-	if f, ok := ev.(*record.TaskFailed); ok && t.failure == nil && t.Status != session.TaskDone {
-		t.failure = &failure{Reason: oneLine(f.Reason), Detail: oneLine(f.Detail)}
 	}
 	if m, ok := ev.(*record.TaskMarked); ok && t.Status == session.TaskSkipped && m.Mark == "skipped" {
 		t.Reason = cmp.Or(t.Reason, oneLine(m.Note), "a person said so")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -63,12 +62,15 @@ type Conversation struct {
 
 // NewDetail is what a session's own files say of it. What cannot be read leaves the others standing.
 func NewDetail(o session.Overview, s *session.Session) Detail {
-	d := Detail{row: rowOf(o, math.MaxInt), Worktree: Worktree{Path: s.Workspace(), State: "unknown"},
+	d := Detail{row: row{Overview: o, State: o.State()}, Worktree: Worktree{Path: s.Workspace(), State: "unknown"},
 		Conversations: []Conversation{}, Points: []string{}}
 	d.Plan, _ = s.Tasks()
 	var err error
 	if d.Summary, err = s.Summarize(); err != nil {
 		d.Summary = &session.Summary{}
+	}
+	if d.objected() {
+		d.Failure = failureIn(d.Summary.State)
 	}
 	return d
 }

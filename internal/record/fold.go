@@ -1,0 +1,342 @@
+package record
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+)
+
+// Apply takes one event in, in the order of the record; e is what l holds.
+func (s *State) Apply(l Line, e Event) {
+	if s.Tasks == nil {
+		s.Tasks = map[string]Task{}
+	}
+	s.begin(l, e)
+	switch e := e.(type) {
+	case *SessionRewound:
+		s.went(e.Undo)
+		s.rewound(e)
+	case *SessionUndone:
+		s.undone(e)
+	case *TaskMarked:
+		s.marked(e)
+		return // between two runs, mostly: no event of an attempt
+	case *SessionStart:
+		s.become(e.Tasks)
+		s.Settings = orElse(e.Settings, s.Settings)
+	case *SessionResume:
+		s.retry(e.Retried)
+		s.Settings = orElse(e.Settings, s.Settings)
+	case *SeedCommitted:
+		s.Head, s.LastTask = "", ""
+	case *ContextReset:
+		s.begun(l.Off, e)
+	}
+	if s.Stop != nil && goesOn(e) {
+		s.Stop, s.Stopped = nil, nil
+	}
+	s.follow(e)
+	s.change(e.Common().TaskID, func(t *Task) { t.see(e) })
+	task := cmp.Or(e.Common().TaskID, s.Head)
+	s.change(task, func(t *Task) { t.Attempt.see(l.TS, e) })
+	if stop, ok := e.(*Stop); ok {
+		s.Stop, s.Stopped = &LastStop{Reason: stop.Reason, TS: l.TS}, stop
+		if task != s.Head {
+			s.change(s.Head, func(t *Task) { t.Attempt.see(l.TS, e) })
+		}
+	}
+}
+
+func orElse(m, other map[string]Setting) map[string]Setting {
+	if m == nil {
+		return other
+	}
+	return m
+}
+
+// begin takes in what is said before anything is run.
+func (s *State) begin(l Line, e Event) {
+	switch e := e.(type) {
+	case *SessionStart:
+		s.Source, s.Base = cmp.Or(s.Source, e.Source), cmp.Or(s.Base, e.Base)
+		s.Ran = s.Ran || e.Phase == "run"
+	case *SessionPrepared:
+		if e.TokensUsed != nil && !s.Ran {
+			s.Prepared = e
+		}
+	case *SeedCommitted:
+		if e.SHA != "" && !s.Ran {
+			s.Seed, s.SeedAt = e, l.Off
+		}
+	case *SessionResume:
+		s.Ran, s.Resumed = true, true
+	case *SessionRewound:
+		s.Resumed = s.Resumed || e.Undo > 0 // 0 is a fork's reset --to-seed
+	case *SessionUndone:
+		s.Resumed = true
+	case *ContextReset:
+		s.Ran = true
+	}
+}
+
+// began ends a scan where a run was begun.
+func (s *State) began() error {
+	if s.Ran {
+		return jsonl.ErrStop
+	}
+	return nil
+}
+
+// change makes a change to a task. What names none changes none.
+func (s *State) change(id string, do func(*Task)) {
+	if id == "" {
+		return
+	}
+	t, known := s.Tasks[id]
+	if !known {
+		t.Status = Working
+		s.Head = cmp.Or(s.Head, id)
+	}
+	do(&t)
+	s.Tasks[id] = t
+}
+
+// begun takes in an attempt. Of the one before it only what a rewind needs is kept, where its task is done.
+func (s *State) begun(off int64, e *ContextReset) {
+	if s.Head != e.TaskID {
+		s.change(s.Head, func(t *Task) {
+			if t.Status == Done {
+				t.Attempt = Attempt{Begun: t.Attempt.Begun}
+			}
+		})
+	}
+	s.Head = e.TaskID
+	s.change(e.TaskID, func(t *Task) {
+		t.Last, t.Attempt = off, Attempt{Begun: *e}
+		if t.First == nil {
+			t.First = &Begin{*e, off}
+		}
+	})
+}
+
+// follow looks for the task that was worked on last. A run that stopped before it began one says nothing of it: what
+// the run before it left is in the worktree still.
+func (s *State) follow(e Event) {
+	task := e.Common().TaskID
+	switch e := e.(type) {
+	case *Stop:
+		if task == "" && !ReasonOf(e.Reason).Cuts && s.Touched {
+			s.LastTask = ""
+		}
+	case *SessionResume:
+		s.Touched = false
+	}
+	if task != "" {
+		s.LastTask, s.Touched = task, true
+	}
+}
+
+// become gives tasks the state that a rewind or a fork gave them; nothing else is known of them then.
+func (s *State) become(states map[string]TaskState) {
+	for id, state := range states {
+		t := Task{TaskState: state, Ledger: -1}
+		if state.Commit != "" {
+			t.Commits = []string{state.Commit}
+		}
+		s.Tasks[id] = t
+	}
+}
+
+func (s *State) went(undo int) {
+	if s.Went == nil {
+		s.Went = map[int]Moment{}
+	}
+	s.Went[undo] = s.Moment.clone()
+}
+
+// rewound takes back what follows the point: the tasks that are not what they were have no attempts any more.
+func (s *State) rewound(e *SessionRewound) {
+	s.become(e.Tasks)
+	if t, known := e.Tasks[e.To]; known {
+		first := &Begin{ContextReset{Scope: Scope{TaskID: e.To}, Base: e.SHA}, e.Counts}
+		s.Tasks[e.To] = Task{TaskState: t, Ledger: -1, First: first}
+	}
+	s.Head, s.LastTask, s.Touched = "", "", false
+	for id, t := range s.Tasks {
+		if t.Last > 0 && (s.Head == "" || t.Last > s.Tasks[s.Head].Last) {
+			s.Head = id
+		}
+	}
+}
+
+// undone brings a moment back. Where the record does not have it, it names the statuses.
+func (s *State) undone(e *SessionUndone) {
+	then, known := s.Went[e.Undo]
+	s.went(e.Redo)
+	if !known {
+		s.Stop = e.Stop
+		s.become(e.Tasks)
+		return
+	}
+	s.Moment = then.clone()
+	for id, state := range e.Tasks {
+		s.change(id, func(t *Task) { t.TaskState, t.Uncommitted = state, false })
+	}
+}
+
+// retry takes back the failures of the tasks that are tried again.
+func (s *State) retry(ids []string) {
+	for _, id := range ids {
+		if s.Tasks[id].Status == Failed {
+			s.change(id, func(t *Task) { t.Status, t.FailureReason = Pending, "" })
+		}
+	}
+}
+
+// marked takes in a person's word. What is to be tried again is neither committed nor reviewed.
+func (s *State) marked(e *TaskMarked) {
+	if e.Mark == "removed" {
+		delete(s.Tasks, e.TaskID)
+		return
+	}
+	s.change(e.TaskID, func(t *Task) {
+		switch {
+		case e.Status != "":
+			t.Status, t.FailureReason, t.Uncommitted = e.Status, "", false
+		case e.Mark == Skipped:
+			t.Status, t.FailureReason = Skipped, ""
+		case e.Mark == "retry" || e.Mark == "added":
+			t.Status, t.FailureReason = Pending, ""
+		}
+		if e.Mark == "retry" {
+			t.Attempt.Case, t.Attempt.Waits, t.Attempt.RefusedBy = nil, false, nil
+		}
+	})
+}
+
+// see takes in what an event says of the task's status.
+func (t *Task) see(e Event) {
+	switch e := e.(type) {
+	case *ContextReset:
+		t.FailureReason, t.Uncommitted = "", false
+		if t.Status != Skipped { // a person who calls it done does that with its commit
+			t.Status = Working
+		}
+	case *EvaluatorVerdict:
+		if t.Ledger >= 0 {
+			t.Ledger++
+		}
+		if e.Verdict == "accept" && e.Tree != "" {
+			t.Trees = append(slices.Clip(t.Trees), e.Tree)
+		}
+	case *TaskDone:
+		t.Status, t.FailureReason, t.Uncommitted = Done, "", true
+	case *TaskFailed:
+		t.Status, t.FailureReason, t.Failure = Failed, e.Reason, &Failure{*e, t.Attempt.Objected}
+	case *Commit:
+		t.Commits = append(slices.Clip(t.Commits), e.SHA)
+		if e.Aside == "" {
+			t.Commit = e.SHA
+		}
+		if e.Placeholder || e.Aside != "" {
+			return
+		}
+		if t.Status != Done && (t.Status != Failed || e.RolledForward) { // what was refused, or cut off
+			t.Status, t.FailureReason = Done, ""
+		}
+		t.Uncommitted = false
+	case *ValidatorRun:
+		t.refused(e.OfHook() && !e.Passed)
+	case *Stop:
+		t.refused(e.Reason == CommitRefused)
+	}
+}
+
+// refused takes a task_done back: a commit hook refused what was accepted.
+func (t *Task) refused(is bool) {
+	if is && t.Status == Done {
+		t.Status, t.Uncommitted = Working, false
+	}
+}
+
+// see takes in what an event says of the attempt.
+func (a *Attempt) see(ts string, e Event) {
+	if v, ok := e.(*EvaluatorVerdict); ok {
+		failing := a.Failing
+		if v.Accepted() {
+			failing = nil
+		}
+		*a = Attempt{Begun: a.Begun, Objected: Objected{Verdict: v, Failing: failing}, VerdictTS: ts,
+			Unledgered: true, Waits: v.Accepted() && v.Tree != ""}
+		return
+	}
+	if run, ok := e.(*ValidatorRun); ok && !run.Passed {
+		fails := func(r ValidatorResult) bool { return !r.Passed && !r.Skipped }
+		if i := slices.IndexFunc(run.Results, fails); i >= 0 {
+			a.Failing, a.FailedLast = &run.Results[i], true
+		}
+	}
+	if !ofReview(e) {
+		a.Case = nil
+		a.Worked = a.Worked || !may(e, outside) && !isLearning(e)
+	}
+	a.Unledgered = a.Unledgered && may(e, afterVerdict)
+	switch e := e.(type) {
+	case *CaseSubmitted:
+		a.Case, a.Waits = e, false
+	case *TaskDone:
+		a.Noted = a.Waits
+	case *SessionResume: // one that died before its first task changed nothing of what came before it
+	case *Stop:
+		a.Waits = a.Waits && ReasonOf(e.Reason).Cuts
+	case *ModelCall:
+		a.Waits = a.Waits && isLearning(e)
+	default:
+		a.Waits = a.Waits && may(e, afterStop)
+		if run, ok := e.(*ValidatorRun); ok && run.OfHook() && a.Verdict != nil && a.Verdict.Accepted() {
+			a.RefusedBy = run
+		}
+	}
+}
+
+// isLearning reports whether an event belongs to what is asked after a task.
+func isLearning(e Event) bool {
+	if prompt, ok := e.(*PromptAssembled); ok {
+		return prompt.Role == RoleSelfImprove
+	}
+	return e.Common().Phase == RoleSelfImprove
+}
+
+// ofReview reports whether an event may stand between a case and its verdict, or after the end of a run in between.
+func ofReview(e Event) bool {
+	role := e.Common().Phase
+	switch e := e.(type) {
+	case *PromptAssembled:
+		role = e.Role
+	case *MemoryLoad:
+		role = e.Role
+	case *AgentSession:
+		role = e.Role
+	}
+	return role == RoleEvaluator || may(e, inReview)
+}
+
+// may reports whether an event may stand there.
+func may(e Event, where stands) bool { return standsOf(TypeOf(e))&where != 0 }
+
+// GoesOn reports whether an event means that a session works, so that a stop before it is no longer its last word. What
+// only tidies up after a stop is not work, and neither is a resume that found everything done.
+func (l Line) GoesOn() bool {
+	if l.Type == "session_resume" {
+		return goesOn(l.Event())
+	}
+	return standsOf(l.Type)&afterStop == 0
+}
+
+func goesOn(e Event) bool {
+	if resume, ok := e.(*SessionResume); ok {
+		return !resume.FoundAllDone()
+	}
+	return !may(e, afterStop)
+}

@@ -1,0 +1,194 @@
+package record
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// How a task stands. Working is said of one that was begun and has not ended; the plan calls that pending.
+const (
+	Pending = "pending"
+	Working = "running"
+	Done    = "done"
+	Failed  = "failed"
+	Skipped = "skipped"
+)
+
+// State is what the record says of a session, and the only thing that is decided by: the statuses in prd.json, the
+// ledgers, progress.txt, the checkpoint's totals and summary.json are written from it. It is a fold: Apply brings it
+// one event further, so that one that was kept goes on where it stood. Which events count as work, or cut an attempt
+// off, says the event's row (stands).
+//
+// What a run does is kept by task, so that an attempt is never told by events of another one. An event that names no
+// task, as a stop, is one of the attempt that was begun last (Head).
+type State struct {
+	Source   string           `json:"source,omitempty"`   // the repository, as the first session_start names it
+	Base     string           `json:"base,omitempty"`     // the commit at which the branch begins
+	Prepared *SessionPrepared `json:"prepared,omitempty"` // with the tokens that were used before a run
+	Seed     *SeedCommitted   `json:"seed,omitempty"`     // the last one before a run; nil for none
+	SeedAt   int64            `json:"seed_at,omitempty"`  // where its line begins
+	Ran      bool             `json:"ran,omitempty"`      // a run was begun, whatever was taken back since
+	Resumed  bool             `json:"resumed,omitempty"`  // so was a resume, a rewind or an undo
+	// Settings are those that decide how work is judged, as the last start noted them; nil where none did.
+	Settings map[string]Setting `json:"settings,omitempty"`
+
+	Moment
+	// Went has, by the number of the undo, what a rewind or an undo took back.
+	Went map[int]Moment `json:"went,omitempty"`
+}
+
+// Moment is the part of a State that a rewind takes back and an undo brings again. Its tasks are values, so that a copy
+// of the map is one of what is in it.
+type Moment struct {
+	Tasks map[string]Task `json:"tasks,omitempty"`
+	Head  string          `json:"head,omitempty"` // the task of the last attempt
+	// LastTask is the task that the last run with a task worked on, "" where it came to that task's end: its work may
+	// be in the worktree.
+	LastTask string `json:"last_task,omitempty"`
+	Touched  bool   `json:"touched,omitempty"` // there was an event of a task since the last resume
+	// Stop is the session's last word; nil if work went on after it.
+	Stop    *LastStop `json:"stop,omitempty"`
+	Stopped *Stop     `json:"stopped,omitempty"` // its event
+}
+
+// Task is how a task stands.
+type Task struct {
+	TaskState
+	Uncommitted bool `json:"uncommitted,omitempty"` // between task_done and its commit
+	// Ledger is how many verdicts the ledger has to hold, -1 where that is not known.
+	Ledger  int64    `json:"ledger,omitempty"`
+	Commits []string `json:"commits,omitempty"` // on record, placeholders among them
+	Trees   []string `json:"trees,omitempty"`   // that accepting verdicts name
+	First   *Begin   `json:"first,omitempty"`   // how its first attempt began
+	Last    int64    `json:"last,omitempty"`    // where its last one began; 0 for none
+	Attempt Attempt  `json:"attempt"`           // the last one
+	// Failure is how it failed last; nil if it never did.
+	Failure *Failure `json:"failure,omitempty"`
+}
+
+// Failure is how a task failed, with what was said against its change then.
+type Failure struct {
+	TaskFailed
+	Objected
+}
+
+// Begin is how the first attempt at a task began.
+type Begin struct {
+	ContextReset
+	Counts int64 `json:"counts"` // the record up to it
+}
+
+// Attempt is what the record says of the last attempt at a task, and with that what a process that died had still to
+// do.
+type Attempt struct {
+	// Begun is how it began, without a base if there is none or if another tool made it.
+	Begun ContextReset `json:"begun"`
+	Objected
+	// VerdictTS is when the verdict was given. It was Worked after where an iteration was begun since; it is Unledgered
+	// where nothing shows that its line in the ledger was written.
+	VerdictTS  string `json:"verdict_ts,omitempty"`
+	Worked     bool   `json:"worked,omitempty"`
+	Unledgered bool   `json:"unledgered,omitempty"`
+	// Waits is set where the verdict's tree was accepted and, by the record, not committed. Its Noted task_done may be
+	// there.
+	Waits bool `json:"waits,omitempty"`
+	Noted bool `json:"noted,omitempty"`
+	// Case is a case that the evaluator was being asked about when the last run ended; nil for none.
+	Case *CaseSubmitted `json:"case,omitempty"`
+	// RefusedBy is the last that a commit hook said against the accepted change; nil for nothing.
+	RefusedBy *ValidatorRun `json:"refused_by,omitempty"`
+}
+
+// Objected is what was said of the change of an attempt.
+type Objected struct {
+	Verdict *EvaluatorVerdict `json:"verdict,omitempty"` // the last one
+	// Failing is what failed last since a change was accepted, a commit hook too; FailedLast where it came after the
+	// verdict.
+	Failing    *ValidatorResult `json:"failing,omitempty"`
+	FailedLast bool             `json:"failed_last,omitempty"`
+}
+
+// History is what a State says of how the last run ended and of what it had still to do.
+type History struct {
+	LastStop, StopDetail string // of Stop
+	LastTask             string
+	Accepted             *EvaluatorVerdict // the Verdict, where it Waits
+	Noted                bool
+	Verdict              *EvaluatorVerdict // where it was not Worked after
+	VerdictTS            string
+	Unledgered           bool
+	Case                 *CaseSubmitted
+	Refused              *EvaluatorVerdict // the Verdict, where there is a RefusedBy
+	RefusedBy            *ValidatorRun
+	Begun                ContextReset
+}
+
+// History is that of the last attempt.
+func (s *State) History() History {
+	a := s.Tasks[s.Head].Attempt
+	h := History{LastTask: s.LastTask, Unledgered: a.Unledgered, Case: a.Case,
+		RefusedBy: a.RefusedBy, Begun: a.Begun}
+	if s.Stop != nil {
+		h.LastStop = s.Stop.Reason
+	}
+	if s.Stopped != nil {
+		h.StopDetail = s.Stopped.Detail
+	}
+	if !a.Worked {
+		h.Verdict, h.VerdictTS = a.Verdict, a.VerdictTS
+	}
+	if a.Waits {
+		h.Accepted, h.Noted = a.Verdict, a.Noted
+	}
+	if a.RefusedBy != nil {
+		h.Refused = a.Verdict
+	}
+	return h
+}
+
+// StatusOf is a task's status as a plan has it: done is what was committed, and one that is worked on is pending.
+func (s *State) StatusOf(id string) string {
+	t := s.Tasks[id]
+	if t.Status == Working || t.Status == Done && t.Uncommitted {
+		return Pending
+	}
+	return cmp.Or(t.Status, Pending)
+}
+
+// Recorded reports whether a commit of a task is on record.
+func (s *State) Recorded(task, sha string) bool { return slices.Contains(s.Tasks[task].Commits, sha) }
+
+// ReadBeginning is what the record at path says up to where a run begins.
+func ReadBeginning(path string) (*State, error) {
+	var s State
+	_, _, err := Scan(path, 0, func(l Line) error {
+		s.Apply(l, l.Brief())
+		return s.began()
+	})
+	return &s, err
+}
+
+// ReadEnd is what the last lines of the record at path say, at most as many as most and no further than to where the
+// last attempt began.
+func ReadEnd(path string, most int) (*State, error) {
+	var lines []Line
+	var events []Event
+	_, err := Tail(path, func(l Line) bool {
+		lines, events = append(lines, Line{Off: l.Off, TS: l.TS, Type: l.Type}), append(events, l.Brief())
+		return len(lines) < most && l.Type != "context_reset"
+	})
+	var s State
+	for i, l := range slices.Backward(lines) {
+		s.Apply(l, events[i])
+	}
+	return &s, err
+}
+
+// clone is a copy that no Apply changes.
+func (m Moment) clone() Moment {
+	if m.Tasks = maps.Clone(m.Tasks); m.Tasks == nil {
+		m.Tasks = map[string]Task{}
+	}
+	return m
+}
