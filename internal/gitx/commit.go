@@ -75,7 +75,7 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 	if g.dry {
 		sha = "<commit>"
 	}
-	_, err = g.Mutate(ctx, g.InEntry(wt, "update-ref", "-m", c.Reflog, "refs/heads/"+wt.Branch, sha,
+	_, err = g.Mutate(ctx, g.InEntry(wt, "update-ref", "--no-deref", "-m", c.Reflog, "refs/heads/"+wt.Branch, sha,
 		cmp.Or(c.Over, c.Parent)))
 	if err != nil || g.dry {
 		return "", err
