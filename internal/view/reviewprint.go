@@ -99,9 +99,8 @@ func (r *Review) screen(p printer, wide bool) {
 		tasks = append([]screenLine{{green, "done    ", folded(done)}}, r.taskRows(p, wide, false, done)...)
 	}
 	if len(tasks) > room { // each that failed in two lines, before one of them is not said at all
-		tasks = r.taskRows(p, false, true, done)
-		if len(done) > 0 {
-			tasks = append([]screenLine{{green, "done    ", folded(done)}}, tasks...)
+		if tasks = r.taskRows(p, false, true, nil); len(done) > 1 {
+			tasks = append([]screenLine{{green, "done    ", folded(done)}}, r.taskRows(p, false, true, done)...)
 		}
 	}
 	fmt.Fprintln(p.out)
