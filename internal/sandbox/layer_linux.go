@@ -37,11 +37,6 @@ func mountLayer(path, layer string) error {
 			return err
 		}
 	}
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return err
-	}
-	_ = os.Chmod(upper, os.FileMode(st.Mode&0o777)|0o700) // the directory's own, which the layer's covers
 	escape := strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace
 	return unix.Mount("overlay", layerMount(layer), "overlay", unix.MS_NOSUID|unix.MS_NODEV,
 		"userxattr,lowerdir="+escape(path)+",upperdir="+escape(upper)+",workdir="+escape(work))
