@@ -128,8 +128,8 @@ func (w *repoContext) passOver(unclear []string, s *session.Session, toChange bo
 	says := fmt.Sprintf("session %s is newer than the newest that is known to be of this repository, and too damaged "+
 		"to say of which repository it is", strings.Join(unclear, ", "))
 	if toChange {
-		return refuse("git tilth reset "+unclear[0], "%s; name the session that is meant, as %s, or remove that one", says,
-			s.ID)
+		return refuse("git tilth reset "+unclear[0],
+			"%s; name the session that is meant, as %s, or remove that one", says, s.ID)
 	}
 	w.p.warnf("git-tilth: %s\n", says)
 	return nil

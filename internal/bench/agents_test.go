@@ -168,7 +168,8 @@ func benchBigTree(t *testing.T, tb *table) {
 	memory, err := os.MkdirTemp("/dev/shm", "bench-")
 	must(t, err)
 	defer os.RemoveAll(memory)
-	tb.ratio("a task in 20,000 files in memory", median(newWorldIn(t, memory, 20_000).timesOf(tasks)), median(whole), "on disk", 1.5)
+	tb.ratio("a task in 20,000 files in memory", median(newWorldIn(t, memory, 20_000).timesOf(tasks)), median(whole),
+		"on disk", 1.5)
 }
 
 // timesOf is how long each of n tasks took but for the first, which makes what the others find.

@@ -89,7 +89,8 @@ func (w *world) wholeFiles(tornAllowed bool) error {
 			return nil
 		case err != nil:
 			return err
-		case path == w.workspace(), path == w.file("judge"), path == w.file("caches"), path == w.file("travel/objects"): // git's own
+		case path == w.workspace(), path == w.file("judge"), path == w.file("caches"),
+			path == w.file("travel/objects"): // git's own
 			return filepath.SkipDir
 		case d.IsDir() && filepath.Dir(path) == w.file("undo"):
 			if _, err := os.Lstat(filepath.Join(path, "undo.json")); err != nil && !w.isGoingBack() {

@@ -91,15 +91,15 @@ func newSpender(t *testing.T, program string, asUser, boxed bool) *spender {
 			return os.Chown(path, 65534, 65534)
 		})
 	}
-	s.env = []string{"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"),
-		"TMPDIR=" + filepath.Join(dir, "state"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "TILTH_RESUME_NOTICE=0",
+	s.env = []string{"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"),
+		"HOME=" + filepath.Join(dir, "home"), "TMPDIR=" + filepath.Join(dir, "state"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "TILTH_RESUME_NOTICE=0",
 		"FAKEAGENT_SCRIPT=" + filepath.Join(dir, "state", "script.json"),
 		"FAKEAGENT_LOG=" + filepath.Join(dir, "state", "log"), "TILTH_SESSIONS_DIR=" + filepath.Join(dir, "sessions")}
 	if !boxed {
 		s.env = append(s.env, "TILTH_SANDBOX=off")
 	}
-	for _, args := range [][]string{{"init", "-q"}, {"config", "user.name", "t"}, {"config", "user.email", "t@localhost"},
-		{"add", "."}, {"commit", "-q", "-m", "first"}, {"config", "tilth.worker.agent", program},
+	for _, args := range [][]string{{"init", "-q"}, {"config", "user.name", "t"},
+		{"config", "user.email", "t@localhost"}, {"add", "."}, {"commit", "-q", "-m", "first"}, {"config", "tilth.worker.agent", program},
 		{"config", "tilth.sandboxWrite", filepath.Join(dir, "state")},
 		{"config", "tilth.validator", "slow=setsid sleep " + s.word() + " & true"}} {
 		if out, err := s.command("git", args...).CombinedOutput(); err != nil {
@@ -186,7 +186,8 @@ func fakeAgent(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(filepath.Dir(build(t)), "fakeagent")
 	if _, err := os.Stat(path); err != nil {
-		if out, err := exec.Command("go", "build", "-o", path, "../../testdata/fakeagent").CombinedOutput(); err != nil {
+		out, err := exec.Command("go", "build", "-o", path, "../../testdata/fakeagent").CombinedOutput()
+		if err != nil {
 			t.Fatalf("go build: %v\n%s", err, out)
 		}
 	}

@@ -33,8 +33,8 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	return wt, err
 }
 
-// foldAtStop takes the worker's own commits back where the attempt stops before its end, but where the task's own commit
-// may be made already: what is committed from then on is a person's.
+// foldAtStop takes the worker's own commits back where the attempt stops before its end, but where the task's own
+// commit may be made already: what is committed from then on is a person's.
 func (a *attempt) foldAtStop(ctx context.Context) {
 	if !a.accepted {
 		_, _ = a.foldedWorktree(urgency.UntilSecond(ctx))

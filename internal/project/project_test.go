@@ -65,8 +65,10 @@ func TestRestore(t *testing.T) {
 		{"pyproject.toml", "[project]\nname = 'a'\ndependencies = ['b']\n", "[project]\nname = 'a'\n",
 			"[project]\nname = 'a'\ndependencies = ['b']\n"},
 		{"pyproject.toml", "[tool.pytest.ini_options]\naddopts = 'x'\n", "", ""},
-		{"pyproject.toml", "tool.pytest.ini_options.addopts = [\n  'x=y',\n]\na = 1\n[ tool . 'pytest' ]\nb = 2\n[tool]\n" +
-			"\"pyt\\u0065st\".c = 3\nother.d = 4\n", "tool.ruff = {}\n[x]\n", "tool.ruff = {}\na = 1\n[tool]\nother.d = 4\n"},
+		{"pyproject.toml", "tool.pytest.ini_options.addopts = [\n  'x=y',\n]\na = 1\n" +
+			"[ tool . 'pytest' ]\nb = 2\n[tool]\n" +
+			"\"pyt\\u0065st\".c = 3\nother.d = 4\n", "tool.ruff = {}\n[x]\n",
+			"tool.ruff = {}\na = 1\n[tool]\nother.d = 4\n"},
 		{"setup.cfg", "[metadata]\nname = a\n[tool:pytest]\naddopts = x\n[x]\ny = 1\n", "",
 			"[metadata]\nname = a\n[x]\ny = 1\n"},
 		{"package.json", `{"scripts": {"test": "true"}, "dependencies": {"a": "1"}}`, `{"scripts": {"test": "jest"}}`,

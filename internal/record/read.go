@@ -52,7 +52,8 @@ func typeName(name string) string {
 // Event decodes the event. Nothing of the line is kept.
 func (l Line) Event() Event { return Decode(l.Type, l.Payload) }
 
-// Task is the task of the event and its iteration. Nothing else is decoded, so it costs little however long the line is.
+// Task is the task of the event and its iteration. Nothing else is decoded, so it costs little however long the line
+// is.
 func (l Line) Task() (id string, iter int64) {
 	payload := jsonl.Text(l.Payload)
 	return strings.Clone(gjson.Get(payload, "task_id").String()), gjson.Get(payload, "iter").Int()

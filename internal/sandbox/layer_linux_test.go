@@ -19,8 +19,8 @@ func TestBoxLayers(t *testing.T) {
 	cache, state := filepath.Join(w.home, "cache"), filepath.Join(w.home, "state")
 	layers := filepath.Join(filepath.Dir(w.work), "caches")
 	for name, text := range map[string]string{
-		filepath.Join(cache, "old"): "old", filepath.Join(cache, "dir/in"): "old", filepath.Join(state, "settings"): "old",
-		filepath.Join(state, "said/one"): "old", filepath.Join(w.home, "state.json"): "old",
+		filepath.Join(cache, "old"): "old", filepath.Join(cache, "dir/in"): "old",
+		filepath.Join(state, "settings"): "old", filepath.Join(state, "said/one"): "old", filepath.Join(w.home, "state.json"): "old",
 		filepath.Join(layers, "copy"): "old",
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -43,8 +43,8 @@ func TestBoxLayers(t *testing.T) {
 	if out, ok := w.sh(t, box, write); !ok || out != "oldoldoldoldold" {
 		t.Fatalf("%v %q", ok, out)
 	}
-	if out, ok := w.sh(t, box.Reading(w.home+"/src"), "cat ~/cache/old ~/cache/dir/* ~/state/newer ~/state.json"); !ok ||
-		out != strings.Repeat("evil\n", 4) {
+	if out, ok := w.sh(t, box.Reading(w.home+"/src"),
+		"cat ~/cache/old ~/cache/dir/* ~/state/newer ~/state.json"); !ok || out != strings.Repeat("evil\n", 4) {
 		t.Errorf("found again: %v %q", ok, out)
 	}
 	for name, want := range map[string]string{"cache/old": "old", "cache/dir/in": "old", "state/settings": "old",

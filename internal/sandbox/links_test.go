@@ -24,7 +24,8 @@ func TestLinks(t *testing.T) {
 	known := links{}
 	for path, want := range map[string]string{
 		"real/below": "real/below", "link": "real", "link/below": "real/below", "twice": "real/below",
-		"link/none/at/all": "real/none/at/all", "dangling": "dangling", "dangling/x": "dangling/x", "round/x": "round/x",
+		"link/none/at/all": "real/none/at/all", "dangling": "dangling", "dangling/x": "dangling/x",
+		"round/x": "round/x",
 	} {
 		if got := known.real(at(path)); got != at(want) || real(at(path)) != got {
 			t.Errorf("%s leads to %s, want %s", path, got, want)

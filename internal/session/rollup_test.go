@@ -229,8 +229,8 @@ func TestStateIsIncremental(t *testing.T) {
 	write(t, s.Path(RecordFile), text)
 	want, err := s.State()
 	must(t, err)
-	if first := want.Tasks["T-002"].First; first == nil || first.Counts != int64(again) || want.Tasks["T-003"].Last != 0 ||
-		want.Tasks["T-004"].First.Base != "d" {
+	if first := want.Tasks["T-002"].First; first == nil || first.Counts != int64(again) ||
+		want.Tasks["T-003"].Last != 0 || want.Tasks["T-004"].First.Base != "d" {
 		t.Fatalf("%+v", want)
 	}
 	for cut := 0; cut <= len(text); cut += 97 {

@@ -36,7 +36,7 @@ type story struct {
 	twice    []int64                               // offsets of events that name a commit again
 	accepted map[string][]*record.EvaluatorVerdict // by task
 	went     map[int]ending                        // before a rewind or an undo, by its number
-	before   string                                // the stop before an attempt of a person's, which has no session_resume
+	before   string                                // the stop before a person's attempt, which has no session_resume
 	// A fork begins with tasks that another session did; every is all that was ever said of a task.
 	forkedFrom string
 	forkedAt   string            // when
