@@ -92,14 +92,16 @@ func newSpender(t *testing.T, program string, asUser, boxed bool) *spender {
 		})
 	}
 	s.env = []string{"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"),
-		"HOME=" + filepath.Join(dir, "home"), "TMPDIR=" + filepath.Join(dir, "state"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "TILTH_RESUME_NOTICE=0",
+		"HOME=" + filepath.Join(dir, "home"), "TMPDIR=" + filepath.Join(dir, "state"), "LC_ALL=C",
+		"GIT_CONFIG_NOSYSTEM=1", "TILTH_RESUME_NOTICE=0",
 		"FAKEAGENT_SCRIPT=" + filepath.Join(dir, "state", "script.json"),
 		"FAKEAGENT_LOG=" + filepath.Join(dir, "state", "log"), "TILTH_SESSIONS_DIR=" + filepath.Join(dir, "sessions")}
 	if !boxed {
 		s.env = append(s.env, "TILTH_SANDBOX=off")
 	}
 	for _, args := range [][]string{{"init", "-q"}, {"config", "user.name", "t"},
-		{"config", "user.email", "t@localhost"}, {"add", "."}, {"commit", "-q", "-m", "first"}, {"config", "tilth.worker.agent", program},
+		{"config", "user.email", "t@localhost"}, {"add", "."}, {"commit", "-q", "-m", "first"},
+		{"config", "tilth.worker.agent", program},
 		{"config", "tilth.sandboxWrite", filepath.Join(dir, "state")},
 		{"config", "tilth.validator", "slow=setsid sleep " + s.word() + " & true"}} {
 		if out, err := s.command("git", args...).CombinedOutput(); err != nil {

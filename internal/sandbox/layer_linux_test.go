@@ -20,8 +20,9 @@ func TestBoxLayers(t *testing.T) {
 	layers := filepath.Join(filepath.Dir(w.work), "caches")
 	for name, text := range map[string]string{
 		filepath.Join(cache, "old"): "old", filepath.Join(cache, "dir/in"): "old",
-		filepath.Join(state, "settings"): "old", filepath.Join(state, "said/one"): "old", filepath.Join(w.home, "state.json"): "old",
-		filepath.Join(layers, "copy"): "old",
+		filepath.Join(state, "settings"): "old", filepath.Join(state, "said/one"): "old",
+		filepath.Join(w.home, "state.json"): "old",
+		filepath.Join(layers, "copy"):       "old",
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
