@@ -110,7 +110,8 @@ func (w *repoContext) detected() []string {
 	if top == "" || err != nil {
 		return []string{"none"}
 	}
-	in := validator.Place{Dir: top, Env: agent.ToolEnv(w.git.Environ(w.p.ctx, top), w.config.List("tilth.sandboxEnv"))}
+	env := agent.ToolEnv(w.git.Environ(w.p.ctx, top), w.config.List("tilth.sandboxEnv"))
+	in := validator.ExecEnv{Dir: top, Env: env}
 	var found []string
 	for _, v := range validator.Detect(w.p.ctx, in, files, validator.Tasks{}) {
 		if v.Skip != "" {

@@ -71,7 +71,7 @@ type check struct {
 	Detail  string   `json:"detail"`
 	Command string   `json:"command,omitempty"` // what mends a finding
 	Safe    bool     `json:"safe,omitempty"`    // --fix mends it
-	ailment lifecycle.Ailment
+	ailment lifecycle.Finding
 }
 
 type doctor struct {
@@ -140,7 +140,7 @@ func (d *doctor) examineNight() {
 	}
 	found, err := d.tryNight(base)
 	if err != nil {
-		_, msg, hint := d.p.judge(err)
+		_, msg, hint := d.p.exitFor(err)
 		d.add("preflight", finding, cmp.Or(hint, noCommand), "%s", msg)
 		return
 	}
@@ -361,7 +361,7 @@ func (d *doctor) examineSessions() {
 		}
 		if belongs, known := d.belongs(s); of == "" || belongs || !known {
 			n++
-			d.addAilments(lifecycle.Examine(d.p.ctx, d.deps(nil), s))
+			d.addAilments(lifecycle.Check(d.p.ctx, d.deps(nil), s))
 		}
 	}
 	d.add("sessions", well, "", "%s%s in %s", text.Plural(n, "session"), of, d.store.Root)
@@ -376,7 +376,7 @@ func (d *doctor) examineSessions() {
 	d.addAilments(orphans)
 }
 
-func (d *doctor) addAilments(found []lifecycle.Ailment) {
+func (d *doctor) addAilments(found []lifecycle.Finding) {
 	for _, a := range found {
 		d.checks = append(d.checks, check{Name: "session", Session: a.Session, Status: finding, Detail: a.What,
 			Command: a.Command, Safe: a.Mend != nil, ailment: a})

@@ -100,7 +100,7 @@ func isCommand(hint string) bool {
 // interruptedOr is judge, but for what a signal made fail: a git command that it ended, and a refusal for want of that
 // command's answer.
 func (p *process) interruptedOr(err error) (code int, msg, hint string) {
-	code, msg, hint = p.judge(err)
+	code, msg, hint = p.exitFor(err)
 	switch {
 	case !p.interrupted():
 	case code == exitRefused:
@@ -111,7 +111,7 @@ func (p *process) interruptedOr(err error) (code int, msg, hint string) {
 	return code, msg, hint
 }
 
-func (p *process) judge(err error) (code int, msg, hint string) {
+func (p *process) exitFor(err error) (code int, msg, hint string) {
 	var own *exitError
 	var refused *lifecycle.RefusedError
 	var unknown *session.RefusedError

@@ -154,9 +154,9 @@ func (p *process) inDir(file string) string {
 }
 
 // place is where a session that is held is pushed from.
-func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Place, error) {
+func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Remote, error) {
 	if h.Common == "" {
-		return fleet.Place{}, refuse("git tilth show "+h.S.ID, "the repository of session %s is not here", h.S.ID)
+		return fleet.Remote{}, refuse("git tilth show "+h.S.ID, "the repository of session %s is not here", h.S.ID)
 	}
 	place, _ := w.placeHere(cmp.Or(remote, fleet.RemoteOf(h.S))) // the command may be called elsewhere
 	place.Location.Source, place.Location.CommonDir = h.Checkpoint.Source, h.Common
@@ -164,15 +164,15 @@ func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Place, er
 }
 
 // placeHere is where sessions arrive: the repository of the command.
-func (w *repoContext) placeHere(remote string) (fleet.Place, error) {
-	return fleet.Place{
+func (w *repoContext) placeHere(remote string) (fleet.Remote, error) {
+	return fleet.Remote{
 		Deps: w.deps(nil), Store: w.store, Location: w.loc, Remote: cmp.Or(remote, "origin"),
 		MaxFetch: w.config.Count("tilth.maxFetch"),
 	}, w.repo()
 }
 
 // isRemote refuses the remote that is taken where none is named, where the repository has no remote at all.
-func (w *repoContext) isRemote(place fleet.Place) error {
+func (w *repoContext) isRemote(place fleet.Remote) error {
 	names, err := w.git.Line(w.p.ctx, gitx.InRepo(place.Location.CommonDir, "remote"))
 	if err == nil && names == "" && place.Remote == "origin" {
 		return refuse("git remote add origin <url>", "this repository has no remote")
@@ -181,14 +181,14 @@ func (w *repoContext) isRemote(place fleet.Place) error {
 }
 
 // placeToList is placeHere for a list, which changes nothing that a dry run could spare.
-func (w *repoContext) placeToList(remote string) (fleet.Place, error) {
+func (w *repoContext) placeToList(remote string) (fleet.Remote, error) {
 	place, err := w.placeHere(remote)
 	place.Deps.Git = w.p.git(false)
 	return place, cmp.Or(err, w.isRemote(place))
 }
 
 // remoteSession is the session of a remote that a name means, or the newest that nobody works on.
-func (p *process) remoteSession(place fleet.Place, part string) (found fleet.Claim, err error) {
+func (p *process) remoteSession(place fleet.Remote, part string) (found fleet.Claim, err error) {
 	claims, err := place.Remotes(p.ctx)
 	if err != nil {
 		return found, fleetError(err, "")
@@ -299,7 +299,7 @@ type remoteRow struct {
 	Elsewhere bool   `json:"elsewhere"` // there is no page of it here
 }
 
-func (w *repoContext) remoteRows(ctx context.Context, place fleet.Place) ([]remoteRow, error) {
+func (w *repoContext) remoteRows(ctx context.Context, place fleet.Remote) ([]remoteRow, error) {
 	claims, err := place.Remotes(ctx)
 	rows := []remoteRow{}
 	for _, c := range claims {

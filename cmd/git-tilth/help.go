@@ -94,7 +94,7 @@ func (p *process) sayStanding() {
 	say := func(format string, args ...any) { p.printf(format+"\n", args...) }
 	w, err := p.enter("", nil)
 	if err != nil {
-		_, msg, hint := p.judge(err)
+		_, msg, hint := p.exitFor(err)
 		say("%s", text.OneLine(msg))
 		if hint = cmp.Or(hint, worldHint(err)); hint != "" {
 			say("next: %s", strings.ReplaceAll(hint, "\n", "\n      "))

@@ -66,7 +66,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	case !errors.Is(err, gitx.ErrNotFound):
 		return nil, fail("", err)
 	}
-	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.Holdings(w.loc.CommonDir) })
+	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.SessionRefs(w.loc.CommonDir) })
 	if err := w.configure(w.loc.CommonDir); err != nil {
 		return nil, err
 	}

@@ -360,7 +360,7 @@ func (w *repoContext) report(h *lifecycle.Handle, show *progress, stop loop.Stop
 		w.sayChanged(h)
 	}
 	if told {
-		code, _, _ := w.p.judge(result)
+		code, _, _ := w.p.exitFor(result)
 		return &exitError{code: code, err: result}
 	}
 	return result

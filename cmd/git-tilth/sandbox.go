@@ -148,8 +148,8 @@ func (w *repoContext) noteSandbox(says string) {
 	}
 }
 
-// boxed does what runs commands in a directory before a worker has begun: setup and tests.
-func (w *repoContext) boxed(dir string, do func(validator.Place) error) error {
+// withSandbox does what runs commands in a directory before a worker has begun: setup and tests.
+func (w *repoContext) withSandbox(dir string, do func(validator.ExecEnv) error) error {
 	box, err := w.sandbox()
 	if err != nil {
 		return err
@@ -163,5 +163,5 @@ func (w *repoContext) boxed(dir string, do func(validator.Place) error) error {
 		box = box.Of(dir).With(dir).In(temp)
 	}
 	env := agent.ToolEnv(w.git.Environ(w.p.ctx, dir), w.config.List("tilth.sandboxEnv"))
-	return do(validator.Place{Dir: dir, Env: env, Box: box})
+	return do(validator.ExecEnv{Dir: dir, Env: env, Box: box})
 }

@@ -211,7 +211,7 @@ func (w *repoContext) testRunner(h *lifecycle.Handle, tasks []session.Task,
 		all = append(all, t.ID)
 	}
 	return func(ctx context.Context, task string) (report validator.Report, err error) {
-		err = w.boxed(h.Path(), func(in validator.Place) error {
+		err = w.withSandbox(h.Path(), func(in validator.ExecEnv) error {
 			vs := validator.Detect(ctx, in, nil, validator.Tasks{Current: task, All: all, Seed: files})
 			report = validator.Run(ctx, vs, in, w.config.Duration("tilth.validatorTimeout"))
 			return ctx.Err()

@@ -21,7 +21,9 @@ func (w *repoContext) setup() lifecycle.Setup {
 		if !slices.Equal(lines, []string{validator.NoSetup}) {
 			s.Commands = func(string) []string { return lines }
 			s.Run = func(ctx context.Context, dir string) error {
-				return w.boxed(dir, func(in validator.Place) error { return validator.RunSetup(ctx, lines, in) })
+				return w.withSandbox(dir, func(in validator.ExecEnv) error {
+					return validator.RunSetup(ctx, lines, in)
+				})
 			}
 		}
 		return s
@@ -40,7 +42,7 @@ func (w *repoContext) setup() lifecycle.Setup {
 			return nil
 		}
 		found := w.setupByLock(dir)
-		return w.boxed(dir, func(in validator.Place) error {
+		return w.withSandbox(dir, func(in validator.ExecEnv) error {
 			in.Env = append(in.Env, found.Env...)
 			if first == "" {
 				first = found.Sum
@@ -58,7 +60,7 @@ func (w *repoContext) setup() lifecycle.Setup {
 
 // setupByLock is what the lock files in a directory ask for.
 func (w *repoContext) setupByLock(dir string) validator.LockSetup {
-	return validator.SetupByLock(validator.Place{Dir: dir,
+	return validator.SetupByLock(validator.ExecEnv{Dir: dir,
 		Env: agent.ToolEnv(w.git.Environ(w.p.ctx, dir), w.config.List("tilth.sandboxEnv"))})
 }
 

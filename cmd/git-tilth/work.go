@@ -112,10 +112,10 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 	}
 }
 
-func (p *process) workPlace(ctx *cli.Context) (fleet.Place, *repoContext, error) {
+func (p *process) workPlace(ctx *cli.Context) (fleet.Remote, *repoContext, error) {
 	w, err := p.enter("", givenSettings(ctx))
 	if err != nil {
-		return fleet.Place{}, nil, err
+		return fleet.Remote{}, nil, err
 	}
 	place, err := w.placeHere(ctx.String("remote"))
 	if err == nil {
@@ -158,7 +158,7 @@ func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end erro
 	if p.ctx.Err() != nil {
 		return err, true
 	}
-	code, msg, _ := p.judge(err)
+	code, msg, _ := p.exitFor(err)
 	if errors.Is(err, fleet.ErrBehind) {
 		code = exitBusy // it was worked on since it was listed
 	}

@@ -50,7 +50,7 @@ func benchLayOut(t *testing.T, tb *table) {
 // layOutCase is a place and a plain index with files, both of which go to and fro between two trees.
 type layOutCase struct {
 	w       *world
-	place   *judge.Place
+	place   *judge.Checkout
 	plain   string
 	head    string // the commit that the place's HEAD is at
 	trees   [2]string
@@ -88,14 +88,14 @@ func newLayOutCase(t *testing.T, files, changed int) *layOutCase {
 // layOut takes as long as one judgement does with the place, when nothing is run there.
 func (c *layOutCase) layOut() time.Duration {
 	start := time.Now()
-	laid, err := c.place.LayOut(context.Background(), c.head, c.trees[c.at])
+	laid, err := c.place.Update(context.Background(), c.head, c.trees[c.at])
 	must(c.w.t, err)
 	took := time.Since(start)
 	if len(laid.Files) == 0 {
 		c.w.t.Fatal("nothing was laid out")
 	}
 	start = time.Now()
-	must(c.w.t, c.place.Shut())
+	must(c.w.t, c.place.Close())
 	return took + time.Since(start)
 }
 

@@ -134,8 +134,8 @@ func (f *foreign) write(ctx context.Context, to string, chunks []entry) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// Place is where sessions are made of what comes, and taken from: the repository and the sessions of this machine.
-type Place struct {
+// Remote is where sessions are made of what comes, and taken from: the repository and the sessions of this machine.
+type Remote struct {
 	Deps     lifecycle.Deps
 	Store    session.Store
 	Location gitx.Location
@@ -144,10 +144,10 @@ type Place struct {
 }
 
 // Shown is the remote as others may read it, without a password.
-func (p Place) Shown() string { return text.VisibleLine(text.WithoutPassword(p.Remote)) }
+func (p Remote) Shown() string { return text.VisibleLine(text.WithoutPassword(p.Remote)) }
 
 // scratch opens the scratch repository of a session.
-func (p Place) scratch(ctx context.Context, s *session.Session) (*scratchRepo, error) {
+func (p Remote) scratch(ctx context.Context, s *session.Session) (*scratchRepo, error) {
 	scratch, err := p.open(s.Path(session.TravelDir))
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (p Place) scratch(ctx context.Context, s *session.Session) (*scratchRepo, e
 }
 
 // open opens the scratch repository in dir.
-func (p Place) open(dir string) (*scratchRepo, error) {
+func (p Remote) open(dir string) (*scratchRepo, error) {
 	s, err := openScratch(p.Deps.Git, p.Location.CommonDir, dir)
 	if err == nil {
 		s.remote, s.at = p.Remote, p.Location.Source
@@ -170,7 +170,7 @@ func (p Place) open(dir string) (*scratchRepo, error) {
 
 // stage makes a scratch repository beside the sessions, for one that may arrive. It goes with its remove, unless it
 // moved into the session.
-func (p Place) stage() (*scratchRepo, error) {
+func (p Remote) stage() (*scratchRepo, error) {
 	if p.Deps.Git.IsDryRun() {
 		return p.open(filepath.Join(p.Store.Root, stagePrefix+"new"))
 	}
@@ -198,7 +198,7 @@ func (p Place) stage() (*scratchRepo, error) {
 // arrive makes a session of what a scratch repository holds, which becomes the session's own; in a dry run it is nil. A
 // session of this name that is here already goes, if all of it is where the new one comes from, or with force all that
 // is known to be a person's; else it is refused.
-func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
+func (p Remote) arrive(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
 	f, err := readForeign(ctx, scratch, id, p.MaxFetch)
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 		return nil, err
 	}
 	dry := p.Deps.Git.IsDryRun()
-	s, err := lifecycle.Arrival{
+	s, err := lifecycle.Import{
 		Store: p.Store, ID: id, Location: p.Location, Tip: f.Tip, Files: f.Files,
 		Step: "making session " + id + " here", Again: "git tilth fetch " + id,
 		Fill: func(h *lifecycle.Handle) (err error) {
@@ -244,7 +244,7 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 
 // makeRoom takes away the session of this name that is here, if nothing is lost with it; with force, nothing that is
 // known to be a person's.
-func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
+func (p Remote) makeRoom(ctx context.Context, id string, force bool) error {
 	s, err := p.Store.Find(id)
 	var unlock func()
 	if err == nil {
@@ -287,7 +287,7 @@ func unpushedHere(id string, err error) error {
 }
 
 // unpushed reports whether a session has what its last push or fetch had not.
-func (p Place) unpushed(ctx context.Context, s *session.Session) (bool, error) {
+func (p Remote) unpushed(ctx context.Context, s *session.Session) (bool, error) {
 	scratch, err := p.scratch(ctx, s)
 	if err != nil {
 		return true, err
@@ -298,7 +298,7 @@ func (p Place) unpushed(ctx context.Context, s *session.Session) (bool, error) {
 }
 
 // Pack writes a session into a git bundle at path.
-func (p Place) Pack(ctx context.Context, s *session.Session, path string) error {
+func (p Remote) Pack(ctx context.Context, s *session.Session, path string) error {
 	scratch, err := p.stage()
 	if err != nil {
 		return err
@@ -316,7 +316,7 @@ func (p Place) Pack(ctx context.Context, s *session.Session, path string) error 
 }
 
 // Unpack makes a session of a bundle that Pack has written; in a dry run it is nil.
-func (p Place) Unpack(ctx context.Context, path string) (*session.Session, error) {
+func (p Remote) Unpack(ctx context.Context, path string) (*session.Session, error) {
 	scratch, err := p.stage()
 	if err != nil {
 		return nil, err

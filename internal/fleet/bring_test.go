@@ -15,7 +15,7 @@ import (
 )
 
 // pushed is a place with a session that is on its remote.
-func pushed(t *testing.T) (Place, *session.Session) {
+func pushed(t *testing.T) (Remote, *session.Session) {
 	t.Helper()
 	dir := t.TempDir()
 	git := func(args ...string) string {
@@ -29,7 +29,7 @@ func pushed(t *testing.T) (Place, *session.Session) {
 	git("init", "-q", "repo")
 	git("-C", "repo", "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "x")
 	repo := filepath.Join(dir, "repo")
-	p := Place{Deps: lifecycle.Deps{Git: gitx.New(os.Environ(), false, nil), Now: time.Now},
+	p := Remote{Deps: lifecycle.Deps{Git: gitx.New(os.Environ(), false, nil), Now: time.Now},
 		Store:    session.Store{Root: filepath.Join(dir, "sessions")},
 		Location: gitx.Location{Source: repo, CommonDir: filepath.Join(repo, ".git")},
 		Remote:   filepath.Join(dir, "remote.git")}
@@ -115,7 +115,7 @@ func TestMakeRoomGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Place{Store: session.Store{Root: root}, Deps: lifecycle.Deps{Git: gitx.New(os.Environ(), false, nil),
+	p := Remote{Store: session.Store{Root: root}, Deps: lifecycle.Deps{Git: gitx.New(os.Environ(), false, nil),
 		Now: func() time.Time { _ = os.Remove(s.Dir); return time.Now() }}}
 	if err := p.makeRoom(t.Context(), s.ID, false); err != nil {
 		t.Error(err)

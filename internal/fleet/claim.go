@@ -70,7 +70,7 @@ func parseClaim(id, message string) (c Claim, ok bool) {
 }
 
 // Remotes are the sessions of a remote, newest first.
-func (p Place) Remotes(ctx context.Context) ([]Claim, error) {
+func (p Remote) Remotes(ctx context.Context) ([]Claim, error) {
 	scratch, err := p.stage()
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (p Place) Remotes(ctx context.Context) ([]Claim, error) {
 }
 
 // look reads the claim that the remote has now; at is its commit, "" for none.
-func (p Place) look(ctx context.Context, scratch *scratchRepo, id string) (c Claim, at string, err error) {
+func (p Remote) look(ctx context.Context, scratch *scratchRepo, id string) (c Claim, at string, err error) {
 	if err := scratch.setRef(claimRef(id), ""); err != nil { // or one that is gone there would stay
 		return c, "", err
 	}
@@ -111,13 +111,13 @@ func (p Place) look(ctx context.Context, scratch *scratchRepo, id string) (c Cla
 }
 
 // broken is what a remote has of a session and cannot be used. Without its claim, the next push makes all of it anew.
-func (p Place) broken(id, step, why string) error {
+func (p Remote) broken(id, step, why string) error {
 	return &lifecycle.StepError{Step: step, Err: errors.New(why),
 		Hint: "git push " + text.ShellQuote(p.Shown()) + " --delete " + claimRef(id) + " && git tilth push " + id}
 }
 
 // Fetch makes the remote's session one of this machine; in a dry run it is nil.
-func (p Place) Fetch(ctx context.Context, id string) (*session.Session, error) {
+func (p Remote) Fetch(ctx context.Context, id string) (*session.Session, error) {
 	scratch, err := p.stage()
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (p Place) Fetch(ctx context.Context, id string) (*session.Session, error) {
 	return p.fetch(ctx, scratch, id, false)
 }
 
-func (p Place) fetch(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
+func (p Remote) fetch(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
 	if err := scratch.fetch(ctx, "+"+sessionRef(id)+"*:"+sessionRef(id)+"*"); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (p Place) fetch(ctx context.Context, scratch *scratchRepo, id string, force
 }
 
 // note writes down where the session of a scratch repository is pushed to.
-func (p Place) note(scratch *scratchRepo) error {
+func (p Remote) note(scratch *scratchRepo) error {
 	return jsonl.WriteFile(filepath.Join(scratch.dir, remoteFile), []byte(p.Remote+"\n"))
 }
 
@@ -165,7 +165,7 @@ func RemoteOf(s *session.Session) string {
 }
 
 // Push brings the state of a session that nobody works on to the remote.
-func (p Place) Push(ctx context.Context, s *session.Session) error {
+func (p Remote) Push(ctx context.Context, s *session.Session) error {
 	l, err := p.lease(ctx, s, time.Minute)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (c Claim) write(s *scratchRepo) (string, error) {
 // Bring makes the remote's session one of this machine, to be worked on. A copy that is here stays where the remote has
 // nothing later; else it goes, with what a run here had not pushed: work went on from the last state that was. With a
 // person's word or work that was not pushed it is refused. In a dry run one that would come is nil.
-func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
+func (p Remote) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	if s := p.at(c.Session, c.State); s != nil {
 		return s, nil
 	}
@@ -227,7 +227,7 @@ func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 
 // at is the session of this machine whose last push or fetch was of that state, nil for none. It opens nothing of a
 // session that another process may be pushing.
-func (p Place) at(id, state string) *session.Session {
+func (p Remote) at(id, state string) *session.Session {
 	s, err := p.Store.Find(id)
 	if err != nil || lifecycle.Resetting(s) {
 		return nil
@@ -240,7 +240,7 @@ func (p Place) at(id, state string) *session.Session {
 
 // changedByHand reports whether a person marked a task of a session or took it back after its last push or fetch, or
 // changed its files since it was left, as far as that can be told.
-func (p Place) changedByHand(ctx context.Context, s *session.Session) (changed bool) {
+func (p Remote) changedByHand(ctx context.Context, s *session.Session) (changed bool) {
 	check, unknown := s.Checkpoint()
 	if unknown == nil {
 		var common string

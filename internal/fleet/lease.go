@@ -26,7 +26,7 @@ const (
 
 // Lease is a claim that this process has, or had.
 type Lease struct {
-	place   Place
+	place   Remote
 	w       *writer
 	lasts   time.Duration
 	holder  string
@@ -45,7 +45,7 @@ type Lease struct {
 }
 
 // lease is the claim of a session that is here, not taken yet.
-func (p Place) lease(ctx context.Context, s *session.Session, lasts time.Duration) (*Lease, error) {
+func (p Remote) lease(ctx context.Context, s *session.Session, lasts time.Duration) (*Lease, error) {
 	scratch, err := p.scratch(ctx, s)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (p Place) lease(ctx context.Context, s *session.Session, lasts time.Duratio
 // Take claims a session that is here, pushes how it stands, and keeps the claim until Release. What is returned ends
 // with the cause ErrLost when another one has taken it. say hears when the remote cannot be reached. In a dry run there
 // is no lease.
-func (p Place) Take(ctx context.Context, s *session.Session, lasts time.Duration, say func(string)) (context.Context,
+func (p Remote) Take(ctx context.Context, s *session.Session, lasts time.Duration, say func(string)) (context.Context,
 	*Lease, error) {
 	l, err := p.lease(ctx, s, lasts)
 	if err != nil {

@@ -64,7 +64,7 @@ type scratchRepo struct {
 func openScratch(g *gitx.Git, common, dir string) (s *scratchRepo, err error) {
 	s = &scratchRepo{git: g, out: g, common: common, dir: dir, place: dir, remove: func() {}, has: map[string]bool{}}
 	if g.IsDryRun() {
-		err = s.standIn()
+		err = s.dryRunCopy()
 	} else {
 		err = gitx.Borrow(common, dir)
 	}
@@ -78,13 +78,13 @@ func openScratch(g *gitx.Git, common, dir string) (s *scratchRepo, err error) {
 	return s, nil
 }
 
-// standIn makes a repository in a temporary directory that has all that the one at place has.
-func (s *scratchRepo) standIn() (err error) {
+// dryRunCopy makes a repository in a temporary directory that has all that the one at place has.
+func (s *scratchRepo) dryRunCopy() (err error) {
 	dir, remove, err := proc.TempDir("travel")
 	if err != nil {
 		return err
 	}
-	s.dir, s.remove, s.git = dir, remove, s.out.Rehearsal(dir, s.place)
+	s.dir, s.remove, s.git = dir, remove, s.out.DryRunCopy(dir, s.place)
 	var more []string
 	refs := filepath.Join(s.place, "refs")
 	if _, err := os.Stat(refs); err == nil {

@@ -199,7 +199,7 @@ func TestSoftResetWithConflictsInTheIndex(t *testing.T) {
 	if _, err := w.try(w.path, "merge", "-q", "theirs"); err == nil {
 		t.Fatal("there is no conflict")
 	}
-	must(t, w.git.QuitOperations(ctx, w.wt()))
+	must(t, w.git.ClearInProgress(ctx, w.wt()))
 	must(t, w.git.Reset(ctx, w.wt(), w.base, false))
 	equal(t, "branch", w.sh(w.repo, "rev-parse", branch), w.base)
 	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "UU a.txt")

@@ -52,7 +52,7 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 	if wt.Branch == "" {
 		return "", errors.New("a commit needs a worktree that was checked against its branch")
 	}
-	if err := g.QuitOperations(ctx, wt); err != nil {
+	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return "", err
 	}
 	args := []string{"commit-tree", "-p", c.Parent, "-F", "-"}
@@ -255,7 +255,7 @@ func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted 
 // AttachHead puts HEAD back on a branch; files and index stay as they are. What the worktree was in the middle of (a
 // rebase, a merge) is forgotten.
 func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error {
-	if err := g.QuitOperations(ctx, wt); err != nil {
+	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return err
 	}
 	g.plan(wt.Path, made)

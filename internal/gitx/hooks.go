@@ -97,7 +97,7 @@ func (g *Git) BeforeCommit(ctx context.Context, wt Worktree, message string, var
 	if err != nil || g.dry || !has(beforeCommit...) {
 		return p, err
 	}
-	if err := g.QuitOperations(ctx, wt); err != nil {
+	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return p, err
 	}
 	names := slices.DeleteFunc(slices.Clone(beforeCommit), func(name string) bool { return !has(name) })

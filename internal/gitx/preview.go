@@ -85,10 +85,10 @@ func (g *Git) stagePreview(ctx context.Context, wt Worktree, base, dir string) (
 	return tree, leftOut, err
 }
 
-// Rehearsal returns a Git for a git directory that stands in for the one at place in a dry run, and goes with it. What
+// DryRunCopy returns a Git for a git directory that stands in for the one at place in a dry run, and goes with it. What
 // writes there runs, so that what follows can be found out, and is traced as the skipped command that it stands for.
 // Outside a dry run it is g.
-func (g *Git) Rehearsal(dir, place string) *Git {
+func (g *Git) DryRunCopy(dir, place string) *Git {
 	if !g.dry {
 		return g
 	}

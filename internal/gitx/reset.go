@@ -35,7 +35,7 @@ func (g *Git) Reset(ctx context.Context, wt Worktree, sha string, files bool) er
 			return err
 		}
 	}
-	if err := g.QuitOperations(ctx, wt); err != nil {
+	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return err
 	}
 	_, err := g.Mutate(ctx, g.InEntry(wt, "update-ref", "-m", "reset: moving to "+sha, "HEAD", sha))
@@ -63,7 +63,7 @@ func (g *Git) resetFiles(ctx context.Context, wt Worktree, sha string) error {
 
 // change runs a command that writes in the worktree, after what would stop it was put out of the way.
 func (g *Git) change(ctx context.Context, wt Worktree, args ...string) error {
-	if err := g.QuitOperations(ctx, wt); err != nil {
+	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return err
 	}
 	_, err := g.Mutate(ctx, g.InWorktree(wt, args...))
@@ -77,10 +77,10 @@ var unfinished = []string{
 	"REBASE_HEAD", "BISECT_LOG", "BISECT_START", "rebase-merge", "rebase-apply", "sequencer",
 }
 
-// QuitOperations forgets a merge, rebase, cherry-pick or bisection that was left unfinished in the worktree, as `git
+// ClearInProgress forgets a merge, rebase, cherry-pick or bisection that was left unfinished in the worktree, as `git
 // merge --quit` and its like do: HEAD, index and files stay as they are. (`git rebase --quit` would put an autostash
 // among the user's stashes.) Lock files of killed processes go too. Every operation that writes does so first.
-func (g *Git) QuitOperations(ctx context.Context, wt Worktree) error {
+func (g *Git) ClearInProgress(ctx context.Context, wt Worktree) error {
 	if err := g.ClearWorktreeLocks(ctx, wt); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (g *Git) rulesChanged(ctx context.Context, wt Worktree, sha string) (bool, 
 
 // clean removes untracked files and directories, but for what the ignore rules cover and the paths in keep.
 func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
-	if err := g.QuitOperations(ctx, wt); err != nil {
+	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return err
 	}
 	err := g.cleanOnce(ctx, wt, keep)
@@ -270,7 +270,7 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := g.QuitOperations(ctx, wt); err != nil {
+	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return err
 	}
 	if err := g.fetchMissing(ctx, wt, to+"^{tree}"); err != nil {

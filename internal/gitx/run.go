@@ -53,7 +53,7 @@ type Git struct {
 	inTree   time.Duration // with the hooks of one command, and with a command in a worker's tree
 	known    *known
 	in       *quarantine // in which it works on a worktree; nil before it has begun
-	maxFile  int64       // see Sparing
+	maxFile  int64       // see WithMaxFileSize
 	strict   bool        // see Strict
 	raw      bool        // files are taken and laid out as they are, whatever .gitattributes says
 

@@ -112,12 +112,12 @@ func removePipesIn(dir string, gits func(path, name string) bool) {
 // as LFS may make little of it.
 const bulk = 4 << 30
 
-// largeFile is what counts as large where nobody has said so with Sparing.
+// largeFile is what counts as large where nobody has said so with WithMaxFileSize.
 const largeFile = 20 << 20
 
-// Sparing returns a Git that leaves files of more than size bytes out of what it stages where they come to a bulk and
-// take long; 0 is no limit.
-func (g *Git) Sparing(size int64) *Git {
+// WithMaxFileSize returns a Git that leaves files of more than size bytes out of what it stages where they come to
+// a bulk and take long; 0 is no limit.
+func (g *Git) WithMaxFileSize(size int64) *Git {
 	copied := *g
 	copied.maxFile = size
 	return &copied

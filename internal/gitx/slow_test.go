@@ -74,7 +74,7 @@ func TestStageAllLeavesMassesOut(t *testing.T) {
 		must(t, os.Truncate(filepath.Join(w.path, name), 1<<42))
 	}
 	wt := w.wt()
-	tree, left, err := w.git.Sparing(1<<20).StageAll(ctx, wt, w.sh(w.repo, "rev-parse", "HEAD"))
+	tree, left, err := w.git.WithMaxFileSize(1<<20).StageAll(ctx, wt, w.sh(w.repo, "rev-parse", "HEAD"))
 	must(t, err)
 	equalLists(t, "left out", left, []string{"big", "new"})
 	equalLists(t, "files", w.files(tree), []string{".gitignore", "a.txt", "big"})

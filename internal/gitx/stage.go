@@ -21,13 +21,13 @@ const stagePasses = 2
 // StageAll puts everything into the index that is neither ignored nor a build product, and names the result: tree is
 // its object id. What base (a commit) tracks stays tracked, wherever it lies. leftOut lists, relative to the worktree
 // and sorted, what was left out although no ignore rule covers it: build products, repositories within the worktree,
-// files that cannot be read, and what [Git.Sparing] spares.
+// files that cannot be read, and what [Git.WithMaxFileSize] spares.
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
 	if g.dry && !absent(wt.Path) { // else skipped commands would have made it
 		return g.stagePreview(ctx, wt, base, "")
 	}
 	if g.in == nil {
-		if err := g.QuitOperations(ctx, wt); err != nil {
+		if err := g.ClearInProgress(ctx, wt); err != nil {
 			return "", nil, err
 		}
 		if g.dry {

@@ -31,7 +31,7 @@ type kept struct {
 var volatile = []string{".cache", ".vite", ".vitest"}
 
 // locks names the lock files of the tree with their contents' ids: a change of one makes a setup run again.
-func (p *Place) locks() string {
+func (p *Checkout) locks() string {
 	var b strings.Builder
 	for _, e := range p.entries {
 		if project.IsLock(e.path) || e.mode == gitlink {
@@ -44,7 +44,7 @@ func (p *Place) locks() string {
 // furnish brings the files to tree, and runs the setup where it has not run for these lock files. A setup runs what the
 // tree says (install scripts, a Makefile), so that what it made in the tree of one attempt serves no other one: where
 // the lock files are those of the commit, it runs in the commit's tree instead.
-func (p *Place) furnish(ctx context.Context, commit, tree string) error {
+func (p *Checkout) furnish(ctx context.Context, commit, tree string) error {
 	if p.o.Setup == nil {
 		return p.update(ctx, tree)
 	}
@@ -85,7 +85,7 @@ func (p *Place) furnish(ctx context.Context, commit, tree string) error {
 }
 
 // dropSetup removes what a setup made in a tree that is neither the commit's nor this one.
-func (p *Place) dropSetup(ctx context.Context, commit, tree string) error {
+func (p *Checkout) dropSetup(ctx context.Context, commit, tree string) error {
 	k := p.kept[theSetup]
 	if k == nil || k.tree == "" || k.tree == tree {
 		return nil
@@ -102,7 +102,7 @@ func (p *Place) dropSetup(ctx context.Context, commit, tree string) error {
 }
 
 // drop removes something of what is kept.
-func (p *Place) drop(name string) error {
+func (p *Checkout) drop(name string) error {
 	for root := range p.kept[name].roots {
 		addAbove(p.stale, root)
 		if p.tracked(root) {
@@ -117,7 +117,7 @@ func (p *Place) drop(name string) error {
 }
 
 // setUp runs the setup in the tree that is laid out. of is the tree in which alone it counts.
-func (p *Place) setUp(ctx context.Context, commit, tree, of string) error {
+func (p *Checkout) setUp(ctx context.Context, commit, tree, of string) error {
 	if err := p.o.Setup(ctx, p.Dir); err != nil {
 		// Half of a setup is none: the next judgement begins anew.
 		p.forget()
@@ -152,7 +152,7 @@ func (p *Place) setUp(ctx context.Context, commit, tree, of string) error {
 }
 
 // untracked lists what lies beside the tracked files, but for what Cargo builds and what is lent.
-func (p *Place) untracked() ([]string, error) {
+func (p *Checkout) untracked() ([]string, error) {
 	var roots []string
 	dirs := directories(p.entries)
 	tracked := map[string]bool{".git": true}
@@ -175,7 +175,7 @@ func (p *Place) untracked() ([]string, error) {
 }
 
 // keep takes the stamps of everything at and below roots.
-func (p *Place) keep(roots []string) (*kept, error) {
+func (p *Checkout) keep(roots []string) (*kept, error) {
 	k := &kept{roots: map[string]bool{}, stamps: map[string]stamp{}}
 	for _, root := range roots {
 		k.roots[root] = true
@@ -213,7 +213,7 @@ func (p *Place) keep(roots []string) (*kept, error) {
 }
 
 // intact removes what was added to k and reports whether the rest is as it was.
-func (p *Place) intact(k *kept) (bool, error) {
+func (p *Checkout) intact(k *kept) (bool, error) {
 	for name, was := range k.stamps {
 		if !was.isDir() {
 			if !p.unchanged(name, &was) {
@@ -244,7 +244,7 @@ func (p *Place) intact(k *kept) (bool, error) {
 }
 
 // checkKept drops what is not as it was left: a setup runs again, and Cargo builds again.
-func (p *Place) checkKept() error {
+func (p *Checkout) checkKept() error {
 	for name, k := range p.kept {
 		ok, err := p.intact(k)
 		if err != nil {
@@ -268,7 +268,7 @@ func (p *Place) checkKept() error {
 }
 
 // dropBuilds removes what Cargo built where the tree has no package any more: nobody would look at it with suspicion.
-func (p *Place) dropBuilds() error {
+func (p *Checkout) dropBuilds() error {
 	for name := range p.kept {
 		if name == theSetup || project.IsBuilt(name, func(file string) bool {
 			_, is := find(p.entries, file)
@@ -284,12 +284,12 @@ func (p *Place) dropBuilds() error {
 }
 
 // isBuild reports whether name is the target directory of a Cargo package.
-func (p *Place) isBuild(name string) bool {
+func (p *Checkout) isBuild(name string) bool {
 	return project.IsBuilt(name, func(file string) bool { return exists(filepath.Join(p.Dir, file)) })
 }
 
 // keepBuilds takes the stamps of what Cargo built.
-func (p *Place) keepBuilds() error {
+func (p *Checkout) keepBuilds() error {
 	maps.DeleteFunc(p.kept, func(name string, _ *kept) bool { return name != theSetup })
 	for _, e := range p.entries {
 		if path.Base(e.path) != "Cargo.toml" {

@@ -98,7 +98,7 @@ func find(entries []entry, name string) (int, bool) {
 }
 
 // tracked reports whether name is an entry or a directory that holds one.
-func (p *Place) tracked(name string) bool {
+func (p *Checkout) tracked(name string) bool {
 	if _, ok := find(p.entries, name); ok {
 		return true
 	}

@@ -28,10 +28,10 @@ import (
 // The dependencies themselves are what the worker installed. Whoever does not want to take its word for them configures
 // tilth.setup.
 
-// lend gives the place the worker's dependency directories and takes back what is no longer lent.
-func (p *Place) lend(ctx context.Context) error {
+// shareDeps gives the place the worker's dependency directories and takes back what is no longer lent.
+func (p *Checkout) shareDeps(ctx context.Context) error {
 	var now []string
-	p.laid.Withheld = nil
+	p.laid.SkippedDeps = nil
 	for _, dir := range p.wanted() {
 		ok, err := p.lendDir(ctx, dir)
 		if err != nil {
@@ -53,7 +53,7 @@ func (p *Place) lend(ctx context.Context) error {
 }
 
 // wanted lists the dependency directories that the tree may want and does not hold.
-func (p *Place) wanted() []string {
+func (p *Checkout) wanted() []string {
 	if !p.o.Borrow {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (p *Place) wanted() []string {
 }
 
 // lendDir makes one dependency directory; false says that the worker has none.
-func (p *Place) lendDir(ctx context.Context, dir string) (bool, error) {
+func (p *Checkout) lendDir(ctx context.Context, dir string) (bool, error) {
 	from := filepath.Join(p.o.Worktree, filepath.FromSlash(dir))
 	fi, err := os.Lstat(from)
 	if err != nil || !fi.IsDir() {
@@ -106,11 +106,11 @@ func (p *Place) lendDir(ctx context.Context, dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, plant(filepath.Join(p.Dir, filepath.FromSlash(dir)), links, files, "")
+	return true, syncDir(filepath.Join(p.Dir, filepath.FromSlash(dir)), links, files, "")
 }
 
 // linkEntries links the entries of sub, a directory in the dependency directory dir.
-func (p *Place) linkEntries(dir, sub string, links map[string]string) error {
+func (p *Checkout) linkEntries(dir, sub string, links map[string]string) error {
 	from := filepath.Join(p.o.Worktree, filepath.FromSlash(dir), sub)
 	entries, err := os.ReadDir(from)
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *Place) linkEntries(dir, sub string, links map[string]string) error {
 }
 
 // target is where the link for one of the worker's entries leads.
-func (p *Place) target(dir, from string, d fs.DirEntry) string {
+func (p *Checkout) target(dir, from string, d fs.DirEntry) string {
 	name := filepath.Join(from, d.Name())
 	if d.Type()&fs.ModeSymlink == 0 {
 		return name
@@ -149,7 +149,7 @@ func (p *Place) target(dir, from string, d fs.DirEntry) string {
 }
 
 // judged is the path in the place for one in the worktree, but for what lies in the dependency directory dir itself.
-func (p *Place) judged(to, dir string) string {
+func (p *Checkout) judged(to, dir string) string {
 	for _, worktree := range p.worktree {
 		rel, err := filepath.Rel(worktree, to)
 		if err != nil || !filepath.IsLocal(rel) {
@@ -169,7 +169,7 @@ var runners = []string{
 }
 
 // shadows reports whether a program of this name would take the place of one of the user's.
-func (p *Place) shadows(name string) bool {
+func (p *Checkout) shadows(name string) bool {
 	found, err := p.program(name)
 	if err != nil || slices.Contains(runners, name) {
 		return err == nil
@@ -179,7 +179,7 @@ func (p *Place) shadows(name string) bool {
 }
 
 // program finds a program of the user's: on PATH, and not in the worktree.
-func (p *Place) program(name string) (string, error) {
+func (p *Checkout) program(name string) (string, error) {
 	var path []string
 	for _, dir := range filepath.SplitList(proc.Getenv(p.o.Environ, "PATH")) {
 		if rel, err := filepath.Rel(filepath.Dir(p.Dir), dir); err != nil || !filepath.IsLocal(rel) {

@@ -34,8 +34,8 @@ type Options struct {
 	Repaired func(what, done string) error
 }
 
-// Place is the directory in which changes are judged. It is one process's, and serves one judgement after the other.
-type Place struct {
+// Checkout is the directory in which changes are judged. It is one process's, and serves one judgement after the other.
+type Checkout struct {
 	Dir string
 
 	o          Options
@@ -62,10 +62,10 @@ type Place struct {
 
 // Laid is a tree as it is laid out.
 type Laid struct {
-	Files    []string // paths, sorted as git sorts
-	Borrowed []string // dependency directories that are the worker's
-	Withheld []string // which of the worker's were not lent and why, a sentence each
-	entries  []entry
+	Files       []string // paths, sorted as git sorts
+	Borrowed    []string // dependency directories that are the worker's
+	SkippedDeps []string // which of the worker's were not lent and why, a sentence each
+	entries     []entry
 }
 
 // Blob is the object id of a file, "" where there is none. A link may have the id of the file that it replaces.
@@ -86,10 +86,10 @@ func (l Laid) ID(name string) string {
 	return fmt.Sprintf("%06o %x", l.entries[i].mode, l.entries[i].oid)
 }
 
-// New names the place dir, which need not exist. Nothing is touched before the first LayOut, but the settings of the
+// New names the place dir, which need not exist. Nothing is touched before the first Update, but the settings of the
 // repository are read: a worker that has begun could have changed them.
-func New(ctx context.Context, dir string, o Options) (*Place, error) {
-	p := &Place{Dir: dir, o: o, kept: map[string]*kept{}, stale: map[string]bool{}, pythons: map[string]string{},
+func New(ctx context.Context, dir string, o Options) (*Checkout, error) {
+	p := &Checkout{Dir: dir, o: o, kept: map[string]*kept{}, stale: map[string]bool{}, pythons: map[string]string{},
 		worktree: []string{o.Worktree}}
 	real, err := filepath.EvalSymlinks(o.Worktree)
 	if err == nil && real != o.Worktree {
@@ -107,8 +107,8 @@ func New(ctx context.Context, dir string, o Options) (*Place, error) {
 	return p, err
 }
 
-// LayOut makes the place hold tree and opens it. HEAD is at commit. A setup that fails is the caller's kind of error.
-func (p *Place) LayOut(ctx context.Context, commit, tree string) (Laid, error) {
+// Update makes the place hold tree and opens it. HEAD is at commit. A setup that fails is the caller's kind of error.
+func (p *Checkout) Update(ctx context.Context, commit, tree string) (Laid, error) {
 	p.hashSize = len(tree) / 2
 	if err := p.recheck(); err != nil {
 		return Laid{}, err
@@ -122,7 +122,7 @@ func (p *Place) LayOut(ctx context.Context, commit, tree string) (Laid, error) {
 	if err := p.dropBuilds(); err != nil {
 		return Laid{}, err
 	}
-	if err := p.lend(ctx); err != nil {
+	if err := p.shareDeps(ctx); err != nil {
 		return Laid{}, err
 	}
 	if err := p.stampDirs(); err != nil {
@@ -132,14 +132,14 @@ func (p *Place) LayOut(ctx context.Context, commit, tree string) (Laid, error) {
 	return p.laid, nil
 }
 
-// Put gives the files at paths the contents that a commit has for them, until the next LayOut.
-func (p *Place) Put(ctx context.Context, commit string, paths []string) error {
+// Put gives the files at paths the contents that a commit has for them, until the next Update.
+func (p *Checkout) Put(ctx context.Context, commit string, paths []string) error {
 	return p.git(ctx, paths, "restore", "--quiet", "--source="+commit, "--staged", "--worktree",
 		"--pathspec-from-file=-", "--pathspec-file-nul")
 }
 
-// Set gives a file a content, until the next LayOut; nil takes it away.
-func (p *Place) Set(name string, content []byte) error {
+// Set gives a file a content, until the next Update; nil takes it away.
+func (p *Checkout) Set(name string, content []byte) error {
 	at := filepath.Join(p.Dir, filepath.FromSlash(name))
 	if err := proc.RemoveAll(at); err != nil || content == nil {
 		return err
@@ -147,8 +147,8 @@ func (p *Place) Set(name string, content []byte) error {
 	return os.WriteFile(at, content, 0o600)
 }
 
-// Shut closes the place while a worker works.
-func (p *Place) Shut() error {
+// Close closes the place while a worker works.
+func (p *Checkout) Close() error {
 	if p.top == nil {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (p *Place) Shut() error {
 }
 
 // Open ends the use of the place and leaves it open for whoever wants to look.
-func (p *Place) Open() {
+func (p *Checkout) Open() {
 	if p.top == nil {
 		return
 	}
@@ -169,14 +169,14 @@ func (p *Place) Open() {
 	p.forget()
 }
 
-func (p *Place) forget() {
+func (p *Checkout) forget() {
 	p.index, p.tree, p.entries, p.files, p.dirs = nil, "", nil, nil, nil
 	p.stale, p.kept = map[string]bool{}, map[string]*kept{}
 }
 
 // recheck opens the place and holds its directories against what is known of them. What does not belong there goes. A
 // place that is not the one that was laid out is begun anew.
-func (p *Place) recheck() error {
+func (p *Checkout) recheck() error {
 	if p.top == nil {
 		return p.begin()
 	}
@@ -197,7 +197,7 @@ func (p *Place) recheck() error {
 }
 
 // begin makes an empty place.
-func (p *Place) begin() error {
+func (p *Checkout) begin() error {
 	if p.top != nil {
 		p.top.Close()
 		p.top = nil
@@ -220,7 +220,7 @@ func (p *Place) begin() error {
 
 // update brings the files to tree and takes the stamps of those that git wrote. The others, which git does not look at,
 // are held against their stamps meanwhile.
-func (p *Place) update(ctx context.Context, tree string) (err error) {
+func (p *Checkout) update(ctx context.Context, tree string) (err error) {
 	differing, jobs := make(chan []string, 1), runtime.GOMAXPROCS(0)
 	index, entries := p.index, p.entries
 	other := index == nil || tree != p.tree
@@ -252,7 +252,7 @@ func (p *Place) update(ctx context.Context, tree string) (err error) {
 }
 
 // stillThere are those of the files that the new entries have as they were: git left them alone.
-func (p *Place) stillThere(names []string, entries []entry) []string {
+func (p *Checkout) stillThere(names []string, entries []entry) []string {
 	return slices.DeleteFunc(names, func(name string) bool {
 		was, _ := find(p.entries, name)
 		is, ok := find(entries, name)
@@ -265,7 +265,7 @@ func (p *Place) stillThere(names []string, entries []entry) []string {
 //
 // One tree is named and not the one that is left as well: for two, git looks up the object of each tracked file
 // (2.39.5: 1.3 times as long with 20,000 files, twice where their objects are loose).
-func (p *Place) checkOut(ctx context.Context, tree string, reset bool) (index []byte, entries []entry, err error) {
+func (p *Checkout) checkOut(ctx context.Context, tree string, reset bool) (index []byte, entries []entry, err error) {
 	if !reset {
 		err = p.git(ctx, nil, "read-tree", "-m", "-u", tree)
 	}
@@ -284,7 +284,7 @@ func (p *Place) checkOut(ctx context.Context, tree string, reset bool) (index []
 }
 
 // adopt takes the stamps of the entries that are new or were written again. Both lists are sorted.
-func (p *Place) adopt(tree string, index []byte, entries []entry) error {
+func (p *Checkout) adopt(tree string, index []byte, entries []entry) error {
 	files := make([]stamp, len(entries))
 	laid := Laid{Files: make([]string, len(entries)), entries: entries}
 	was := 0
@@ -318,7 +318,7 @@ func (p *Place) adopt(tree string, index []byte, entries []entry) error {
 
 // stampDirs takes the stamps of the directories that were touched. One that was and is not noted is only looked into
 // in vain the next time. One that the last tree did not have may hold what was lent or built there before.
-func (p *Place) stampDirs() error {
+func (p *Checkout) stampDirs() error {
 	dirs := p.dirs
 	if len(p.stale) > 0 || dirs == nil {
 		dirs = map[string]stamp{}
@@ -346,7 +346,7 @@ func (p *Place) stampDirs() error {
 
 // checkDirs removes what was added to the directories. whole is false where one of them is gone, so that the place has
 // to be begun anew.
-func (p *Place) checkDirs() (whole bool, err error) {
+func (p *Checkout) checkDirs() (whole bool, err error) {
 	dirs := slices.Collect(maps.Keys(p.dirs))
 	var gone atomic.Bool
 	changed := selected(len(dirs), runtime.GOMAXPROCS(0), func(i int) (string, bool) {
@@ -369,7 +369,7 @@ func (p *Place) checkDirs() (whole bool, err error) {
 }
 
 // differing lists the tracked files that are not as they were laid out; jobs of it go on at once.
-func (p *Place) differing(jobs int) []string {
+func (p *Checkout) differing(jobs int) []string {
 	return selected(len(p.entries), jobs, func(at int) (string, bool) {
 		e := p.entries[at]
 		if e.mode == gitlink || p.unchanged(e.path, &p.files[at]) {
@@ -409,7 +409,7 @@ func removeIn(dir string, goes func(name string) bool) error {
 }
 
 // clear removes from a directory what is neither tracked nor kept.
-func (p *Place) clear(dir string) error {
+func (p *Checkout) clear(dir string) error {
 	p.stale[dir] = true
 	return removeIn(filepath.Join(p.Dir, dir), func(name string) bool {
 		name = path.Join(dir, name)
@@ -418,7 +418,7 @@ func (p *Place) clear(dir string) error {
 }
 
 // stays reports whether name is kept from one judgement to the next although no tree holds it.
-func (p *Place) stays(name string) bool {
+func (p *Checkout) stays(name string) bool {
 	for _, k := range p.kept {
 		if _, ok := k.stamps[name]; ok {
 			return true

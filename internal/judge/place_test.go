@@ -18,7 +18,7 @@ import (
 type world struct {
 	*testing.T
 	repo, session, dir string
-	place              *judge.Place
+	place              *judge.Checkout
 	base               string
 	repaired           []string
 }
@@ -95,7 +95,7 @@ func (w *world) tree() string {
 
 func (w *world) layOut() judge.Laid {
 	w.Helper()
-	laid, err := w.place.LayOut(context.Background(), w.base, w.tree())
+	laid, err := w.place.Update(context.Background(), w.base, w.tree())
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func (w *world) layOut() judge.Laid {
 
 func (w *world) shut() {
 	w.Helper()
-	if err := w.place.Shut(); err != nil {
+	if err := w.place.Close(); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -291,7 +291,7 @@ func TestSetupRunsOnceAndForEachLockFile(t *testing.T) {
 	w.write(w.repo, "a.js", "broken")
 	w.write(w.repo, "package-lock.json", "3")
 	var failed *judge.SetupError
-	if _, err := w.place.LayOut(context.Background(), w.base, w.tree()); !errors.As(err, &failed) {
+	if _, err := w.place.Update(context.Background(), w.base, w.tree()); !errors.As(err, &failed) {
 		t.Errorf("a setup that fails gives %v", err)
 	}
 	w.write(w.repo, "a.js", "mended")

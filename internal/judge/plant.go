@@ -11,9 +11,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// plant makes the directory top hold exactly these links and files, by their paths in it, and touches nothing that is
+// syncDir makes the directory top hold exactly these links and files, by their paths in it, and touches nothing that is
 // as it should be. An entry named spared is left alone.
-func plant(top string, links map[string]string, files map[string][]byte, spared string) error {
+func syncDir(top string, links map[string]string, files map[string][]byte, spared string) error {
 	if fi, err := os.Lstat(top); err == nil && !fi.IsDir() {
 		if err := os.Remove(top); err != nil {
 			return err
@@ -22,7 +22,7 @@ func plant(top string, links map[string]string, files map[string][]byte, spared 
 	if err := os.MkdirAll(top, 0o700); err != nil {
 		return err
 	}
-	g := garden{top: top, links: links, files: files, spared: spared, dirs: map[string]bool{".": true}}
+	g := dirSync{top: top, links: links, files: files, spared: spared, dirs: map[string]bool{".": true}}
 	for name := range links {
 		addAbove(g.dirs, name)
 	}
@@ -49,8 +49,8 @@ func plant(top string, links map[string]string, files map[string][]byte, spared 
 	return nil
 }
 
-// garden is what plant works on.
-type garden struct {
+// dirSync is what plant works on.
+type dirSync struct {
 	top    string
 	links  map[string]string
 	files  map[string][]byte
@@ -59,7 +59,7 @@ type garden struct {
 }
 
 // put makes what is missing.
-func (g garden) put(name string, create func(at string) error) error {
+func (g dirSync) put(name string, create func(at string) error) error {
 	at := filepath.Join(g.top, filepath.FromSlash(name))
 	if exists(at) {
 		return nil
@@ -71,7 +71,7 @@ func (g garden) put(name string, create func(at string) error) error {
 }
 
 // prune removes from the directory sub what is not as it should be.
-func (g garden) prune(sub string) error {
+func (g dirSync) prune(sub string) error {
 	entries, err := os.ReadDir(filepath.Join(g.top, sub))
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (g garden) prune(sub string) error {
 }
 
 // right reports whether an entry is as it should be.
-func (g garden) right(name string, d fs.DirEntry) bool {
+func (g dirSync) right(name string, d fs.DirEntry) bool {
 	at := filepath.Join(g.top, name)
 	if want, ok := g.links[name]; ok && d.Type()&fs.ModeSymlink != 0 {
 		to, err := os.Readlink(at)

@@ -61,7 +61,7 @@ func settings(all []config.Entry) []byte {
 
 // writeRepo makes judge/.git what it has to be, with HEAD at commit. Only what a setup cloned as submodules stays of
 // what else lies there.
-func (p *Place) writeRepo(commit string) error {
+func (p *Checkout) writeRepo(commit string) error {
 	objects := filepath.Join(p.o.Common, "objects")
 	if strings.HasPrefix(objects, `"`) || strings.HasPrefix(objects, "#") || strings.Contains(objects, "\n") {
 		objects = gitx.Quote(objects)
@@ -81,11 +81,11 @@ func (p *Place) writeRepo(commit string) error {
 	if p.o.Setup != nil && slices.ContainsFunc(p.entries, func(e entry) bool { return e.mode == gitlink }) {
 		spared = "modules"
 	}
-	return plant(filepath.Join(p.Dir, ".git"), nil, files, spared)
+	return syncDir(filepath.Join(p.Dir, ".git"), nil, files, spared)
 }
 
 // git runs a command in the place behind the wall, by its own git directory, with paths on its standard input.
-func (p *Place) git(ctx context.Context, paths []string, args ...string) error {
+func (p *Checkout) git(ctx context.Context, paths []string, args ...string) error {
 	dir := filepath.Join(p.Dir, ".git")
 	// Nobody else uses this index: a lock is one that a git which was killed has left.
 	if err := proc.RemoveAll(filepath.Join(dir, "index.lock")); err != nil {

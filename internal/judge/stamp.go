@@ -25,7 +25,7 @@ type stamp struct {
 }
 
 // look returns the stamp of what is at rel now, without following a link.
-func (p *Place) look(rel string) (stamp, error) { return lookAt(int(p.top.Fd()), rel) }
+func (p *Checkout) look(rel string) (stamp, error) { return lookAt(int(p.top.Fd()), rel) }
 
 func lookAt(dir int, name string) (stamp, error) {
 	var st unix.Stat_t
@@ -39,7 +39,7 @@ func lookAt(dir int, name string) (stamp, error) {
 }
 
 // take is look for what is right: the content is noted too where the ctime alone could not tell a later change.
-func (p *Place) take(rel string) (stamp, error) {
+func (p *Checkout) take(rel string) (stamp, error) {
 	s, err := p.look(rel)
 	if err != nil || !s.young() && !(p.silent && s.isFile()) {
 		return s, err
@@ -63,7 +63,7 @@ func (s stamp) young() bool {
 
 // unchanged reports whether what is at rel is still what the stamp was taken of. A file that was read for it and is not
 // young any more need not be read again.
-func (p *Place) unchanged(rel string, was *stamp) bool {
+func (p *Checkout) unchanged(rel string, was *stamp) bool {
 	now, err := p.look(rel)
 	if err != nil || !now.equal(*was) {
 		return false
@@ -100,7 +100,7 @@ func (s stamp) isDir() bool  { return s.mode&unix.S_IFMT == unix.S_IFDIR }
 // six times as long.
 var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-func (p *Place) sum(rel string) (sum [sha256.Size]byte, err error) {
+func (p *Checkout) sum(rel string) (sum [sha256.Size]byte, err error) {
 	fd, err := unix.Openat(int(p.top.Fd()), rel, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return sum, err

@@ -26,7 +26,7 @@ var startup = []string{"sitecustomize", "usercustomize"}
 // links to what the worker installed, and a .pth file of its own. No .pth file of the worker's is read by the
 // interpreter, as each of its lines may be code; the directories that they name are taken over, those of the worktree
 // as the judged tree's.
-func (p *Place) venv(ctx context.Context, dir string) (links map[string]string, files map[string][]byte, err error) {
+func (p *Checkout) venv(ctx context.Context, dir string) (links map[string]string, files map[string][]byte, err error) {
 	from := filepath.Join(p.o.Worktree, filepath.FromSlash(dir))
 	libs, err := filepath.Glob(filepath.Join(text.GlobQuote(from), "lib", "python3*"))
 	if err != nil || len(libs) != 1 {
@@ -52,7 +52,7 @@ func (p *Place) venv(ctx context.Context, dir string) (links map[string]string, 
 
 // interpreter is the user's own of a version such as python3.11, with links and pyenv's shims resolved. It is looked
 // for until it is found.
-func (p *Place) interpreter(ctx context.Context, dir, version string) (string, error) {
+func (p *Checkout) interpreter(ctx context.Context, dir, version string) (string, error) {
 	if at, ok := p.pythons[version]; ok {
 		return at, nil
 	}
@@ -75,13 +75,13 @@ func (p *Place) interpreter(ctx context.Context, dir, version string) (string, e
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	p.laid.Withheld = append(p.laid.Withheld, fmt.Sprintf(
+	p.laid.SkippedDeps = append(p.laid.SkippedDeps, fmt.Sprintf(
 		"%q was not lent to the judged tree: no program %q is on the PATH of git-tilth", dir, version))
 	return "", fs.ErrNotExist
 }
 
 // venvConfig is pyvenv.cfg: whether the system's packages are seen is the worker's choice, the rest is ours.
-func (p *Place) venvConfig(dir, interpreter string) []byte {
+func (p *Checkout) venvConfig(dir, interpreter string) []byte {
 	system := "false"
 	for line := range strings.Lines(string(p.readWorkers(dir, "pyvenv.cfg"))) {
 		key, value, _ := strings.Cut(line, "=")
@@ -93,7 +93,7 @@ func (p *Place) venvConfig(dir, interpreter string) []byte {
 }
 
 // sitePackages links the installed packages and returns the directories that .pth files add to the path.
-func (p *Place) sitePackages(dir, site string, links map[string]string) (paths []string, err error) {
+func (p *Checkout) sitePackages(dir, site string, links map[string]string) (paths []string, err error) {
 	from := filepath.Join(p.o.Worktree, filepath.FromSlash(dir), filepath.FromSlash(site))
 	entries, err := os.ReadDir(from)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *Place) sitePackages(dir, site string, links map[string]string) (paths [
 }
 
 // pthPaths are the directories that a .pth file names; its lines of code are left out.
-func (p *Place) pthPaths(dir, site string, data []byte) []string {
+func (p *Checkout) pthPaths(dir, site string, data []byte) []string {
 	var out []string
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
@@ -138,7 +138,7 @@ var quoted = regexp.MustCompile(`'([^'\n]+)'|"([^"\n]+)"`)
 
 // editable are the directories in which the packages of an editable install lie, as setuptools' finder names them:
 // MAPPING = {'calc': '/…/workspace/src/calc'}.
-func (p *Place) editable(dir string, finder []byte) []string {
+func (p *Checkout) editable(dir string, finder []byte) []string {
 	var out []string
 	for line := range strings.Lines(string(finder)) {
 		if !strings.HasPrefix(line, "MAPPING") {
@@ -160,7 +160,7 @@ var entryPoint = regexp.MustCompile(`(?m)^from ([\w.]+) import (\w+)\s*$`)
 // venvScripts takes over the programs of the virtual environment. One that the environment's interpreter runs is
 // written anew for the entry point that it names; another one is linked, unless it would shadow a program of the
 // user's.
-func (p *Place) venvScripts(dir string, links map[string]string, files map[string][]byte) error {
+func (p *Checkout) venvScripts(dir string, links map[string]string, files map[string][]byte) error {
 	from := filepath.Join(p.o.Worktree, filepath.FromSlash(dir), "bin")
 	entries, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -197,7 +197,7 @@ const smallFile = 1 << 20
 
 // readWorkers reads a small file of the worker's, "" where it is none. What is read comes to the judged tree, so that
 // no link may lead to a file that the sandbox hides.
-func (p *Place) readWorkers(name ...string) []byte {
+func (p *Checkout) readWorkers(name ...string) []byte {
 	data, _ := jsonl.ReadIn(p.o.Worktree, filepath.Join(name...), smallFile)
 	return data
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Arrival is a session that begins as what another one is: a fork of one that is here, or one that comes from another
+// Import is a session that begins as what another one is: a fork of one that is here, or one that comes from another
 // machine. Until it is whole it counts as one whose teardown was begun: no command takes it up, `reset` removes it, and
 // so does the next that is made so.
 //
@@ -22,7 +22,7 @@ import (
 //  6. what tilth.setup and tilth.copy bring
 //  7. of a fork, session_prepared, seed_committed; the checkpoint prepared
 //  8. no mark                                a session like any other
-type Arrival struct {
+type Import struct {
 	Store    session.Store
 	ID       string
 	Location gitx.Location
@@ -39,7 +39,7 @@ type Arrival struct {
 const forkMark = "fork" // the third line of a mark
 
 // Arrive makes the session.
-func (a Arrival) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
+func (a Import) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
 	clearForks(ctx, d, a.Store, a.Location.CommonDir)
 	branch := (&session.Session{ID: a.ID}).Branch()
 	_, there, err := d.Git.BranchTip(ctx, a.Location.CommonDir, branch)
@@ -67,7 +67,7 @@ func (a Arrival) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
 	return s, nil
 }
 
-func (a Arrival) install(ctx context.Context, h *Handle) error {
+func (a Import) install(ctx context.Context, h *Handle) error {
 	if err := a.Fill(h); err != nil {
 		return err
 	}

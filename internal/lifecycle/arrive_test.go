@@ -31,7 +31,7 @@ func TestArriveTwice(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	a := Arrival{Store: session.Store{Root: root}, ID: id,
+	a := Import{Store: session.Store{Root: root}, ID: id,
 		Location: gitx.Location{CommonDir: filepath.Join(repo, ".git")}}
 	d := Deps{Git: gitx.New(os.Environ(), false, nil), Now: func() time.Time { make(); return time.Now() }}
 	var busy *session.BusyError

@@ -44,7 +44,7 @@ var ErrTreeChanged = errors.New("a commit hook changed the tree")
 // the next task, as git does.
 func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, v *record.EvaluatorVerdict,
 	whole bool) (sha string, err error) {
-	ctx := quiet(live)
+	ctx := ignoreFirstSignal(live)
 	mark, err := h.mark()
 	if err != nil {
 		return "", err

@@ -75,7 +75,7 @@ func (h *Handle) undoCreate(ctx context.Context) {
 	if h.Git.IsDryRun() {
 		return
 	}
-	ctx = quiet(ctx)
+	ctx = ignoreFirstSignal(ctx)
 	// Errors have no one to go to. The directory goes last: by what is left of it reset, and of a fork the next one and
 	// doctor, find what git would not remove.
 	err := h.Git.RemoveWorktree(ctx, h.Common, h.Path(), "")
@@ -97,7 +97,7 @@ func (h *Handle) undoCreate(ctx context.Context) {
 //  3. seed_committed        the seed is complete; resume treats it as prepared
 //  4. checkpoint prepared
 func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared record.SessionPrepared) error {
-	ctx = quiet(ctx)
+	ctx = ignoreFirstSignal(ctx)
 	wt, err := h.Worktree(ctx)
 	if err != nil {
 		return err

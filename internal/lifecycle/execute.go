@@ -183,7 +183,7 @@ type execution struct {
 // repair brings the worktree and the branch to what the plan says. Only the setup commands, which may install all of a
 // project's dependencies, end with the first signal; the worktree is then made anew by the next resume.
 func (x *execution) repair(live context.Context) error {
-	ctx := quiet(live)
+	ctx := ignoreFirstSignal(live)
 	fresh, aside, err := x.repairWorktree(ctx, x.out.Tree)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (x *execution) repair(live context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := x.Git.QuitOperations(ctx, wt); err != nil {
+	if err := x.Git.ClearInProgress(ctx, wt); err != nil {
 		return err
 	}
 	done := maps.Clone(x.out.MarkDone)
@@ -240,7 +240,7 @@ func (x *execution) repair(live context.Context) error {
 // would pass for edited.
 func (x *execution) fillNew(live context.Context) error {
 	if a := x.out.CommitTree; a != nil {
-		ctx := quiet(live)
+		ctx := ignoreFirstSignal(live)
 		wt, err := x.Worktree(ctx)
 		if err != nil {
 			return err
@@ -267,7 +267,7 @@ func (x *execution) fillNew(live context.Context) error {
 // tree would be taken for work of the next task. The id is then "", as in a dry run.
 func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	a *record.EvaluatorVerdict) (sha string, err error) {
-	ctx := quiet(live)
+	ctx := ignoreFirstSignal(live)
 	ready, err := x.stageAccepted(ctx, wt, a)
 	if err != nil || !ready {
 		return "", x.giveUp(a.TaskID, err)

@@ -58,7 +58,7 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 	}
 	n := New{Location: gitx.Location{Source: p.check.Source, CommonDir: p.common},
 		Label: cmp.Or(f.Label, p.check.Label), Start: start}
-	return Arrival{
+	return Import{
 		Store: f.Store, ID: newID(d), Location: n.Location, Tip: p.point.SHA, Files: p.point.SHA,
 		Step: "fork of session " + p.ID, Again: "git tilth fork " + p.ID,
 		Fill: func(h *Handle) error {
@@ -178,7 +178,7 @@ func (h *Handle) copyParent(p *parent) error {
 			return t.ID == task && t.Status == session.TaskDone
 		})
 	}
-	if err := copyOwn(p.Session, h.S, TaskDirs, notDone); err != nil {
+	if err := copyFiles(p.Session, h.S, TaskDirs, notDone); err != nil {
 		return err
 	}
 	return dropEmpty(h.S)

@@ -206,7 +206,7 @@ func (h *Handle) planRewind(ctx context.Context) (p RewindPlan, err error) {
 
 // Execute carries the plan out. Where the handle's Git is a dry run, its commands are printed and no file is written.
 func (p RewindPlan) Execute(ctx context.Context, h *Handle) error {
-	ctx = quiet(ctx)
+	ctx = ignoreFirstSignal(ctx)
 	if !p.Begun {
 		keep := p.keep
 		if p.journal.Cut != nil {
@@ -234,22 +234,22 @@ func (p RewindPlan) keep(ctx context.Context, h *Handle) error {
 	if err := h.condition(p.From, &j.Before); err != nil {
 		return err
 	}
-	if err := h.change(func() error { return p.keepOwn(h, dir) }); err != nil {
+	if err := h.change(func() error { return p.backUpFiles(h, dir) }); err != nil {
 		return err
 	}
 	in, err := h.keptGit()
 	if err != nil {
 		return err
 	}
-	k := keeper{git: h.Git, in: in, wt: p.Worktree, to: j.After.Worktree, tracked: map[string]bool{},
+	k := snapshotter{git: h.Git, in: in, wt: p.Worktree, to: j.After.Worktree, tracked: map[string]bool{},
 		loose: map[string]bool{}}
 	err = k.keep(ctx, h.S, p.seed, j.Number, j.Undoes)
 	j.Before.Worktree = k.snapshot
 	return err
 }
 
-// keepOwn copies the session's files that will be replaced, and lays out what a rewind puts in their place.
-func (p RewindPlan) keepOwn(h *Handle, dir string) error {
+// backUpFiles copies the session's files that will be replaced, and lays out what a rewind puts in their place.
+func (p RewindPlan) backUpFiles(h *Handle, dir string) error {
 	for _, part := range []string{keptOwn, nextOwn, keptLoose} {
 		if err := os.MkdirAll(filepath.Join(dir, part), 0o700); err != nil {
 			return err
@@ -276,7 +276,7 @@ func (p RewindPlan) keepOwn(h *Handle, dir string) error {
 
 // applyRewind takes the steps from the journal on.
 func (h *Handle) applyRewind(ctx context.Context, j *journal) error {
-	ctx = quiet(ctx)
+	ctx = ignoreFirstSignal(ctx)
 	if j.Cut != nil {
 		return h.forgetRun(ctx, j)
 	}
@@ -348,7 +348,7 @@ func (h *Handle) endRewind(j *journal, dir, from string) error {
 	if j.Undoes > 0 {
 		next = filepath.Join(from, keptOwn)
 	}
-	if err := h.swapOwn(filepath.Join(dir, keptOwn), next); err != nil {
+	if err := h.replaceFiles(filepath.Join(dir, keptOwn), next); err != nil {
 		return err
 	}
 	h.Checkpoint.Status, h.Checkpoint.Conversations = j.After.Status, map[string]json.RawMessage{}

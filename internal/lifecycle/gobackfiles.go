@@ -21,7 +21,7 @@ func (p RewindPlan) layOutNext(h *Handle, next *session.Session) error {
 		return err
 	}
 	dropped := func(task string) bool { return slices.Contains(p.drop, task) }
-	if err := copyOwn(h.S, next, keptDirs, dropped); err != nil {
+	if err := copyFiles(h.S, next, keptDirs, dropped); err != nil {
 		return err
 	}
 	if p.journal.Note == "" {
@@ -31,8 +31,8 @@ func (p RewindPlan) layOutNext(h *Handle, next *session.Session) error {
 	return h.appendNote(next, p.journal.Started, task, p.journal.Note)
 }
 
-// copyOwn copies progress.txt and, of some directories, the files of all tasks but some.
-func copyOwn(from, to *session.Session, dirs []string, dropped func(task string) bool) error {
+// copyFiles copies progress.txt and, of some directories, the files of all tasks but some.
+func copyFiles(from, to *session.Session, dirs []string, dropped func(task string) bool) error {
 	if err := copyProgress(from.Path(session.ProgressFile), to.Path(session.ProgressFile), dropped); err != nil {
 		return err
 	}
@@ -109,9 +109,9 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// swapOwn puts next in the place of the session's own files; the directories among those go to old, where the files
-// were copied to. What is in old is not moved again, and what is not in next any more is in its place.
-func (h *Handle) swapOwn(old, next string) error {
+// replaceFiles puts next in the place of the session's own files; the directories among those go to old, where the
+// files were copied to. What is in old is not moved again, and what is not in next any more is in its place.
+func (h *Handle) replaceFiles(old, next string) error {
 	for _, name := range keptDirs {
 		if _, err := os.Lstat(filepath.Join(old, name)); errors.Is(err, fs.ErrNotExist) {
 			if err := os.Rename(h.S.Path(name), filepath.Join(old, name)); err != nil {

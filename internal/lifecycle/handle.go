@@ -218,9 +218,9 @@ func (h *Handle) Stopped(status string, stop record.Stop) error {
 	return h.S.WriteSummary()
 }
 
-// quiet is the context of a sequence that a first signal does not cut short: it takes a moment, and
+// ignoreFirstSignal is the context of a sequence that a first signal does not cut short: it takes a moment, and
 // half of it would be work for the next resume.
-func quiet(ctx context.Context) context.Context { return urgency.UntilSecond(ctx) }
+func ignoreFirstSignal(ctx context.Context) context.Context { return urgency.IgnoreFirstSignal(ctx) }
 
 // Say tells a person, if one listens.
 func (h *Handle) Say(line string) {

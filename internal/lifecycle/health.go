@@ -17,8 +17,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Ailment is something that is wrong with a session, or that one has left behind.
-type Ailment struct {
+// Finding is something that is wrong with a session, or that one has left behind.
+type Finding struct {
 	Session string
 	What    string
 	Command string                      // what mends it
@@ -39,31 +39,31 @@ func Look(s *session.Session) (left func() bool, err error) {
 	}, nil
 }
 
-// Examine says what is wrong with a session. It changes nothing.
-func Examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
+// Check says what is wrong with a session. It changes nothing.
+func Check(ctx context.Context, d Deps, s *session.Session) []Finding {
 	left, err := Look(s)
 	if err != nil {
 		return nil // it changes while it is looked at
 	}
-	found := examine(ctx, d, s)
+	found := check(ctx, d, s)
 	if len(found) > 0 && !left() {
 		return nil
 	}
 	return found
 }
 
-func examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
+func check(ctx context.Context, d Deps, s *session.Session) []Finding {
 	o := s.Overview()
-	var out []Ailment
+	var out []Finding
 	add := func(command, format string, args ...any) {
-		out = append(out, Ailment{Session: s.ID, What: fmt.Sprintf(format, args...), Command: command})
+		out = append(out, Finding{Session: s.ID, What: fmt.Sprintf(format, args...), Command: command})
 	}
 	if Resetting(s) {
 		what, reset := "its teardown was begun and not finished", "git tilth reset -y "+s.ID
 		if _, _, fork := resetMark(s); fork {
 			what = "a fork that is not whole"
 		}
-		return []Ailment{{s.ID, what, reset, func(ctx context.Context) error { return finishTeardown(ctx, d, s, "") }}}
+		return []Finding{{s.ID, what, reset, func(ctx context.Context) error { return finishTeardown(ctx, d, s, "") }}}
 	}
 	if fi, err := os.Lstat(s.Path(session.LockFile)); err == nil && !fi.Mode().IsRegular() {
 		add("rm -rf "+text.ShellQuote(s.Path(session.LockFile)), "its lock is no file")
@@ -85,7 +85,7 @@ func examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
 	if common, err := CommonOf(s, check); err == nil {
 		wt, _ = d.Git.Worktree(ctx, common, WorkspaceOf(s, check), "")
 	}
-	out = append(out, examineLeft(d, s, wt)...)
+	out = append(out, checkLeft(d, s, wt)...)
 	if o.LastEventAt == "" {
 		add(resume, "its record %s has no events", session.RecordFile)
 	}
@@ -111,11 +111,11 @@ func examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
 	return out
 }
 
-// examineLeft finds what a process that died left half written or locked. The next resume would put it right, and so
+// checkLeft finds what a process that died left half written or locked. The next resume would put it right, and so
 // can this without one: nothing is lost by it. wt is the zero Worktree where there is none.
-func examineLeft(d Deps, s *session.Session, wt gitx.Worktree) (out []Ailment) {
+func checkLeft(d Deps, s *session.Session, wt gitx.Worktree) (out []Finding) {
 	add := func(what, command string, mend func(context.Context) error) {
-		out = append(out, Ailment{s.ID, what, command, func(ctx context.Context) error {
+		out = append(out, Finding{s.ID, what, command, func(ctx context.Context) error {
 			unlock, err := Lock(d, s)
 			if err != nil {
 				return err
@@ -161,11 +161,11 @@ func finishTeardown(ctx context.Context, d Deps, s *session.Session, here string
 }
 
 // HalfForks are the directories of a sessions root in which a session was begun that has no name yet.
-func HalfForks(store session.Store) (out []Ailment) {
+func HalfForks(store session.Store) (out []Finding) {
 	_ = underRoot(store, func() error { // while another process has the root none is found
 		for _, dir := range unnamed(store) {
 			mend := func(context.Context) error { return underRoot(store, func() error { return proc.RemoveAll(dir) }) }
-			out = append(out, Ailment{What: "a session was begun in " + dir,
+			out = append(out, Finding{What: "a session was begun in " + dir,
 				Command: "rm -rf " + text.ShellQuote(dir), Mend: mend})
 		}
 		return nil
@@ -186,7 +186,7 @@ func underRoot(store session.Store, do func() error) error {
 // Orphans are the branches and worktree entries of a repository that have the names of this root's sessions, and no
 // session. An entry goes where its session's directory is known to be gone: a root that holds no session at all may
 // lie on a disk that is unplugged. A branch goes where another one, a tag or a remote has all of its commits.
-func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common string) ([]Ailment, error) {
+func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common string) ([]Finding, error) {
 	entries, err := g.Worktrees(ctx, common, "")
 	if err != nil {
 		return nil, err
@@ -204,8 +204,8 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		_, err := os.Lstat(filepath.Join(store.Root, id))
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	var out []Ailment
-	add := func(a Ailment, mend func(context.Context) error) {
+	var out []Finding
+	add := func(a Finding, mend func(context.Context) error) {
 		if mend != nil && len(ids) > 0 {
 			a.Mend = func(ctx context.Context) error {
 				return underRoot(store, func() error {
@@ -230,7 +230,7 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		if _, still := gitx.AdminDir(common, e.Path); !still {
 			continue // a reset was at work
 		}
-		add(Ailment{Session: id, Command: gitLine(common, "worktree", "remove", "--force", e.Path),
+		add(Finding{Session: id, Command: gitLine(common, "worktree", "remove", "--force", e.Path),
 			What: "it is gone, and git has an entry for its worktree"},
 			func(ctx context.Context) error { return g.RemoveWorktree(ctx, common, e.Path, "") })
 	}
@@ -245,7 +245,7 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 				continue
 			}
 		}
-		a := Ailment{Session: id, Command: gitLine(common, "branch", "-D", branch),
+		a := Finding{Session: id, Command: gitLine(common, "branch", "-D", branch),
 			What: "it is gone, and its branch " + branch + " is there"}
 		var mend func(context.Context) error
 		if err == nil && len(own) > 0 {

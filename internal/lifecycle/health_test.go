@@ -40,7 +40,7 @@ func TestOrphansBesideOthers(t *testing.T) {
 	id := "20260601-102030-aaaaaa"
 	dir := filepath.Join(root, id)
 	plain := gitx.New(os.Environ(), false, nil)
-	meanwhile := func(after string, do func()) []Ailment {
+	meanwhile := func(after string, do func()) []Finding {
 		g := gitx.New(os.Environ(), false, func(c gitx.Call) {
 			if slices.Contains(c.Args, after) {
 				do()
@@ -107,13 +107,13 @@ func TestExamineBesideAnother(t *testing.T) {
 		}
 	}
 	asked := 0
-	look := func(do func()) []Ailment {
+	look := func(do func()) []Finding {
 		d := Deps{Now: time.Now, Git: gitx.New(os.Environ(), false, func(gitx.Call) {
 			if asked++; do != nil {
 				do()
 			}
 		})}
-		return Examine(t.Context(), d, s)
+		return Check(t.Context(), d, s)
 	}
 	if found := look(nil); len(found) == 0 || asked == 0 {
 		t.Fatalf("%v, git was asked %d times", found, asked)

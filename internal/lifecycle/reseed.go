@@ -36,7 +36,7 @@ func (h *Handle) HasRun(ctx context.Context) (ran bool, err error) {
 //  2. the branch at a new seed  recordSeed finds it
 //  3. seed_committed            done
 func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) error {
-	ctx = quiet(ctx)
+	ctx = ignoreFirstSignal(ctx)
 	wt, err := h.Worktree(ctx)
 	if err != nil {
 		return err

@@ -38,8 +38,8 @@ type snapshot struct {
 
 const keptIndex = "index"
 
-// keeper writes a worktree down, before it becomes something else.
-type keeper struct {
+// snapshotter writes a worktree down, before it becomes something else.
+type snapshotter struct {
 	git *gitx.Git
 	in  keptGit
 	snapshot
@@ -52,7 +52,7 @@ type keeper struct {
 // keep writes the worktree down in the directory undo/<n>. What it becomes was kept in that of to, or is a commit where
 // that is 0. base is a commit that the repository has whatever becomes of the branch. Neither the branch nor the
 // worktree is changed.
-func (k *keeper) keep(ctx context.Context, s *session.Session, base string, n, to int) (err error) {
+func (k *snapshotter) keep(ctx context.Context, s *session.Session, base string, n, to int) (err error) {
 	if k.Tip, _, err = k.git.BranchTip(ctx, k.wt.Common, k.wt.Branch); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (k snapshot) give(ctx context.Context, in keptGit, s *session.Session, comm
 
 // keepIgnored notes what is ignored, where other rules hold in what the worktree becomes. Rules that no commit has go
 // with the loose files.
-func (k *keeper) keepIgnored(ctx context.Context) error {
+func (k *snapshotter) keepIgnored(ctx context.Context) error {
 	ignored, err := k.git.IgnoredBefore(ctx, k.wt, k.to.Files)
 	isRules := func(p []byte) bool { return path.Base(string(p)) == ".gitignore" }
 	if err == nil && len(ignored) == 0 && slices.ContainsFunc(k.Loose, isRules) {
@@ -116,7 +116,7 @@ func (k *keeper) keepIgnored(ctx context.Context) error {
 
 // survey finds the loose files, without those that stay, and among the paths of the index those whose files are not as
 // it has them.
-func (k *keeper) survey(ctx context.Context) (changed []string, err error) {
+func (k *snapshotter) survey(ctx context.Context) (changed []string, err error) {
 	entries, err := k.git.List(ctx, k.git.InWorktree(k.wt, "ls-files", "-z", "-v", "--cached", "--modified",
 		"--deleted", "--others", "--exclude-standard", "--directory"))
 	if err != nil {
@@ -167,7 +167,7 @@ func (k *keeper) survey(ctx context.Context) (changed []string, err error) {
 // convert adds the files to those that are changed, and loose, which go when the worktree becomes to, and which git may
 // write in other bytes: line ends, an encoding or a filter lie between them and what the index has. So is a submodule
 // that to does not have: git leaves its directory where it is. What is in the way of files that come is displaced.
-func (k *keeper) convert(ctx context.Context, changed []string) ([]string, error) {
+func (k *snapshotter) convert(ctx context.Context, changed []string) ([]string, error) {
 	differ, err := k.git.List(ctx, k.git.InWorktree(k.wt, "diff-index", "--cached", "-z", "--name-status",
 		"--no-renames", k.to.Files, "--"))
 	if err != nil {
@@ -202,7 +202,7 @@ func (k *keeper) convert(ctx context.Context, changed []string) ([]string, error
 }
 
 // converts are those of the files that git may convert when it writes them.
-func (k *keeper) converts(ctx context.Context, names []string) (some []string, err error) {
+func (k *snapshotter) converts(ctx context.Context, names []string) (some []string, err error) {
 	auto, err := k.git.Line(ctx, k.git.InEntry(k.wt, "config", "--default", "false", "--get", "core.autocrlf"))
 	if err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func (k *keeper) converts(ctx context.Context, names []string) (some []string, e
 }
 
 // takeDir makes an untracked directory loose: as a whole, or, where something in it is ignored, what is not.
-func (k *keeper) takeDir(dir string, ignored []string) error {
+func (k *snapshotter) takeDir(dir string, ignored []string) error {
 	if slices.ContainsFunc(ignored, func(p string) bool { return strings.TrimSuffix(p, "/") == dir }) {
 		return nil
 	}
@@ -247,7 +247,7 @@ func (k *keeper) takeDir(dir string, ignored []string) error {
 }
 
 // list puts the loose files in order, without those that lie in a directory that is loose itself.
-func (k *keeper) list() {
+func (k *snapshotter) list() {
 	k.Loose = nil
 	for name := range k.loose {
 		if !within(path.Dir(name), k.loose) {
@@ -268,7 +268,7 @@ func within(name string, set map[string]bool) bool {
 }
 
 // keepIndex writes a copy of the worktree's index, whole even where git keeps it in two files.
-func (k *keeper) keepIndex(ctx context.Context, to string) (there bool, err error) {
+func (k *snapshotter) keepIndex(ctx context.Context, to string) (there bool, err error) {
 	if k.git.IsDryRun() {
 		return !gone(filepath.Join(k.wt.AdminDir, "index")), nil
 	}
@@ -287,7 +287,7 @@ func (k *keeper) keepIndex(ctx context.Context, to string) (there bool, err erro
 
 // commits makes the commits whose contents the branch's own do not hold: Files, and one of what was staged, which is
 // Files where nothing else was.
-func (k *keeper) commits(ctx context.Context, index string, changed []string) (staged string, err error) {
+func (k *snapshotter) commits(ctx context.Context, index string, changed []string) (staged string, err error) {
 	k.Files = k.Tip
 	if k.git.IsDryRun() || !k.Indexed {
 		return k.Tip, nil
@@ -325,7 +325,7 @@ func (k *keeper) commits(ctx context.Context, index string, changed []string) (s
 
 // stagedBlobs lists the contents in an index that the tip has not, those of a conflict included. The two may differ
 // without any: in what was taken out of the index.
-func (k *keeper) stagedBlobs(ctx context.Context, index string) (ids []string, differs bool, err error) {
+func (k *snapshotter) stagedBlobs(ctx context.Context, index string) (ids []string, differs bool, err error) {
 	add := func(mode, id string) {
 		if mode != "160000" && strings.Trim(id, "0") != "" {
 			ids = append(ids, id)
@@ -360,7 +360,7 @@ func (k *keeper) stagedBlobs(ctx context.Context, index string) (ids []string, d
 
 // displace makes loose what is ignored and would be overwritten when the worktree becomes to: by a tracked file, which
 // names are, or by a loose one.
-func (k *keeper) displace(ctx context.Context, names []string) error {
+func (k *snapshotter) displace(ctx context.Context, names []string) error {
 	for _, name := range k.to.Loose {
 		names = append(names, string(name))
 	}
@@ -422,7 +422,7 @@ func restoreIndex(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k snapshot
 		return err
 	}
 	// What git knows of the files is not so any more. Exit 1 says that some differ, which they may.
-	if err := g.QuitOperations(ctx, wt); err != nil {
+	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return err
 	}
 	_, err = g.Mutate(ctx, g.InWorktree(wt, "update-index", "-q", "--refresh"))

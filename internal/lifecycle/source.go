@@ -41,7 +41,7 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	path := WorkspaceOf(s, check)
 	linked, registered, err := gitx.LinkedCommon(path)
 	switch {
-	case err == nil && (registered || gitx.Holdings(linked)(s.Branch(), "")):
+	case err == nil && (registered || gitx.SessionRefs(linked)(s.Branch(), "")):
 		return linked, nil
 	case err != nil && !errors.Is(err, gitx.ErrNotFound) && !errors.Is(err, os.ErrNotExist):
 		return "", fmt.Errorf("the repository of the worktree %s cannot be used: %w", path, err)
@@ -105,7 +105,7 @@ func AtRest(s *session.Session) (check *session.Checkpoint, common string, err e
 
 // HasSession reports whether a repository has the session's branch or an entry for its worktree at path.
 func HasSession(common string, s *session.Session, path string) bool {
-	if gitx.Holdings(common)(s.Branch(), "") {
+	if gitx.SessionRefs(common)(s.Branch(), "") {
 		return true
 	}
 	_, found := gitx.AdminDir(common, path)

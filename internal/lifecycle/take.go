@@ -60,7 +60,7 @@ type TakePlan struct {
 // taker works out a take.
 type taker struct {
 	Deps
-	*bench
+	*commitBuilder
 	TakePlan
 	want    TakeRequest
 	commits []gitx.Commit // since the seed, newest first
@@ -101,12 +101,12 @@ func (t *taker) work(ctx context.Context) error {
 	if _, can := t.Git.Version(ctx, 2, 38); !can {
 		return &RefusedError{"take needs git 2.38 or newer", "git merge " + t.S.Branch()}
 	}
-	bench, remove, err := newBench(t.Git, t.common)
+	bench, remove, err := newCommitBuilder(t.Git, t.common)
 	if err != nil {
 		return err
 	}
 	defer remove()
-	t.bench = bench
+	t.commitBuilder = bench
 	there, err := t.there(ctx)
 	if err != nil {
 		return err

@@ -122,7 +122,7 @@ func (t *taker) pick(ctx context.Context, c gitx.Commit, tree string) error {
 		return err
 	}
 	made := gitx.TreeCommit{Tree: tree, Parent: t.Note.To, Message: c.Subject + "\n\n" + c.Body + "\n", Sign: t.Sign}
-	t.Note.To, err = t.bench.commit(ctx, made, author)
+	t.Note.To, err = t.commitBuilder.commit(ctx, made, author)
 	return err
 }
 
@@ -164,7 +164,7 @@ func (t *taker) commit(ctx context.Context, tree, subject string, parents []stri
 		return &RefusedError{err.Error() + "; nothing was changed", "git tilth take --pick " + t.S.ID}
 	}
 	if err == nil {
-		t.Note.To, err = t.bench.commit(ctx, c, nil, parents...)
+		t.Note.To, err = t.commitBuilder.commit(ctx, c, nil, parents...)
 	}
 	return err
 }

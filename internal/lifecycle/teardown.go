@@ -199,7 +199,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 
 // Execute removes a session.
 func (r TeardownPlan) Execute(ctx context.Context) error {
-	ctx = quiet(ctx)
+	ctx = ignoreFirstSignal(ctx)
 	again := "git tilth reset -y " + r.S.ID
 	admin, err := r.mark()
 	if err != nil {

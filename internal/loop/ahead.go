@@ -28,7 +28,7 @@ type Checked struct {
 	found *record.Preflight
 	of    string // what it depends on
 	known map[string][]string
-	place *judge.Place
+	place *judge.Checkout
 }
 
 // CheckAhead does the preflight of a session in a draft of it: neither branch nor worktree nor record are there yet.

@@ -24,7 +24,7 @@ type ground struct {
 	path       string          // of the worktree
 	judging    string          // of the place where changes are judged
 	private    string          // for an agent program's own files
-	place      *judge.Place    // nil before the first task
+	place      *judge.Checkout // nil before the first task
 	box        *sandbox.Box    // Options.Sandbox with a directory for temporary files
 	removeTemp func()          // removes that
 	hooked     gitx.Worktree   // where the repository's hooks run
@@ -79,8 +79,8 @@ func (g *ground) workBox(wt gitx.Worktree) *sandbox.Box {
 }
 
 // judgingPlace is where validators run. What the worktree lends is read there.
-func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.Place {
-	return validator.Place{Dir: j.dir, Env: a.toolEnv(ctx, j.dir),
+func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv {
+	return validator.ExecEnv{Dir: j.dir, Env: a.toolEnv(ctx, j.dir),
 		Dropped: agent.Dropped(a.run.Environ, a.run.o.KeepEnv),
 		Box:     a.at.box.Of(j.dir).With(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)}
 }
@@ -114,7 +114,7 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 // shutPlace closes the place while the worker works.
 func (g *ground) shutPlace(err *error) {
 	if g.place != nil {
-		*err = cmp.Or(*err, g.place.Shut())
+		*err = cmp.Or(*err, g.place.Close())
 	}
 }
 

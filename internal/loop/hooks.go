@@ -86,7 +86,7 @@ func (a *attempt) askHook(ctx context.Context, name, args string) (reason string
 // second: the stop is on record, and the hook's own hook_run is all that is still written.
 func (g *ground) runLastHook(ctx context.Context, s Stop) {
 	if g.hasHook(postRun) && ctx.Err() != nil {
-		if ctx = urgency.UntilSecond(ctx); ctx.Err() != nil {
+		if ctx = urgency.IgnoreFirstSignal(ctx); ctx.Err() != nil {
 			return
 		}
 		g.run.Say("interrupted; the tilth-post-run hook is waited for, a second signal ends it")

@@ -71,7 +71,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if unfit, err := a.takeTree(ctx, j); err != nil || unfit {
 		return err
 	}
-	laid, err := a.at.place.LayOut(ctx, a.base, j.tree)
+	laid, err := a.at.place.Update(ctx, a.base, j.tree)
 	if setup, ok := errors.AsType[*judge.SetupError](err); ok {
 		j.report = validator.Report{Results: []validator.Result{{Name: "setup", Output: setup.Error()}}}
 		return a.recordValidators(j)
@@ -79,7 +79,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if err != nil {
 		return err
 	}
-	j.borrowed, j.withheld = laid.Borrowed, laid.Withheld
+	j.borrowed, j.withheld = laid.Borrowed, laid.SkippedDeps
 	j.hidden = append(j.hidden, a.filtered(j)...)
 	vs, err := a.validators(ctx, j, laid.Files)
 	if err != nil {
@@ -104,10 +104,10 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 		return nil
 	}
 	// What the validators ran can have changed what a program will look at.
-	if err := a.at.place.Shut(); err != nil {
+	if err := a.at.place.Close(); err != nil {
 		return err
 	}
-	if _, err := a.at.place.LayOut(ctx, a.base, j.tree); err != nil {
+	if _, err := a.at.place.Update(ctx, a.base, j.tree); err != nil {
 		return err
 	}
 	return a.noteAltered(ctx, j, altered)

@@ -137,7 +137,7 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 		if err != nil {
 			return nil, err
 		}
-		laid, err := a.at.place.LayOut(ctx, a.base, tree)
+		laid, err := a.at.place.Update(ctx, a.base, tree)
 		j.dir, s.Dir, s.Files = a.at.place.Dir, a.at.place.Dir, laid.Files
 		if err != nil {
 			return a.run.setupFails(err, s)
@@ -153,7 +153,7 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 	if err != nil {
 		return nil, err
 	}
-	s.Place = a.judgingPlace(ctx, j)
+	s.ExecEnv = a.judgingPlace(ctx, j)
 	s.Ignored = func(file string) bool {
 		files, err := a.run.IgnoredInSource(ctx, file)
 		return err == nil && len(files) > 0
@@ -182,7 +182,7 @@ func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *j
 		return err
 	}
 	if !begun && below != "" {
-		laid, err := a.at.place.LayOut(ctx, a.base, below)
+		laid, err := a.at.place.Update(ctx, a.base, below)
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 // commit may be made already: what is committed from then on is a person's.
 func (a *attempt) foldAtStop(ctx context.Context) {
 	if !a.accepted {
-		_, _ = a.foldedWorktree(urgency.UntilSecond(ctx))
+		_, _ = a.foldedWorktree(urgency.IgnoreFirstSignal(ctx))
 	}
 }
 
@@ -49,7 +49,7 @@ func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, lef
 
 func (a *attempt) stageWith(ctx context.Context, git *gitx.Git, wt gitx.Worktree) (tree string, leftOut []string,
 	err error) {
-	tree, leftOut, err = git.Sparing(a.run.o.MaxFile).StageAll(ctx, wt, a.base)
+	tree, leftOut, err = git.WithMaxFileSize(a.run.o.MaxFile).StageAll(ctx, wt, a.base)
 	if err != nil {
 		return "", nil, err
 	}

@@ -62,7 +62,7 @@ func (r *run) task(ctx context.Context, g *ground, i int) (err error) {
 	if err := a.begin(ctx); err != nil {
 		return err
 	}
-	done, err := a.reviewFirst(ctx)
+	done, err := a.resumeReview(ctx)
 	if err == nil && !done {
 		err = a.work(ctx)
 	}
@@ -112,9 +112,9 @@ func (a *attempt) begin(ctx context.Context) error {
 	return err
 }
 
-// reviewFirst goes on with what the last run left of this task: a case that waits for its review, or an accepted tree
+// resumeReview goes on with what the last run left of this task: a case that waits for its review, or an accepted tree
 // that a commit hook refused. done means that the task is committed.
-func (a *attempt) reviewFirst(ctx context.Context) (done bool, err error) {
+func (a *attempt) resumeReview(ctx context.Context) (done bool, err error) {
 	c, f := a.run.o.From.Review, a.run.o.From.Refused
 	a.run.o.From.Review, a.run.o.From.Refused = nil, nil
 	if f != nil && f.Verdict.TaskID == a.task.ID {
@@ -190,7 +190,7 @@ func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 			return wt, err
 		}
 	}
-	return wt, a.run.Git.QuitOperations(ctx, wt)
+	return wt, a.run.Git.ClearInProgress(ctx, wt)
 }
 
 // iterations is the inner loop. It returns nil once the task is committed.
@@ -316,7 +316,7 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 // In a run that goes on, the work is set aside in the place of 2 (lifecycle's aside.go), and the next task is that of
 // 5.
 func (a *attempt) fail(ctx context.Context, s Stop) error {
-	ctx = urgency.UntilSecond(ctx)
+	ctx = urgency.IgnoreFirstSignal(ctx)
 	if err := a.emit(&record.TaskFailed{Reason: s.Reason, Detail: s.Detail, Objection: s.Objection,
 		Hint: s.Hint}); err != nil {
 		return err

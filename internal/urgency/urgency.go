@@ -1,7 +1,8 @@
 // Package urgency tells a first signal from a second one, wherever something is under way.
 //
 // A first signal cancels the context of the command. What takes a moment and would only be work for the next resume if
-// it were cut short goes on in UntilSecond of it. A second signal ends that too, so that no child outlives the process.
+// it were cut short goes on in IgnoreFirstSignal of it. A second signal ends that too, so that no child outlives the
+// process.
 package urgency
 
 import (
@@ -23,8 +24,8 @@ func Second(ctx context.Context) <-chan struct{} {
 	return second
 }
 
-// UntilSecond returns ctx without its own end: only a second signal cancels it.
-func UntilSecond(ctx context.Context) context.Context {
+// IgnoreFirstSignal returns ctx without its own end: only a second signal cancels it.
+func IgnoreFirstSignal(ctx context.Context) context.Context {
 	return untilSecond{ctx, Second(ctx)}
 }
 

@@ -9,7 +9,7 @@ import (
 func TestOnlyTheSecondSignalEndsWhatGoesOn(t *testing.T) {
 	second := make(chan struct{})
 	ctx, first := context.WithCancel(With(context.Background(), second))
-	on := UntilSecond(UntilSecond(ctx)) // within each other they are one
+	on := IgnoreFirstSignal(IgnoreFirstSignal(ctx)) // within each other they are one
 	first()
 	if ctx.Err() == nil || on.Err() != nil {
 		t.Fatalf("after the first: %v, %v", ctx.Err(), on.Err())
@@ -26,7 +26,7 @@ func TestOnlyTheSecondSignalEndsWhatGoesOn(t *testing.T) {
 func TestNobodyWatches(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if on := UntilSecond(ctx); on.Err() != nil || on.Done() != nil {
+	if on := IgnoreFirstSignal(ctx); on.Err() != nil || on.Done() != nil {
 		t.Error("it ends although there is no second signal")
 	}
 }

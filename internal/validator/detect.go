@@ -12,7 +12,7 @@ import (
 
 // Detect finds the checks of the project in a directory. files are the files of the project there, nil for whatever
 // lies there. A check whose tool is not installed is in the list too, to be reported as not run.
-func Detect(ctx context.Context, in Place, files []string, t Tasks) []Validator {
+func Detect(ctx context.Context, in ExecEnv, files []string, t Tasks) []Validator {
 	p := survey(in, files, t)
 	vs := p.missingTests(t)
 	for _, kind := range kinds {

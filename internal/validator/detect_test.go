@@ -20,7 +20,7 @@ func TestPythonSeed(t *testing.T) {
 		"old/test_t001_something.py": "def test_old():\n    assert True\n",
 		"tests/test_other.py":        "def test_other():\n    assert True\n",
 	})
-	if p := survey(Place{Dir: dir}, nil, Tasks{}); !hasPytest(p) {
+	if p := survey(ExecEnv{Dir: dir}, nil, Tasks{}); !hasPytest(p) {
 		t.Skip("pytest is not installed")
 	}
 	seed := []string{"tests/test_t001_add.py", "tests/test_t002_sub.py"}
@@ -69,7 +69,7 @@ func TestPythonSuite(t *testing.T) {
 		"test_calc.py":     "def test_x():\n    assert True\n",
 		"test_t002_sub.py": "import nothing_like_this\n",
 	})
-	if p := survey(Place{Dir: dir}, nil, Tasks{}); !hasPytest(p) {
+	if p := survey(ExecEnv{Dir: dir}, nil, Tasks{}); !hasPytest(p) {
 		t.Skip("pytest is not installed")
 	}
 	rep := judge(t, dir, Tasks{Current: "T-001", All: three})
@@ -94,8 +94,8 @@ func TestPythonTools(t *testing.T) {
 	env := []string{"PATH=" + bin + ":/nonexistent"}
 	// The stubs are shell scripts: sh has to be found by its full path only.
 	ctx := context.Background()
-	vs := Detect(ctx, Place{Dir: dir, Env: env}, nil, Tasks{Current: "T-001", All: three})
-	rep := Run(ctx, vs, Place{Dir: dir, Env: env}, 0)
+	vs := Detect(ctx, ExecEnv{Dir: dir, Env: env}, nil, Tasks{Current: "T-001", All: three})
+	rep := Run(ctx, vs, ExecEnv{Dir: dir, Env: env}, 0)
 	wantPassed(t, rep, true)
 	wantText(t, rep,
 		"ran ruff check --extend-exclude tests/test_t001_a.py,tests/test_t002_b.py .",
@@ -103,8 +103,8 @@ func TestPythonTools(t *testing.T) {
 		"ran pytest -q --color=no --continue-on-collection-errors --rootdir=. tests/test_t001_a.py "+
 			"--junitxml={report}\n")
 
-	vs = Detect(ctx, Place{Dir: dir, Env: []string{"PATH=/nonexistent"}}, nil, Tasks{Current: "T-001", All: three})
-	rep = Run(ctx, vs, Place{Dir: dir, Env: env}, 0)
+	vs = Detect(ctx, ExecEnv{Dir: dir, Env: []string{"PATH=/nonexistent"}}, nil, Tasks{Current: "T-001", All: three})
+	rep = Run(ctx, vs, ExecEnv{Dir: dir, Env: env}, 0)
 	wantPassed(t, rep, true)
 	wantText(t, rep, "ruff is not installed", "mypy is not installed", "pytest is not installed",
 		"no validator was run")
@@ -202,7 +202,7 @@ func TestNodeOwnRunner(t *testing.T) {
 	rep = judge(t, dir, Tasks{Current: "T-001", All: three})
 	wantPassed(t, rep, true)
 	wantText(t, rep, "## node --test: passed")
-	if vs := Detect(context.Background(), Place{Dir: dir}, nil, Tasks{Current: "T-003", All: three}); len(vs) != 0 {
+	if vs := Detect(context.Background(), ExecEnv{Dir: dir}, nil, Tasks{Current: "T-003", All: three}); len(vs) != 0 {
 		t.Errorf("found %s", names(vs))
 	}
 }
@@ -228,7 +228,7 @@ func TestNodeRunners(t *testing.T) {
 			put(t, dir, c.lock, "")
 		}
 		env := []string{"PATH=" + stubs(t, "npm", "pnpm", "yarn", "node")}
-		vs := Detect(context.Background(), Place{Dir: dir, Env: env}, nil, Tasks{Current: c.task, All: three})
+		vs := Detect(context.Background(), ExecEnv{Dir: dir, Env: env}, nil, Tasks{Current: c.task, All: three})
 		if len(vs) != 1 {
 			t.Fatalf("%s: found %s", c.script, names(vs))
 		}
@@ -276,7 +276,7 @@ func TestShellTestsOfTheSeed(t *testing.T) {
 	wantPassed(t, judge(t, dir, tasks), true)
 	// By name alone a script is never run.
 	tasks.Seed = nil
-	if vs := Detect(context.Background(), Place{Dir: dir}, nil, tasks); strings.Contains(names(vs), "t001_add.sh") {
+	if vs := Detect(context.Background(), ExecEnv{Dir: dir}, nil, tasks); strings.Contains(names(vs), "t001_add.sh") {
 		t.Errorf("found %s", names(vs))
 	}
 }

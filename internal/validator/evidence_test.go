@@ -34,7 +34,7 @@ func (a attack) judge(t *testing.T, base map[string]string, seed ...string) {
 func TestPythonEvidence(t *testing.T) {
 	base := map[string]string{"calc.py": "def add(a, b):\n    return 0\n",
 		"tests/test_t001_add.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"}
-	if p := survey(Place{Dir: tree(t, base)}, nil, Tasks{}); !hasPytest(p) {
+	if p := survey(ExecEnv{Dir: tree(t, base)}, nil, Tasks{}); !hasPytest(p) {
 		t.Skip("pytest is not installed")
 	}
 	good := "def add(a, b):\n    return a + b\n"
@@ -95,7 +95,7 @@ func TestPythonsOwn(t *testing.T) {
 		for code, passes := range map[string]bool{"def add(a, b):\n    return 0\n": false,
 			"def add(a, b):\n    return a + b\n": true} {
 			dir := tree(t, map[string]string{"calc.py": code, "tests/test_t001_add.py": test, name: reports})
-			if p := survey(Place{Dir: dir}, nil, Tasks{}); !hasPytest(p) {
+			if p := survey(ExecEnv{Dir: dir}, nil, Tasks{}); !hasPytest(p) {
 				t.Skip("pytest is not installed")
 			}
 			wantPassed(t, judge(t, dir, Tasks{Current: "T-001", Seed: []string{"tests/test_t001_add.py"}}), passes)
@@ -114,7 +114,7 @@ func TestPythonOfTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, files := range [][]string{{"a.py", "tools/python", "venv/bin/python"}, {"a.py"}} {
-		p := survey(Place{Dir: dir}, files, Tasks{})
+		p := survey(ExecEnv{Dir: dir}, files, Tasks{})
 		of := strings.HasPrefix(p.pyTool(context.Background(), "pytest")[0], p.root)
 		if of == slices.Contains(files, "tools/python") {
 			t.Errorf("%q: the interpreter of the tree is taken: %v", files, of)
@@ -238,7 +238,7 @@ func TestOwnTemp(t *testing.T) {
 	dir := t.TempDir()
 	vs := []Validator{{Name: "a", Command: `echo x > "$TMPDIR/left"; echo "$TMPDIR" >> dirs`},
 		{Name: "b", Command: `test ! -e "$TMPDIR/left"; echo "$TMPDIR" >> dirs`}}
-	wantPassed(t, Run(context.Background(), vs, Place{Dir: dir}, 0), true)
+	wantPassed(t, Run(context.Background(), vs, ExecEnv{Dir: dir}, 0), true)
 	data, err := os.ReadFile(filepath.Join(dir, "dirs"))
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func need(t *testing.T, tool string) {
 func judge(t *testing.T, dir string, tasks Tasks) Report {
 	t.Helper()
 	ctx := context.Background()
-	rep := Run(ctx, Detect(ctx, Place{Dir: dir}, nil, tasks), Place{Dir: dir}, 0)
+	rep := Run(ctx, Detect(ctx, ExecEnv{Dir: dir}, nil, tasks), ExecEnv{Dir: dir}, 0)
 	t.Logf("passed %v, note %q\n%s", rep.Passed, rep.Note, rep.Text())
 	return rep
 }

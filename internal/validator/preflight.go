@@ -18,7 +18,7 @@ const preflightTimeout = 2 * time.Minute
 
 // Scene is what a preflight looks at.
 type Scene struct {
-	Place            // where the tree is laid out
+	ExecEnv          // where the tree is laid out
 	Files   []string // of the tree, nil for whatever lies there
 	Tasks   Tasks
 	Timeout time.Duration
@@ -31,11 +31,11 @@ type Scene struct {
 // Preflight runs each validator once to find out whether it can start. That it fails is no obstacle: what the tasks are
 // to make is not there yet.
 func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight, error) {
-	p := survey(s.Place, s.Files, s.Tasks)
+	p := survey(s.ExecEnv, s.Files, s.Tasks)
 	limit := min(cmp.Or(s.Timeout, preflightTimeout), preflightTimeout)
 	checks, passed := []record.PreflightCheck{}, true
 	for _, v := range vs {
-		res := v.run(ctx, s.Place, limit)
+		res := v.run(ctx, s.ExecEnv, limit)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func (s Scene) withoutValidator(name string) string {
 
 // SetupFor is the command that installs what the project in a tree needs, "" where it is not known.
 func SetupFor(s Scene) string {
-	p := survey(s.Place, s.Files, s.Tasks)
+	p := survey(s.ExecEnv, s.Files, s.Tasks)
 	for _, way := range []struct {
 		manifest string
 		install  func(p *layout, dir string, more ...string) string

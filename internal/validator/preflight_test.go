@@ -53,7 +53,7 @@ func TestObstacle(t *testing.T) {
 			`git config --unset-all tilth.validator '^it'\''s\.='`, false},
 	} {
 		dir := tree(t, files)
-		p := survey(Place{Dir: dir}, nil, Tasks{Current: "T-001", All: []string{"T-001"}})
+		p := survey(ExecEnv{Dir: dir}, nil, Tasks{Current: "T-001", All: []string{"T-001"}})
 		s := Scene{Config: "git config", Ignored: func(f string) bool { return f == ".env.test" }}
 		v := Validator{Name: "it's.", Configured: true}
 		if c.exit == 127 && c.mend == npm {
@@ -93,7 +93,7 @@ func TestLeftOut(t *testing.T) {
 		dir := tree(t, map[string]string{"package.json": `{"scripts": {"test": "mocha -b"},
 			"devDependencies": {"vitest": "1"}}`, "sub/Cargo.toml": "",
 			"go.mod": "", "node_modules/x": "", c.test: ""})
-		s := Scene{Place: Place{Dir: dir}, Config: "git config", Setup: []string{"npm install"},
+		s := Scene{ExecEnv: ExecEnv{Dir: dir}, Config: "git config", Setup: []string{"npm install"},
 			Tasks: Tasks{Current: "T-001", All: []string{"T-001"}}}
 		found, err := Preflight(t.Context(), c.vs, s)
 		checks := found.Checks
@@ -119,7 +119,7 @@ func TestSetupFor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got := SetupFor(Scene{Place: Place{Dir: dir, Env: []string{"PATH=" + filepath.Join(dir, "bin")}}})
+		got := SetupFor(Scene{ExecEnv: ExecEnv{Dir: dir, Env: []string{"PATH=" + filepath.Join(dir, "bin")}}})
 		if want := setupLine("replace-all", c.want); got != want {
 			t.Errorf("%s with %q: %s, want %s", c.lock, c.tools, got, want)
 		}

@@ -29,7 +29,7 @@ func (e *SetupError) Error() string {
 
 // RunSetup runs the commands of tilth.setup with sh in a new worktree, one after
 // the other, until one fails. The error is a *SetupError, or the context's.
-func RunSetup(ctx context.Context, commands []string, in Place) error {
+func RunSetup(ctx context.Context, commands []string, in ExecEnv) error {
 	for _, command := range commands {
 		o, err := proc.Run(ctx, proc.Cmd{
 			Argv: []string{"sh", "-c", command}, Dir: in.Dir, Env: environment(in.Env, nil), Box: in.Box,

@@ -38,7 +38,7 @@ func (s LockSetup) Commands() (lines []string) {
 
 // SetupByLock reads from a tree what its lock files say is to be installed, each in the topmost directory that has one
 // of its kind.
-func SetupByLock(at Place) (s LockSetup) {
+func SetupByLock(at ExecEnv) (s LockSetup) {
 	p := survey(at, nil, Tasks{})
 	sum := sha256.New()
 	for _, kind := range project.Kinds {

@@ -37,7 +37,7 @@ func (p *layout) required() []string {
 }
 
 // survey looks at a worktree once. files names what is in it, nil for what a walk finds.
-func survey(in Place, files []string, t Tasks) *layout {
+func survey(in ExecEnv, files []string, t Tasks) *layout {
 	p := &layout{root: proc.RealPath(in.Dir), env: environment(in.Env, nil), box: in.Box, held: files}
 	if files == nil {
 		p.walk()

@@ -76,8 +76,8 @@ type Report struct {
 	Note    string // says what the results do not: that there are no validators, or which were not run and why
 }
 
-// Place is where commands run.
-type Place struct {
+// ExecEnv is where commands run.
+type ExecEnv struct {
 	Dir string
 	Env []string     // the whole environment; nil means this process's own
 	Box *sandbox.Box // what they may do; nil is everything
@@ -86,7 +86,7 @@ type Place struct {
 }
 
 // Run runs the validators one after the other, each within perTimeout (0: 10 minutes). All are run, whichever fails.
-func Run(ctx context.Context, vs []Validator, in Place, perTimeout time.Duration) Report {
+func Run(ctx context.Context, vs []Validator, in ExecEnv, perTimeout time.Duration) Report {
 	rep := Report{Passed: true}
 	for _, v := range vs {
 		if ctx.Err() != nil {
@@ -117,7 +117,7 @@ func note(results []Result) string {
 	return strings.Join(notes, "; ")
 }
 
-func (v Validator) run(ctx context.Context, in Place, limit time.Duration) Result {
+func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Result {
 	res := Result{Name: v.Name}
 	if v.Skip != "" {
 		res.Passed, res.Skipped, res.Output = true, true, v.Skip

@@ -62,9 +62,9 @@ func TestConfiguredOnesKnowTheTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{"PATH=/usr/bin:/bin", "TILTH_TASK=T-009"}
-	wantPassed(t, Run(context.Background(), vs, Place{Dir: t.TempDir(), Env: env}, 0), true)
+	wantPassed(t, Run(context.Background(), vs, ExecEnv{Dir: t.TempDir(), Env: env}, 0), true)
 	found := []Validator{{Name: "b", Command: `test -z "$TILTH_TASK"`}}
-	wantPassed(t, Run(context.Background(), found, Place{Dir: t.TempDir(), Env: env}, 0), true)
+	wantPassed(t, Run(context.Background(), found, ExecEnv{Dir: t.TempDir(), Env: env}, 0), true)
 }
 
 func TestRun(t *testing.T) {
@@ -72,7 +72,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep := Run(context.Background(), vs, Place{Dir: t.TempDir()}, 0)
+	rep := Run(context.Background(), vs, ExecEnv{Dir: t.TempDir()}, 0)
 	wantPassed(t, rep, false)
 	wantText(t, rep, "## good: passed", "fine", "## bad: FAILED", "broken\n[exit code 3]", "[ended by SIGKILL]",
 		"## after: passed")
@@ -83,7 +83,7 @@ func TestRun(t *testing.T) {
 
 func TestRunKeepsHeadAndTail(t *testing.T) {
 	vs := []Validator{{Name: "long", Command: "echo first; yes x | head -100000; echo last; exit 1"}}
-	rep := Run(context.Background(), vs, Place{Dir: t.TempDir()}, 0)
+	rep := Run(context.Background(), vs, ExecEnv{Dir: t.TempDir()}, 0)
 	wantText(t, rep, "first", "left out", "last\n[exit code 1]")
 	if n := len(rep.Results[0].Output); n > outputCap+200 {
 		t.Errorf("%d bytes were kept", n)
@@ -92,7 +92,7 @@ func TestRunKeepsHeadAndTail(t *testing.T) {
 
 func TestRunEndsWhatHangs(t *testing.T) {
 	vs := []Validator{{Name: "slow", Command: "echo begun; sleep 1000"}, {Name: "next", Command: "echo next"}}
-	rep := Run(context.Background(), vs, Place{Dir: t.TempDir()}, 200*time.Millisecond)
+	rep := Run(context.Background(), vs, ExecEnv{Dir: t.TempDir()}, 200*time.Millisecond)
 	wantPassed(t, rep, false)
 	wantText(t, rep, "begun\n[ended after the time limit of 200ms]", "## next: passed")
 }
@@ -100,7 +100,7 @@ func TestRunEndsWhatHangs(t *testing.T) {
 func TestRunCanBeCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	rep := Run(ctx, []Validator{{Name: "a", Command: "true"}}, Place{Dir: t.TempDir()}, 0)
+	rep := Run(ctx, []Validator{{Name: "a", Command: "true"}}, ExecEnv{Dir: t.TempDir()}, 0)
 	if rep.Passed {
 		t.Errorf("got %+v", rep)
 	}
@@ -114,34 +114,34 @@ func TestNoneIsSaid(t *testing.T) {
 
 func TestSkippedIsSaid(t *testing.T) {
 	rep := Run(context.Background(), []Validator{{Name: "ruff", Skip: "ruff is not installed"}},
-		Place{Dir: t.TempDir()}, 0)
+		ExecEnv{Dir: t.TempDir()}, 0)
 	wantPassed(t, rep, true)
 	wantText(t, rep, "## ruff: NOT RUN", "ruff was not run: ruff is not installed; no validator was run")
 }
 
 func TestRunInMissingDirectory(t *testing.T) {
-	rep := Run(context.Background(), []Validator{{Name: "a", Command: "true"}}, Place{Dir: t.TempDir() + "/gone"}, 0)
+	rep := Run(context.Background(), []Validator{{Name: "a", Command: "true"}}, ExecEnv{Dir: t.TempDir() + "/gone"}, 0)
 	wantPassed(t, rep, false)
 	wantText(t, rep, "working directory is gone")
 }
 
 func TestRunSetup(t *testing.T) {
 	dir := t.TempDir()
-	if err := RunSetup(context.Background(), []string{"echo a > made", "test -f made"}, Place{Dir: dir}); err != nil {
+	if err := RunSetup(context.Background(), []string{"echo a > made", "test -f made"}, ExecEnv{Dir: dir}); err != nil {
 		t.Error(err)
 	}
-	err := RunSetup(context.Background(), []string{"echo oops >&2; exit 4", "touch never"}, Place{Dir: dir})
+	err := RunSetup(context.Background(), []string{"echo oops >&2; exit 4", "touch never"}, ExecEnv{Dir: dir})
 	var failed *SetupError
 	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "exit code 4") || !strings.Contains(failed.Output,
 		"oops") {
 		t.Errorf("got %v", err)
 	}
-	if RunSetup(context.Background(), []string{"test ! -e never"}, Place{Dir: dir}) != nil {
+	if RunSetup(context.Background(), []string{"test ! -e never"}, ExecEnv{Dir: dir}) != nil {
 		t.Error("the command after the one that failed was run")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := RunSetup(ctx, []string{"true"}, Place{Dir: dir}); !errors.Is(err, context.Canceled) {
+	if err := RunSetup(ctx, []string{"true"}, ExecEnv{Dir: dir}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

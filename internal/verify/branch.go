@@ -99,7 +99,7 @@ func (c *check) isShared(sha string) bool {
 }
 
 // origin is what the record of another session of this root says, nil where that is not here.
-func (c *check) origin(id string) (*story, error) {
+func (c *check) origin(id string) (*history, error) {
 	s, err := session.Store{Root: filepath.Dir(c.s.Dir)}.Find(id)
 	if err != nil {
 		return nil, nil // refused: there is none
@@ -146,7 +146,7 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 
 // begunAnew reports whether the record of a session, which this one descends from, says nothing of the time before the
 // fork: reset --to-seed has cut it.
-func (c *check) begunAnew(id string, theirs *story) bool {
+func (c *check) begunAnew(id string, theirs *history) bool {
 	from, _, _ := c.lineage() // of those that cannot be read nothing is known
 	for _, st := range append(from, c.story) {
 		if st.forkedFrom == id {

@@ -84,7 +84,7 @@ func (c *check) ledgers() error {
 
 // lineage is what the records of the sessions say that a fork descends from, and whether all of them are here,
 // as they were.
-func (c *check) lineage() (from []*story, whole bool, err error) {
+func (c *check) lineage() (from []*history, whole bool, err error) {
 	seen := map[string]bool{}
 	for id := c.story.forkedFrom; id != "" && !seen[id]; {
 		st, err := c.origin(id)
@@ -116,7 +116,7 @@ func (c *check) ledger(task string, entries []session.LedgerEntry) {
 }
 
 // sharedLedger holds the ledger that a fork began with against the records that it is from.
-func (c *check) sharedLedger(task string, entries []session.LedgerEntry, from []*story) {
+func (c *check) sharedLedger(task string, entries []session.LedgerEntry, from []*history) {
 	var theirs []entry
 	for _, st := range from {
 		theirs = append(theirs, st.every[task]...)

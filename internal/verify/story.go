@@ -25,9 +25,9 @@ type ending struct {
 	ledgers    map[string][]entry // the entries that each task's ledger has to hold
 }
 
-// story is what the record says, read once from its beginning: the State that everything is decided by, and what else
+// history is what the record says, read once from its beginning: the State that everything is decided by, and what else
 // commits and ledgers are held against.
-type story struct {
+type history struct {
 	record.State
 	ending
 	end      int64 // of the record
@@ -47,8 +47,8 @@ type story struct {
 	marking    []string // tasks that the end of the record marks: prd.json may not have it yet
 }
 
-func readStory(path string) (*story, error) {
-	st := &story{
+func readStory(path string) (*history, error) {
+	st := &history{
 		ending: ending{ledgers: map[string][]entry{}}, commits: map[string]said{},
 		accepted: map[string][]*record.EvaluatorVerdict{}, went: map[int]ending{}, shared: map[string]string{},
 		every: map[string][]entry{},
@@ -62,7 +62,7 @@ func readStory(path string) (*story, error) {
 }
 
 // seed is the seed's commit, "" where none is on record.
-func (st *story) seed() string {
+func (st *history) seed() string {
 	if st.Seed == nil {
 		return ""
 	}
@@ -70,7 +70,7 @@ func (st *story) seed() string {
 }
 
 // live is the commit of a task that is done, else "".
-func (st *story) live(task string) string {
+func (st *history) live(task string) string {
 	if st.StatusOf(task) != session.TaskDone {
 		return ""
 	}
@@ -78,7 +78,7 @@ func (st *story) live(task string) string {
 }
 
 // stop is the reason of the last stop, "" if work went on after it.
-func (st *story) stop() string {
+func (st *history) stop() string {
 	if st.Stop == nil {
 		return ""
 	}
@@ -86,14 +86,14 @@ func (st *story) stop() string {
 }
 
 // keep notes under its number what a rewind or an undo takes back.
-func (st *story) keep(undo int) {
+func (st *history) keep(undo int) {
 	was := st.ending
 	was.ledgers = maps.Clone(was.ledgers)
 	st.went[undo] = was
 }
 
 // see takes one event. Those that say nothing about a task's end are most of a record, and not decoded.
-func (st *story) see(l record.Line) {
+func (st *history) see(l record.Line) {
 	switch l.Type {
 	case "session_start", "seed_committed", "session_resume", "context_reset", "evaluator_verdict", "judge_verdict",
 		"ledger_appended", "task_failed", "commit", "task_marked", "stop", "session_rewound", "session_undone":
@@ -162,7 +162,7 @@ func (st *story) see(l record.Line) {
 	}
 }
 
-func (st *story) committed(off int64, e *record.Commit) {
+func (st *history) committed(off int64, e *record.Commit) {
 	st.failing, st.last = "", e.TaskID
 	if e.Aside != "" {
 		return

@@ -90,7 +90,7 @@ type check struct {
 	s       *session.Session
 	cp      *session.Checkpoint
 	foreign bool // made by a tool that neither names trees nor marks its commits
-	story   *story
+	story   *history
 	commits []gitx.Commit // since the base, oldest first
 	anew    []string      // sessions that this one descends from, whose record was cut since
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// bench makes trees and commits that no ref names yet: until a branch is moved to one, nothing of the repository has
-// changed but for objects that a gc takes away. In a dry run even those are made elsewhere.
-type bench struct {
+// commitBuilder makes trees and commits that no ref names yet: until a branch is moved to one, nothing of the repository
+// has changed but for objects that a gc takes away. In a dry run even those are made elsewhere.
+type commitBuilder struct {
 	git  *gitx.Git
 	repo string
 	dir  string   // for scratch indexes
 	vars []string // where objects are written
 }
 
-// newBench is a bench over the repository at common; remove takes its scratch files away.
-func newBench(g *gitx.Git, common string) (b *bench, remove func(), err error) {
+// newCommitBuilder is a bench over the repository at common; remove takes its scratch files away.
+func newCommitBuilder(g *gitx.Git, common string) (b *commitBuilder, remove func(), err error) {
 	dir, remove, err := proc.TempDir("take")
 	if err != nil {
 		return nil, nil, err
 	}
-	b = &bench{git: g, repo: common, dir: dir}
+	b = &commitBuilder{git: g, repo: common, dir: dir}
 	if g.IsDryRun() {
 		b.vars = []string{"GIT_OBJECT_DIRECTORY=" + filepath.Join(dir, "objects"),
 			"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(common, "objects")}
@@ -36,7 +36,7 @@ func newBench(g *gitx.Git, common string) (b *bench, remove func(), err error) {
 }
 
 // run runs a command that writes nothing but objects, and what lies in the bench's directory.
-func (b *bench) run(ctx context.Context, stdin string, vars []string, args ...string) (string, error) {
+func (b *commitBuilder) run(ctx context.Context, stdin string, vars []string, args ...string) (string, error) {
 	c := gitx.InRepo(b.repo, args...)
 	c.Vars, c.Stdin = append(vars, b.vars...), []byte(stdin)
 	out, err := b.git.Read(ctx, c)
@@ -44,7 +44,7 @@ func (b *bench) run(ctx context.Context, stdin string, vars []string, args ...st
 }
 
 // merge names the tree that two commits make, or the files in which they conflict.
-func (b *bench) merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
+func (b *commitBuilder) merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
 	out, err := b.run(ctx, "", nil, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z",
 		"--end-of-options", ours, theirs)
 	list := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
@@ -60,7 +60,7 @@ func (b *bench) merge(ctx context.Context, ours, theirs string) (tree string, co
 
 // apply names the tree that the change from a commit, without some of its files, to a tree makes of a third, or the
 // files in which they conflict.
-func (b *bench) apply(ctx context.Context, from string, without []string, to, onto string) (tree string,
+func (b *commitBuilder) apply(ctx context.Context, from string, without []string, to, onto string) (tree string,
 	conflicts []string, err error) {
 	index := []string{"GIT_INDEX_FILE=" + filepath.Join(b.dir, "index")}
 	if _, err = b.run(ctx, "", index, "read-tree", from); err != nil {
@@ -86,7 +86,8 @@ func (b *bench) apply(ctx context.Context, from string, without []string, to, on
 }
 
 // commit makes a commit; with more parents it is a merge. author is variables that say who wrote it, none for the user.
-func (b *bench) commit(ctx context.Context, c gitx.TreeCommit, author []string, more ...string) (string, error) {
+func (b *commitBuilder) commit(ctx context.Context, c gitx.TreeCommit, author []string,
+	more ...string) (string, error) {
 	args := []string{"commit-tree", "-F", "-"}
 	for _, p := range append([]string{c.Parent}, more...) {
 		if p != "" {
@@ -100,7 +101,7 @@ func (b *bench) commit(ctx context.Context, c gitx.TreeCommit, author []string, 
 }
 
 // author is the variables that make a commit have the author and date of another one.
-func (b *bench) author(ctx context.Context, commit string) ([]string, error) {
+func (b *commitBuilder) author(ctx context.Context, commit string) ([]string, error) {
 	out, err := b.run(ctx, "", nil, "rev-list", "--no-commit-header", "--max-count=1", "--date=raw",
 		"--format=%an%x00%ae%x00%ad", commit, "--")
 	f := strings.Split(out, "\x00")
@@ -112,7 +113,7 @@ func (b *bench) author(ctx context.Context, commit string) ([]string, error) {
 
 // hooks runs hooks of the repository's that look at a commit before it is made, over an index of its tree; its message
 // is theirs then. dir is where they run. The error is a *HookRefusedError.
-func (b *bench) hooks(ctx context.Context, dir string, c *gitx.TreeCommit, names ...string) error {
+func (b *commitBuilder) hooks(ctx context.Context, dir string, c *gitx.TreeCommit, names ...string) error {
 	if b.git.IsDryRun() {
 		return nil
 	}
