@@ -83,8 +83,8 @@ func removeAdmin(common, admin, path string) error {
 const sessionRefs = "refs/heads/session/"
 
 // SessionRefs reads once which sessions' branches and which worktrees a repository has, from git's own files. The
-// answer reports whether it has the branch, or an entry for a worktree at path ("" for none). Of reftable refs it says yes:
-// only git can read them.
+// answer reports whether it has the branch, or an entry for a worktree at path ("" for none). Of reftable refs it says
+// yes: only git can read them.
 func SessionRefs(common string) (holds func(branch, path string) bool) {
 	if !absent(filepath.Join(common, "reftable")) {
 		return func(string, string) bool { return true }

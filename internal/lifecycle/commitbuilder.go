@@ -11,8 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// commitBuilder makes trees and commits that no ref names yet: until a branch is moved to one, nothing of the repository
-// has changed but for objects that a gc takes away. In a dry run even those are made elsewhere.
+// commitBuilder makes trees and commits that no ref names yet: until a branch is moved to one, nothing of the
+// repository has changed but for objects that a gc takes away. In a dry run even those are made elsewhere.
 type commitBuilder struct {
 	git  *gitx.Git
 	repo string
