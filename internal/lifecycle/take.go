@@ -270,11 +270,12 @@ func (t *taker) target(ctx context.Context) error {
 			continue
 		}
 		if !here(e.Path) {
-			there := "cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.S.ID
+			where := "branch " + branch + " is checked out in " + e.Path
 			if e.Gone {
-				there = "git worktree remove " + text.ShellQuote(e.Path)
+				return &RefusedError{where + ", which is not there: it may be on a disk that is not, or gone for good",
+					"git worktree remove " + text.ShellQuote(e.Path)}
 			}
-			return &RefusedError{"branch " + branch + " is checked out in " + e.Path, there}
+			return &RefusedError{where, "cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.S.ID}
 		}
 		t.place = e.Path
 	}
