@@ -283,7 +283,7 @@ func unpushedHere(id string, err error) error {
 		why += " (" + err.Error() + ")"
 	}
 	return &lifecycle.RefusedError{Why: why + "; pack keeps that, push sends it where the remote has nothing later",
-		Hint: "git tilth pack <file> " + id + " && git tilth reset " + id + "\ngit tilth push " + id}
+		Hint: "git tilth pack ~/" + id + ".pack " + id + " && git tilth reset " + id + "\ngit tilth push " + id}
 }
 
 // unpushed reports whether a session has what its last push or fetch had not.

@@ -55,7 +55,7 @@ var (
 		`(worktree (add|remove|repair|move)|add|write-tree|update-index|commit|commit-tree|update-ref|reset|symbolic-ref -m|read-tree|restore|` +
 		`clean|branch|fetch|push|bundle create) `)
 	// ids are those of commits that a dry run does not make, and the time in the name of what is moved aside.
-	ids = regexp.MustCompile(` '?<commit>'?|(update-ref -m '[^']*' \S+) [0-9a-f]{40}`)
+	ids = regexp.MustCompile(` '?<commit>'?|(update-ref (?:--no-deref )?-m '[^']*' \S+) [0-9a-f]{40}`)
 	// claims are commits that have the time, and travels are directories with a random name.
 	claims  = regexp.MustCompile(`[0-9a-f]{40}:refs/tilth/claims/`)
 	travels = regexp.MustCompile(`/[.]travel-\w+`)
