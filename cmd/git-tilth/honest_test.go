@@ -35,7 +35,7 @@ func TestHonestSessions(t *testing.T) {
 	t.Parallel()
 	most, steps := 1, 12
 	if os.Getenv("TILTH_TESTS") == "full" {
-		most, steps = 200, 40
+		most, steps = 60, 40
 	}
 	seen := 0
 	for seed := uint64(1); seen < most && seed <= 100 && !t.Failed(); seed++ {
