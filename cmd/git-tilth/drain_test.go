@@ -82,7 +82,7 @@ func newDrain(t *testing.T, sessions, kills int, seed uint64) *drain {
 	p.git("-C", d.remote, "config", "core.logAllRefUpdates", "always")
 	p.git("remote", "add", "origin", d.remote)
 	p.git("push", "-q", "origin", "HEAD")
-	p.env = append(p.env, "TILTH_LEASE=2s", "TILTH_SANDBOX=off", "TILTH_PROVIDER_ATTEMPTS=1")
+	p.env = append(p.env, "TILTH_LEASE=3s", "TILTH_SANDBOX=off", "TILTH_PROVIDER_ATTEMPTS=1")
 	d.serve()
 	for i := range sessions {
 		tasks := fmt.Sprintf("session-%d.json", i)
