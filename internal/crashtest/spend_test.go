@@ -24,13 +24,15 @@ type spender struct {
 }
 
 // TestKilledRunsSpendNothing kills git-tilth at random moments of turns of each program, as root and as a user, in the
-// sandbox and without one: two seconds later nothing is left of what it had started. TILTH_TESTS=full kills a hundred
-// times.
+// sandbox and without one: two seconds later nothing is left of what it had started. make crash kills a hundred times.
 func TestKilledRunsSpendNothing(t *testing.T) {
 	programs := []string{"claude", "codex", "gemini", "opencode", "copilot", "qwen"}
 	n, first := 3, rand.IntN(len(programs))
-	if os.Getenv("TILTH_TESTS") == "full" {
+	switch {
+	case os.Getenv("TILTH_CRASH") == "full":
 		n = 100
+	case os.Getenv("TILTH_TESTS") == "full":
+		n = 24
 	}
 	longest, users := time.Duration(0), map[string]int{}
 	for i := range n {
