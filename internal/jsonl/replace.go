@@ -19,14 +19,6 @@ const TempMark = ".tmp-"
 // a crash after the rename can leave an empty file; without the fsync of the directory after it, the rename can be
 // lost.
 func Replace(path string, durable bool, fill func(io.Writer) error) error {
-	if err := replace(path, durable, fill); err != nil || !durable {
-		return err
-	}
-	return SyncDir(filepath.Dir(path))
-}
-
-// replace is Replace without the fsync of the directory.
-func replace(path string, whole bool, fill func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+TempMark+"*")
 	if err != nil {
 		return err
@@ -35,7 +27,7 @@ func replace(path string, whole bool, fill func(io.Writer) error) error {
 	if err = fill(out); err == nil {
 		err = out.Flush()
 	}
-	if err == nil && whole {
+	if err == nil && durable {
 		err = f.Sync()
 	}
 	if err = cmp.Or(err, f.Close()); err == nil {
@@ -44,21 +36,15 @@ func replace(path string, whole bool, fill func(io.Writer) error) error {
 	if err != nil {
 		os.Remove(f.Name())
 	}
-	return err
-}
-
-// WriteFile replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a mix.
-func WriteFile(path string, data []byte) error {
-	if err := WriteWhole(path, data); err != nil {
+	if err != nil || !durable {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
 }
 
-// WriteWhole is WriteFile, but that the old content may be there again after a crash of the machine, until the
-// directory is synced.
-func WriteWhole(path string, data []byte) error {
-	err := replace(path, true, func(w io.Writer) error {
+// WriteFile replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a mix.
+func WriteFile(path string, data []byte) error {
+	err := Replace(path, true, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})

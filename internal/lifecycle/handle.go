@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
@@ -49,10 +48,6 @@ type Handle struct {
 	unlock     func()
 	// putAway are the worktrees, by path, in which a repository of its own stood in the place of the .git file.
 	putAway map[string]bool
-
-	// Working says that the loop is at work, whose events tell all that checkpoint.json and prd.json would: a rename
-	// that a crash of the machine takes back does no harm.
-	Working bool
 
 	sourceErr error
 }
@@ -149,14 +144,9 @@ func (h *Handle) Close() {
 	h.unlock()
 }
 
-// Save writes checkpoint.json, which lasts with what was saved before it.
+// Save writes checkpoint.json.
 func (h *Handle) Save() error {
-	return h.change(func() error {
-		if err := h.S.SaveCheckpoint(h.Checkpoint); err != nil || h.Working {
-			return err
-		}
-		return jsonl.SyncDir(h.S.Dir)
-	})
+	return h.change(func() error { return h.S.SaveCheckpoint(h.Checkpoint) })
 }
 
 // change makes a change to the session's files, which a dry run leaves out.
@@ -211,7 +201,7 @@ func (h *Handle) Stopped(status string, stop record.Stop) error {
 	if err := h.Record.Append(&stop); err != nil {
 		return err
 	}
-	h.Checkpoint.Status, h.Working = status, false
+	h.Checkpoint.Status = status
 	if err := errors.Join(h.Save(), h.dropAside()); err != nil {
 		return err
 	}

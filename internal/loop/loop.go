@@ -191,7 +191,6 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 	if err != nil {
 		return stopOf(ctx, err, "")
 	}
-	r.Working = true
 	for {
 		// Before anything else: whoever interrupts the last task's hooks is not told that all went well, and resume is.
 		if ctx.Err() != nil {

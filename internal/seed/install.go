@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -86,7 +84,7 @@ func (in *installation) install(b *Bundle) error {
 		return err
 	}
 	in.records = append(in.records, session.TasksFile)
-	return cmp.Or(in.session.SaveTasks(b.Tasks), jsonl.SyncDir(in.session.Dir))
+	return in.session.SaveTasks(b.Tasks)
 }
 
 // writeTest writes one test, never over anything and never through a symlink. It is on disk when it returns: the seed's

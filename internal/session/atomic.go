@@ -22,12 +22,12 @@ func readJSON[T any](path string, decode func([]byte) (T, error)) (v T, err erro
 	return v, err
 }
 
-// save replaces a file of a session by what was encoded, if it was. The rename lasts once the directory is synced.
+// save replaces a file of a session by what was encoded, if it was.
 func save(path string, text []byte, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return jsonl.WriteWhole(path, text)
+	return jsonl.WriteFile(path, text)
 }
 
 // removeStaleTemps deletes what a killed writer left in dir. Only the lock's holder calls it, so files that

@@ -2,8 +2,7 @@
 //
 // Rules that hold for every file here:
 //   - JSON files are replaced, never rewritten in place: temporary file in the same directory, fsync,
-//     rename, fsync of the directory; a run leaves the last of these to its end. Members that this program does not
-//     know stay.
+//     rename, fsync of the directory. Members that this program does not know stay.
 //   - JSON-lines files are only appended to, one write(2) of one whole line. A reader skips what is no
 //     JSON object and counts it, so that no line of a damaged file can stop it.
 //   - Only the holder of the lock writes. Readers need no lock and never change anything.
