@@ -253,7 +253,7 @@ func textProgram(t testing.TB) *Program {
 func FuzzStores(f *testing.F) {
 	id := "c608d775-a1e6-44af-ad14-56c828dd876b"
 	for _, seed := range []string{"", "{}\n", `{"type":"user","cwd":"/w","timestamp":"2026-11-21T14:20:53Z"}`, `{"type":"session_meta","payload":{"id":"` + id + `","cwd":"/w"}}`,
-		`{"sessionId":"` + id + `"}`, `{"projects":{"/w":"../../etc"}}`, `{"projects":5}`, "\xff\xfe{"} {
+		`{"sessionId":"` + id + `"}`, "\xff\xfe{"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -262,7 +262,7 @@ func FuzzStores(f *testing.F) {
 		env := []string{"HOME=" + home}
 		for _, path := range []string{".claude/projects/x/" + id + ".jsonl",
 			".codex/sessions/2026/11/21/rollout-2026-11-21T14-20-55-" + id + ".jsonl",
-			".gemini/projects.json", ".gemini/tmp/w/chats/session-2026-c608d775.jsonl"} {
+			".gemini/tmp/w/.project_root", ".gemini/tmp/w/chats/session-2026-c608d775.jsonl"} {
 			full := filepath.Join(home, path)
 			if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
 				t.Fatal(err)

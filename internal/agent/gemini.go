@@ -51,7 +51,7 @@ func gemini() *Program {
 		env:     []string{"GEMINI_CLI_NO_RELAUNCH=true"},
 		keyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"},
 		state: []state{{place{"GEMINI_CLI_HOME", ".gemini", ".gemini"},
-			[]string{"oauth_creds.json", "google_accounts.json", "projects.json", "tmp/", "history/"}}},
+			[]string{"oauth_creds.json", "google_accounts.json", "tmp/", "history/"}}},
 		preset: true, validID: uuidForm, keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a result with status success", Login: "gemini, then /auth",
 		escapePrompt: escapeGemini, read: events(readGemini), watch: watchGemini, finish: geminiFinish,
@@ -186,27 +186,28 @@ func geminiReset(text string) time.Duration {
 }
 
 // geminiStore is ~/.gemini/tmp/<slug>/chats/session-<time>-<first 8 of the id>.jsonl: a description and then a message
-// on each line. The slug of a directory stands in ~/.gemini/projects.json, so that each directory has its own.
+// on each line. The directory of a slug stands in .project_root beside its chats. The program's own list of them,
+// ~/.gemini/projects.json, goes with a turn, and is made again from these.
 var geminiStore = &transcripts{
 	word: "conversation", missing: "conversation with this id for this directory",
-	files: func(h *history) ([]string, error) {
-		dir := geminiDir(h.env)
-		data, err := jsonl.ReadFile(filepath.Join(dir, "projects.json"))
+	files: func(h *history) (found []string, err error) {
+		tmp := filepath.Join(geminiDir(h.env), "tmp")
+		slugs, err := os.ReadDir(tmp)
 		if err != nil {
 			return nil, err
 		}
-		var known struct {
-			Projects map[string]string `json:"projects"`
+		err = fs.ErrNotExist
+		for _, slug := range slugs {
+			dir := filepath.Join(tmp, slug.Name())
+			root, unread := jsonl.ReadIn(dir, ".project_root", maxSettings)
+			if unread != nil || strings.TrimSpace(string(root)) != h.dir {
+				continue
+			}
+			var chats []string
+			chats, err = filepath.Glob(text.GlobQuote(dir) + "/chats/session-*-" + h.anyID(8) + ".json*")
+			found = append(found, chats...)
 		}
-		if err := json.Unmarshal(data, &known); err != nil {
-			return nil, err
-		}
-		slug := known.Projects[h.dir]
-		if slug == "" || slug != filepath.Base(slug) || slug == ".." {
-			return nil, fs.ErrNotExist
-		}
-		chats := text.GlobQuote(filepath.Join(dir, "tmp", slug)) + "/chats/"
-		return filepath.Glob(chats + "session-*-" + h.anyID(8) + ".json*")
+		return found, err
 	},
 	head: func(h *history, t *transcript, e gjson.Result) {
 		if id := e.Get("sessionId").Str; id != "" && t.cwd == "" {

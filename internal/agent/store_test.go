@@ -166,9 +166,6 @@ func TestTwoSessionsAtOnce(t *testing.T) {
 			}
 			ids[d.dir] = d.out.Conversation
 		}
-		if p.Name == "gemini" {
-			return // the fake's projects.json is not written by two at once
-		}
 		for i, dir := range dirs {
 			if id, err := p.discover(t.Context(), f.env, dir, time.Time{}); id != ids[dir] || err != nil {
 				t.Errorf("%s: found %q, want %q (%v)", dir, id, ids[dir], err)

@@ -62,6 +62,7 @@ func (r *rig) check() int {
 		fmt.Println("  ", err)
 		return 1
 	}
+	s.box = s.box.Of(s.dir)
 	s.program.Box = s.box.Reading(s.dir)
 	failed := 0
 	for _, c := range checks {

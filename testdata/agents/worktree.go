@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 )
 
-// worktree makes a repository with a linked worktree, as a session has, and returns the worktree and its git
+// worktree makes a repository with a linked worktree, where a session has its own, and returns the worktree and its git
 // directories.
 func worktree(home string) (dir string, git [2]string, err error) {
-	repo, dir := filepath.Join(home, "repo"), filepath.Join(home, "sessions", "workspace")
+	repo, dir := filepath.Join(home, "repo"), filepath.Join(home, "sessions", "20260101-000000-abcdef", "workspace")
 	for _, args := range [][]string{
 		{"init", "-q", "-b", "main", repo},
 		{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-q", "--allow-empty", "-m",

@@ -109,7 +109,7 @@ func storeOf(kind string) store {
 	}
 }
 
-// geminiStore names a directory's conversations by a slug that stands in projects.json.
+// geminiStore names a directory's conversations by a slug, in whose place the directory stands in .project_root.
 func geminiStore() store {
 	root := filepath.Join(envOr("GEMINI_CLI_HOME", home()), ".gemini")
 	return store{
@@ -135,26 +135,25 @@ func geminiStore() store {
 }
 
 func slugOf(root, dir string) string {
-	path := filepath.Join(root, "projects.json")
-	var known struct {
-		Projects map[string]string `json:"projects"`
+	marks, _ := filepath.Glob(filepath.Join(root, "tmp", "*", ".project_root"))
+	for _, path := range marks {
+		if data, err := os.ReadFile(path); err == nil && string(data) == dir {
+			return filepath.Base(filepath.Dir(path))
+		}
 	}
-	if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &known) != nil {
-		return "damaged"
+	for n := 0; ; n++ {
+		slug := fmt.Sprintf("%s-%d", filepath.Base(dir), n)
+		at := filepath.Join(root, "tmp", slug)
+		if os.MkdirAll(filepath.Dir(at), 0o700) != nil {
+			return slug
+		}
+		if err := os.Mkdir(at, 0o700); err == nil {
+			_ = os.WriteFile(filepath.Join(at, ".project_root"), []byte(dir), 0o600)
+			return slug
+		} else if !os.IsExist(err) {
+			return slug
+		}
 	}
-	if known.Projects == nil {
-		known.Projects = map[string]string{}
-	}
-	if slug := known.Projects[dir]; slug != "" {
-		return slug
-	}
-	slug := fmt.Sprintf("%s-%d", filepath.Base(dir), len(known.Projects))
-	known.Projects[dir] = slug
-	data, err := json.Marshal(known)
-	if err == nil && os.MkdirAll(root, 0o700) == nil {
-		_ = os.WriteFile(path, data, 0o600)
-	}
-	return slug
 }
 
 func (s store) has(id string) bool {
