@@ -218,6 +218,9 @@ const noCommand = "git tilth config"
 // answerTime is how long an endpoint may take to say that it is there.
 const answerTime = 20 * time.Second
 
+// versionTime is how long an agent program may take to say which it is: some need ten seconds on a busy machine.
+const versionTime = time.Minute
+
 // agentTime is how long an agent may take to start and to say who it is.
 const agentTime = time.Minute
 
@@ -280,8 +283,11 @@ func (d *doctor) askProgram(role config.Role, p *agent.Program) check {
 		return check{Status: well, Detail: p.Name + " is " + path}
 	}
 	out, err := proc.Run(d.p.ctx, proc.Cmd{Argv: []string{path, "--version"}, Dir: os.TempDir(),
-		Env: p.Environ(d.git.Environ(d.p.ctx, os.TempDir()), nil), Timeout: 20 * time.Second, OutputCap: 4096})
+		Env: p.Environ(d.git.Environ(d.p.ctx, os.TempDir()), nil), Timeout: versionTime, OutputCap: 4096})
 	said := text.OneLine(string(out.Output))
+	if out.TimedOut {
+		said = "it did not answer within " + versionTime.String()
+	}
 	if err != nil || out.ExitCode != 0 {
 		return check{Status: finding, Command: path + " --version",
 			Detail: fmt.Sprintf("%s --version fails: %s", p.Name,
