@@ -398,6 +398,9 @@ func readOnly(s *scene) error {
 	if err := s.holds("WHAT-THE-FILE-SAYS"); err != nil {
 		return fmt.Errorf("it could not read: %w", err)
 	}
+	if s.program.SpeaksACP() { // what it keeps of its conversations, it says only when it is asked to load one
+		return nil
+	}
 	gone, why := s.program.Stored(s.ctx, s.env, s.dir, out.Conversation)
 	if (s.program.Name == "claude" || s.program.Name == "codex") && !gone {
 		return fmt.Errorf("it left a conversation: %s", why)

@@ -54,7 +54,7 @@ var setups = map[string]setup{
 		files: func(url string) map[string]string {
 			return map[string]string{
 				".codex/config.toml": fmt.Sprintf(
-					"model_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\n"+
+					"model = \"gpt-5\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\n"+
 						"base_url = \"%s/v1\"\nwire_api = \"responses\"\nenv_key = \"STUB_KEY\"\nrequest_max_retries "+
 						"= 0\nstream_max_retries = 0\n", url)}
 		},
