@@ -322,7 +322,7 @@ func (b *Box) layer(path string) (kind, in string) {
 func trail(path string) (links []string) {
 	seen := map[string]bool{}
 	rest := strings.Split(filepath.Clean(path), "/")
-	for at := "/"; len(rest) > 0 && len(links) < 40; {
+	for at, followed := "/", 0; len(rest) > 0 && followed < 40; {
 		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
 		to, err := os.Readlink(next)
@@ -334,6 +334,7 @@ func trail(path string) (links []string) {
 			seen[next] = true
 			links = append(links, next)
 		}
+		followed++
 		if filepath.IsAbs(to) {
 			at = "/"
 		}

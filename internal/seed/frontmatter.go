@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -176,21 +177,22 @@ func plainScalar(s string) string {
 // fold joins lines as YAML does: a break is a space, an empty line is a break. A backslash at the end of a line, which
 // only a quoted text has, joins without the space.
 func fold(lines []string) string {
-	text, broken := "", true
+	var text []byte
+	broken := true
 	for _, l := range lines {
 		l = strings.TrimSpace(l)
-		switch before, joined := strings.CutSuffix(text, `\`); {
+		switch before, joined := bytes.CutSuffix(text, []byte(`\`)); {
 		case l == "":
-			text, broken = text+"\n", true
-		case joined && !strings.HasSuffix(before, `\`):
-			text, broken = before+l, false
+			text, broken = append(text, '\n'), true
+		case joined && !bytes.HasSuffix(before, []byte(`\`)):
+			text, broken = append(before, l...), false
 		case broken:
-			text, broken = text+l, false
+			text, broken = append(text, l...), false
 		default:
-			text += " " + l
+			text = append(append(text, ' '), l...)
 		}
 	}
-	return strings.TrimSpace(text)
+	return strings.TrimSpace(string(text))
 }
 
 // dedentAll takes the indentation of the first line with text off all lines.

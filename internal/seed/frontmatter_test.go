@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -108,4 +109,20 @@ func FuzzMarkdown(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A text of hundreds of thousands of lines is joined in one pass over them.
+func TestFoldManyLines(t *testing.T) {
+	lines := slices.Repeat([]string{"word"}, 400_000)
+	if got := len(fold(lines)); got != 5*len(lines)-1 {
+		t.Errorf("%d characters", got)
+	}
+	list := criteriaList{}
+	list.add(mdLine{bullet: true, text: "word"})
+	for range lines[1:] {
+		list.add(mdLine{text: "word"})
+	}
+	if got := list.done(); len(got) != 1 || len(got[0]) != 5*len(lines)-1 {
+		t.Errorf("%d criteria", len(got))
+	}
 }

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"bytes"
 	"cmp"
 	"path/filepath"
 	"slices"
@@ -342,7 +343,7 @@ func (tf *taskFile) validate(name string, heading int) error {
 // criteriaList collects bullets. Lines that go on under a bullet are joined to
 // it; deeper bullets become part of the criterion that they belong to.
 type criteriaList struct {
-	items []string
+	items [][]byte
 	level int // indent of the list's bullets
 	subs  int // deeper bullets that the last item has so far
 	blank bool
@@ -355,20 +356,22 @@ func (c *criteriaList) add(l mdLine) {
 		return
 	case l.bullet && (len(c.items) == 0 || l.indent <= c.level+1):
 		c.level, c.subs = l.indent, 0
-		c.items = append(c.items, l.text)
+		c.items = append(c.items, []byte(l.text))
 	case len(c.items) == 0:
 		// A sentence that introduces the list says nothing that can be checked.
 	case l.bullet:
+		last := &c.items[len(c.items)-1]
 		sep := "; "
-		if c.subs == 0 && !strings.HasSuffix(c.items[len(c.items)-1], ":") {
+		if c.subs == 0 && !bytes.HasSuffix(*last, []byte(":")) {
 			sep = ": "
 		} else if c.subs == 0 {
 			sep = " "
 		}
 		c.subs++
-		c.items[len(c.items)-1] += sep + l.text
+		*last = append(append(*last, sep...), l.text...)
 	case !c.blank || l.indent > c.level:
-		c.items[len(c.items)-1] += " " + l.text
+		last := &c.items[len(c.items)-1]
+		*last = append(append(*last, ' '), l.text...)
 	}
 	c.blank = false
 }
@@ -376,7 +379,7 @@ func (c *criteriaList) add(l mdLine) {
 func (c *criteriaList) done() []string {
 	var out []string
 	for _, it := range c.items {
-		if it = strings.TrimSpace(it); it != "" {
+		if it := strings.TrimSpace(string(it)); it != "" {
 			out = append(out, it)
 		}
 	}
