@@ -186,7 +186,7 @@ func checkArgs(ctx *cli.Context, most int) error {
 	}
 	if needed, _, ok := strings.Cut(strings.TrimPrefix(ctx.Command.ArgsUsage, "<"), ">"); ok && len(args) == 0 &&
 		ctx.Command.ArgsUsage[0] == '<' {
-		return refuse(name+" "+ctx.Command.ArgsUsage, "%s needs a %s", ctx.Command.Name, needed)
+		return refuse(name+" -h", "%s needs a %s", ctx.Command.Name, needed)
 	}
 	return nil
 }

@@ -110,15 +110,19 @@ func (w *repoContext) detected() []string {
 	if top == "" || err != nil {
 		return []string{"none"}
 	}
-	env := agent.ToolEnv(w.git.Environ(w.p.ctx, top), w.config.List("tilth.sandboxEnv"))
-	in := validator.ExecEnv{Dir: top, Env: env}
 	var found []string
-	for _, v := range validator.Detect(w.p.ctx, in, files, validator.Tasks{}) {
-		if v.Skip != "" {
-			found = append(found, v.Name+" is not run: "+v.Skip)
-		} else {
-			found = append(found, v.Name+" ("+v.From+")")
+	err = w.withSandbox(top, func(in validator.ExecEnv) error {
+		for _, v := range validator.Detect(w.p.ctx, in, files, validator.Tasks{}) {
+			if v.Skip != "" {
+				found = append(found, v.Name+" is not run: "+v.Skip)
+			} else {
+				found = append(found, v.Name+" ("+v.From+")")
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return []string{"unknown: " + err.Error()}
 	}
 	if len(found) == 0 {
 		found = []string{"none"}

@@ -289,7 +289,7 @@ func (d *doctor) askProgram(role config.Role, p *agent.Program) check {
 		said = "it did not answer within " + versionTime.String()
 	}
 	if err != nil || out.ExitCode != 0 {
-		return check{Status: finding, Command: path + " --version",
+		return check{Status: finding, Command: "npm install -g " + p.Package,
 			Detail: fmt.Sprintf("%s --version fails: %s", p.Name,
 				cmp.Or(said, reason(err), fmt.Sprintf("exit status %d, and it says nothing", out.ExitCode)))}
 	}

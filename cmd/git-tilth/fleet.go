@@ -82,7 +82,7 @@ func (p *process) fleetCommands() []*cli.Command {
 			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
 				file := ctx.Args().First()
 				if fi, err := os.Stat(p.inDir(file)); err == nil && !fi.Mode().IsRegular() {
-					return refuse("git tilth pack <file> [<session>]", "%s is there, and is no ordinary file", file)
+					return refuse("git tilth pack -h", "%s is there, and is no ordinary file", file)
 				}
 				place, err := w.place(h, "")
 				if err != nil {
@@ -105,8 +105,7 @@ func (p *process) fleetCommands() []*cli.Command {
 				}
 				file := ctx.Args().First()
 				if _, err := os.Stat(p.inDir(file)); err != nil {
-					return refuse("git tilth pack "+text.ShellQuote(file)+", where the session is",
-						"there is no file %s", file)
+					return refuse("git tilth pack -h", "there is no file %s: pack makes one, where the session is", file)
 				}
 				s, err := place.Unpack(p.ctx, p.inDir(file))
 				if err == nil && p.dryRun {
@@ -175,7 +174,7 @@ func (w *repoContext) placeHere(remote string) (fleet.Remote, error) {
 func (w *repoContext) isRemote(place fleet.Remote) error {
 	names, err := w.git.Line(w.p.ctx, gitx.InRepo(place.Location.CommonDir, "remote"))
 	if err == nil && names == "" && place.Remote == "origin" {
-		return refuse("git remote add origin <url>", "this repository has no remote")
+		return refuse("git remote -h", "this repository has no remote")
 	}
 	return nil
 }

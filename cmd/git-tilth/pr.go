@@ -62,7 +62,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 		return fail("", err)
 	}
 	if remote == "" {
-		return refuse("git remote add origin URL", "there is no remote to push to")
+		return refuse("git tilth take "+s.ID, "there is no remote to push to (git remote add names one)")
 	}
 	r.branch, r.dir = s.Branch(), lifecycle.SourceNow(s.Overview().Source, common)
 	head, _ := w.git.Line(w.p.ctx, gitx.InRepo(common, "symbolic-ref", "--quiet", "refs/remotes/"+remote+"/HEAD"))

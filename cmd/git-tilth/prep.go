@@ -290,7 +290,8 @@ func prepError(err error, s *session.Session, reason string) error {
 		}
 	case errors.Is(err, seed.ErrAnswers):
 		e.code = exitRefused
-		e.hint = goOn + " --answers FILE\n" + reset
+		e.msg += " (--answers FILE reads them from a file)"
+		e.hint = goOn + "\n" + reset
 	}
 	return e
 }

@@ -76,7 +76,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	}
 	w.store = session.Store{Root: sessionsRoot(p.getenv, root)}
 	if w.store.Root == "" {
-		return nil, refuse("export TILTH_SESSIONS_DIR=...",
+		return nil, refuse(anyRoot(),
 			"there is no home directory to keep sessions in: HOME is not set")
 	}
 	w.git.FilterTime = w.config.Duration("tilth.validatorTimeout")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -150,8 +149,8 @@ func (w *repoContext) clientFor(r config.Role, other string) (*model.Client, str
 		return nil, "", refuse(setupHint, "no model endpoint for the %s: tilth.baseUrl (TILTH_BASE_URL) is not set", r)
 	}
 	if e.Model == "" {
-		return nil, "", refuse("git config tilth.worker.model <model>",
-			"no model for the %s: tilth.%s.model is not set", r, r)
+		return nil, "", refuse("git tilth config",
+			"no model for the %s: name one with git config tilth.%s.model NAME", r, r)
 	}
 	if e.APIKey == "" {
 		e.APIKey = w.credential(e.BaseURL)
@@ -274,9 +273,8 @@ func (w *repoContext) holdToCaps(r *loop.Role, caps config.Caps) error {
 			return nil
 		}
 	}
-	return refuse(fmt.Sprintf("git config %s '<dollars for a million tokens of prompt> <and of answer>'",
-		text.ShellQuote(config.PriceKey(r.Model))),
-		"a strict dollar cap needs the price of %s: %s", r.Model, why)
+	return refuse("git config --edit", "a strict dollar cap needs the price of %s: %s (%s is the dollars for a million "+
+		"tokens of prompt and of answer, as in '3 15')", r.Model, why, config.PriceKey(r.Model))
 }
 
 // judging is what a run needs without those who work and judge.

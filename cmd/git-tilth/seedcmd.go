@@ -85,7 +85,7 @@ func (w *repoContext) editDraft(h *lifecycle.Handle, again string, old []byte) (
 	ask.Environ = environ
 	editor, err := w.git.Line(w.p.ctx, ask)
 	if err != nil || editor == "" {
-		return nil, refuse("GIT_EDITOR=<command> "+again, "there is no editor to open the seed in")
+		return nil, refuse("GIT_EDITOR=vi "+again, "there is no editor to open the seed in")
 	}
 	draft := draftOf(h.S)
 	if _, err := os.Stat(draft); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // acpRow is what is known of a program that speaks the Agent Client Protocol. Of its modes the first that it offers is
@@ -177,8 +178,16 @@ func (c *acpConn) choose(ctx context.Context, opened gjson.Result, choice acpCho
 	if len(offered) == 0 && !choice.asked {
 		return nil
 	}
-	return &acpEnd{how: Refused, hint: "git config " + choice.key + " <one of them>",
+	return &acpEnd{how: Refused, hint: oneOf(choice.key, offered),
 		why: fmt.Sprintf("it does not offer the %s %q but %s", choice.category, choice.wanted[0], listed(offered))}
+}
+
+// oneOf is the command that takes the first of what is offered, or what is set back where nothing is.
+func oneOf(key string, offered []string) string {
+	if len(offered) == 0 {
+		return "git config --unset-all " + key
+	}
+	return "git config " + key + " " + text.ShellQuote(text.VisibleLine(offered[0]))
 }
 
 // optionValues are the values of an option, in groups or not.

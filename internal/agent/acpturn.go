@@ -311,7 +311,7 @@ func (c *acpConn) authenticate(ctx context.Context) error {
 		_, err := c.ask(ctx, acpHandshake, "authenticate", map[string]any{"methodId": m.id})
 		return err
 	}
-	return &acpEnd{how: Refused, hint: "git config " + key + " <one of them>",
+	return &acpEnd{how: Refused, hint: oneOf(key, c.info.Auth),
 		why: fmt.Sprintf("%s: it does not offer %q but %s", key, c.row.auth, listed(c.info.Auth))}
 }
 

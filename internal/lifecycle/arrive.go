@@ -51,7 +51,7 @@ func (a Import) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
 			return nil, InUse(s) // somebody else was quicker to make it
 		}
 		return nil, errors.Join(err, &RefusedError{Why: "there is a branch " + branch + " here already",
-			Hint: "git branch -m " + branch + " <another name>"})
+			Hint: "git branch -m " + branch + " another-name"})
 	}
 	n := New{Store: a.Store, making: a.Location.CommonDir}
 	s, unlock, err := n.directory(d, a.ID)

@@ -260,10 +260,10 @@ func (t *taker) target(ctx context.Context) error {
 		}
 	}
 	if branch == "" {
-		return refuse("git tilth take --onto BRANCH "+t.S.ID, "no branch of the repository is checked out here")
+		return refuse("git branch", "no branch of the repository is checked out here: --onto names one")
 	}
 	if strings.HasPrefix(branch, "session/") {
-		return &RefusedError{branch + " is a session's branch", "git tilth take --onto BRANCH " + t.S.ID}
+		return &RefusedError{branch + " is a session's branch: --onto names another", "git branch"}
 	}
 	for _, e := range entries {
 		if e.Branch != branch {

@@ -3,6 +3,7 @@ package loop
 import (
 	"cmp"
 	"context"
+	"os"
 	"path/filepath"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -129,4 +130,21 @@ func (g *ground) subjectHint(ctx context.Context, t session.Task, summary string
 		return lifecycle.SubjectSetting(passes)
 	}
 	return ""
+}
+
+// hookHint is the command that opens the hook which refuses a task's commit, "" where it has no file of its own.
+func (g *ground) hookHint(ctx context.Context, t session.Task, summary string) string {
+	wt, err := g.run.Worktree(ctx)
+	if err != nil {
+		return ""
+	}
+	name := "pre-commit"
+	if refused, _, err := g.run.TrySubjects(ctx, wt, t, summary); err == nil && refused != nil {
+		name = "commit-msg"
+	}
+	file, err := g.run.Git.HookFile(ctx, wt, name)
+	if _, absent := os.Stat(file); err != nil || absent != nil {
+		return ""
+	}
+	return "${EDITOR:-vi} " + text.ShellQuote(file)
 }

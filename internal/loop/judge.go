@@ -122,7 +122,7 @@ func (g *ground) commitRefused(ctx context.Context, t session.Task, summary, wor
 	if strings.HasPrefix(words, gitx.ErrUnsigned.Error()) {
 		stop.Hint = "unlock or correct the key, or git config tilth.signCommits false"
 	} else {
-		stop.Hint = g.subjectHint(ctx, t, summary)
+		stop.Hint = cmp.Or(g.subjectHint(ctx, t, summary), g.hookHint(ctx, t, summary))
 	}
 	return stop
 }

@@ -32,8 +32,8 @@ func Detect(ctx context.Context, in ExecEnv, files []string, t Tasks) []Validato
 		if len(v.Argv) > 0 {
 			program = v.Argv[0]
 		}
-		if v.Skip == "" && v.fail == "" && !has(program, p.root, p.env) {
-			vs[i].Skip = program + " is not installed"
+		if v.starts() {
+			vs[i].Skip = p.lacks(ctx, program)
 		}
 	}
 	return append(vs, p.unknownTests()...)

@@ -45,17 +45,6 @@ var obstacles = []obstacle{{
 	signs: []pattern.Regexp{pattern.New(`^go: (go\.(?:mod|work)) requires go >= `)},
 	mend:  func(_ *layout, _ Scene, v Validator, _ Result, _ string) (string, bool) { return "", !v.Configured },
 }, {
-	// What stands for a program and has none to start.
-	signs: []pattern.Regexp{pattern.New(`(rustup could not choose a version of)`)},
-	mend:  func(*layout, Scene, Validator, Result, string) (string, bool) { return "rustup default stable", true },
-}, {
-	signs: []pattern.Regexp{
-		pattern.New(`(toolchain '[^']+' is not installed)`),
-		pattern.New(`^(pyenv|rbenv|nodenv|goenv): .*(?:not found|not installed)`),
-		pattern.New(`^(No version is set for command|nvm: command not found)`),
-	},
-	mend: func(*layout, Scene, Validator, Result, string) (string, bool) { return "", true },
-}, {
 	signs: []pattern.Regexp{
 		pattern.New("(?:failed to (?:get|load source for dependency|download)|no matching package named) `([^`]+)`"),
 	},

@@ -70,6 +70,9 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight,
 
 // obstacle is why a validator that failed could not even start, "" where it could, and what mends that.
 func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
+	if why, mend := standsForNothing(res.Output); why != "" {
+		return why, mend
+	}
 	for _, o := range obstacles {
 		for _, sign := range o.signs {
 			for line := range strings.Lines(res.Output) {

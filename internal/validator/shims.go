@@ -1,0 +1,80 @@
+package validator
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// shimWords are what a program that only stands for another one says where that is not installed, and the command that
+// makes it so, with the words of the match in it. The first that matches counts.
+var shimWords = []struct {
+	sign pattern.Regexp
+	mend string
+}{
+	{pattern.New(`(?m)^.*rustup could not choose a version of.*$`), "rustup default stable"},
+	{pattern.New(`(?m)^.*toolchain '([\w.+-]+)' is not installed.*$`), "rustup toolchain install $1"},
+	{pattern.New("(?m)^(pyenv|rbenv|nodenv|goenv): version [`']([\\w.+-]+)' is not installed.*$"), "$1 install $2"},
+	{pattern.New(`(?m)^(pyenv|rbenv|nodenv|goenv): .*: command not found$[^:]*exists in these .*:\s+([\w.+-]+)$`),
+		"$1 global $2"},
+	{pattern.New(`(?m)^(pyenv|rbenv|nodenv|goenv): .*: command not found$`), "$1 install -l"},
+	{pattern.New(`(?m)^mise ERROR .*(?:No version is set for shim|is not a valid shim).*$`), "mise install"},
+	{pattern.New(`(?m)^No (?:version is set|preset version installed) for command .*$`), "asdf install"},
+	{pattern.New(`(?m)^Volta error: Node is not available.*$`), "volta install node"},
+}
+
+// standsForNothing is the line in which a shim says that it has no program to start, and the command that installs one.
+func standsForNothing(output string) (why, mend string) {
+	for _, w := range shimWords {
+		if m := w.sign().FindStringSubmatchIndex(output); m != nil {
+			said, _, _ := strings.Cut(output[m[0]:m[1]], "\n")
+			return text.Clip(text.VisibleLine(strings.TrimSpace(said)), 300),
+				string(w.sign().ExpandString(nil, w.mend, output, m))
+		}
+	}
+	return "", ""
+}
+
+// lacks says why a program is not there, "" where it is. A shim is there if it starts what it stands for in the tree or
+// outside: a version that only the tree asks for, and that whoever changes it may have written, turns no check off.
+func (p *layout) lacks(ctx context.Context, program string) string {
+	at, err := proc.LookPath(program, p.root, p.env)
+	if err != nil {
+		return program + " is not installed"
+	}
+	if !isShim(at) {
+		return ""
+	}
+	why := ""
+	for _, dir := range []string{"/", p.root} {
+		o, err := proc.Run(ctx, proc.Cmd{Argv: []string{at, "--version"}, Dir: dir, Env: p.env, Timeout: time.Minute,
+			Box: p.box})
+		said, mend := standsForNothing(string(o.Output))
+		switch {
+		case err != nil || said == "" && o.ExitCode != 127 || o.ExitCode == 0:
+			return ""
+		case said != "":
+			why = program + " is not installed: " + said + " (" + mend + ")"
+		default:
+			why = program + " is not installed: " + at + " stands for it and starts nothing"
+		}
+	}
+	return why
+}
+
+// isShim reports whether a program may be one that only stands for another, by what lies beside it.
+func isShim(at string) bool {
+	dir := filepath.Dir(at)
+	for _, manager := range []string{"rustup", "volta-shim"} {
+		if _, err := os.Stat(filepath.Join(dir, manager)); err == nil {
+			return true
+		}
+	}
+	return filepath.Base(dir) == "shims"
+}
