@@ -105,7 +105,8 @@ func (p *process) fleetCommands() []*cli.Command {
 				}
 				file := ctx.Args().First()
 				if _, err := os.Stat(p.inDir(file)); err != nil {
-					return refuse("git tilth pack -h", "there is no file %s: pack makes one, where the session is", file)
+					return refuse("git tilth pack -h", "there is no file %s: pack makes one, where the session is",
+						file)
 				}
 				s, err := place.Unpack(p.ctx, p.inDir(file))
 				if err == nil && p.dryRun {
@@ -174,7 +175,7 @@ func (w *repoContext) placeHere(remote string) (fleet.Remote, error) {
 func (w *repoContext) isRemote(place fleet.Remote) error {
 	names, err := w.git.Line(w.p.ctx, gitx.InRepo(place.Location.CommonDir, "remote"))
 	if err == nil && names == "" && place.Remote == "origin" {
-		return refuse("git remote -h", "this repository has no remote")
+		return refuse("git remote -h", "this repository has no remote (git remote add origin URL)")
 	}
 	return nil
 }

@@ -150,7 +150,7 @@ func (w *repoContext) clientFor(r config.Role, other string) (*model.Client, str
 	}
 	if e.Model == "" {
 		return nil, "", refuse("git tilth config",
-			"no model for the %s: name one with git config tilth.%s.model NAME", r, r)
+			"no model for the %s: tilth.%s.model is not set", r, r)
 	}
 	if e.APIKey == "" {
 		e.APIKey = w.credential(e.BaseURL)
@@ -273,8 +273,8 @@ func (w *repoContext) holdToCaps(r *loop.Role, caps config.Caps) error {
 			return nil
 		}
 	}
-	return refuse("git config --edit", "a strict dollar cap needs the price of %s: %s (%s is the dollars for a million "+
-		"tokens of prompt and of answer, as in '3 15')", r.Model, why, config.PriceKey(r.Model))
+	return refuse("git config --edit", "a strict dollar cap needs the price of %s: %s (%s is the dollars for a "+
+		"million tokens of prompt and of answer, as in '3 15')", r.Model, why, config.PriceKey(r.Model))
 }
 
 // judging is what a run needs without those who work and judge.
