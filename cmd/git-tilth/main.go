@@ -4,6 +4,8 @@ package main
 
 import (
 	"os"
+
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // version is set by the Makefile from git; a plain go build leaves it.
@@ -15,5 +17,6 @@ func main() { os.Exit(Main()) }
 func Main() int {
 	p := newProcess()
 	defer p.stopSignals()
+	defer sandbox.Close()
 	return p.exitCode(p.run(os.Args))
 }

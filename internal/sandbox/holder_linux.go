@@ -39,8 +39,9 @@ func hold() {
 		return
 	}
 	has := "mount"
-	pid, pidNS, err := startInit()
+	pid, pidNS, life, err := startInit()
 	if err == nil {
+		defer endInit(pid, life)
 		has += " pid"
 	}
 	if ipc() {
@@ -100,15 +101,16 @@ func ipc() bool {
 }
 
 // startInit starts the first process of a pid namespace, which ends with this one, and all in the namespace with it. It
-// mounts the /proc of that namespace, for which it has to be in it.
-func startInit() (pid, namespace int, err error) {
+// mounts the /proc of that namespace, for which it has to be in it. The pipe that is its life stays open for as long as
+// this process lives.
+func startInit() (pid, namespace, pipe int, err error) {
 	var life, ready [2]int
 	if err := unix.Pipe2(life[:], unix.O_CLOEXEC); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
-	defer unix.Close(life[0]) // the other end stays open for as long as this process lives
+	defer unix.Close(life[0])
 	if err := unix.Pipe2(ready[:], unix.O_CLOEXEC); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	defer unix.Close(ready[0])
 	pid, err = syscall.ForkExec(selfExe, []string{Name, Name, begins}, &syscall.ProcAttr{Dir: "/", Env: []string{},
@@ -116,7 +118,7 @@ func startInit() (pid, namespace int, err error) {
 		Sys:   &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}})
 	unix.Close(ready[1])
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	// Its /proc covers the one in which it has this number.
 	namespace, err = unix.Open(fmt.Sprintf("/proc/%d/ns/pid", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -130,7 +132,13 @@ func startInit() (pid, namespace int, err error) {
 		unix.Close(life[1])
 		pid, namespace = 0, -1
 	}
-	return pid, namespace, err
+	return pid, namespace, life[1], err
+}
+
+// endInit waits for it, too: what is left to a parent that has ended itself stays as a zombie with a subreaper above.
+func endInit(pid, life int) {
+	unix.Close(life)
+	_, _ = unix.Wait4(pid, nil, 0, nil)
 }
 
 // beFirst is the life of that process. Who is left without a parent in the namespace becomes its child.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,9 +25,10 @@ var spaces holder
 type holder struct {
 	sync.Mutex
 	conn  *os.File
-	pid   int         // the holder's
-	init  int         // of the first process of the pid namespace, 0 for none
-	views [][2]string // what each of its mount namespaces is made of, and its number; the last used at the end
+	pid   int           // the holder's
+	ended chan struct{} // closed when it was waited for
+	init  int           // of the first process of the pid namespace, 0 for none
+	views [][2]string   // what each of its mount namespaces is made of, and its number; the last used at the end
 	made  int
 	has   []string // the kinds of namespaces that work
 	err   error    // why there is none
@@ -50,13 +52,21 @@ func Inits() (holder, init int) {
 	return spaces.pid, spaces.init
 }
 
-// Close ends the holder, and with it what is left in its pid namespace.
+// patience is how long Close waits: a process that the kernel cannot end holds up its pid namespace.
+const patience = time.Second
+
+// Close ends the holder, and with it what is left in its pid namespace, and takes it out of the process table.
 func Close() {
 	spaces.Lock()
 	defer spaces.Unlock()
-	if spaces.conn != nil {
-		spaces.conn.Close()
-		spaces.conn, spaces.err = nil, errors.New("the holder of namespaces was ended")
+	if spaces.conn == nil {
+		return
+	}
+	spaces.conn.Close()
+	spaces.conn, spaces.err = nil, errors.New("the holder of namespaces was ended")
+	select {
+	case <-spaces.ended:
+	case <-time.After(patience):
 	}
 }
 
@@ -106,8 +116,12 @@ func (h *holder) begin(attr *syscall.SysProcAttr) error {
 		_ = cmd.Wait()
 		return err
 	}
-	go func() { _ = cmd.Wait() }()
-	h.conn, h.pid = ours, cmd.Process.Pid
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	h.conn, h.pid, h.ended = ours, cmd.Process.Pid, ended
 	h.init, _ = strconv.Atoi(said[1])
 	h.has = strings.Fields(said[2])
 	return nil
