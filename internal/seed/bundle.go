@@ -69,7 +69,7 @@ var bundleKeys = []string{"prd_entries", "test_files", "tldr", "open_questions",
 
 // entryKeys are the keys that a proposed prd entry may have. Status is known
 // as well, and refused with a rule of its own.
-var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "needs", "type", "scope"}
+var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "needs", "touches", "type", "scope"}
 
 // parseBundle reads write_seed's arguments. It fails only if they are no JSON object; every other fault is kept in the
 // bundle and reported by Check, so that a model hears of all of them at once.
@@ -141,6 +141,7 @@ func (b *Bundle) readEntry(i int, raw json.RawMessage) {
 	t.Description = read[string](b, "the description of "+where, given.get("description"))
 	t.AcceptanceCriteria = read[[]string](b, "acceptance_criteria of "+where, given.get("acceptance_criteria"))
 	t.Needs = read[[]string](b, "needs of "+where, given.get("needs"))
+	t.Touches = read[[]string](b, "touches of "+where, given.get("touches"))
 	t.Type = read[string](b, "the type of "+where, given.get("type"))
 	t.Scope = read[string](b, "the scope of "+where, given.get("scope"))
 	b.Tasks = append(b.Tasks, t)

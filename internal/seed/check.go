@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -17,6 +18,7 @@ const (
 	maxTasks       = 200
 	maxTestFiles   = 1000
 	maxCriteria    = 50
+	maxTouches     = 50
 	maxLabelChars  = 40
 	maxTitleChars  = 200
 	maxTextBytes   = 64 << 10 // a description, a criterion, the tldr, a note
@@ -88,6 +90,7 @@ func (c *checker) tasks() {
 		}
 		seen[t.ID] = true
 		c.put(badNeeds(tasks, i))
+		c.put(badTouches(t))
 	}
 }
 
@@ -111,6 +114,22 @@ func badNeeds(tasks []session.Task, i int) (found violations) {
 			continue
 		}
 		found.add("needs", "%s needs %s", quoteShort(tasks[i].ID), problem)
+	}
+	return found
+}
+
+const touchesFix = "write each as a line of a .gitignore at the root of the repository: src/parser/ or docs/*.md"
+
+// badTouches lists what is wrong with the patterns of a task.
+func badTouches(t session.Task) (found violations) {
+	if len(t.Touches) > maxTouches {
+		return one("touches", "%s has %d patterns in touches; at most %d are taken", quoteShort(t.ID), len(t.Touches),
+			maxTouches)
+	}
+	for _, p := range t.Touches {
+		if _, err := pattern.NewPaths(p); err != nil {
+			found.add("touches", "%s touches %s, which %s", quoteShort(t.ID), quoteShort(p), err)
+		}
 	}
 	return found
 }

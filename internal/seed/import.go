@@ -224,6 +224,9 @@ func (im *Imported) validate(name string) error {
 		if bad := badNeeds(im.Tasks, i); len(bad) > 0 {
 			return importError(name, im.lines[t.ID], needsFix, "%s", bad[0].Message)
 		}
+		if bad := badTouches(*t); len(bad) > 0 {
+			return importError(name, im.lines[t.ID], touchesFix, "%s", bad[0].Message)
+		}
 	}
 	return nil
 }

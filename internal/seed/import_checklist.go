@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -89,6 +90,8 @@ type item struct {
 	description  []string
 	criteria     criteriaList
 	checked      bool
+	needs        []string
+	touches      []string
 
 	level int   // of its heading, 0 for an item of a list
 	boxes []int // lines of its own checkbox, or of those below its heading
@@ -158,6 +161,7 @@ func (p *checklist) outside(l mdLine) {
 // sentence only if the item has nothing else yet; it is kept as description, so that titles stay short.
 func (it *item) add(l mdLine) {
 	switch {
+	case it.orders(l):
 	case l.bullet && !l.fenced:
 		it.criteria.add(l)
 	case len(it.criteria.items) > 0 && !l.fenced:
@@ -165,6 +169,26 @@ func (it *item) add(l mdLine) {
 	default:
 		it.description = append(it.description, strings.TrimRight(dedent(l.raw, it.indent+2), " \t"))
 	}
+}
+
+var orderLine = pattern.New(`^(?i)(needs|touches):[ \t]+(.+)$`)
+
+// orders takes a line below the item that says which tasks it needs, by their ids, or which paths it touches.
+func (it *item) orders(l mdLine) bool {
+	m := orderLine().FindStringSubmatch(l.text)
+	if m == nil || l.fenced || l.box {
+		return false
+	}
+	list := inLine(m[2])
+	if strings.EqualFold(m[1], "touches") {
+		it.touches = append(it.touches, list...)
+		return true
+	}
+	if slices.ContainsFunc(list, func(id string) bool { return !validID(id) }) {
+		return false
+	}
+	it.needs = append(it.needs, list...)
+	return true
 }
 
 // dedent takes up to n columns of blanks off a line.
@@ -210,6 +234,7 @@ func (p *checklist) tasks() error {
 		if it.id == "" {
 			it.id = p.ids.free()
 		}
+		p.im.lines[it.id] = it.line
 		p.im.Tasks = append(p.im.Tasks, p.task(it))
 	}
 	return nil
@@ -227,6 +252,7 @@ func (p *checklist) task(it item) session.Task {
 	}
 	return session.Task{
 		ID: it.id, Title: it.title, Description: description, AcceptanceCriteria: criteria, Status: session.TaskPending,
+		Needs: it.needs, Touches: it.touches,
 	}
 }
 

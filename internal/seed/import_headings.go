@@ -51,6 +51,7 @@ func hasTaskHeadings(lines []mdLine) bool {
 // checked is done.
 func (it *item) addBelowHeading(l mdLine) {
 	switch {
+	case it.orders(l):
 	case l.box:
 		it.boxes = append(it.boxes, l.n)
 		if !l.checked {

@@ -225,8 +225,8 @@ func (l mdLine) section() (title string, level int) {
 	return bold, 6
 }
 
-// parseTaskFile reads frontmatter (id, title, needs, type, scope), a description, with or without a heading of its own,
-// and the bullets below "## Acceptance criteria". What follows the criteria under another heading belongs to the
+// parseTaskFile reads frontmatter (id, title, needs, touches, type, scope), a description, with or without a heading of
+// its own, and the bullets below "## Acceptance criteria". What follows the criteria under another heading belongs to the
 // description again.
 func parseTaskFile(name string, text []byte) (taskFile, error) {
 	tf := taskFile{line: 1}
@@ -256,14 +256,18 @@ func (tf *taskFile) readFront(front []frontKey) {
 				tf.left = s
 			}
 		case "needs":
-			tf.task.Needs = k.list
-			if k.value != "" {
-				tf.task.Needs = strings.FieldsFunc(k.value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
-			}
+			tf.task.Needs = append(k.list, inLine(k.value)...)
+		case "touches":
+			tf.task.Touches = append(k.list, inLine(k.value)...)
 		default:
 			tf.ignored = append(tf.ignored, k.key)
 		}
 	}
+}
+
+// inLine are the words of a list in one line, with blanks or commas between them, each in a code span of its own or in none.
+func inLine(line string) []string {
+	return strings.FieldsFunc(line, func(r rune) bool { return r == ',' || r == '`' || unicode.IsSpace(r) })
 }
 
 // takeTitle fills in id and title from the first heading and the file's name,

@@ -21,6 +21,9 @@ func outline(t session.Task) string {
 	if len(t.Needs) > 0 {
 		text += "|" + strings.Join(t.Needs, "/")
 	}
+	if len(t.Touches) > 0 {
+		text += "|touches " + strings.Join(t.Touches, " ")
+	}
 	return text
 }
 
@@ -199,6 +202,21 @@ Words only.
 		{"needs", "prd.json", `[{"id":"T-001","title":"A","acceptance_criteria":["a"],"status":"done"},
 {"id":"T-002","title":"B","acceptance_criteria":["a"],"needs":["T-001"]},{"id":"T-003","title":"C","acceptance_criteria":["a"],"needs":["T-001","T-002"]}]`,
 			formatPlan, "T-002|B||a\nT-003|C||a|T-002", "T-001"},
+		{"a checklist with needs and touches", "todo.md", `- [ ] T-001 A
+  - Touches: ` + "`src/*.go`, `docs/`" + `
+  - a
+- [ ] B
+  needs: T-001
+  touches: test/
+  - Needs: a cup of tea
+`, formatChecklist, "T-001|A||a|touches src/*.go docs/\nT-002|B||Needs: a cup of tea|T-001|touches test/", ""},
+		{"a plan with needs and touches", "plan.md", `### Task 1: A
+Touches: src/
+- [ ] a
+### Task 2: B
+- needs: T-001
+- [ ] touches: nothing else
+`, formatHeadings, "T-001|A||a|touches src/\nT-002|B||touches: nothing else|T-001", ""},
 		{"byte order mark", "todo.md", "\ufeff- [ ] A\n", formatChecklist, "T-001|A||A", ""},
 	}
 	for _, c := range cases {

@@ -59,6 +59,9 @@ func Lint(ctx context.Context, in LintInput) []Finding {
 		for _, v := range badNeeds(in.Tasks, i) {
 			l.add(t.ID, "bad-need", Error, "%s", strings.TrimPrefix(v.Message, quoteShort(t.ID)+" "))
 		}
+		for _, v := range badTouches(t) {
+			l.add(t.ID, "bad-touches", Error, "%s", strings.TrimPrefix(v.Message, quoteShort(t.ID)+" "))
+		}
 		l.task(ctx, t)
 	}
 	l.sharedPlaces()

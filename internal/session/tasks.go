@@ -51,8 +51,11 @@ type Task struct {
 	AcceptanceCriteria []string `json:"acceptance_criteria"`
 	Status             string   `json:"status"`          // one of the constants above; never empty after reading
 	Needs              []string `json:"needs,omitempty"` // ids of earlier tasks without which this one is not begun
-	Type               string   `json:"type,omitempty"`  // for the subject of its commit: feat, fix and the like
-	Scope              string   `json:"scope,omitempty"` // for the subject as well: the part of the project
+	// Touches are patterns, as in .gitignore, of the paths that it is about: by them tasks are kept from running beside
+	// each other.
+	Touches []string `json:"touches,omitempty"`
+	Type    string   `json:"type,omitempty"`  // for the subject of its commit: feat, fix and the like
+	Scope   string   `json:"scope,omitempty"` // for the subject as well: the part of the project
 
 	kept
 }
