@@ -287,7 +287,11 @@ func capFlags() []cli.Flag {
 			out = append(out, &cli.BoolFlag{Name: s.Flag, Usage: strings.TrimPrefix(usage, s.Given+": ")})
 			continue
 		}
-		out = append(out, &cli.StringFlag{Name: s.Flag, Usage: usage})
+		flag := &cli.StringFlag{Name: s.Flag, Usage: usage}
+		if s.Short != "" {
+			flag.Aliases = []string{s.Short}
+		}
+		out = append(out, flag)
 	}
 	return out
 }

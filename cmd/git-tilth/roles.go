@@ -220,6 +220,12 @@ func (w *repoContext) options(asked loop.Options) (loop.Options, error) {
 	if err != nil {
 		return o, err
 	}
+	if w.config.Count("tilth.lanes") > 1 {
+		if v, can := w.git.Version(w.p.ctx, 2, 38); !can {
+			return o, refuse("git tilth run -h", "more than one lane needs git 2.38, and this is git %s: use -j 1",
+				cmp.Or(v, "(unknown)"))
+		}
+	}
 	if o.Worker, err = w.role(config.Worker); err != nil {
 		return o, err
 	}

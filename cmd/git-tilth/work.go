@@ -26,7 +26,7 @@ func (p *process) workCommand() *cli.Command {
 			remoteFlag(),
 			&cli.BoolFlag{Name: "once", Usage: "end after one session, with the exit code of its run"},
 			&cli.BoolFlag{Name: "drain", Usage: "end when no session is left to be run"},
-			&cli.IntFlag{Name: "jobs", Value: 1, Usage: "run `M` sessions at a time"},
+			&cli.IntFlag{Name: "jobs", Value: 1, Usage: "run `M` sessions at a time, each with its own --lanes"},
 		}, runFlags()...),
 		Action: func(ctx *cli.Context) error {
 			jobs := ctx.Int("jobs")

@@ -187,6 +187,17 @@ func TestScrubEnv(t *testing.T) {
 	}
 }
 
+func TestToolEnvKeepsNoLane(t *testing.T) {
+	environ := []string{"A=1", "TILTH_LANE_NUMBER=3", "TILTH_TASK=T-001"}
+	got := ToolEnv(environ, []string{"TILTH_LANE_NUMBER", "TILTH_TASK"})
+	if slices.Contains(got, environ[1]) || !slices.Contains(got, environ[2]) {
+		t.Errorf("got %q", got)
+	}
+	if own := append(got, environ[1]); !slices.Contains(ScrubEnv(own), environ[1]) {
+		t.Error("a program does not find the lane that it is started in")
+	}
+}
+
 // Within our sandbox Codex cannot start its own, without which it runs no command.
 func TestCodexWithinASandbox(t *testing.T) {
 	f := newFake(t)

@@ -48,7 +48,8 @@ var marks = []string{session.MarkVar, "TILTH_SESSIONS_DIR", proc.Mark}
 var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
 
 // ToolEnv returns environ for what a run starts beside agent programs, such as shell commands and validators: without
-// any key and any setting of git-tilth but those in the variables that keep names.
+// any key and any setting of git-tilth but those in the variables that keep names. The number of a lane is no one's to
+// keep: it would be that of an enclosing run.
 func ToolEnv(environ, keep []string) []string {
 	return slices.DeleteFunc(ScrubEnv(environ), func(entry string) bool { return isDropped(entry, keep) })
 }
@@ -74,7 +75,7 @@ func (p *Program) Misses(said string, environ, keep []string) string {
 func isDropped(entry string, keep []string) bool {
 	name, _, _ := strings.Cut(entry, "=")
 	ours := strings.HasPrefix(name, "TILTH_") && !slices.Contains(marks, name)
-	return (ours || text.HoldsKey(entry)) && !slices.Contains(keep, name)
+	return (ours || text.HoldsKey(entry)) && (name == session.LaneVar || !slices.Contains(keep, name))
 }
 
 // Dropped names the variables of environ that what a run starts does not find in its environment, although they are no

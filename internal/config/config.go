@@ -39,10 +39,16 @@ type Error struct {
 
 func (e *Error) Error() string { return e.msg }
 
-// unsetHint is how a value from git config is taken out.
+// unsetHint is how a value is taken out of where it comes from, or, for a flag, where to read what it takes.
 func unsetHint(key, origin string) string {
 	if path, ok := strings.CutPrefix(origin, "file:"); ok {
 		return text.ShellQuote("git", "config", "--file", path, "--unset-all", key)
+	}
+	if name, ok := strings.CutPrefix(origin, "environment "); ok {
+		return "unset " + name
+	}
+	if strings.HasPrefix(origin, "flag ") {
+		return "git tilth run -h"
 	}
 	return ""
 }

@@ -35,6 +35,7 @@ type Setting struct {
 	Name    string // the git config key as it is documented, such as tilth.maxTokens
 	Env     string // the variable that sets it, "" for a list
 	Flag    string // the command-line flag that sets it, without dashes, or ""
+	Short   string // a name of one letter for the Flag, or ""
 	Given   string // what a Flag that takes no value sets, "" for one that takes one
 	Default string
 	Help    string
@@ -74,6 +75,8 @@ var settings = withEnv(slices.Concat([]Setting{
 }, capSettings(), []Setting{
 	{Name: "tilth.onFailure", Default: "stop", values: []string{"stop", "continue"},
 		Help: "after a task has failed: stop, or continue with the next one (--keep-going)"},
+	{Name: "tilth.lanes", Flag: "lanes", Short: "j", Default: "1", kind: kindPositive, check: checkLanes,
+		Help: "how many tasks of a session are worked on at the same time, at most 64"},
 	{Name: "tilth.providerAttempts", Default: "8", kind: kindPositive,
 		Help: "attempts at one model call before the task fails"},
 	{Name: "tilth.requestTimeout", Default: "15m", kind: kindDuration, Help: "time limit of one model call"},
@@ -161,6 +164,14 @@ var gone = withEnv([]Setting{{Name: "tilth.judge"}})
 // IsGone reports whether this is the name of a setting of an earlier build that has no effect any more.
 func IsGone(name string) bool {
 	return slices.ContainsFunc(gone, func(s Setting) bool { return strings.EqualFold(s.Name, name) })
+}
+
+// checkLanes refuses more lanes than a mistyped number could have meant.
+func checkLanes(value string) error {
+	if n, err := parseCount(value); err == nil && n > 64 {
+		return errors.New("is more than 64")
+	}
+	return nil
 }
 
 // checkLease refuses a claim that is over before it can be renewed.

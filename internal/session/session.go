@@ -51,5 +51,8 @@ func (s *Session) Branch() string { return branchPrefix + s.ID }
 // MarkVar is the variable by which what a run starts can tell that it is inside of it; its value is the session's id.
 const MarkVar = "TILTH_INSIDE"
 
+// LaneVar is the variable by which what a lane starts can tell which one it is in; its value is the lane's number.
+const LaneVar = "TILTH_LANE_NUMBER"
+
 // Mark is the mark of what a run of this session starts, as a line of its environment.
 func (s *Session) Mark() string { return MarkVar + "=" + s.ID }
