@@ -56,7 +56,7 @@ type Checkpoint struct {
 	// SetConversation changes is encoded again.
 	Conversations map[string]json.RawMessage `json:"-"`
 
-	kept
+	others extra
 }
 
 // Checkpoint reads checkpoint.json. Errors name the file and what is wrong in it; errors.Is(err, fs.ErrNotExist) holds
@@ -74,7 +74,8 @@ func (s *Session) SaveCheckpoint(cp *Checkpoint) error {
 // decodeCheckpoint reads a checkpoint of this program or of Python Tilth.
 func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 	c := &Checkpoint{}
-	if err := decode(data, c); err != nil {
+	err := decode(data, c, &c.others)
+	if err != nil {
 		return nil, err
 	}
 	c.StartedAt = momentText(c.others["started_at"])
@@ -83,7 +84,6 @@ func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 		return c, nil
 	}
 	delete(c.others, "conversations")
-	var err error
 	if c.Conversations, err = decodeConversations(raw); err != nil {
 		err = fmt.Errorf("\"conversations\" %w", err)
 	}
@@ -93,13 +93,13 @@ func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 // encode is the file's text. The conversations stand last and are taken as they were encoded, so that a checkpoint
 // costs the same however many there are.
 func (c *Checkpoint) encode() ([]byte, error) {
-	all := *c
-	if raw, ok := c.others["started_at"]; !ok || momentText(raw) != c.StartedAt {
-		all.others = extra{}
-		maps.Copy(all.others, c.others)
-		all.others["started_at"], _ = jsonl.Encode(c.StartedAt) // a string always has a JSON text
+	others := c.others
+	if raw, ok := others["started_at"]; !ok || momentText(raw) != c.StartedAt {
+		others = extra{}
+		maps.Copy(others, c.others)
+		others["started_at"], _ = jsonl.Encode(c.StartedAt) // a string always has a JSON text
 	}
-	text, err := indentJSON(&all)
+	text, err := indent(encode(c, others))
 	if err != nil {
 		return nil, err
 	}

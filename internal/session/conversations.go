@@ -29,8 +29,11 @@ type Conversation struct {
 	// Others are those of other programs that worked on the task, by their names.
 	Others map[string]*Conversation `json:"others,omitempty"`
 
-	kept
+	others extra
 }
+
+func (c Conversation) MarshalJSON() ([]byte, error)     { return encode(&c, c.others) }
+func (c *Conversation) UnmarshalJSON(data []byte) error { return decode(data, c, &c.others) }
 
 // Attempt is one start of the program on a conversation.
 type Attempt struct {
@@ -42,8 +45,11 @@ type Attempt struct {
 	Cost        float64 `json:"cost"`         // spent by this attempt, dollars
 	TotalTokens int64   `json:"total_tokens"` // the program's running total after it, where it reports one
 
-	kept
+	others extra
 }
+
+func (a Attempt) MarshalJSON() ([]byte, error)     { return encode(&a, a.others) }
+func (a *Attempt) UnmarshalJSON(data []byte) error { return decode(data, a, &a.others) }
 
 // Conversation is a task's conversation, nil if it has none. SetConversation stores what the caller changes in it.
 func (c *Checkpoint) Conversation(task string) *Conversation {
@@ -52,7 +58,7 @@ func (c *Checkpoint) Conversation(task string) *Conversation {
 		return nil
 	}
 	conv := &Conversation{}
-	_ = decode(raw, conv) // decodeConversations has seen to it that it can be read
+	_ = conv.UnmarshalJSON(raw) // decodeConversations has seen to it that it can be read
 	return conv
 }
 
@@ -80,7 +86,7 @@ func (c *Checkpoint) SetConversation(task string, conv *Conversation) error {
 		delete(others, conv.Agent)
 		conv.Others = others
 	}
-	raw, err := encode(conv)
+	raw, err := jsonl.Encode(conv)
 	if err != nil {
 		return err
 	}
@@ -103,7 +109,7 @@ func decodeConversations(data []byte) (c map[string]json.RawMessage, err error) 
 	for task, raw := range c {
 		if string(raw) == "null" {
 			delete(c, task)
-		} else if err := decode(raw, &Conversation{}); err != nil {
+		} else if err := new(Conversation).UnmarshalJSON(raw); err != nil {
 			return nil, fmt.Errorf("of %s: %w", task, err)
 		}
 	}

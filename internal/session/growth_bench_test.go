@@ -37,7 +37,7 @@ func BenchmarkTaskEnd(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("%d/tasks", n), func(b *testing.B) {
 			for b.Loop() {
-				_, err := indentJSON(tasks)
+				_, err := FormatTasks(tasks)
 				must(b, err)
 			}
 		})

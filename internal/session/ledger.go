@@ -63,7 +63,7 @@ func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 	calls := 0
 	_, err = jsonl.Tail(path, func(_ int64, line []byte) bool {
 		var e LedgerEntry
-		if decode(line, &e) != nil {
+		if decode(line, &e, new(extra)) != nil {
 			return true
 		}
 		if e.Note == "" {

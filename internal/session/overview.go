@@ -193,7 +193,7 @@ func (s *Session) commonFromLink(room []byte) string {
 func (o *Overview) readCheckpoint(s *Session, room []byte) {
 	data, err := jsonl.ReadInto(room, s.file(CheckpointFile))
 	if err == nil && !jsonl.IsObject(bytes.TrimSpace(data)) {
-		err = decode(data, &struct{}{})
+		err = checkObject(data)
 	}
 	if err != nil {
 		o.problem(CheckpointFile, err)

@@ -4,7 +4,7 @@ import "github.com/git-tilth/git-tilth/internal/record"
 
 // NewSummary is the roll-up of an empty record.
 func NewSummary(sessionID string) *Summary {
-	s := &Summary{Version: summaryVersion, SessionID: sessionID, kept: kept{extra{}},
+	s := &Summary{Version: summaryVersion, SessionID: sessionID, others: extra{},
 		State: &record.State{}}
 	s.complete()
 	return s

@@ -23,7 +23,7 @@ func (s *Session) SeedMeta() (*SeedMeta, error) {
 }
 
 func decodeSeedMeta(data []byte) (*SeedMeta, error) {
-	if err := decode(data, &struct{}{}); err != nil {
+	if err := checkObject(data); err != nil {
 		return nil, err
 	}
 	o := gjson.ParseBytes(data)
@@ -40,11 +40,7 @@ func decodeSeedMeta(data []byte) (*SeedMeta, error) {
 
 // SaveSeedMeta writes seed-meta.json.
 func (s *Session) SaveSeedMeta(m *SeedMeta) error {
-	all := *m
-	for _, list := range []*[]string{&all.OpenQuestions, &all.Blockers, &all.ScopeNotes} {
-		*list = orEmpty(*list)
-	}
-	data, err := indentJSON(all)
+	data, err := indent(encode(m, nil))
 	return save(s.Path(SeedMetaFile), data, err)
 }
 

@@ -39,7 +39,8 @@ type Summary struct {
 
 	State     *record.State `json:"-"` // what is decided by
 	TotalSeen bool          `json:"-"` // the record carries running totals of tokens
-	kept
+
+	others extra
 }
 
 // summaryTokens counts what went to the models and came back. Total is tokens_used as the record has it.
@@ -130,7 +131,7 @@ func (s *Session) WriteSummary() error {
 		return err
 	}
 	sum.others[markKey] = record.JSON(m)
-	text, err := indentJSON(sum)
+	text, err := indent(encode(sum, sum.others))
 	if err == nil {
 		text = bytes.Replace(text, []byte(noSum), []byte(sumOf(text)), 1)
 	}
@@ -150,7 +151,7 @@ func (s *Session) storedSummary() (sum *Summary, end int64) {
 	if err != nil {
 		return empty, 0
 	}
-	if err = decode(data, stored); stored.others == nil {
+	if err = decode(data, stored, &stored.others); stored.others == nil {
 		return empty, 0
 	}
 	empty.others = stored.others

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
@@ -57,8 +58,11 @@ type Task struct {
 	Type    string   `json:"type,omitempty"`  // for the subject of its commit: feat, fix and the like
 	Scope   string   `json:"scope,omitempty"` // for the subject as well: the part of the project
 
-	kept
+	others extra
 }
+
+func (t Task) MarshalJSON() ([]byte, error)     { return encode(&t, t.others) }
+func (t *Task) UnmarshalJSON(data []byte) error { return decode(data, t, &t.others) }
 
 // WaitsFor lists the needs of a task that are not done, with why not where no run will do them by itself.
 func (t Task) WaitsFor(tasks []Task) (open []string) {
@@ -89,7 +93,7 @@ func ParseTasks(data []byte) ([]Task, error) {
 	}
 	tasks := make([]Task, len(entries))
 	for i, raw := range entries {
-		if err := decode(raw, &tasks[i]); err != nil {
+		if err := tasks[i].UnmarshalJSON(raw); err != nil {
 			name := ""
 			if id := tasks[i].ID; id != "" {
 				name = fmt.Sprintf(" (%s)", id)
@@ -105,18 +109,17 @@ func (s *Session) StoredTasks() ([]Task, error) {
 	return readJSON(s.Path(TasksFile), ParseTasks)
 }
 
-// complete fills in what each task has in prd.json, and no entry has to say.
+// complete fills in the status, which no entry has to say.
 func complete(tasks []Task) []Task {
 	tasks = slices.Clone(tasks)
 	for i := range tasks {
 		tasks[i].Status = cmp.Or(tasks[i].Status, TaskPending)
-		tasks[i].AcceptanceCriteria = orEmpty(tasks[i].AcceptanceCriteria)
 	}
 	return tasks
 }
 
 // FormatTasks is a task list as prd.json has it.
-func FormatTasks(tasks []Task) ([]byte, error) { return indentJSON(complete(tasks)) }
+func FormatTasks(tasks []Task) ([]byte, error) { return indent(jsonl.Encode(complete(tasks))) }
 
 // SaveTasks replaces prd.json.
 func (s *Session) SaveTasks(tasks []Task) error {

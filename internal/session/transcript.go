@@ -54,7 +54,7 @@ func (s *Session) transcriptPath(role, task string, create bool) (string, error)
 func appendMessage(out *jsonl.File, message []byte) error {
 	line := oneLine(message)
 	if !jsonl.IsObject(line) {
-		return fmt.Errorf("transcript: the message %w", decode(line, &struct{}{}))
+		return fmt.Errorf("transcript: the message %w", checkObject(line))
 	}
 	if len(line) >= jsonl.MaxLine {
 		return fmt.Errorf("transcript: the message is %d bytes long, more than a line may be", len(line))

@@ -2,7 +2,6 @@ package session
 
 import (
 	"maps"
-	"reflect"
 	"strconv"
 
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -18,8 +17,11 @@ type RoleUsage struct {
 	ReasoningTokens int64   `json:"reasoning"`
 	Cost            float64 `json:"cost"`
 
-	loose
+	others extra
 }
+
+func (r RoleUsage) MarshalJSON() ([]byte, error)     { return encode(&r, r.others) }
+func (r *RoleUsage) UnmarshalJSON(data []byte) error { return decodeLoose(data, r, &r.others) }
 
 // Total is what counts against the token cap: what a provider read from its cache does not.
 func (r RoleUsage) Total() int64 { return max(0, r.PromptTokens-r.CachedTokens) + r.EvalTokens }
@@ -45,8 +47,11 @@ type Usage struct {
 	Interview   RoleUsage `json:"interview"`
 	SelfImprove RoleUsage `json:"self_improve"`
 
-	loose
+	others extra
 }
+
+func (u Usage) MarshalJSON() ([]byte, error)     { return encode(&u, u.others) }
+func (u *Usage) UnmarshalJSON(data []byte) error { return decodeLoose(data, u, &u.others) }
 
 // Sum is what all roles have spent.
 func (u Usage) Sum() (sum RoleUsage) {
@@ -54,12 +59,6 @@ func (u Usage) Sum() (sum RoleUsage) {
 		sum.Add(r)
 	}
 	return sum
-}
-
-// MarshalJSON and UnmarshalJSON keep, outside of the session's own files too, what other tools count.
-func (u Usage) MarshalJSON() ([]byte, error) { return encode(&u) }
-func (u *Usage) UnmarshalJSON(data []byte) error {
-	return decodeObject(data, reflect.ValueOf(u).Elem())
 }
 
 // Role is the account of a role, or of a model_call's phase (where empty is the worker). An unknown name is the
