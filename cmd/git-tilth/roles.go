@@ -291,6 +291,7 @@ func (w *repoContext) judging(asked loop.Options) (loop.Options, error) {
 		Wait:       asked.Wait, MaxWait: w.config.Duration("tilth.maxWait"), Continue: asked.Continue,
 		Fresh:       asked.Fresh,
 		KeepGoing:   asked.KeepGoing || w.config.Text("tilth.onFailure") == "continue",
+		Lanes:       int(w.config.Count("tilth.lanes")),
 		NoPreflight: asked.NoPreflight, KnownFailures: asked.KnownFailures, Ready: w.ready,
 		Checked:         asked.Checked,
 		ValidatorConfig: w.gitConfigOf("tilth.validator"),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -97,7 +98,7 @@ func (w *repoContext) isOurs() func(*session.Session) bool {
 	}
 }
 
-// containing is the session whose worktree dir lies in, or the tree of it that is judged, if there is one. Links in dir
+// containing is the session whose worktree or lane dir lies in, or the tree of it that is judged, if there is one. Links in dir
 // and in the root are followed.
 func containing(st session.Store, dir string) (*session.Session, bool) {
 	root, err := filepath.EvalSymlinks(st.Root)
@@ -113,7 +114,7 @@ func containing(st session.Store, dir string) (*session.Session, bool) {
 	}
 	elems := strings.Split(rel, string(filepath.Separator))
 	if len(elems) < 2 || !session.ValidID(elems[0]) ||
-		elems[1] != session.WorkspaceDir && elems[1] != session.JudgeDir {
+		!slices.Contains([]string{session.WorkspaceDir, session.JudgeDir, session.LanesDir}, elems[1]) {
 		return nil, false
 	}
 	s, err := st.Find(elems[0])

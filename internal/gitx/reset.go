@@ -42,6 +42,15 @@ func (g *Git) Reset(ctx context.Context, wt Worktree, sha string, files bool) er
 	return err
 }
 
+// Detach puts HEAD at a commit, on no branch. Index and files stay.
+func (g *Git) Detach(ctx context.Context, wt Worktree, sha string) error {
+	if err := g.ClearInProgress(ctx, wt); err != nil {
+		return err
+	}
+	_, err := g.Mutate(ctx, g.InEntry(wt, "update-ref", "--no-deref", "-m", "reset: moving to "+sha, "HEAD", sha))
+	return err
+}
+
 func (g *Git) resetFiles(ctx context.Context, wt Worktree, sha string) error {
 	reset := func() error { return g.ReadTree(ctx, wt, sha, true) }
 	err := reset()
@@ -252,13 +261,13 @@ func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 //
 // This is the two-tree merge of git read-tree -m, but that one refuses as a whole where both sides changed one path.
 func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) error {
-	changed, err := g.paths(ctx, wt, from, to)
+	changed, err := g.Paths(ctx, wt, from, to)
 	if err != nil {
 		return err
 	}
 	var worked []string
 	if !g.dry { // the tree of a dry run is in no repository
-		if worked, err = g.paths(ctx, wt, from, tree); err != nil {
+		if worked, err = g.Paths(ctx, wt, from, tree); err != nil {
 			return err
 		}
 	}
@@ -282,8 +291,8 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 	return err
 }
 
-// paths lists what differs between two commits or trees.
-func (g *Git) paths(ctx context.Context, wt Worktree, a, b string) ([]string, error) {
+// Paths lists what differs between two commits or trees.
+func (g *Git) Paths(ctx context.Context, wt Worktree, a, b string) ([]string, error) {
 	return g.List(ctx, g.InEntry(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames",
 		"--ignore-submodules=none", "--no-relative", "--end-of-options", a, b, "--"))
 }

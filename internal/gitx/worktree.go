@@ -270,6 +270,22 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	return err
 }
 
+// AddDetached adds a worktree at path whose HEAD is detached at a commit, with that one's files where checkout says so.
+// No hook runs. Its top is private.
+func (g *Git) AddDetached(ctx context.Context, common, path, commit string, checkout bool) error {
+	g.known.entries.set(path, "")
+	add := InRepo(common, "worktree", "add", "--quiet", "--no-checkout", "--detach", path, commit)
+	if _, err := g.Mutate(ctx, add); err != nil {
+		return err
+	}
+	_ = os.Chmod(path, topMode) // as in AddWorktree
+	wt, err := g.Worktree(ctx, common, path, "")
+	if err == nil && checkout {
+		err = g.ReadTree(ctx, wt, commit, true)
+	}
+	return err
+}
+
 // RemoveWorktree removes the worktree that the repository has an entry for at path, with everything in it, locked, with
 // submodules or half gone. Then it removes what git processes that were killed have left of entries for path: of admin,
 // which AdminDir gave for it before and a `git worktree remove` left half of ("" for none), and those over which a `git

@@ -162,8 +162,10 @@ func (h *Handle) forgetAside(task string) error {
 // worktree is then what base is, but for ignored files. It returns the ref there and its commit, "" where there is
 // nothing to set aside.
 func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base string) (ref, sha string, err error) {
+	h.lanes.Lock()
+	defer h.lanes.Unlock()
 	if readRef(h.S, asideRef(task, 0)) != "" { // a resume that was killed brought it back, or began to
-		if _, err := h.RestoreAside(ctx, wt, task, base); err != nil {
+		if _, err := h.restoreAside(ctx, wt, task, base); err != nil {
 			return "", "", err
 		}
 	}
@@ -221,6 +223,12 @@ func (h *Handle) dropUncovered(ctx context.Context, wt gitx.Worktree, ignored []
 // RestoreAside gives the worktree, whose branch is at tip, a task's work that was set aside, on top of what is in it.
 // back is false where there is none, or where it does not fit: then Earlier shows it.
 func (h *Handle) RestoreAside(ctx context.Context, wt gitx.Worktree, task, tip string) (back bool, err error) {
+	h.lanes.Lock()
+	defer h.lanes.Unlock()
+	return h.restoreAside(ctx, wt, task, tip)
+}
+
+func (h *Handle) restoreAside(ctx context.Context, wt gitx.Worktree, task, tip string) (back bool, err error) {
 	sha := readRef(h.S, asideRef(task, 0))
 	if sha == "" {
 		return false, nil

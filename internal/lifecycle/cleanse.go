@@ -57,6 +57,7 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 		return err
 	}
 	return errors.Join(proc.RemoveAll(s.Path(session.JudgeDir)), proc.RemoveAll(s.Path(session.CachesDir)),
+		proc.RemoveAll(s.Path(session.LanesDir)),
 		os.Remove(s.Path(remakeMark)))
 }
 

@@ -43,7 +43,7 @@ func (b *commitBuilder) run(ctx context.Context, stdin string, vars []string, ar
 	return strings.TrimSpace(string(out)), err
 }
 
-// merge names the tree that two commits make, or the files in which they conflict.
+// merge names the tree that two commits make, and the files in which they conflict.
 func (b *commitBuilder) merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
 	out, err := b.run(ctx, "", nil, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z",
 		"--end-of-options", ours, theirs)
@@ -53,7 +53,7 @@ func (b *commitBuilder) merge(ctx context.Context, ours, theirs string) (tree st
 			list[i], _, _ = strings.Cut(list[i], "~"+ours)
 			list[i], _, _ = strings.Cut(list[i], "~"+theirs)
 		}
-		return "", list[1:], nil
+		return list[0], list[1:], nil
 	}
 	return list[0], nil, err
 }

@@ -67,6 +67,7 @@ func (o Outcome) String() string { return o.line(o.Aside) }
 //  6. the tip is unwound (one soft reset)  the failed tasks still say so in prd.json
 //     the work of a task that is not to be done is set aside (SetAside)
 //  7. failed tasks pending in prd.json
+//     lanes are where the record says (lanes.go)
 //  8. session_resume, or the session_start of a prepared session
 //
 // Where 3 to 7 fail or are interrupted, a stop takes the place of 8.
@@ -232,7 +233,10 @@ func (x *execution) repair(live context.Context) error {
 			return err
 		}
 	}
-	return x.settleTasks(done, x.out.Retried)
+	if err := x.settleTasks(done, x.out.Retried); err != nil {
+		return err
+	}
+	return x.settleLanes(ctx)
 }
 
 // fillNew gives a worktree that was made again the accepted work, which is in the repository still, and what the

@@ -208,6 +208,11 @@ func (h *Handle) planRewind(ctx context.Context) (p RewindPlan, err error) {
 func (p RewindPlan) Execute(ctx context.Context, h *Handle) error {
 	ctx = ignoreFirstSignal(ctx)
 	if !p.Begun {
+		if p.journal.Cut == nil {
+			if err := h.SetLanesAside(ctx); err != nil {
+				return err
+			}
+		}
 		keep := p.keep
 		if p.journal.Cut != nil {
 			keep = p.keepIgnored

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -47,7 +48,9 @@ type Handle struct {
 	base       string // of a session that is being made: the commit at which its branch begins
 	unlock     func()
 	// putAway are the worktrees, by path, in which a repository of its own stood in the place of the .git file.
-	putAway map[string]bool
+	putAway sync.Map
+	// lanes orders what lanes do to what they share: git's entries and kept.git.
+	lanes sync.Mutex
 
 	sourceErr error
 }
@@ -108,7 +111,7 @@ func (h *Handle) open(ctx context.Context, killed bool) (err error) {
 		return nil
 	}
 	if killed || h.Checkpoint.Status == session.Running || Unfinished(h.S, h.Checkpoint) {
-		endLeftovers(h.Path(), h.S.Path(session.JudgeDir))
+		endLeftovers(placesOf(h.S, h.Path())...)
 	}
 	err = h.putBackDotGit(ctx, h.Path())
 	if err == nil {

@@ -4,7 +4,17 @@ import (
 	"path/filepath"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
+
+// placesOf are the directories in which a run of a session has commands run; worktree is the session's own.
+func placesOf(s *session.Session, worktree string) []string {
+	places := []string{worktree, s.Path(session.JudgeDir)}
+	for _, task := range Lanes(s) {
+		places = append(places, LanePath(s, task), LaneJudging(s, task))
+	}
+	return places
+}
 
 // endLeftovers ends what a killed git-tilth has left running in worktrees and where changes are judged: its worker's
 // commands, validators and programs that judge, and git with its hooks, which would go on in the middle of what comes

@@ -43,6 +43,7 @@ type State struct {
 	Dirty       bool   // read only where the plan depends on it
 	Tasks       []session.Task
 	TasksError  string
+	Lanes       []string       // the tasks that have a worktree of their own
 	Record      *record.State  // what the record says
 	History     record.History // of the last attempt
 	// AcceptedStale tells that the files are not the accepted tree any more: a person edited them.

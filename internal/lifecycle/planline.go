@@ -93,6 +93,9 @@ func (p Plan) line(aside string) string {
 	if p.Redo != "" {
 		add("do %s again, it has no commit", p.Redo)
 	}
+	if lanes := p.standing(); len(lanes) > 0 {
+		add("go on with %s side by side", strings.Join(lanes, ", "))
+	}
 	switch {
 	case p.Action == conclude:
 		add("all tasks are done")
@@ -115,4 +118,9 @@ func (p Plan) next() string {
 		return "next " + id
 	}
 	return "none can be begun: " + strings.Join(waits, "; ")
+}
+
+// standing are the pending tasks that have a lane.
+func (p Plan) standing() []string {
+	return slices.DeleteFunc(slices.Clone(p.Lanes), func(id string) bool { return !slices.Contains(p.Pending, id) })
 }

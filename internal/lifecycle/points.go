@@ -63,7 +63,10 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string)
 		p := Point{Name: t.ID, SHA: who.baseOf(t.ID, commits), counts: counts, index: i}
 		if b := state.Tasks[t.ID].First; b != nil {
 			p.counts, p.SHA = b.Counts, cmp.Or(b.Base, p.SHA, tip) // tip: another tool's attempt, without a commit
-			if b.Done != nil {
+			switch own := who.baseOf(t.ID, commits); {
+			case b.Lane && own != "": // others were committed while it was worked on
+				p.SHA = own
+			case b.Done != nil && !b.Lane:
 				p.done = *b.Done
 			}
 		}

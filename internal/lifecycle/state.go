@@ -35,7 +35,8 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	if st.Record, err = s.State(); err != nil {
 		return st, err
 	}
-	st.History = st.Record.History()
+	st.History, st.Lanes = st.Record.History(), Lanes(s)
+	st.leaveToLanes()
 	if st.Record.Seed != nil {
 		st.SeedSHA = st.Record.Seed.SHA
 	} else {

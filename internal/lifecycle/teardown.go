@@ -206,7 +206,7 @@ func (r TeardownPlan) Execute(ctx context.Context) error {
 		return &StepError{Step: "session directory", Err: err, Hint: again}
 	}
 	if !r.git.IsDryRun() {
-		places := []string{r.S.Path(session.JudgeDir)}
+		places := placesOf(r.S, "")
 		if r.Original == "" {
 			places = append(places, append(r.Stale, r.Worktree)...)
 		}
@@ -235,6 +235,13 @@ func (r TeardownPlan) Execute(ctx context.Context) error {
 
 // removeFromRepo removes the worktree, then the branch. again is the command that finishes it.
 func (r TeardownPlan) removeFromRepo(ctx context.Context, admin, again string) error {
+	for _, task := range Lanes(r.S) {
+		path := LanePath(r.S, task)
+		if err := r.git.RemoveWorktree(ctx, r.Common, path, ""); err != nil {
+			return &StepError{Step: "worktree " + path, Err: err, Hint: again}
+		}
+		r.report("worktree "+path, "")
+	}
 	err := r.git.Restore(r.Common, r.Worktree)
 	if err == nil {
 		err = r.removeWorktree(ctx, admin)

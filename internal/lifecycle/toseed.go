@@ -213,6 +213,9 @@ func (h *Handle) forgetRun(ctx context.Context, j *journal) error {
 	for _, path := range j.Cut.Keep {
 		keep = append(keep, string(path))
 	}
+	if err := h.change(func() error { return h.removeLanes(ctx) }); err != nil {
+		return err
+	}
 	gone := make(chan error, 1)
 	go func() { gone <- h.change(func() error { return proc.RemoveAll(h.S.Path(session.JudgeDir)) }) }()
 	err = h.Git.RewindTree(ctx, wt, j.After.Worktree.Tip, keep)

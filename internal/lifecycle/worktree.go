@@ -93,10 +93,7 @@ func (h *Handle) putAwayRepository(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if h.putAway == nil {
-		h.putAway = map[string]bool{}
-	}
-	h.putAway[path] = true
+	h.putAway.Store(path, true)
 	if _, err := h.Git.Relink(ctx, h.Common, path); err != nil {
 		return err
 	}
@@ -106,8 +103,7 @@ func (h *Handle) putAwayRepository(ctx context.Context, path string) error {
 
 // HadRepository reports, once, whether the worktree at path had a repository of its own.
 func (h *Handle) HadRepository(path string) bool {
-	had := h.putAway[path]
-	delete(h.putAway, path)
+	_, had := h.putAway.LoadAndDelete(path)
 	return had
 }
 

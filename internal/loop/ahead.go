@@ -170,7 +170,7 @@ func (r *run) takeOver(c *Checked, of string) (taken bool, err error) {
 	if c == nil || c.of != of {
 		return false, nil
 	}
-	r.branch.checked, r.Checkpoint.Preflight, r.Checkpoint.KnownFailures = true, of, c.known
+	r.passed(of, c.known)
 	if err := r.Record.Append(c.found); err != nil {
 		return false, err
 	}

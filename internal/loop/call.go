@@ -80,9 +80,13 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 		}
 		return stop
 	}
-	r.waited += wait
+	r.waited += wait // under run.limit
 	begun := r.Now()
-	defer func() { r.idle += r.Now().Sub(begun) }()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.idle += r.Now().Sub(begun)
+	}()
 	if r.o.Waiting != nil {
 		r.o.Waiting(reset)
 	}
@@ -105,6 +109,7 @@ func (c caller) make(ctx context.Context, req model.Request, attempts int) (*mod
 	}
 	c.bound(&req, &calls)
 	reply, err := calls.Make(ctx, req)
+	c.settle()
 	c.heard(req, reply, err)
 	return reply, err
 }
@@ -126,8 +131,7 @@ func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
 	if len(c.run.o.Worker.Others)+len(c.run.o.Evaluator.Others) > 0 {
 		call.Agent = c.who.Name()
 	}
-	c.run.count(c.role, u)
-	call.TokensUsedTotal = c.run.Checkpoint.TokensUsed
+	call.TokensUsedTotal = c.run.count(c.role, u)
 	return c.emitPhase(call)
 }
 
@@ -141,11 +145,14 @@ func (c caller) emitPhase(e record.Event) error {
 
 // count adds an answer's usage to the session's totals. They go to disk with the checkpoint at each task's end; the
 // record has them after every call.
-func (r *run) count(role string, u model.Usage) {
+func (r *run) count(role string, u model.Usage) (total int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.Checkpoint.TokensUsed += u.Counted()
 	more := roleUsage(u)
 	more.Calls = 1
 	r.Checkpoint.Usage.Role(role).Add(more)
+	return r.Checkpoint.TokensUsed
 }
 
 func roleUsage(u model.Usage) session.RoleUsage {

@@ -21,15 +21,27 @@ func Usage(tokens int64, cost float64, elapsed time.Duration) map[string]float64
 
 // capReached is the session's cap that ends the run. It is asked between tasks only, so that the task at hand finishes.
 func (r *run) capReached() (reason, detail string) {
-	used := Usage(r.Checkpoint.TokensUsed, r.Checkpoint.Usage.Sum().Cost, r.elapsed())
+	used := r.used()
 	for _, c := range r.o.Caps.Reached(used) {
 		return c.Stop, c.String()
 	}
 	return "", ""
 }
 
+// used is what the session has used of its caps.
+func (r *run) used() map[string]float64 {
+	elapsed := r.elapsed()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Usage(r.Checkpoint.TokensUsed, r.Checkpoint.Usage.Sum().Cost, elapsed)
+}
+
 // elapsed is how long the run has worked.
-func (r *run) elapsed() time.Duration { return r.Now().Sub(r.started) - r.idle }
+func (r *run) elapsed() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Now().Sub(r.started) - r.idle
+}
 
 // mayGoOn is the end of the run once its wall clock has run out or a disk is full, which is looked at before each call
 // of a model or a tool. The task stays pending, with its work in the worktree.

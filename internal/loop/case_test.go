@@ -162,7 +162,7 @@ func TestBuiltinPromptsRender(t *testing.T) {
 		"evaluator_agent": map[string]any{"Word": "x"},
 		"worker_task":     taskContext{},
 		"worker_resume": map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": "", "Refused": "",
-			"Aside": ""},
+			"Aside": "", "Conflict": ""},
 		"evaluator_task": map[string]any{
 			"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "TestsChanged": "",
 			"HooksChanged": "", "Ticked": "TODO.md", "ConfigChanged": "x", "UnderSeed": "x",

@@ -54,6 +54,7 @@ type taskContext struct {
 	Partial  bool     // an earlier attempt's work is in the working tree
 	Aside    string   // an earlier attempt's work that does not fit on the tree any more, as a patch
 	Refused  string   // what a commit hook said against that work
+	Conflict string   // what is to be put together first of a merge with other tasks' work
 
 	channels map[string]record.Channel
 	fence    fence
@@ -73,7 +74,8 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 		return c, err
 	}
 	c.Progress = c.channel("progress", progressText(lines), planCap)
-	c.Plan = c.channel("plan", planText(a.run.tasks, a.task.ID), planCap)
+	tasks := a.run.taskList()
+	c.Plan = c.channel("plan", planText(tasks, a.task.ID), planCap)
 	c.Seed = c.channel("seed", a.seedContext(), seedCap)
 	entries, err := a.run.S.ReadLedger(a.task.ID, ledgerEntries)
 	if err != nil {
@@ -85,8 +87,10 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 		return c, err
 	}
 	c.Tests = validator.AcceptanceTests(seed.files, a.task.ID)
+	a.run.mu.Lock()
 	c.Known = slices.Sorted(maps.Keys(a.run.Checkpoint.KnownFailures))
-	for _, t := range a.run.tasks {
+	a.run.mu.Unlock()
+	for _, t := range tasks {
 		if t.Status != session.TaskDone && t.ID != a.task.ID {
 			c.Later = append(c.Later, validator.AcceptanceTests(seed.files, t.ID)...)
 		}
@@ -97,14 +101,15 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	}
 	c.Aside = c.others("aside", aside, asideCap)
 	// The task before has just committed all that there was.
-	if c.Partial = a.restored; !c.Partial && a.run.branch.carried.commit != a.base {
+	if c.Partial = a.restored; !c.Partial && (a.at.lane != "" || a.run.branch.carried.commit != a.base) {
 		if c.Partial, err = a.run.Git.IsDirty(ctx, wt.Path); err != nil {
 			return c, err
 		}
 	}
-	if r := a.run.o.From.Refused; r != nil && r.Verdict.TaskID == a.task.ID {
+	if r := a.left.refused; r != nil && r.Verdict.TaskID == a.task.ID {
 		c.Refused = c.others("commit_hook", r.Output, validatorCap)
 	}
+	c.Conflict = a.markersLeft()
 	return c, nil
 }
 
@@ -159,8 +164,11 @@ type carried struct {
 
 // projectAt is the project's context as a commit has it: what lies ignored or uncommitted in the worktree has no say.
 func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
-	if r.branch.carried.commit == commit && commit != "" {
-		return r.branch.carried.project, nil
+	r.mu.Lock()
+	carried := r.branch.carried
+	r.mu.Unlock()
+	if carried.commit == commit && commit != "" {
+		return carried.project, nil
 	}
 	files, err := r.Git.FilesAt(ctx, r.Common, commit, contextFiles)
 	if err != nil {
@@ -179,7 +187,7 @@ func (a *attempt) carryOver(commit string, files []gitx.FileChange) {
 	changed := slices.ContainsFunc(files, func(f gitx.FileChange) bool {
 		return strings.HasSuffix(f.Path, ".md") || strings.HasSuffix(f.OldPath, ".md")
 	})
-	if !changed && !a.at.hasHook(postTask) {
+	if !changed && a.at.lane == "" && !a.at.hasHook(postTask) {
 		a.run.branch.carried = carried{commit, a.context.project}
 	}
 }

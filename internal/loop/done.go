@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // Done commits what is in the worktree as a task, on a person's word: the validators run, no model is asked. It is an
@@ -40,7 +43,11 @@ func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, err
 	if r.tasks[i].Status == session.TaskDone {
 		return true, nil // it had been accepted, and was committed just now
 	}
-	if err := errors.Join(g.enclose(), g.openPlace(ctx)); err != nil {
+	if lifecycle.HasLane(r.S, task) {
+		*g = *r.laneGround(g, task, 1)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(g.judging), 0o700), r.clearLayers(), g.enclose(),
+		g.openPlace(ctx)); err != nil {
 		return false, err
 	}
 	a := &attempt{run: r, at: g, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8), byPerson: true}
@@ -52,5 +59,9 @@ func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, err
 	if err != nil {
 		a.foldAtStop(ctx)
 	}
-	return err == nil && feedback == "", err
+	isDone := err == nil && feedback == ""
+	if isDone && g.lane != "" {
+		err = r.RemoveLane(urgency.IgnoreFirstSignal(ctx), task)
+	}
+	return isDone, err
 }

@@ -3,6 +3,7 @@ package loop
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -21,7 +22,12 @@ import (
 // ground is where attempts work, one after the other: a worktree, the place where its changes are judged, and the wall
 // around both. The run knows of none, so that each attempt can have its own.
 type ground struct {
-	run        *run
+	run    *run
+	lane   string // the task of which it is the lane; "" for the session's own worktree
+	number int    // of the lane
+	holds  bool   // the turn to commit
+	// askAlone waits until no other lane is at work.
+	askAlone   func(context.Context) error
 	path       string          // of the worktree
 	judging    string          // of the place where changes are judged
 	private    string          // for an agent program's own files
@@ -44,9 +50,6 @@ func (r *run) sessionGround() *ground {
 func (g *ground) enclose() error {
 	if g.run.o.Sandbox == nil {
 		return nil
-	}
-	if err := g.run.clearLayers(); err != nil {
-		return err
 	}
 	temp, remove, err := proc.TempDir("run")
 	if err != nil {
@@ -148,3 +151,22 @@ func (g *ground) hookHint(ctx context.Context, t session.Task, summary string) s
 	}
 	return "${EDITOR:-vi} " + text.ShellQuote(file)
 }
+
+// worktree is the checked worktree of the ground.
+func (g *ground) worktree(ctx context.Context) (gitx.Worktree, error) {
+	if g.lane != "" {
+		return g.run.LaneWorktree(ctx, g.lane)
+	}
+	return g.run.Worktree(ctx)
+}
+
+// environ is what marks a command of a run's.
+func (g *ground) environ() []string {
+	if g.lane == "" {
+		return []string{g.run.S.Mark()}
+	}
+	return []string{g.run.S.Mark(), fmt.Sprint(LaneVar, "=", g.number)}
+}
+
+// LaneVar has, in the commands of a lane, its number from 1 on, for ports and databases.
+const LaneVar = "TILTH_LANE_NUMBER"

@@ -15,6 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/urgency"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -24,8 +25,12 @@ const hookRounds = 3
 // judge takes a case through validators and evaluator to a commit. An empty feedback with a nil error means that the
 // task is committed; otherwise the feedback is what the worker has to deal with.
 func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err error) {
+	defer a.at.releaseTurn()
 	defer a.at.shutPlace(&err)
-	for round := range hookRounds {
+	for round := 0; round < hookRounds; {
+		if feedback, err := a.integrate(ctx); err != nil || feedback != "" {
+			return feedback, err
+		}
 		j, err := a.validated(ctx)
 		if err != nil {
 			return "", err
@@ -55,7 +60,13 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			}
 			return sentBack(v, j), nil
 		}
+		if moved, err := a.moved(ctx, v, j); err != nil {
+			return "", err
+		} else if moved {
+			continue
+		}
 		err = a.accept(ctx, c, j, round == 0)
+		round++
 		var refused *lifecycle.HookRefusedError
 		switch {
 		case errors.Is(err, lifecycle.ErrTreeChanged):
@@ -130,8 +141,14 @@ func (g *ground) commitRefused(ctx context.Context, t session.Task, summary, wor
 // review gets a verdict on a change and writes it down: record, then ledger.
 func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, error) {
 	var v *Verdict
-	by := ""
+	by, from := "", ""
+	holds, err := a.holdsFor(ctx, j)
+	if err != nil {
+		return nil, err
+	}
 	switch {
+	case holds:
+		by, v, from = a.beside.given.by, a.beside.given.verdict, a.beside.given.tree
 	case a.byPerson:
 		by, v = record.ByPerson, &Verdict{Verdict: Accept}
 	case a.refusal.tree == j.tree: // accepted, and refused by a commit hook
@@ -147,12 +164,12 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 		if err := a.emit(&record.CaseSubmitted{Tree: j.tree, Base: a.base, Case: record.JSON(c)}); err != nil {
 			return nil, err
 		}
-		var err error
 		if v, err = a.evaluate(ctx, c, j); err != nil {
 			return nil, err
 		}
 		a.verdict++
 	}
+	j.by = by
 	// It holds what the ledger's line will: a process that dies between the two must not take the reviewer's word
 	// with it.
 	if a.byPerson {
@@ -163,7 +180,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	e := &record.EvaluatorVerdict{
 		Verdict: v.Verdict, RejectionCategory: v.Category, Concern: v.Concern, Evidence: v.Evidence,
 		NextStep: v.NextStep, Tree: j.tree, Base: a.base, Summary: c.Summary,
-		DiffSummary: diffSummary(j.files), Case: record.JSON(c), By: by,
+		DiffSummary: diffSummary(j.files), Case: record.JSON(c), By: by, CarriedFrom: from,
 		TestsChanged: slices.Concat(j.testsChanged, j.oldTests), PassesOnlyWith: j.onlyWith,
 		Unseen:        slices.Concat(j.unseen, j.hidden),
 		DiffTruncated: j.unseen != nil,
@@ -225,7 +242,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 		return err
 	}
 	// What ran since the files were staged can have moved HEAD.
-	wt, err := a.settledWorktree(ctx)
+	wt, err := a.commitPlace(ctx, j.tree)
 	if err != nil {
 		return err
 	}
@@ -236,20 +253,17 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	}
 	sha, err := a.run.CommitTask(ctx, wt, a.task, &v, whole)
 	if err != nil {
-		return err
+		changed := errors.Is(err, lifecycle.ErrTreeChanged)
+		return errors.Join(err, a.uncommitted(urgency.IgnoreFirstSignal(ctx), wt, j, changed))
 	}
-	a.run.branch.judgedTo = ""
 	if err := a.emit(&record.Commit{SHA: sha}); err != nil {
 		return err
 	}
-	if validator.Known(a.run.Checkpoint.KnownFailures).Settle(j.report) { // saved with the task's end
-		a.run.Say("what was known to fail passes now, and has to from here on")
-	}
-	a.carryOver(sha, j.files)
-	a.run.recheck(j.files)
+	a.noteCommitted(sha, j)
 	if err := a.settle("done", "done"); err != nil {
 		return err
 	}
+	a.at.releaseTurn()
 	if ctx.Err() == nil { // the hook ends with the first signal: the commit is on record, and nothing waits for it
 		a.at.runHook(ctx, a.emit, postTask, "", nil, a.task.ID, sha)
 	}
@@ -257,4 +271,17 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 		a.learn(ctx, c, j.files)
 	}
 	return nil
+}
+
+// noteCommitted notes what the next attempts need to know of a commit.
+func (a *attempt) noteCommitted(sha string, j *judged) {
+	r := a.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.branch.judgedTo = ""
+	if validator.Known(r.Checkpoint.KnownFailures).Settle(j.report) { // saved with the task's end
+		r.Say("what was known to fail passes now, and has to from here on")
+	}
+	a.carryOver(sha, j.files)
+	r.recheck(j.files)
 }

@@ -49,6 +49,7 @@ type judged struct {
 	empty   bool   // the worker changed nothing
 	ticked  string // the checklist in which the harness ticked the task, "" for none
 	unasked bool   // the verdict is the harness's own
+	by      string // who gave the verdict, "" for the evaluator
 }
 
 // validated stages what the worker did, lays it out and runs the validators over it.
@@ -228,7 +229,7 @@ func (a *attempt) tests(ctx context.Context) (validator.Tasks, error) {
 		return validator.Tasks{}, err
 	}
 	t := validator.Tasks{Current: a.task.ID, Seed: seed.files}
-	for _, other := range a.run.tasks {
+	for _, other := range a.run.taskList() {
 		t.All = append(t.All, other.ID)
 		if other.Status == "done" {
 			t.Done = append(t.Done, other.ID)
@@ -243,7 +244,9 @@ func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid,
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	a.run.mu.Lock()
 	validator.Known(a.run.Checkpoint.KnownFailures).Spare(&j.report)
+	a.run.mu.Unlock()
 	if j.report.Passed {
 		if err := a.underSeed(ctx, j, laid, vs); err != nil {
 			return err

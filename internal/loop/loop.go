@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
@@ -98,6 +99,7 @@ type Options struct {
 	Continue    bool          // builtin worker: take up its earlier conversation
 	Fresh       bool          // agent program: begin a new conversation
 	KeepGoing   bool          // after a task has failed, begin the next one
+	Lanes       int           // how many tasks are worked on at the same time
 	// From is where a plan has brought the session to.
 	From        lifecycle.Outcome
 	Waiting     func(until time.Time)
@@ -131,6 +133,9 @@ type run struct {
 	*lifecycle.Handle
 	o         Options
 	started   time.Time
+	mu        sync.Mutex    // guards what lanes share: all below, and the checkpoint
+	turn      chan struct{} // held by who commits
+	limit     chan struct{} // held by who waits for a usage limit
 	tasks     []session.Task
 	waited    time.Duration // for usage limits, of what may be waited
 	idle      time.Duration // that it took
@@ -141,6 +146,9 @@ type run struct {
 	uncounted map[string]bool   // whose turns take what nobody knows
 	outages   map[string]outage // why who cannot work at present, by name
 	unsaid    spent             // what calls may have taken of which no answer said so
+	reserved  []*spent          // the most that the calls under way can take
+	settled   *sync.Cond        // one of them has ended
+	ending    *Stop             // why no turn is begun any more; nil while the run goes on
 }
 
 // branch is what is known of the session's branch, on which each attempt begins and ends.
@@ -151,8 +159,10 @@ type branch struct {
 }
 
 func newRun(h *lifecycle.Handle, o Options) *run {
-	return &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
-		branch: branch{judgedTo: o.From.JudgedTo}}
+	r := &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
+		branch: branch{judgedTo: o.From.JudgedTo}, turn: make(chan struct{}, 1), limit: make(chan struct{}, 1)}
+	r.settled = sync.NewCond(&r.mu)
+	return r
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
@@ -185,7 +195,7 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 	// A run that was killed while a program judged has left that program's own files.
 	err := os.RemoveAll(r.S.Path(session.AgentDir))
 	opening := r.open(ctx, g)
-	if err = cmp.Or(err, opening); err == nil {
+	if err = cmp.Or(err, opening, r.clearLayers()); err == nil {
 		err = g.enclose()
 	}
 	if err != nil {
@@ -195,6 +205,12 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 		// Before anything else: whoever interrupts the last task's hooks is not told that all went well, and resume is.
 		if ctx.Err() != nil {
 			return Stop{Reason: Interrupted}
+		}
+		if r.sideBySide() {
+			if stop := r.runLanes(ctx, g); stop != nil {
+				return *stop
+			}
+			continue
 		}
 		i := r.next()
 		if i < 0 {
@@ -314,4 +330,11 @@ func (r *run) finish(s Stop) error {
 		stop.Reset = record.FormatTime(s.Reset)
 	}
 	return r.Stopped(record.ReasonOf(s.Reason).Status, stop)
+}
+
+// Save writes the checkpoint, which lanes share.
+func (r *run) Save() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Handle.Save()
 }

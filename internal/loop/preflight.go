@@ -66,8 +66,15 @@ func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	if !found.Passed {
 		return preflightStop(found)
 	}
-	r.branch.checked, r.Checkpoint.Preflight = true, of
+	r.passed(of, r.Checkpoint.KnownFailures)
 	return r.Save()
+}
+
+// passed notes a preflight of what of names, and what is known to fail.
+func (r *run) passed(of string, known map[string][]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.branch.checked, r.Checkpoint.Preflight, r.Checkpoint.KnownFailures = true, of, known
 }
 
 // checkAll does all that a preflight does.
@@ -218,7 +225,7 @@ func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *j
 
 // goOnWith marks the failures with which a person goes on, and remembers them.
 func (a *attempt) goOnWith(found *record.Preflight) {
-	known := a.run.Checkpoint.KnownFailures
+	known := maps.Clone(a.run.Checkpoint.KnownFailures) // that of lanes at work stays as it is
 	for i, c := range found.Checks {
 		if c.Fails == "" {
 			continue
@@ -231,7 +238,9 @@ func (a *attempt) goOnWith(found *record.Preflight) {
 		}
 		found.Checks[i].Known, known[c.Name] = true, append([]string{}, c.Tests...)
 	}
+	a.run.mu.Lock()
 	a.run.Checkpoint.KnownFailures = known // saved with what the preflight has passed
+	a.run.mu.Unlock()
 }
 
 // checkAround looks at what beside the validators decides whether a night comes to commits.

@@ -32,6 +32,7 @@ type conversation struct {
 // an id; a task that begins in a session that does store them has none because it is new.
 func (w *worker) choose(ctx context.Context) agent.Choice {
 	a, stored := w.a, w.onDisk()
+	a.run.mu.Lock()
 	isNew := stored == nil && (a.run.o.From.Fresh || len(a.run.Checkpoint.Conversations) > 0)
 	var others []string
 	if stored != nil && stored.ID == "" { // else there is no other, or none is looked for
@@ -41,6 +42,7 @@ func (w *worker) choose(ctx context.Context) agent.Choice {
 			}
 		}
 	}
+	a.run.mu.Unlock()
 	choice := w.who.Program.Choose(ctx, agent.Search{
 		Stored: stored, Dir: w.wt.Path, Model: w.who.Model, Env: w.conversation.env, Since: a.run.madeAt(),
 		Except: others, Fresh: a.run.o.Fresh || isNew || stored != nil &&
@@ -54,6 +56,8 @@ func (w *worker) choose(ctx context.Context) agent.Choice {
 
 // onDisk is what is stored of the task's conversation, nil for none.
 func (w *worker) onDisk() *session.Conversation {
+	w.a.run.mu.Lock()
+	defer w.a.run.mu.Unlock()
 	return w.a.run.Checkpoint.ConversationOf(w.a.task.ID, w.who.Program.Name)
 }
 
@@ -170,10 +174,7 @@ func (w *worker) store(id string) error {
 		}
 	}
 	c.LastUsed = now
-	if err := a.run.Checkpoint.SetConversation(a.task.ID, c); err != nil {
-		return err
-	}
-	if err := a.run.Save(); err != nil {
+	if err := cmp.Or(a.setConversation(c), a.run.Save()); err != nil {
 		return err
 	}
 	w.conversation.stored = id
@@ -208,13 +209,21 @@ func (w *worker) book(out agent.Outcome) error {
 		Started: record.FormatTime(w.conversation.started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
 		Tokens: out.Usage.Counted(), Cost: out.Usage.Cost, TotalTokens: out.Total.Counted(),
 	})
-	return w.a.run.Checkpoint.SetConversation(w.a.task.ID, c)
+	return w.a.setConversation(c)
+}
+
+func (a *attempt) setConversation(c *session.Conversation) error {
+	a.run.mu.Lock()
+	defer a.run.mu.Unlock()
+	return a.run.Checkpoint.SetConversation(a.task.ID, c)
 }
 
 // noteUncounted says, once, that a cap cannot hold for an agent that does not say what its turns take, or cost.
 func (a *attempt) noteUncounted(r Role, out agent.Outcome) {
 	caps := a.run.o.Caps
 	said := ""
+	a.run.mu.Lock()
+	defer a.run.mu.Unlock()
 	switch {
 	case a.run.uncounted[r.Name()]:
 	case out.Uncounted && (caps[config.MaxTokens] > 0 || caps[config.MaxCost] > 0):

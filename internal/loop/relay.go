@@ -30,7 +30,7 @@ func (r Role) all() []Role { return append([]Role{r}, r.Others...) }
 
 // isFree reports whether somebody may be asked to work at the attempt's task.
 func (a *attempt) isFree(r Role) bool {
-	out, is := a.run.outages[r.Name()]
+	out, is := a.run.outageOf(r)
 	switch reset := out.stop.Reset; {
 	case !is:
 		return true
@@ -39,6 +39,14 @@ func (a *attempt) isFree(r Role) bool {
 	default:
 		return !a.run.Now().Before(reset)
 	}
+}
+
+// outageOf is why somebody cannot work at present.
+func (r *run) outageOf(who Role) (outage, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out, is := r.outages[who.Name()]
+	return out, is
 }
 
 // first is the first of a list who may be asked, else the first of all, whose answer says what keeps it.
@@ -51,7 +59,9 @@ func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string,
 	if !is || ctx.Err() != nil {
 		return who, err
 	}
+	a.run.mu.Lock()
 	a.run.outages[who.Name()] = outage{u.Stop, a.task.ID, a.run.Now()}
+	a.run.mu.Unlock()
 	if !slices.ContainsFunc(all, a.isFree) {
 		if err := a.awaitOne(ctx, all, u); err != nil {
 			return who, err
@@ -68,10 +78,20 @@ func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string,
 // awaitOne waits for the first limit of a list that ends, if that is asked for. The error is the end of the run: a
 // limit, if anybody is at one.
 func (a *attempt) awaitOne(ctx context.Context, all []Role, u unable) error {
+	select { // one waits for all lanes
+	case a.run.limit <- struct{}{}:
+		defer func() { <-a.run.limit }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if slices.ContainsFunc(all, a.isFree) {
+		return nil
+	}
 	end := u.Stop
 	var reset time.Time
 	for _, r := range all {
-		stop := a.run.outages[r.Name()].stop
+		out, _ := a.run.outageOf(r)
+		stop := out.stop
 		if stop.Reason != UsageLimit {
 			continue
 		}
@@ -88,6 +108,8 @@ func (a *attempt) awaitOne(ctx context.Context, all []Role, u unable) error {
 	if err := a.run.waitUntil(ctx, reset, end.Detail); err != nil {
 		return err
 	}
+	a.run.mu.Lock()
+	defer a.run.mu.Unlock()
 	for _, r := range all {
 		if o, is := a.run.outages[r.Name()]; is && !o.stop.Reset.IsZero() && !o.stop.Reset.After(reset) {
 			delete(a.run.outages, r.Name())
@@ -111,6 +133,9 @@ func (a *attempt) answer(text string) error {
 // iterate has the worker do one iteration, and where it cannot go on, the next one of its role.
 func (a *attempt) iterate(ctx context.Context) (turn, error) {
 	for {
+		if err := a.joinOthers(ctx); err != nil {
+			return turn{}, err
+		}
 		t, err := a.worker.iterate(ctx)
 		if err == nil {
 			a.said = ""
@@ -125,6 +150,20 @@ func (a *attempt) iterate(ctx context.Context) (turn, error) {
 			return t, err
 		}
 	}
+}
+
+// joinOthers has a lane do what one that met the limit of its worker before does: another one goes on, or it waits.
+func (a *attempt) joinOthers(ctx context.Context) error {
+	all, who := a.run.o.Worker.all(), a.worker.who
+	out, is := a.run.outageOf(who)
+	if !is || out.task == a.task.ID || out.stop.Reason != UsageLimit || a.isFree(who) {
+		return nil
+	}
+	next, err := a.relief(ctx, all, who, "", unable{out.stop})
+	if err == nil && next.Name() != who.Name() {
+		err = a.handOver(ctx, next)
+	}
+	return err
 }
 
 // handOver lets the next one begin where the one before ended.

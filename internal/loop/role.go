@@ -53,12 +53,12 @@ func (r Role) behind(box *sandbox.Box) Role {
 // toolEnv is the environment of commands that run in a directory: no keys, a git that cannot leave the directory, and
 // the mark by which git tilth knows that it is called from inside a run.
 func (a *attempt) toolEnv(ctx context.Context, dir string) []string {
-	return append(agent.ToolEnv(a.run.Git.Environ(ctx, dir), a.run.o.KeepEnv), a.run.S.Mark())
+	return append(agent.ToolEnv(a.run.Git.Environ(ctx, dir), a.run.o.KeepEnv), a.at.environ()...)
 }
 
 // programEnv is the same for an agent program, which keeps its own keys.
 func (a *attempt) programEnv(ctx context.Context, p *agent.Program, dir string) []string {
-	return append(p.Environ(a.run.Git.Environ(ctx, dir), a.run.o.KeepEnv), a.run.S.Mark())
+	return append(p.Environ(a.run.Git.Environ(ctx, dir), a.run.o.KeepEnv), a.at.environ()...)
 }
 
 // protected are the directories that no command of the worker may touch: this session's and those of all others,

@@ -16,6 +16,9 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	if err != nil {
 		return wt, err
 	}
+	if a.at.lane != "" {
+		return wt, a.run.FoldLane(ctx, wt, a.base)
+	}
 	tip, ok, err := a.run.Git.BranchTip(ctx, wt.Common, wt.Branch)
 	switch {
 	case err != nil || tip == a.base:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -29,6 +30,7 @@ type spent struct {
 type exchange struct {
 	messages      int
 	bytes, tokens int64
+	reserved      *spent // the most that the call under way can take; nil for none
 }
 
 func bytesOf(req model.Request) int64 {
@@ -63,24 +65,53 @@ func (c caller) bound(req *model.Request, calls *agent.Calls) {
 	calls.Retrying = func(f *model.Failure, _ time.Duration) { c.unsay(f, most) }
 }
 
-// allow refuses a call that could pass a cap of the session. The task stays pending, with its work in the worktree.
+// allow refuses a call that could pass a cap of the session, with the most that the calls under way in other lanes can
+// take: where it could only with those, it waits for one to end. The task stays pending, with its work in the worktree.
 func (c caller) allow(most spent) error {
+	c.settle()
 	r := c.run
-	passed := r.o.Caps.Passed(map[string]float64{
-		config.MaxTokens: float64(r.Checkpoint.TokensUsed + r.unsaid.tokens + most.tokens),
-		config.MaxCost:   r.Checkpoint.Usage.Sum().Cost + r.unsaid.cost + most.cost,
-	})
-	if passed == nil {
-		return nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var passed *config.Reached
+	for {
+		open := most
+		for _, s := range r.reserved {
+			open.tokens, open.cost = open.tokens+s.tokens, open.cost+s.cost
+		}
+		passed = r.o.Caps.Passed(map[string]float64{
+			config.MaxTokens: float64(r.Checkpoint.TokensUsed + r.unsaid.tokens + open.tokens),
+			config.MaxCost:   r.Checkpoint.Usage.Sum().Cost + r.unsaid.cost + open.cost,
+		})
+		if passed == nil {
+			c.said.reserved = &most
+			r.reserved = append(r.reserved, &most)
+			return nil
+		}
+		if len(r.reserved) == 0 {
+			break
+		}
+		r.settled.Wait()
 	}
 	return Stop{Reason: passed.Stop, Over: []config.Reached{*passed},
 		Detail: fmt.Sprintf("the next model call could come to %s (tilth.capMode = strict)", passed)}
+}
+
+// settle ends what was reserved for the call before.
+func (c caller) settle() {
+	r := c.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reserved = slices.DeleteFunc(r.reserved, func(s *spent) bool { return s == c.said.reserved })
+	c.said.reserved = nil
+	r.settled.Broadcast()
 }
 
 // unsay counts an attempt whose endpoint did not say what it took as the most that it can have taken. It is counted
 // for the run only: the record holds what endpoints say.
 func (c caller) unsay(f *model.Failure, most spent) {
 	if f.MayCost() {
+		c.run.mu.Lock()
+		defer c.run.mu.Unlock()
 		c.run.unsaid.tokens += most.tokens
 		c.run.unsaid.cost += most.cost
 	}
@@ -99,6 +130,6 @@ func (c caller) heard(req model.Request, reply *model.Reply, err error) {
 	case reply.Usage.Prompt+reply.Usage.Eval == 0:
 		c.unsay(&model.Failure{}, c.most(req))
 	default:
-		*c.said = exchange{len(req.Messages), bytesOf(req), reply.Usage.Prompt}
+		*c.said = exchange{messages: len(req.Messages), bytes: bytesOf(req), tokens: reply.Usage.Prompt}
 	}
 }

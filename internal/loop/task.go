@@ -7,9 +7,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
@@ -53,6 +55,16 @@ type attempt struct {
 	heard     heard
 	failing   heard // of tools, turn after turn
 	byPerson  bool  // a person says that the task is done: no worker, no evaluator
+	left      left  // by the last run
+	beside    beside
+	extra     int // iterations that a conflict gave
+}
+
+// left is what the last run left of a task: a case that waits for its review, or an accepted tree that a commit hook
+// refused.
+type left struct {
+	review  *record.CaseSubmitted
+	refused *lifecycle.HookRefusal
 }
 
 // task takes one task to done or failed. A nil error is done.
@@ -87,14 +99,20 @@ func (a *attempt) begin(ctx context.Context) error {
 	if a.base, err = a.beginsAt(ctx); err != nil {
 		return err
 	}
+	if a.at.lane == "" {
+		a.left = left{a.run.o.From.Review, a.run.o.From.Refused}
+	} else if a.beside.began = a.base; slices.Contains(a.run.o.From.Lanes, a.task.ID) {
+		a.left.review, a.left.refused = a.leftInLane()
+	}
 	done := []string{}
-	for _, t := range a.run.tasks {
+	for _, t := range a.run.taskList() {
 		if t.Status == session.TaskDone {
 			done = append(done, t.ID)
 		}
 	}
-	reset := record.ContextReset{Base: a.base, Done: &done}
-	if a.judged = cmp.Or(a.run.branch.judgedTo, a.base); a.judged != a.base {
+	reset := record.ContextReset{Base: a.base, Done: &done, Lane: a.at.lane != ""}
+	if a.judged = a.base; a.at.lane == "" && a.run.branch.judgedTo != "" && a.run.branch.judgedTo != a.base {
+		a.judged = a.run.branch.judgedTo
 		reset.Judged = a.judged
 	}
 	if err := a.emit(&reset); err != nil {
@@ -108,15 +126,19 @@ func (a *attempt) begin(ctx context.Context) error {
 		return err
 	}
 	a.context, err = a.loadContext(ctx, wt)
-	a.run.branch.carried = carried{} // it holds until a worker begins
+	if a.at.lane == "" {
+		a.run.branch.carried = carried{} // it holds until a worker begins
+	}
 	return err
 }
 
 // resumeReview goes on with what the last run left of this task: a case that waits for its review, or an accepted tree
 // that a commit hook refused. done means that the task is committed.
 func (a *attempt) resumeReview(ctx context.Context) (done bool, err error) {
-	c, f := a.run.o.From.Review, a.run.o.From.Refused
-	a.run.o.From.Review, a.run.o.From.Refused = nil, nil
+	c, f := a.left.review, a.left.refused
+	if a.left = (left{}); a.at.lane == "" {
+		a.run.o.From.Review, a.run.o.From.Refused = nil, nil
+	}
 	if f != nil && f.Verdict.TaskID == a.task.ID {
 		if f.Again {
 			return false, a.at.commitRefused(ctx, a.task, f.Verdict.Summary, f.Output)
@@ -131,6 +153,16 @@ func (a *attempt) resumeReview(ctx context.Context) (done bool, err error) {
 	submitted, err := parseCase(string(c.Case))
 	if err != nil {
 		return false, nil // another version's: the worker submits it again
+	}
+	if a.at.lane != "" {
+		wt, err := a.foldedWorktree(ctx)
+		if err != nil {
+			return false, err
+		}
+		if tree, _, err := a.stageWith(ctx, a.run.Git, wt); err != nil || tree != c.Tree {
+			a.beside.given = nil // somebody has worked on it since
+			return false, err
+		}
 	}
 	a.iter = 1
 	feedback, err := a.judge(ctx, submitted)
@@ -157,25 +189,32 @@ func (a *attempt) work(ctx context.Context) (err error) {
 	return a.iterations(ctx)
 }
 
-// beginsAt is the commit that the attempt begins at: the branch's tip, which the task before has just made.
+// beginsAt is the commit that the attempt begins at: the branch's tip, which the task before has just made, or where its
+// lane stands.
 func (a *attempt) beginsAt(ctx context.Context) (string, error) {
-	if a.run.branch.carried.commit != "" {
-		return a.run.branch.carried.commit, nil
+	if a.at.lane != "" {
+		wt, err := a.at.worktree(ctx)
+		if err != nil {
+			return "", err
+		}
+		return a.run.Git.RevParse(ctx, wt.AdminDir, "HEAD^{commit}")
 	}
-	tip, ok, err := a.run.Git.BranchTip(ctx, a.run.Common, a.run.S.Branch())
-	if err == nil && !ok {
-		err = fmt.Errorf("the branch %s is gone", a.run.S.Branch())
+	a.run.mu.Lock()
+	carried := a.run.branch.carried.commit
+	a.run.mu.Unlock()
+	if carried != "" {
+		return carried, nil
 	}
-	return tip, err
+	return a.run.tip(ctx)
 }
 
 // settledWorktree is the checked worktree. A HEAD that the worker moved to another branch is brought back, and a
 // merge or rebase that it left unfinished is dropped; its files stay in both cases.
 func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
-	wt, err := a.run.Worktree(ctx)
+	wt, err := a.at.worktree(ctx)
 	if err != nil {
 		on, elsewhere := a.run.Elsewhere(ctx)
-		if !elsewhere {
+		if !elsewhere || a.at.lane != "" {
 			return wt, err
 		}
 		if err := a.run.BringBack(ctx, true, a.base); err != nil {
@@ -197,9 +236,12 @@ func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 func (a *attempt) iterations(ctx context.Context) error {
 	silent := 0
 	for a.iter = 1; ; a.iter++ {
-		if limit := int(a.run.o.Caps[config.MaxIterations]); a.iter > limit {
+		if limit := a.limit(); a.iter > limit {
 			a.iter--
 			return Stop{Reason: IterCap, Detail: fmt.Sprint(limit), Objection: a.objection}
+		}
+		if ending := a.run.endsFor(); ending != nil {
+			return ending
 		}
 		if a.iter > 1 {
 			a.span = randomHex(8)
@@ -238,6 +280,9 @@ func (a *attempt) iterations(ctx context.Context) error {
 		}
 	}
 }
+
+// limit is how many iterations the attempt may take.
+func (a *attempt) limit() int { return int(a.run.o.Caps[config.MaxIterations]) + a.extra }
 
 // noCase is the end of a task whose worker says nothing that leads on.
 func noCase(turns int, last turn) Stop {
@@ -301,7 +346,7 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 	if err != nil || feedback == "" {
 		return err == nil, err
 	}
-	return false, a.answer(feedback)
+	return false, a.answer(a.told(feedback))
 }
 
 // fail ends a task that did not come to a commit.
@@ -325,7 +370,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 	if err != nil {
 		return err
 	}
-	if a.run.o.KeepGoing {
+	if a.run.o.KeepGoing || a.at.lane != "" {
 		return a.failAside(ctx, wt, s.Reason)
 	}
 	tree, _, err := a.stageWith(ctx, a.run.Git, wt)
@@ -373,14 +418,17 @@ func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string
 
 // settle writes a task's end to prd.json and progress.txt, and the checkpoint's totals with it.
 func (a *attempt) settle(status, progress string) error {
-	a.run.tasks[a.index].Status = status
-	if err := a.run.SaveTasks(a.run.tasks); err != nil {
+	r := a.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tasks[a.index].Status = status
+	if err := r.SaveTasks(r.tasks); err != nil {
 		return err
 	}
-	if err := a.run.S.AppendProgress(a.task.ID, progress, a.task.Title); err != nil {
+	if err := r.S.AppendProgress(a.task.ID, progress, a.task.Title); err != nil {
 		return err
 	}
-	return a.run.Save()
+	return r.Handle.Save()
 }
 
 // emit writes an event of this attempt to the record.

@@ -10,6 +10,7 @@ var rows = []row{
 	{"session_resume", func() Event { return &SessionResume{} }, true, inReview | outside},
 	{"preflight", func() Event { return &Preflight{} }, false, aside},
 	{"context_reset", func() Event { return &ContextReset{} }, false, work},
+	{"lane_merged", func() Event { return &LaneMerged{} }, true, work},
 	{"memory_load", func() Event { return &MemoryLoad{} }, false, work},
 	{"prompt_assembled", func() Event { return &PromptAssembled{} }, false, work},
 	{"model_call", func() Event { return &ModelCall{} }, false, work},
@@ -181,6 +182,19 @@ type ContextReset struct {
 	Judged string `json:"judged,omitempty"`
 	// Done are the tasks that are done when the attempt begins; nil where another version or tool wrote the event.
 	Done *[]string `json:"done,omitempty"`
+	Lane bool      `json:"lane,omitempty"` // the attempt is made in a worktree of its task's own
+}
+
+// LaneMerged says that a lane is brought to what its change becomes on the branch's tip. It is written before that is
+// done, and holds what is needed to do it to the end.
+type LaneMerged struct {
+	Scope
+	Base      string   `json:"base"`                // the tip, which is the lane's base from here on
+	From      string   `json:"from"`                // its base until then
+	Was       string   `json:"was"`                 // the tree that the lane held
+	Tree      string   `json:"tree"`                // the tree that it is to hold
+	Conflicts []string `json:"conflicts,omitempty"` // the files in which the two sides do not go together
+	Marker    string   `json:"marker,omitempty"`    // the label of the lane's side in their marker lines
 }
 
 // MemoryLoad is the manifest of a prompt.

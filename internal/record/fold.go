@@ -113,7 +113,10 @@ func (s *State) begun(off int64, e *ContextReset) {
 	}
 	s.Head = e.TaskID
 	s.change(e.TaskID, func(t *Task) {
-		t.Last, t.Attempt = off, Attempt{Begun: *e}
+		merged := t.Attempt.Merged
+		if t.Last, t.Attempt = off, (Attempt{Begun: *e}); e.Lane && merged != nil && merged.Base == e.Base {
+			t.Attempt.Merged = merged
+		}
 		if t.First == nil {
 			t.First = &Begin{*e, off}
 		}
@@ -268,7 +271,7 @@ func (a *Attempt) see(ts string, e Event) {
 			failing = nil
 		}
 		*a = Attempt{Begun: a.Begun, Objected: Objected{Verdict: v, Failing: failing}, VerdictTS: ts,
-			Unledgered: true, Waits: v.Accepted() && v.Tree != ""}
+			Unledgered: true, Waits: v.Accepted() && v.Tree != "", Merged: a.Merged}
 		return
 	}
 	if run, ok := e.(*ValidatorRun); ok && !run.Passed {
@@ -285,6 +288,11 @@ func (a *Attempt) see(ts string, e Event) {
 	switch e := e.(type) {
 	case *CaseSubmitted:
 		a.Case, a.Waits = e, false
+	case *LaneMerged:
+		if a.Waits && len(e.Conflicts) == 0 { // accepted, and to be judged again as it is on the branch now
+			a.Case = &CaseSubmitted{Scope: e.Scope, Tree: e.Tree, Base: e.Base, Case: a.Verdict.Case}
+		}
+		a.Merged, a.Waits = e, false
 	case *TaskDone:
 		a.Noted = a.Waits
 	case *SessionResume: // one that died before its first task changed nothing of what came before it

@@ -88,6 +88,9 @@ type EvaluatorVerdict struct {
 	ParseFailed       bool            `json:"parse_failed"`
 	Accept            bool            `json:"accept,omitempty"` // Python Tilth's, in its older records
 	By                string          `json:"by,omitempty"`     // ByHarness where no evaluator was asked
+	// CarriedFrom is the tree of which the verdict was given, where that is not Tree: the branch has moved since, in
+	// files that the change does not touch.
+	CarriedFrom string `json:"carried_from,omitempty"`
 	// TestsChanged are acceptance tests of the seed that the change alters, and tests of the project that it alters or
 	// deletes.
 	TestsChanged []string `json:"tests_changed,omitempty"`

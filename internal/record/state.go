@@ -98,6 +98,16 @@ type Attempt struct {
 	Case *CaseSubmitted `json:"case,omitempty"`
 	// RefusedBy is the last that a commit hook said against the accepted change; nil for nothing.
 	RefusedBy *ValidatorRun `json:"refused_by,omitempty"`
+	// Merged is the last merge with the branch's tip, of an attempt in a lane.
+	Merged *LaneMerged `json:"merged,omitempty"`
+}
+
+// Base is the commit on which the attempt stands.
+func (a Attempt) Base() string {
+	if a.Merged != nil {
+		return a.Merged.Base
+	}
+	return a.Begun.Base
 }
 
 // Objected is what was said of the change of an attempt.

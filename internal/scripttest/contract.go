@@ -32,6 +32,7 @@ var eventFields = map[string]kinds{
 	"session_resume": {"session_id": "s", "last_stop": "s?", "retried": "a", "pending": "a", "unwound_commit": "s?",
 		"plan": "s"},
 	"context_reset":    {"base": "s"},
+	"lane_merged":      {"base": "s", "from": "s", "was": "s", "tree": "s"},
 	"memory_load":      {"channels": "o", "user_prompt_chars": "n"},
 	"prompt_assembled": {"role": "s", "content": "s", "chars": "n", "truncated": "b"},
 	"model_call": {"prompt_tokens": "n", "eval_tokens": "n", "cached_tokens": "n", "reasoning_tokens": "n",
@@ -83,14 +84,25 @@ type auditor struct {
 	faults []string
 	where  string
 
-	// of the task that is being run
+	tasks    map[string]*taskNames // by task, "" for events of none
+	lastTime time.Time
+	traces   map[string]bool
+}
+
+// taskNames are the names in the events of an attempt.
+type taskNames struct {
 	trace    string
 	spans    map[string]int64
 	lastIter int64
 	lastType string
-	lastTime time.Time
-	done     string // the task of a task_done that waits for its commit
-	traces   map[string]bool
+	done     bool // after a task_done that waits for its commit
+}
+
+func (a *auditor) of(task string) *taskNames {
+	if a.tasks[task] == nil {
+		a.tasks[task] = &taskNames{spans: map[string]int64{}}
+	}
+	return a.tasks[task]
 }
 
 func (a *auditor) fault(format string, args ...any) {
@@ -103,7 +115,7 @@ func contract(ts *testscript.TestScript, _ bool, args []string) {
 	need(ts, args, 1, "contract VAR")
 	id := ts.Getenv(args[0])
 	s := &session.Session{ID: id, Dir: filepath.Join(ts.Getenv("TILTH_SESSIONS_DIR"), id)}
-	a := &auditor{traces: map[string]bool{}, spans: map[string]int64{}}
+	a := &auditor{traces: map[string]bool{}, tasks: map[string]*taskNames{}}
 	n := 0
 	_, skipped, err := jsonl.Scan(s.Path(session.RecordFile), 0, func(_ int64, line []byte) error {
 		n++
@@ -195,41 +207,42 @@ func kindOf(v gjson.Result) string {
 // scope checks the names of an event of a task: one trace per run of a task, one span per iteration.
 func (a *auditor) scope(typ string, p gjson.Result) {
 	trace, span := p.Get("trace_id").Str, p.Get("span_id").Str
+	t := a.of(p.Get("task_id").Str)
 	if typ == "context_reset" {
 		if a.traces[trace] {
 			a.fault("the trace has had a run before")
 		}
 		a.traces[trace] = true
-		a.trace, a.spans, a.lastIter = trace, map[string]int64{}, 0
+		*t = taskNames{trace: trace, spans: map[string]int64{}}
 	}
 	if !regexp.MustCompile(`^T-\d{3,}$`).MatchString(p.Get("task_id").Str) || !traceForm.MatchString(trace) || !spanForm.MatchString(span) {
 		a.fault("task_id %s, trace_id %s, span_id %s", p.Get("task_id").Raw, p.Get("trace_id").Raw,
 			p.Get("span_id").Raw)
 		return
 	}
-	if trace != a.trace {
-		a.fault("trace %s within the run %s", trace, a.trace)
+	if trace != t.trace {
+		a.fault("trace %s within the run %s", trace, t.trace)
 	}
 	iter := p.Get("iter")
 	if !iter.Exists() {
 		beforeFirst := typ == "context_reset" ||
 			((typ == "memory_load" || typ == "prompt_assembled") && p.Get("role").Str == "worker") ||
 			typ == "agent_session" || typ == "log_repaired"
-		if !beforeFirst || a.lastIter > 0 {
+		if !beforeFirst || t.lastIter > 0 {
 			a.fault("iter is missing")
 		}
 		return
 	}
-	if n, seen := a.spans[span]; seen && n != iter.Int() {
+	if n, seen := t.spans[span]; seen && n != iter.Int() {
 		a.fault("span %s is of iterations %d and %d", span, n, iter.Int())
 	}
-	a.spans[span] = iter.Int()
-	if d := iter.Int() - a.lastIter; d != 0 && d != 1 {
-		a.fault("iteration %d after %d", iter.Int(), a.lastIter)
+	t.spans[span] = iter.Int()
+	if d := iter.Int() - t.lastIter; d != 0 && d != 1 {
+		a.fault("iteration %d after %d", iter.Int(), t.lastIter)
 	}
-	a.lastIter = iter.Int()
-	if len(a.spans) > int(a.lastIter) {
-		a.fault("%d spans in %d iterations", len(a.spans), a.lastIter)
+	t.lastIter = iter.Int()
+	if len(t.spans) > int(t.lastIter) {
+		a.fault("%d spans in %d iterations", len(t.spans), t.lastIter)
 	}
 }
 
@@ -291,28 +304,29 @@ func reasons(match func(record.Reason) bool) (words []string) {
 
 // order checks the sequence in which a task ends.
 func (a *auditor) order(typ string, p gjson.Result) {
+	t := a.of(p.Get("task_id").Str)
 	switch typ {
 	case "ledger_appended":
-		if a.lastType != "evaluator_verdict" && !p.Get("rolled_forward").Bool() {
-			a.fault("after %s", a.lastType)
+		if t.lastType != "evaluator_verdict" && !p.Get("rolled_forward").Bool() {
+			a.fault("after %s", t.lastType)
 		}
 	case "task_done":
-		if a.lastType != "ledger_appended" {
-			a.fault("after %s", a.lastType)
+		if t.lastType != "ledger_appended" {
+			a.fault("after %s", t.lastType)
 		}
-		a.done = p.Get("task_id").Str
+		t.done = true
 	case "commit":
 		switch {
 		case p.Get("placeholder").Bool():
-			if a.lastType != "task_failed" && a.lastType != "build_products" {
-				a.fault("placeholder after %s", a.lastType)
+			if t.lastType != "task_failed" && t.lastType != "build_products" {
+				a.fault("placeholder after %s", t.lastType)
 			}
-		case a.done != p.Get("task_id").Str && !p.Get("rolled_forward").Bool():
-			a.fault("commit of %s, task_done of %q", p.Get("task_id").Str, a.done)
+		case !t.done && !p.Get("rolled_forward").Bool():
+			a.fault("commit of %s without task_done", p.Get("task_id").Str)
 		}
-		a.done = ""
+		t.done = false
 	}
-	a.lastType = typ
+	t.lastType = typ
 }
 
 func (a *auditor) ledgers(dir string) {

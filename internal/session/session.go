@@ -10,6 +10,7 @@ const (
 	GoBackFile        = "going-back.json" // there while a rewind, an undo or a reset to the seed is carried out
 	CachesDir         = "caches"          // what was written over the user's caches
 	JudgeDir          = "judge"           // the tree under judgement, laid out
+	LanesDir          = "lanes"           // worktrees of tasks that are worked on side by side
 	ConversationDir   = "conversation"
 	TravelDir         = "travel"                   // what moves it between machines: a scratch repository, the claim
 	KeptGitDir        = "kept.git"                 // a bare repository: what an undo or a failed task needs

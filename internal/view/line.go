@@ -39,6 +39,11 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 		return byRole(ev.Phase), modelLine(ev)
 	case *record.EmptyModelResponse:
 		return red, joined(" ", strconv.Itoa(ev.Streak)+" in a row", ev.FinishReason)
+	case *record.LaneMerged:
+		if n := len(ev.Conflicts); n > 0 {
+			return yellow, "conflicts with other tasks in " + strings.Join(ev.Conflicts, ", ")
+		}
+		return "", "merged with " + text.Head(ev.Base, 10)
 	case *record.Nudge:
 		return yellow, "nudged: " + cmp.Or(nudgeWords[ev.Kind], ev.Kind+": "+ev.Content)
 	case *record.ToolCall:

@@ -1,0 +1,289 @@
+package loop
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// beside is what an attempt in a lane has to do with what others commit meanwhile. Its change is always judged, and
+// committed, as what it becomes on the branch's tip.
+type beside struct {
+	began     string             // the commit at which the attempt began
+	merged    *record.LaneMerged // the last merge; nil for none
+	conflicts int                // how often it did not go together with what others did
+	alone     bool               // no other lane is at work
+	news      string             // what has changed under the worker since it was last told
+	given     *given             // an accepting verdict that may hold for what the change has become
+}
+
+// given is an accepting verdict.
+type given struct {
+	verdict    *Verdict
+	by         string
+	tree, base string
+}
+
+// maxConflicts is how often a change may conflict before its task goes on alone.
+const maxConflicts = 2
+
+// integrate brings the lane to what its change becomes on the branch's tip. feedback is what the worker has to do
+// first, where the two do not go together.
+func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
+	if a.at.lane == "" {
+		return "", nil
+	}
+	tip, err := a.run.tip(ctx)
+	if err != nil || tip == a.base {
+		return a.unresolved(err)
+	}
+	wt, err := a.foldedWorktree(ctx)
+	if err != nil {
+		return "", err
+	}
+	tree, _, err := a.stageWith(ctx, a.run.Git, wt)
+	if err != nil {
+		return "", err
+	}
+	if said := a.markersLeft(); said != "" { // what is merged on top of them could not be told apart
+		return said, nil
+	}
+	if g := a.beside.given; g != nil && g.tree != tree {
+		a.beside.given = nil // somebody has changed it since
+	}
+	m, err := a.run.MergeOnto(ctx, a.base, tree, tip)
+	if err != nil {
+		return "", err
+	}
+	if a.beside.conflicts+1 >= maxConflicts && len(m.Conflicts) > 0 && !a.beside.alone {
+		a.at.releaseTurn()
+		if err := a.at.askAlone(ctx); err != nil {
+			return "", err
+		}
+		a.beside.alone = true
+		return a.integrate(ctx)
+	}
+	e := &record.LaneMerged{Base: tip, From: a.base, Was: tree, Tree: m.Tree, Conflicts: m.Conflicts}
+	if len(m.Conflicts) > 0 {
+		e.Marker = m.Marker
+	}
+	return a.moveTo(ctx, wt, e)
+}
+
+// moveTo brings the lane to where a merge says.
+func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) (feedback string, err error) {
+	if err := a.emit(e); err != nil {
+		return "", err
+	}
+	if err := a.run.MoveLane(ctx, wt, e, e.Was); err != nil {
+		return "", err
+	}
+	news, err := a.changedUnder(ctx, wt, e)
+	if err != nil {
+		return "", err
+	}
+	a.beside.news = strings.TrimSpace(a.beside.news + "\n" + news)
+	a.base, a.judged, a.beside.merged = e.Base, e.Base, e
+	if len(e.Conflicts) == 0 {
+		return "", nil
+	}
+	a.beside.conflicts++
+	a.beside.given = nil
+	return a.conflict(ctx)
+}
+
+// changedUnder says which files changed on the branch, by which tasks.
+func (a *attempt) changedUnder(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) (string, error) {
+	if e.From == e.Base {
+		return "", nil
+	}
+	commits, err := a.run.Git.Log(ctx, a.run.Common, e.Base, e.From, 0)
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for _, c := range slices.Backward(commits) {
+		if len(c.Parents) == 0 {
+			continue
+		}
+		files, err := a.run.Git.Paths(ctx, wt, c.Parents[0], c.SHA)
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s", text.OneLine(c.Subject), strings.Join(quoted(files), ", ")))
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// conflict is what the worker is told of a merge that does not go together.
+func (a *attempt) conflict(ctx context.Context) (string, error) {
+	m := a.beside.merged
+	diff, _, err := a.run.Git.Diff(ctx, a.run.Common, m.From, m.Base, testsCap, m.Conflicts...)
+	if err != nil {
+		return "", err
+	}
+	if a.iter >= a.limit() {
+		a.extra++
+	}
+	said := "While you worked, other tasks were committed, and your change does not go together with theirs. Your working " +
+		"tree holds the merge, with conflict markers in these files: " + strings.Join(quoted(m.Conflicts), ", ") +
+		". Keep what both sides are for, take the markers out, and submit again."
+	a.beside.news = cmp.Or(a.beside.news, "-")
+	return said + "\n\nWhat the others did in those files:\n\n" +
+		fenced("others", strings.ToValidUTF8(string(diff), "\uFFFD")), nil
+}
+
+// markersLeft is what the worker is told while marker lines of the last merge stand in files that conflicted.
+func (a *attempt) markersLeft() string {
+	m := a.beside.merged
+	if m == nil || m.Marker == "" {
+		return ""
+	}
+	var in []string
+	for _, f := range m.Conflicts {
+		data, err := jsonl.ReadIn(a.at.path, filepath.FromSlash(f), maxText)
+		if err != nil {
+			continue
+		}
+		for line := range bytes.Lines(data) {
+			if bytes.HasPrefix(line, []byte(">>>>>>> "+m.Marker)) || bytes.HasPrefix(line, []byte("<<<<<<< "+m.Base)) {
+				in = append(in, f)
+				break
+			}
+		}
+	}
+	if in == nil {
+		return ""
+	}
+	return "Conflict markers of the merge with other tasks' work still stand in " + strings.Join(quoted(in), ", ") +
+		". Put both sides together there, take the markers out, and submit again."
+}
+
+// unresolved keeps a change with such markers from being judged. It is on record like a validator that failed.
+func (a *attempt) unresolved(err error) (string, error) {
+	said := a.markersLeft()
+	if err != nil || said == "" {
+		return "", err
+	}
+	j := &judged{report: validator.Report{Results: []validator.Result{{Name: "merge", Output: said}}}}
+	if err := a.recordValidators(j); err != nil {
+		return "", err
+	}
+	return said, a.hears("merge: "+said, "merge", said, a.retryHint)
+}
+
+// told is an answer to the worker, with what has changed under it.
+func (a *attempt) told(feedback string) string {
+	news := a.beside.news
+	if a.beside.news = ""; feedback == "" || news == "" || news == "-" {
+		return feedback
+	}
+	return feedback + "\n\nMeanwhile other tasks were committed. Your working tree has their work now; these files are " +
+		"theirs, and to be kept as they are but where your task says otherwise:\n\n" + fenced("changed", news)
+}
+
+// holdsFor reports whether the verdict that was given still holds: what changed on the branch since lies in no file
+// that the change touches.
+func (a *attempt) holdsFor(ctx context.Context, j *judged) (bool, error) {
+	g := a.beside.given
+	if g == nil || g.base == a.base || g.tree == j.tree {
+		return g != nil && g.tree == j.tree, nil
+	}
+	others, err := a.run.Git.Paths(ctx, j.wt, g.base, a.base)
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(j.files, func(f gitx.FileChange) bool {
+		return slices.Contains(others, f.Path) || f.OldPath != "" && slices.Contains(others, f.OldPath)
+	}), nil
+}
+
+// moved waits for the turn to commit, and reports whether the branch has moved before it came: then all is to be judged
+// again, as it is now.
+func (a *attempt) moved(ctx context.Context, v *Verdict, j *judged) (bool, error) {
+	if a.at.lane == "" || a.at.holds {
+		return false, nil
+	}
+	if err := a.at.takeTurn(ctx); err != nil {
+		return false, err
+	}
+	tip, err := a.run.tip(ctx)
+	if err != nil || tip == a.base {
+		return false, err
+	}
+	a.beside.given = &given{verdict: v, by: j.by, tree: j.tree, base: a.base}
+	return true, nil
+}
+
+// commitPlace is the worktree in which an accepted tree is committed, which its index holds: the session's.
+func (a *attempt) commitPlace(ctx context.Context, tree string) (gitx.Worktree, error) {
+	if a.at.lane == "" {
+		return a.settledWorktree(ctx)
+	}
+	wt, err := a.run.CleanWorktree(ctx, func(string) bool { return false })
+	if err == nil {
+		err = a.run.Git.ReadTree(ctx, wt, tree, true)
+	}
+	return wt, err
+}
+
+// uncommitted has the session's worktree be like the branch's tip again, where a commit could not be made. What a
+// commit hook made of the change is brought to the lane.
+func (a *attempt) uncommitted(ctx context.Context, wt gitx.Worktree, j *judged, changed bool) error {
+	if a.at.lane == "" {
+		return nil
+	}
+	if changed {
+		tree, _, err := a.run.Git.StageAll(ctx, wt, a.base)
+		if err != nil {
+			return err
+		}
+		e := &record.LaneMerged{Base: a.base, From: a.base, Was: j.tree, Tree: tree}
+		if _, err := a.moveTo(ctx, j.wt, e); err != nil {
+			return err
+		}
+	}
+	return a.run.Git.Reset(ctx, wt, a.base, true)
+}
+
+// leftInLane is what the last run left of a task in its lane: a case to be reviewed, an accepted change that is to be
+// judged on the branch as it is now, a merge that is not resolved.
+func (a *attempt) leftInLane() (c *record.CaseSubmitted, refused *lifecycle.HookRefusal) {
+	was := a.run.o.From.Record
+	if was == nil {
+		return nil, nil
+	}
+	last := was.Tasks[a.task.ID].Attempt
+	a.beside.merged = last.Merged
+	if v := last.Verdict; last.RefusedBy != nil && v != nil && last.RefusedBy.Results[0].Output != nil {
+		refused = &lifecycle.HookRefusal{Output: *last.RefusedBy.Results[0].Output, Verdict: v}
+	}
+	if v := last.Verdict; last.Waits && v != nil {
+		verdict, err := parseVerdict(string(record.JSON(v)))
+		if err == nil {
+			a.beside.given = &given{verdict: verdict, by: v.By, tree: v.Tree, base: v.Base}
+			return &record.CaseSubmitted{Scope: v.Scope, Tree: v.Tree, Base: v.Base, Case: v.Case}, refused
+		}
+	}
+	return last.Case, refused
+}
+
+// tip is the commit that the branch is at.
+func (r *run) tip(ctx context.Context) (string, error) {
+	tip, ok, err := r.Git.BranchTip(ctx, r.Common, r.S.Branch())
+	if err == nil && !ok {
+		err = fmt.Errorf("the branch %s is gone", r.S.Branch())
+	}
+	return tip, err
+}

@@ -1,0 +1,330 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/urgency"
+)
+
+// Tasks side by side: each is an attempt like any other, on a ground of its own (a lane), in a goroutine of its own.
+// What they share is behind run.mu; they commit in turn, in the session's worktree. One goroutine, runLanes, decides
+// what is begun. What is on disk after each step stands in lifecycle/lanes.go.
+
+// lane is one task at work, as runLanes knows it.
+type lane struct {
+	*ground
+	index   int
+	err     error
+	ended   bool
+	proceed chan struct{} // closed when it may go on alone
+}
+
+// schedule is which tasks are at work, and what is to become of the run.
+type schedule struct {
+	*run
+	session *ground
+	at      map[int]*lane // by the task's index
+	waiting []*lane       // those of at that wait until no other is at work
+	alone   *lane         // one of these that goes on
+	news    chan *lane    // that have ended, or ask to go on alone
+	stop    *Stop         // of the run; nothing is begun any more
+	paths   []string      // of the tree, for what tasks touch
+	touch   map[string]*pattern.Paths
+}
+
+// sideBySide reports whether the next tasks are worked on in lanes. What an attempt left in the session's worktree goes
+// on there first.
+func (r *run) sideBySide() bool {
+	i := r.next()
+	if i < 0 {
+		return false
+	}
+	standing := lifecycle.HasLane(r.S, r.tasks[i].ID)
+	if r.branch.judgedTo != "" || !standing && r.tasks[i].ID == r.o.From.Begun && !r.ended(r.o.From.Begun) {
+		return false
+	}
+	return r.o.Lanes > 1 || slices.ContainsFunc(r.tasks, func(t session.Task) bool {
+		return !r.ended(t.ID) && lifecycle.HasLane(r.S, t.ID)
+	})
+}
+
+// ended reports whether nothing is to be done of a task.
+func (r *run) ended(task string) bool {
+	tasks := r.taskList()
+	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
+	return i < 0 || slices.Contains([]string{session.TaskDone, session.TaskFailed, session.TaskSkipped}, tasks[i].Status)
+}
+
+// runLanes works on tasks side by side until the run stops, or, where only one is worked on at a time, until those that
+// have a lane have ended: then it is nil.
+func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
+	s := &schedule{run: r, session: session, at: map[int]*lane{}, touch: map[string]*pattern.Paths{}, news: make(chan *lane)}
+	for {
+		if s.stop == nil && s.alone == nil {
+			if err := s.fill(ctx); err != nil {
+				s.stop = new(stopOf(ctx, err, ""))
+			}
+		}
+		if s.alone == nil && len(s.waiting) > 0 && len(s.at) == len(s.waiting) {
+			s.alone, s.waiting = s.waiting[0], s.waiting[1:]
+			close(s.alone.proceed)
+		}
+		if len(s.at) == 0 {
+			break
+		}
+		if l := <-s.news; l.ended {
+			s.take(ctx, l)
+		} else {
+			s.waiting = append(s.waiting, l)
+		}
+	}
+	if s.stop == nil && r.o.Lanes > 1 {
+		s.stop = new(r.nothingLeft())
+	}
+	return s.stop
+}
+
+// fill begins what can be begun.
+func (s *schedule) fill(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for len(s.at) < max(s.o.Lanes, 1) && len(s.waiting) == 0 {
+		i, err := s.nextBeside(ctx)
+		if i < 0 || err != nil {
+			return err
+		}
+		if full := s.diskFull(); full != nil {
+			return full
+		}
+		if reason, detail := s.capReached(); reason != "" {
+			return Stop{Reason: reason, Detail: detail}
+		}
+		if err := s.ready(ctx, i); err != nil {
+			return err
+		}
+		number, taken := 1, func(n int) bool {
+			return slices.ContainsFunc(slices.Collect(maps.Values(s.at)), func(l *lane) bool { return l.number == n })
+		}
+		for taken(number) {
+			number++
+		}
+		l := &lane{ground: s.laneGround(s.session, s.tasks[i].ID, number), index: i, proceed: make(chan struct{})}
+		l.askAlone = func(ctx context.Context) error { return s.askAlone(ctx, l) }
+		s.at[i] = l
+		go func() {
+			l.err = s.runLane(ctx, l)
+			l.ended = true
+			s.news <- l
+		}()
+	}
+	return nil
+}
+
+// ready is what comes before a task is begun: the place and the preflight of the session's own, which none at work may
+// change meanwhile.
+func (s *schedule) ready(ctx context.Context, i int) error {
+	if err := s.session.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer s.session.releaseTurn()
+	if err := s.session.openPlace(ctx); err != nil {
+		return err
+	}
+	if err := s.preflight(ctx, s.session, i); err != nil {
+		return err
+	}
+	if _, err := s.seedTree(ctx); err != nil { // read once, before anybody asks
+		return err
+	}
+	return nil
+}
+
+// nextBeside is the index of the next task that can be begun beside those at work, -1 for none: first those that have a
+// lane.
+func (s *schedule) nextBeside(ctx context.Context) (int, error) {
+	tasks := s.taskList()
+	free := func(i int) bool { return s.at[i] == nil && !s.ended(tasks[i].ID) && len(tasks[i].WaitsFor(tasks)) == 0 }
+	for i, t := range tasks {
+		if s.at[i] == nil && !s.ended(t.ID) && lifecycle.HasLane(s.S, t.ID) {
+			return i, nil
+		}
+	}
+	if s.o.Lanes < 2 {
+		return -1, nil
+	}
+	some := slices.ContainsFunc(tasks, func(t session.Task) bool { return len(t.Touches) > 0 })
+	for i, t := range tasks {
+		if !free(i) {
+			continue
+		}
+		fits, err := s.fits(ctx, tasks, t, some)
+		if err != nil || fits {
+			return i, err
+		}
+	}
+	return -1, nil
+}
+
+// fits reports whether a task touches nothing that those at work do. In a list where some say what they touch, one that
+// does not is begun alone.
+func (s *schedule) fits(ctx context.Context, tasks []session.Task, t session.Task, some bool) (bool, error) {
+	if !some || len(s.at) == 0 {
+		return true, nil
+	}
+	if s.paths == nil {
+		var err error
+		s.paths, err = s.Git.List(ctx, gitx.InRepo(s.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree",
+			"refs/heads/"+s.S.Branch()))
+		if err != nil {
+			return false, err
+		}
+	}
+	mine := s.touched(t)
+	for i := range s.at {
+		theirs := s.touched(tasks[i])
+		if mine == nil || theirs == nil || pattern.Overlap(mine, theirs, s.paths) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// touched are the paths that a task says it touches, nil where it does not say. Patterns that cannot be read, as a
+// person may have written them since the plan was checked, say nothing.
+func (s *schedule) touched(t session.Task) *pattern.Paths {
+	if s.touch[t.ID] == nil && len(t.Touches) > 0 {
+		s.touch[t.ID], _ = pattern.NewPaths(t.Touches...)
+	}
+	return s.touch[t.ID]
+}
+
+// take takes in how a lane ended.
+func (s *schedule) take(ctx context.Context, l *lane) {
+	delete(s.at, l.index)
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *lane) bool { return w == l })
+	if s.alone == l {
+		s.alone = nil
+	}
+	s.paths = nil
+	if l.err == nil {
+		return
+	}
+	stop := stopOf(ctx, l.err, l.lane)
+	if s.taskList()[l.index].Status == session.TaskFailed && s.o.KeepGoing {
+		s.failed = append(s.failed, stop)
+		return
+	}
+	if s.stop == nil || s.stop.Reason == Interrupted {
+		s.stop = &stop
+	}
+	if !stop.TaskFailed() {
+		s.end(stop)
+	}
+}
+
+// runLane has one task worked on in its lane, which goes with the end of the task.
+func (r *run) runLane(ctx context.Context, l *lane) error {
+	defer func() { l.removeTemp() }()
+	defer l.leave()
+	err := r.enterLane(ctx, l)
+	if err == nil {
+		err = r.task(ctx, l.ground, l.index)
+	}
+	l.releaseTurn()
+	if r.o.Lease != nil && ctx.Err() == nil {
+		r.o.Lease.Progress(ctx)
+	}
+	if r.ended(l.lane) {
+		return errors.Join(err, r.RemoveLane(urgency.IgnoreFirstSignal(ctx), l.lane))
+	}
+	return err
+}
+
+// enterLane makes the lane where it does not stand, and all that an attempt needs there.
+func (r *run) enterLane(ctx context.Context, l *lane) error {
+	if !lifecycle.HasLane(r.S, l.lane) {
+		tip, err := r.tip(ctx)
+		if err == nil {
+			err = r.MakeLane(ctx, l.lane, tip)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(l.judging), 0o700), l.enclose(), l.openPlace(ctx))
+}
+
+// laneGround is the lane of a task, which stands or is to be made.
+func (r *run) laneGround(session *ground, task string, number int) *ground {
+	return &ground{run: r, lane: task, number: number, path: lifecycle.LanePath(r.S, task),
+		judging: lifecycle.LaneJudging(r.S, task), private: filepath.Join(session.private, task),
+		hooked: session.hooked, hooks: session.hooks, removeTemp: func() {}, notified: map[string]bool{}}
+}
+
+// askAlone waits until no other lane is at work.
+func (s *schedule) askAlone(ctx context.Context, l *lane) error {
+	s.news <- l
+	select {
+	case <-l.proceed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// takeTurn waits for the turn to commit: there is one at a time. In the session's own worktree it is always there.
+func (g *ground) takeTurn(ctx context.Context) error {
+	if g.holds {
+		return nil
+	}
+	select {
+	case g.run.turn <- struct{}{}:
+		g.holds = true
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g *ground) releaseTurn() {
+	if g.holds {
+		g.holds = false
+		<-g.run.turn
+	}
+}
+
+// end has the lanes at work stop where a turn of theirs ends: the run cannot go on.
+func (r *run) end(s Stop) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending == nil {
+		r.ending = &s
+	}
+}
+
+// endsFor is why the run ends, as another lane found out; nil while it goes on.
+func (r *run) endsFor() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending == nil {
+		return nil
+	}
+	return *r.ending
+}
+
+// taskList is the plan as it stands.
+func (r *run) taskList() []session.Task {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.tasks)
+}
