@@ -1,7 +1,9 @@
 package view
 
 import (
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +12,38 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
+
+// Doings are what the workers of a session do at present, by their tasks.
+type Doings map[string]Doing
+
+// Feed takes the next event of the record, and reports whether it says what is done. One of no task is of all.
+func (d Doings) Feed(l record.Line) bool {
+	task, _ := l.Task()
+	of := d[task]
+	told := of.Feed(l)
+	switch {
+	case told && task == "" && of.What == "":
+		clear(d)
+	case told && of.What == "":
+		delete(d, task)
+	case told:
+		d[task] = of
+	}
+	return told
+}
+
+// Text says it in at most room columns, 0 for any number; of several workers each with its task.
+func (d Doings) Text(now time.Time, room int) string {
+	var parts []string
+	for _, task := range slices.Sorted(maps.Keys(d)) {
+		if len(d) == 1 {
+			return d[task].Text(now, room)
+		}
+		name := text.VisibleLine(task) + " "
+		parts = append(parts, name+d[task].Text(now, max(room/len(d)-width(name)-len(", "), 0)))
+	}
+	return strings.Join(parts, ", ")
+}
 
 // Doing is what a worker does at present: the last tool that it used in this turn, and on what.
 type Doing struct {

@@ -36,3 +36,28 @@ func TestDoing(t *testing.T) {
 		}
 	}
 }
+
+// An event of one lane says nothing of what another one does; the end of a run ends what all do.
+func TestDoings(t *testing.T) {
+	d, now := Doings{}, time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC)
+	feed := func(typ, payload string) {
+		d.Feed(record.Parse(fmt.Appendf(nil, `{"ts":"2026-01-01T00:00:00Z","type":%q,"payload":%s}`, typ, payload)))
+	}
+	feed("tool_call", `{"task_id":"T-002","tool":"bash","args":{"command":"make test"}}`)
+	feed("tool_call", `{"task_id":"T-001","tool":"Edit","args":{"path":"a.go"}}`)
+	feed("tool_result", `{"task_id":"T-002"}`)
+	if got := d.Text(now, 0); got != "T-001 Edit a.go for 5s, T-002 bash make test for 5s" {
+		t.Errorf("%q", got)
+	}
+	if got := d.Text(now, 40); width(got) > 40 {
+		t.Errorf("%q is %d wide", got, width(got))
+	}
+	feed("model_call", `{"task_id":"T-001"}`)
+	if got := d.Text(now, 0); got != "bash make test for 5s" {
+		t.Errorf("%q", got)
+	}
+	feed("stop", `{"reason":"interrupted"}`)
+	if got := d.Text(now, 0); got != "" {
+		t.Errorf("%q", got)
+	}
+}

@@ -61,7 +61,8 @@ func failureIn(st *record.State) *failure {
 	if strings.Trim(f.Detail, "0123456789") == "" {
 		f.Detail = "" // the cap that was reached, which the reason names
 	}
-	f.objections(st.Head, st.Tasks[st.Head].Attempt.Objected)
+	task := cmp.Or(stop.TaskID, st.Head) // others may have been begun since, beside the one that stopped the run
+	f.objections(task, st.Tasks[task].Attempt.Objected)
 	return f
 }
 

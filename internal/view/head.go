@@ -21,7 +21,7 @@ type head struct {
 	Usage    *session.Usage   `json:"usage,omitempty"`
 	Tasks    []session.Task   `json:"tasks,omitempty"`
 	Summary  *session.Summary `json:"summary,omitempty"`
-	Doing    *headDoing       `json:"doing,omitempty"` // while it runs
+	Doing    []headDoing      `json:"doing,omitempty"` // while it runs
 
 	TLDR          string   `json:"tldr,omitempty"`
 	OpenQuestions []string `json:"open_questions,omitempty"`
@@ -42,8 +42,9 @@ type headSession struct {
 	TokensUsed int64  `json:"tokens_used,omitempty"`
 }
 
-// headDoing is what the worker does at present.
+// headDoing is what a worker does at present.
 type headDoing struct {
+	Task  string `json:"task,omitempty"`
 	What  string `json:"what"`
 	Since int64  `json:"since"` // Unix milliseconds
 }

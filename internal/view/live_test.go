@@ -221,7 +221,9 @@ func TestStreamStartsAgain(t *testing.T) {
 // The page of a session that runs is told what the worker does.
 func TestStreamSaysWhatTheWorkerDoes(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
-	w.Event(0, "tool_call", viewtest.P{"tool": "Edit", "args": viewtest.P{"file_path": "/w/src/calc.py"}})
+	w.Event(0, "tool_call", viewtest.Task("T-002", 1, viewtest.P{"tool": "Read", "args": viewtest.P{}}))
+	w.Event(0, "tool_call", viewtest.Task("T-001", 1,
+		viewtest.P{"tool": "Edit", "args": viewtest.P{"file_path": "/w/src/calc.py"}}))
 	w.Flush()
 	s := w.S
 	unlock, err := s.Lock(time.Now())
@@ -243,7 +245,8 @@ func TestStreamSaysWhatTheWorkerDoes(t *testing.T) {
 		}
 		if data, is := strings.CutPrefix(line, "data: {"); is && gjson.Get("{"+data, "running").Exists() {
 			doing := gjson.Get("{"+data, "doing")
-			if doing.Get("what").Str != "Edit src/calc.py" || doing.Get("since").Int() == 0 {
+			if doing.Get("#.task").Raw != `["T-001","T-002"]` || doing.Get("0.what").Str != "Edit src/calc.py" ||
+				doing.Get("0.since").Int() == 0 {
 				t.Errorf("the head is %s", data)
 			}
 			return

@@ -31,7 +31,7 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 	if !o.JSON {
 		w = o.Writer(w)
 	}
-	l := &logger{out: bufio.NewWriter(w), o: o}
+	l := &logger{out: bufio.NewWriter(w), o: o, doing: Doings{}}
 	f := &follower{s: s}
 	after := int64(-1)
 	if o.Tail > 0 {
@@ -98,7 +98,7 @@ func there(path string) bool {
 type logger struct {
 	out   *bufio.Writer
 	o     LogOptions
-	doing Doing
+	doing Doings
 	shown string // what of it is on the terminal's last line
 }
 

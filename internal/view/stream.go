@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,7 +30,7 @@ type stream struct {
 	follow follower
 	blocks blocks
 	sum    *session.Summary
-	doing  Doing  // of the worker
+	doing  Doings
 	bad    int    // lines that are no objects
 	head   []byte // as it was sent last
 	sent   bool   // something was sent since the last flush
@@ -39,7 +41,8 @@ func (v *viewer) events(w http.ResponseWriter, r *http.Request, s *session.Sessi
 	if r.Method == http.MethodHead {
 		return
 	}
-	st := &stream{w: w, ctl: http.NewResponseController(w), s: s, follow: follower{s: s}, sum: session.NewSummary(s.ID)}
+	st := &stream{w: w, ctl: http.NewResponseController(w), s: s, follow: follower{s: s}, sum: session.NewSummary(s.ID),
+		doing: Doings{}}
 	// A browser that reconnects has events of the stream before, and starts again.
 	if r.Header.Get("Last-Event-ID") != "" {
 		st.message("reset", []byte("{}"))
@@ -98,7 +101,7 @@ func (st *stream) record(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	if reset {
-		st.blocks, st.doing = blocks{}, Doing{}
+		st.blocks, st.doing = blocks{}, Doings{}
 		st.sum = session.NewSummary(st.s.ID)
 		st.bad = 0
 		return true, st.message("reset", []byte("{}"))
@@ -130,8 +133,10 @@ func (st *stream) sendHead(now time.Time) {
 	h := readHead(st.s, now)
 	h.Live, h.Rendered = true, 0
 	h.Summary, h.Unreadable = st.sum, st.bad
-	if h.Running && st.doing.What != "" {
-		h.Doing = &headDoing{st.doing.What, st.doing.Since.UnixMilli()}
+	for _, task := range slices.Sorted(maps.Keys(st.doing)) {
+		if d := st.doing[task]; h.Running {
+			h.Doing = append(h.Doing, headDoing{task, d.What, d.Since.UnixMilli()})
+		}
 	}
 	data, err := json.Marshal(h)
 	if err != nil || bytes.Equal(data, st.head) {

@@ -3,6 +3,8 @@ package view
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,8 +23,8 @@ type tracer struct {
 	models  map[string]string // by role
 	agents  map[string]string
 	session *scope
-	task    *scope
-	runs    map[traceID]int // how often a trace was begun
+	tasks   map[string]*scope // of each task the latest run
+	runs    map[traceID]int   // how often a trace was begun
 	batch   []*span
 }
 
@@ -50,7 +52,7 @@ type scope struct {
 func newTracer(s *session.Session, send sendFunc) *tracer {
 	return &tracer{
 		s: s, send: send, titles: map[string]string{}, models: map[string]string{}, agents: map[string]string{},
-		runs: map[traceID]int{},
+		runs: map[traceID]int{}, tasks: map[string]*scope{},
 	}
 }
 
@@ -86,14 +88,16 @@ func momentAt(ts string) moment {
 	return moment(t.UnixNano())
 }
 
-// enter is the scope of a task's run. Another trace id, or another task, is another run.
+// enter is the scope of a task's run. Another trace id is another run; those of several tasks may take turns.
 func (x *tracer) enter(task, trace string, at moment) *scope {
-	id := traceHash("task", x.s.ID, task)
-	readID(id[:], trace)
-	if x.task != nil && x.task.recorded == id && x.task.root.attrs["tilth.task.id"] == task {
-		return x.task
+	id, was := traceHash("task", x.s.ID, task), x.tasks[task]
+	if named := readID(id[:], trace); was != nil && (!named || was.recorded == id) {
+		return was
 	}
-	x.end(x.task)
+	x.end(was)
+	if delete(x.tasks, task); len(x.tasks) >= maxOpen {
+		x.endTasks()
+	}
 	at = max(at, x.session.root.Begin)
 	x.runs[id]++
 	name := "task " + task
@@ -104,12 +108,21 @@ func (x *tracer) enter(task, trace string, at moment) *scope {
 	if n := x.runs[id]; n > 1 { // two runs in one trace would be a trace with two roots
 		id = traceHash("again", hex.EncodeToString(id[:]), strconv.Itoa(n))
 	}
-	x.task = newScope(id, at, name)
-	x.task.recorded = recorded
-	x.task.root.attrs["tilth.task.id"] = task
-	x.task.root.attrs["session.id"] = x.s.ID
-	x.task.root.Links = []spanLink{{x.session.root.TraceID, x.session.root.ID}}
-	return x.task
+	sc := newScope(id, at, name)
+	sc.recorded = recorded
+	sc.root.attrs["tilth.task.id"] = task
+	sc.root.attrs["session.id"] = x.s.ID
+	sc.root.Links = []spanLink{{x.session.root.TraceID, x.session.root.ID}}
+	x.tasks[task] = sc
+	return sc
+}
+
+// endTasks ends the runs of all tasks, in the order of their ids, so that the same record gives the same batches.
+func (x *tracer) endTasks() {
+	for _, task := range slices.Sorted(maps.Keys(x.tasks)) {
+		x.end(x.tasks[task])
+	}
+	clear(x.tasks)
 }
 
 func newScope(id traceID, at moment, name string) *scope {
@@ -119,7 +132,7 @@ func newScope(id traceID, at moment, name string) *scope {
 
 // finish ends what is open and sends the rest.
 func (x *tracer) finish() error {
-	x.end(x.task)
+	x.endTasks()
 	x.end(x.session)
 	if len(x.batch) > 0 {
 		x.flush()

@@ -3,10 +3,12 @@ package view
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 
 // Whatever two events say, the spans are a tree: one root a trace, every other span
@@ -15,6 +17,8 @@ func FuzzTrace(f *testing.F) {
 	f.Add([]byte(`{"ts":"2026-06-11T22:04:10Z","type":"tool_call","payload":{"task_id":"T-001","iter":1,"span_id":"00000000000000aa","tool":"bash"}}`),
 		[]byte(`{"ts":"2026-06-11T22:04:09Z","type":"evaluator_verdict","payload":{"task_id":"T-001","iter":2,"span_id":"00000000000000aa","verdict":"reject"}}`))
 	f.Add([]byte(`{"type":"validator_run","payload":{"results":[{"seconds":1e300},{"seconds":-5},3]}}`), []byte(`{"ts":"9999-01-01T00:00:00Z","type":"model_call","payload":{"wait_seconds":1e9,"phase":"evaluator"}}`))
+	f.Add([]byte(`{"ts":"2026-06-11T22:04:10Z","type":"tool_call","payload":{"task_id":"T-001","iter":1,"tool":"bash"}}`),
+		[]byte(`{"ts":"2026-06-11T22:04:11Z","type":"tool_call","payload":{"task_id":"T-002","iter":1,"tool":"bash"}}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		var spans []*span
 		x := newTracer(&session.Session{ID: "20260611-220410-abcdef"}, func(t *tracesData) error {
@@ -61,6 +65,34 @@ func FuzzTrace(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Tasks whose events take turns have one trace each, with each iteration once and its own prompts.
+func TestTraceOfLanes(t *testing.T) {
+	w := viewtest.New(t, session.Store{Root: t.TempDir()})
+	viewtest.Lanes(w)
+	names := map[string]int{}
+	x := newTracer(w.S, func(d *tracesData) error {
+		for _, s := range d.ResourceSpans[0].ScopeSpans[0].Spans {
+			if s.Parent == (spanID{}) || strings.HasPrefix(s.Name, "iteration") {
+				names[s.Name]++
+			}
+		}
+		return nil
+	})
+	_, _, err := record.Scan(w.S.Path(session.RecordFile), 0, x.event)
+	if err == nil {
+		err = x.finish()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"task T-001": 1, "task T-002": 1, "task T-003": 1, "session " + w.S.ID: 1,
+		"iteration 5": 3, "iteration 6": 2, "iteration 12": 1} {
+		if names[name] != want {
+			t.Errorf("%d spans called %q, want %d", names[name], name, want)
+		}
+	}
 }
 
 // A message small enough to be checked by hand.

@@ -178,7 +178,7 @@ func message(role, text string) string {
 	return fmt.Sprintf(`[{"parts":[{"type":"text","content":%s}],"role":%q}]`, content, role)
 }
 
-// maxOpen bounds the calls that wait for their results.
+// maxOpen bounds the calls that wait for their results, and the runs of tasks that go on.
 const maxOpen = 256
 
 func (x *tracer) beginTool(sc *scope, ev *record.ToolCall, at moment) {

@@ -3,6 +3,7 @@ package browsertest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -180,6 +181,45 @@ func TestLiveKeepsThePlace(t *testing.T) {
 	}
 	unlock()
 	p.until(`document.querySelector("h1").textContent.startsWith("T-003 failed")`)
+	p.quiet()
+}
+
+// An event of a lane that is not the newest one is put into its own section.
+func TestLiveLanes(t *testing.T) {
+	store := session.Store{Root: t.TempDir()}
+	w := viewtest.New(t, store)
+	nudge := func(task, says string) {
+		w.Event(time.Second, "nudge", viewtest.Task(task, 1, viewtest.P{"content": says}))
+	}
+	w.Event(0, "session_start", viewtest.P{"phase": "run"})
+	for i := range 30 {
+		nudge("T-001", fmt.Sprint("one ", i))
+		nudge("T-002", fmt.Sprint("two ", i))
+	}
+	w.Flush()
+	p := open(t)
+	p.do(chromedp.Navigate(serve(t, store) + "s/" + w.S.ID + "/"))
+	p.until(ready)
+	p.until(shown + ` === 61`)
+	for i := 30; i < 60; i++ {
+		nudge("T-001", fmt.Sprint("one ", i))
+		nudge("T-002", fmt.Sprint("two ", i))
+	}
+	w.Flush()
+	p.until(shown + ` === 121`)
+	p.until(`document.querySelectorAll("#outline li").length === 3`)
+	p.press("G")
+	p.until(`document.getElementById("feed").innerText.includes("two 59")`)
+	drawn := eval[string](p, `[...document.querySelectorAll("#feed article p")].map((e) => e.innerText).filter((s) => /^(one|two) [0-9]+$/.test(s)).join()`)
+	var want []string
+	for _, lane := range []string{"one ", "two "} {
+		for i := range 60 {
+			want = append(want, fmt.Sprint(lane, i))
+		}
+	}
+	if all := strings.Join(want, ","); len(drawn) < len(all)/3 || !strings.Contains(all, drawn) {
+		t.Errorf("the conversation is %s", drawn)
+	}
 	p.quiet()
 }
 

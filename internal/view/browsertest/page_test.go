@@ -149,6 +149,34 @@ func TestFilters(t *testing.T) {
 	p.quiet()
 }
 
+// Tasks whose events take turns in the record have a row, a section and a place on one axis each.
+func TestLanes(t *testing.T) {
+	_, path := rendered(t, viewtest.Lanes, viewtest.Diff)
+	p := open(t)
+	p.visit(path)
+	if got := eval[string](p, `[...document.querySelectorAll("#outline li")].map((li) => li.textContent.slice(0, 6)).join()`); got !=
+		"·Seed,·Run,✓T-001,✓T-002,■T-003,·Stop " {
+		t.Errorf("the sections are %s", got)
+	}
+	p.until(`document.querySelectorAll(".furrow .stretch").length === 3`)
+	if !eval[bool](p, `(() => {
+		const [one, two, three] = [...document.querySelectorAll(".furrow .stretch")].map((e) => e.getBoundingClientRect());
+		return one.left < two.right && two.left < one.right && two.left < three.right && one.top < two.top && two.top < three.top;
+	})()`) {
+		t.Error("the rows do not show that the tasks overlap in time")
+	}
+	p.do(chromedp.Click(chromedp.CSS(`.chip[data-kind="verdict"]`)))
+	p.until(`document.querySelectorAll("#feed article").length === 6`)
+	order := `[...document.querySelectorAll("#feed .group h3, #feed article")].map((e) => e.tagName === "H3" ? e.textContent.slice(0, 5) : e.innerText.includes("Accepted") ? "✓" : "✕").join("")`
+	if got := eval[string](p, order); got != "T-001✕✓T-002✓T-003✕✕✕" {
+		t.Errorf("the verdicts stand as %s", got)
+	}
+	if got := eval[string](p, `document.getElementById("facts").textContent`); strings.Contains(got, "2 h") {
+		t.Errorf("time that lanes share is counted twice: %s", got)
+	}
+	p.quiet()
+}
+
 // What a rewind superseded is folded under its heading and can be shown; an undo of it folds what came in between.
 func TestFoldsSuperseded(t *testing.T) {
 	superseded := `[...document.querySelectorAll("#feed .group")].filter((g) => g.innerText.includes("superseded"))`

@@ -141,7 +141,7 @@ function promptChart() {
 // drawPrompts draws one column a call, or the largest call of each column's share
 // where there are more calls than columns.
 function drawPrompts(width, note) {
-  const calls = groups.calls;
+  const calls = groups.calls.toSorted((a, b) => groups.of[a.i] - groups.of[b.i]); // each task's together
   const H = 150;
   const left = 44;
   const room = Math.max(50, width - left - 2);

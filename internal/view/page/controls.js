@@ -73,7 +73,7 @@ const controls = {
 
   // outline lists the sections, and the tasks to filter by.
   outline() {
-    const key = JSON.stringify([rec.head.tasks, groups.all.length, ...groups.all.slice(-3).map((g) => g.outcome)]);
+    const key = JSON.stringify([rec.head.tasks, groups.all.length, groups.all.filter((g) => g.outcome).length]);
     if (key === this.outlined) return;
     this.outlined = key;
     const pick = document.getElementById("pick-task");
@@ -97,7 +97,7 @@ const controls = {
   // here names the place that the reader is at.
   here(i) {
     const out = document.getElementById("here");
-    const g = i >= 0 ? groups.at(i) : -1;
+    const g = i >= 0 ? groups.of[i] : -1;
     const text = g < 0 ? "" : groupTitle(groups.all[g]) + (rec.iter[i] ? " · iteration " + rec.iter[i] : "");
     if (out.textContent !== text) out.textContent = text;
     for (const a of document.querySelectorAll("#outline a")) {

@@ -76,7 +76,8 @@ function renderEvent(i) {
   } catch (err) {
     a.replaceChildren(el("p", "dim", "This event could not be drawn: " + err.message), el("pre", "", words(e).slice(0, 20000)));
   }
-  if (rec.iter[i] > 0 && i > 0 && rec.iter[i] !== rec.iter[i - 1]) a.classList.add("begins");
+  const before = groups.before(i);
+  if (rec.iter[i] > 0 && before >= 0 && rec.iter[i] !== rec.iter[before]) a.classList.add("begins");
   const cut = rec.cut.get(i);
   if (cut) a.append(el("p", "dim small", full(cut) + " bytes of this event are only in events.jsonl."));
   return a;

@@ -1,5 +1,6 @@
-// The conversation: only what is near the window is in the document. Items are
-// grouped into pages; a page out of sight is one empty box of the right height.
+// The conversation: only what is near the window is in the document. Items stand in the
+// order of their sections, and are grouped into pages; a page out of sight is one empty
+// box of the right height.
 
 const PAGE = 40;
 const ROUGH = new Map([["model_call", 170], ["prompt_assembled", 190], ["tool_result", 90], ["evaluator_verdict", 220], ["commit", 120]]);
@@ -12,7 +13,7 @@ const feed = {
   filter: { task: "", kinds: new Set(), matches: false },
   opened: new Set(), // what a reader unfolded, by event and part
   cursor: -1, // event under the keyboard
-  grouped: -1, // group of the last item
+  headed: new Set(), // sections whose heading is there
 
   init() {
     this.root = document.getElementById("feed");
@@ -45,27 +46,21 @@ const feed = {
     this.observer.disconnect();
     this.items = [];
     this.pages = [];
-    this.grouped = -1;
+    this.headed.clear();
     this.root.replaceChildren();
-    this.extend(0);
+    this.extend([...groups.of.keys()].sort((a, b) => groups.of[a] - groups.of[b]));
     if (keep >= 0) this.jump(keep, { focus: false, quiet: true });
   },
 
-  // extend lays out the events from one on.
-  extend(from) {
-    for (let i = from; i < rec.count; i++) {
-      const g = groups.at(i);
-      if (this.folds(g)) {
-        if (g !== this.grouped && !this.filter.task) this.add(-1 - g);
-        this.grouped = g;
-        continue;
-      }
-      if (!this.shows(i)) continue;
-      if (g !== this.grouped) {
-        this.grouped = g;
-        this.add(-1 - g);
-      }
-      this.add(i);
+  // extend lays out some more events.
+  extend(events) {
+    for (const i of events) {
+      const g = groups.of[i];
+      const folded = this.folds(g);
+      if (folded ? this.filter.task : !this.shows(i)) continue;
+      if (!this.headed.has(g)) this.add(-1 - g);
+      this.headed.add(g);
+      if (!folded) this.add(i);
     }
     this.root.setAttribute("aria-busy", "false");
     let none = this.root.querySelector(".none");
@@ -77,22 +72,50 @@ const feed = {
     }
   },
 
+  // add puts an item behind those of its section. A full page is split there where it has items of the next one.
   add(item) {
-    let p = this.pages[this.pages.length - 1];
-    if (!p || p.to - p.from >= PAGE) {
-      p = { el: el("div", "page"), from: this.items.length, to: this.items.length, height: 0, live: false };
-      p.el.page = p;
-      this.pages.push(p);
-      this.root.appendChild(p.el);
-      this.observer.observe(p.el);
-    }
-    this.items.push(item);
+    const at = this.position(item);
+    let n = at ? lastBegun(this.pages, "from", at - 1) : 0;
+    let p = this.pages[n];
+    if (p && at < p.to && p.to - p.from >= PAGE) this.split(n, at);
+    if (!p || p.to - p.from >= PAGE) p = this.page(p ? ++n : n, at);
+    this.items.splice(at, 0, item);
     p.to++;
+    while (++n < this.pages.length) {
+      this.pages[n].from++;
+      this.pages[n].to++;
+    }
     if (p.live) {
-      p.el.appendChild(this.node(item));
+      p.el.insertBefore(this.node(item), p.el.children[at - p.from] ?? null);
       return;
     }
-    p.height += item < 0 ? 90 : ROUGH.get(typeAt(item)) || 64;
+    this.grow(p, item < 0 ? 90 : ROUGH.get(typeAt(item)) || 64);
+  },
+
+  // page makes an empty page, the n-th.
+  page(n, from) {
+    const p = { el: el("div", "page"), from, to: from, height: 0, live: false };
+    p.el.page = p;
+    this.root.insertBefore(p.el, this.pages[n]?.el ?? null);
+    this.pages.splice(n, 0, p);
+    this.observer.observe(p.el);
+    return p;
+  },
+
+  split(n, at) {
+    const p = this.pages[n];
+    const q = this.page(n + 1, at);
+    const part = (p.to - at) / (p.to - p.from);
+    q.to = p.to;
+    p.to = at;
+    q.live = p.live;
+    if (p.live) return q.el.append(...[...p.el.children].slice(at - p.from));
+    this.grow(q, p.height * part);
+    this.grow(p, -p.height * part);
+  },
+
+  grow(p, by) {
+    p.height += by;
     p.el.style.height = p.height + "px";
   },
 
@@ -141,8 +164,9 @@ const feed = {
 
   // position finds where an event is among the items, or the next one that is.
   position(i) {
-    const key = (x) => (x < 0 ? groups.all[-1 - x].start - 0.5 : x);
-    return first(this.items.length, (k) => key(this.items[k]) >= i);
+    const n = this.items.length;
+    if (n && inOrder(this.items[n - 1], i) < 0) return n;
+    return first(n, (k) => inOrder(this.items[k], i) >= 0);
   },
 
   elementOf(i) {
@@ -158,8 +182,8 @@ const feed = {
   // jump brings an event into view; a filter that hides it is lifted.
   jump(i, how = {}) {
     if (i < 0 || i >= rec.count) return;
-    if (this.folds(groups.at(i)) && !how.quiet) {
-      this.opened.add("section:" + groups.all[groups.at(i)].start);
+    if (this.folds(groups.of[i]) && !how.quiet) {
+      this.opened.add("section:" + groups.all[groups.of[i]].start);
       this.rebuild();
     }
     if (!this.shows(i) && !how.quiet) this.unfilter();
@@ -211,9 +235,9 @@ const feed = {
 
   stepGroup(by) {
     const at = this.cursor >= 0 ? this.cursor : Math.max(0, this.firstInView());
-    let g = groups.at(at) + by;
+    let g = groups.of[at] + by;
     while (g >= 0 && g < groups.all.length && this.position(groups.all[g].start) < this.items.length) {
-      const k = this.position(groups.all[g].start - 0.5);
+      const k = this.position(-1 - g);
       if (this.items[k] === -1 - g) {
         this.jump(this.items[k + 1]);
         return;
@@ -278,7 +302,13 @@ const feed = {
 
 // taskOf is the task that an event belongs to, also where the event does not say.
 function taskOf(i) {
-  return taskAt(i) || groups.all[groups.at(i)]?.task || "";
+  return taskAt(i) || groups.all[groups.of[i]]?.task || "";
+}
+
+// inOrder compares two items by their places: those of a section together, its heading first.
+function inOrder(a, b) {
+  const section = (item) => (item < 0 ? -1 - item : groups.of[item]);
+  return section(a) - section(b) || a - b;
 }
 
 function groupHead(n) {
@@ -301,7 +331,7 @@ function groupHead(n) {
 function sectionFold(g) {
   const key = "section:" + g.start;
   const open = feed.opened.has(key);
-  return button(open ? "Fold" : "Show its " + plural(g.end - g.start, "event"), () => {
+  return button(open ? "Fold" : "Show its " + plural(g.size, "event"), () => {
     open ? feed.opened.delete(key) : feed.opened.add(key);
     feed.rebuild();
   });

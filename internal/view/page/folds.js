@@ -107,7 +107,7 @@ function filesOf(patch) {
 
 function commitCard(p, x) {
   const sha = str(p.sha);
-  const g = groups.all[groups.at(x.i)];
+  const g = groups.all[groups.of[x.i]];
   const out = [el("p", "", g?.task && typeAt(x.i) === "commit" ? "Committed " + g.task + (titleOf(g.task) ? ": " + titleOf(g.task) : "") : "Committed", p.branch ? el("span", "dim", " on " + str(p.branch)) : null)];
   const d = rec.diffs.get(sha);
   if (d) out.push(patchCard(d, x));

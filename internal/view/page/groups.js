@@ -1,5 +1,6 @@
 // Sections of the conversation: the seed, each attempt at a task, the stops and
-// resumes between them. They are found from the index alone, as events arrive.
+// resumes between them. They are found from the index alone, as events arrive. Those
+// of tasks that are worked on side by side take turns in the record.
 
 const UNUSED = { calls: 0, p: 0, e: 0, c: 0, cost: 0 }; // what a role took: prompt, answer, cached
 
@@ -8,6 +9,8 @@ const groups = {
 
   clear() {
     this.all = [];
+    this.of = []; // event → number of its section
+    this.at = new Map(); // task → its section, while a run goes on
     this.calls = []; // every model call: {i, role, p}
     this.totals = new Map(); // role → {calls, p, e, c, cost}
     this.taskInfo = new Map(); // task id → figures over all its attempts
@@ -28,7 +31,7 @@ const groups = {
     const type = typeAt(i);
     const task = taskAt(i);
     const f = factAt(i);
-    let g = this.all[this.all.length - 1];
+    let g = this.all[this.of[i - 1]];
     if (type === "session_start") {
       g = this.open(i, str(f.ph) === "prep-feature" ? "seed" : "start");
       this.started = rec.at[i];
@@ -44,15 +47,20 @@ const groups = {
       g = this.open(i, "stop");
       g.reason = str(f.why);
       this.lastStop = { i, reason: g.reason, at: rec.at[i] };
-    } else if (task && (!g || g.kind !== "task" || g.task !== task || (type === "context_reset" && g.worked))) {
-      g = this.open(i, "task");
-      g.task = task;
-      g.attempt = (this.attempts.get(task) || 0) + 1;
-      this.attempts.set(task, g.attempt);
+    } else if (task) {
+      g = this.at.get(task);
+      if (!g || (type === "context_reset" && g.worked)) {
+        g = this.open(i, "task");
+        g.task = task;
+        g.attempt = (this.attempts.get(task) || 0) + 1;
+        this.attempts.set(task, g.attempt);
+        this.at.set(task, g);
+      }
     } else if (!g) {
       g = this.open(i, "start");
     }
-    g.end = i + 1;
+    this.of.push(g.n);
+    g.size++;
     g.until = rec.at[i];
     if (type !== "context_reset") g.worked = true;
     this.figures(i, type, task || g.task || "", f, g);
@@ -73,8 +81,9 @@ const groups = {
   },
 
   open(i, kind) {
+    if (kind !== "task") this.at.clear();
     const g = {
-      kind, start: i, end: i, from: rec.at[i], until: rec.at[i], task: "", attempt: 0, worked: false, reason: "",
+      n: this.all.length, kind, start: i, size: 0, from: rec.at[i], until: rec.at[i], task: "", attempt: 0, worked: false, reason: "",
       superseded: false,
       iters: [], verdicts: [], outcome: "", outcomeAt: -1, tokens: 0, cost: 0, tools: 0,
     };
@@ -144,8 +153,12 @@ const groups = {
     return t;
   },
 
-  at(i) {
-    return lastBegun(this.all, "start", i);
+  // before is the event before one in its section, -1 for none.
+  before(i) {
+    if (this.all[this.of[i]]?.start === i) return -1;
+    let k = i - 1;
+    while (k >= 0 && this.of[k] !== this.of[i]) k--;
+    return k;
   },
 };
 groups.clear();

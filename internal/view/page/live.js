@@ -37,7 +37,7 @@ const live = {
       groups.update();
       search.more();
       if (groups.folded) feed.rebuild();
-      else feed.extend(from);
+      else feed.extend(groups.of.slice(from).map((_, k) => from + k));
       groups.folded = false;
       if (following) feed.stick();
       announce(from);

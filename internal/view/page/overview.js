@@ -66,8 +66,8 @@ function masthead() {
     facts.push(day(rec.at[0]) + ", " + clock(rec.at[0], false) + " – " + clock(rec.at[rec.count - 1], false));
     facts.push(span(activeTime()) + " of work");
   }
-  const doing = rec.head.running && rec.head.doing;
-  if (doing) facts.push("now " + oneLine(str(doing.what), 80) + " for " + span(Math.max(0, Date.now() - num(doing.since))));
+  const now = rec.head.running ? list(rec.head.doing) : [];
+  for (const doing of now) facts.push("now " + (now.length > 1 ? str(doing.task) + " " : "") + oneLine(str(doing.what), 80) + " for " + span(Math.max(0, Date.now() - num(doing.since))));
   facts.push(plural(totalTokens(), "token"));
   const cached = [...groups.totals.values()].reduce((n, r) => n + r.c, 0);
   if (cached) facts.push(count(cached) + " more read from a cache");
@@ -94,10 +94,14 @@ function verdictOf(s, plan, done, failed) {
   return ["warn", (rec.count ? "Ended without a stop. " : "Nothing recorded yet. ") + (plan.length ? of : "")];
 }
 
-// activeTime leaves out the time between a stop and the resume after it.
+// activeTime leaves out the time between a stop and the resume after it, and counts what overlaps once.
 function activeTime() {
   let ms = 0;
-  for (const g of groups.all) if (g.kind !== "stop") ms += Math.max(0, g.until - g.from);
+  let end = 0;
+  for (const g of groups.all.filter((g) => g.kind !== "stop").sort((a, b) => a.from - b.from)) {
+    ms += Math.max(0, g.until - Math.max(g.from, end));
+    end = Math.max(end, g.until);
+  }
   return ms;
 }
 

@@ -72,11 +72,7 @@ index 3333333..4444444 100644
 // Story is a night's run: a seed, a task that is accepted after one rejection, one that
 // takes its time, a stop at the wall clock, a resume, a failure at the iteration cap.
 func Story(w *Writer) {
-	saveFiles(w)
-	seed(w)
-	w.Event(40*time.Minute, "session_start", P{"phase": "run", "source": "/home/ada/src/orchard",
-		"branch": w.S.Branch(), "worker_model": "acme/large-4", "evaluator_model": "acme/judge-2",
-		"base_url": "https://models.example/v1", "limits": P{"max_iterations_per_task": 12, "max_tokens": 10000000, "max_wall_clock_minutes": 480, "max_cost": 5}, "task_count": 4})
+	start(w)
 	first(w)
 	second(w)
 	w.Event(2*time.Second, "stop", P{"reason": "wall_clock"})
@@ -86,6 +82,23 @@ func Story(w *Writer) {
 	w.Event(time.Second, "stop", P{"reason": "iter_cap"})
 	w.Flush()
 	settle(w)
+}
+
+// Lanes is the same tasks done side by side, in one run.
+func Lanes(w *Writer) {
+	start(w)
+	w.sideBySide(first, second, third)
+	w.Event(time.Second, "stop", P{"reason": "iter_cap", "task_id": "T-003"})
+	w.Flush()
+	settle(w)
+}
+
+func start(w *Writer) {
+	saveFiles(w)
+	seed(w)
+	w.Event(40*time.Minute, "session_start", P{"phase": "run", "source": "/home/ada/src/orchard",
+		"branch": w.S.Branch(), "worker_model": "acme/large-4", "evaluator_model": "acme/judge-2",
+		"base_url": "https://models.example/v1", "limits": P{"max_iterations_per_task": 12, "max_tokens": 10000000, "max_wall_clock_minutes": 480, "max_cost": 5}, "task_count": 4})
 }
 
 // settle writes what was spent into the checkpoint.

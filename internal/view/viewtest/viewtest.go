@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,14 @@ type Writer struct {
 	out *bufio.Writer
 	f   *os.File
 	t   testing.TB
+
+	lanes *[]held // what is written waits there, nil for nothing
+}
+
+// held is an event that waits for those of other lanes that came before it.
+type held struct {
+	at   time.Time
+	line string
 }
 
 // New makes an empty session in a store.
@@ -59,7 +68,28 @@ func (w *Writer) Event(after time.Duration, typ string, p P) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	if w.lanes != nil {
+		*w.lanes = append(*w.lanes, held{w.Now, string(data) + "\n"})
+		return
+	}
 	w.Raw(string(data) + "\n")
+}
+
+// sideBySide writes what each of some tasks does as if all had begun now.
+func (w *Writer) sideBySide(tasks ...func(*Writer)) {
+	w.t.Helper()
+	begun, events := w.Now, []held{}
+	w.lanes = &events
+	for _, task := range tasks {
+		w.Now = begun
+		task(w)
+	}
+	w.lanes = nil
+	slices.SortStableFunc(events, func(a, b held) int { return a.at.Compare(b.at) })
+	for _, e := range events {
+		w.Raw(e.line)
+		w.Now = e.at
+	}
 }
 
 // Raw appends bytes as they are.
