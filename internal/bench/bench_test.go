@@ -112,6 +112,7 @@ func TestBench(t *testing.T) {
 		{"turns", benchTurns}, {"tasks", benchTasks},
 		{"list", benchList},
 		{"counts", benchCounts}, {"agents", benchAgents}, {"growth", benchGrowth}, {"bigtree", benchBigTree},
+		{"earlier", benchEarlier},
 		{"layout", benchLayOut},
 		{"validators", benchValidators}, {"resume", benchResume}, {"reset", benchReset}, {"rewind", benchRewind},
 		{"goback", benchGoBack},

@@ -37,5 +37,5 @@ func benchSandbox(t *testing.T, tb *table) {
 		}
 	}
 	times := alternate(200, command(box), command(nil))
-	tb.above("a shell command in the sandbox", times[0], times[1], "outside", 3*time.Millisecond)
+	tb.above("a shell command in the sandbox", times[0], times[1], "outside", 5*time.Millisecond)
 }

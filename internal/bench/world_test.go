@@ -4,6 +4,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,6 +25,7 @@ type world struct {
 	repo     string
 	sessions string
 	environ  []string
+	program  string // git-tilth, where it is not the one that was built
 }
 
 // newWorld makes a repository with n small files in one commit, packed like one that was cloned.
@@ -96,7 +98,7 @@ func (w *world) git(dir string, args ...string) string {
 // tilth prepares git-tilth in the repository.
 func (w *world) tilth(args ...string) *exec.Cmd {
 	w.t.Helper()
-	cmd := exec.Command(binary(w.t), args...)
+	cmd := exec.Command(cmp.Or(w.program, binary(w.t)), args...)
 	cmd.Dir, cmd.Env = w.repo, w.environ
 	return cmd
 }

@@ -3,9 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +33,10 @@ var becomeSubreaper = sync.OnceFunc(func() {
 
 // members returns the living processes of the family, parents first.
 func (f *family) members() []process {
-	if childless() {
+	registry.Lock()
+	gone := f.gone
+	registry.Unlock()
+	if gone && childless() {
 		return nil
 	}
 	below := descendants(os.Getpid())
@@ -150,8 +151,10 @@ func reapOrphans() {
 	}
 }
 
-// childless reports whether this process has no children but the keeper and the sandbox's holder, and nobody is left in
-// there. It is the common case after a command and spares reading all of /proc.
+// childless reports whether nobody is left without a parent: neither a child of this process but the keeper and the
+// sandbox's holder, nor of the first process in there. It is the common case after a command and spares reading all of
+// /proc. Who loses its parent becomes a child of the first thread; those which this process started and that are still
+// there may be another one's.
 func childless() bool {
 	if errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD) {
 		return true
@@ -160,23 +163,17 @@ func childless() bool {
 	keeper := registry.keeper
 	registry.Unlock()
 	holder, first := sandbox.Inits()
-	return hasOnly(os.Getpid(), keeper, holder) &&
-		(holder == 0 || hasOnly(holder, first) && (first == 0 || hasOnly(first)))
+	return adoptedOnly(os.Getpid(), keeper, holder) && (first == 0 || adoptedOnly(first))
 }
 
-// hasOnly reports whether a process has no children but these. A kernel that does not list them knows nothing.
-func hasOnly(pid int, children ...int) bool {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, list := range lists {
-		data, err := os.ReadFile(list)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESRCH) {
+// adoptedOnly reports whether the first thread of a process has no children but these. A kernel that does not list them
+// knows nothing.
+func adoptedOnly(pid int, children ...int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, name := range strings.Fields(string(data)) {
+		if child, _ := strconv.Atoi(name); !slices.Contains(children, child) {
 			return false
 		}
-		for _, name := range strings.Fields(string(data)) {
-			if child, _ := strconv.Atoi(name); !slices.Contains(children, child) {
-				return false
-			}
-		}
 	}
-	return len(lists) > 0
+	return err == nil
 }

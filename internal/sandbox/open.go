@@ -49,15 +49,15 @@ func (g Given) closed() []string {
 
 // openings are what is open in the closed directories.
 func (g Given) openings() (out []Opening, trails []string) {
-	home := g.Getenv("HOME")
-	closed, secret := reals(g.closed()), reals(g.secret())
+	home, links := g.Getenv("HOME"), links{}
+	closed, secret := links.reals(g.closed()), links.reals(g.secret())
 	add := func(path, why string) {
 		if !filepath.IsAbs(path) {
 			return
 		}
 		// What is around a closed directory is not opened by what lies in it.
 		trails = append(trails, path)
-		path = real(path)
+		path = links.real(path)
 		inside := slices.ContainsFunc(closed, func(dir string) bool { return path != dir && below(path, dir) })
 		shut := slices.ContainsFunc(secret, func(dir string) bool { return below(path, dir) })
 		if _, err := os.Lstat(path); err != nil || !inside || shut || slices.Contains(closed, path) {
@@ -72,7 +72,7 @@ func (g Given) openings() (out []Opening, trails []string) {
 	}
 	for _, dir := range filepath.SplitList(g.Getenv("PATH")) {
 		if filepath.IsAbs(dir) {
-			g.program(dir, closed, func(path string) { add(path, "PATH has "+dir) })
+			g.program(dir, closed, links, func(path string) { add(path, "PATH has "+dir) })
 		}
 	}
 	for _, name := range toolVars {
@@ -107,12 +107,12 @@ func isHome(dir, home string) bool {
 
 // program opens what the programs of a directory of PATH need: what is around a bin or shims, unless that is the home
 // and more than they need, and what links lead to.
-func (g Given) program(dir string, closed []string, open func(string)) {
+func (g Given) program(dir string, closed []string, links links, open func(string)) {
 	home := g.Getenv("HOME")
-	if at := real(dir); !slices.ContainsFunc(closed, func(c string) bool { return below(at, c) || below(dir, c) }) {
+	if at := links.real(dir); !slices.ContainsFunc(closed, func(c string) bool { return below(at, c) || below(dir, c) }) {
 		return
 	}
-	for _, dir := range []string{filepath.Clean(dir), real(dir)} {
+	for _, dir := range []string{filepath.Clean(dir), links.real(dir)} {
 		open(dir)
 		above := filepath.Dir(dir)
 		if base := filepath.Base(dir); (base == "bin" || base == "shims") && !isHome(above, home) {
@@ -126,7 +126,7 @@ func (g Given) program(dir string, closed []string, open func(string)) {
 			continue
 		}
 		open(filepath.Join(dir, e.Name()))
-		to := real(filepath.Join(dir, e.Name()))
+		to := links.real(filepath.Join(dir, e.Name()))
 		if in, _, ok := strings.Cut(to, "/node_modules/"); ok {
 			open(in + "/node_modules")
 		} else if above := filepath.Dir(filepath.Dir(to)); filepath.Base(filepath.Dir(to)) == "bin" &&

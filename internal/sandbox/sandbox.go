@@ -222,7 +222,7 @@ func (l links) real(path string) string {
 	if dir := filepath.Dir(path); dir != path {
 		at = filepath.Join(l.real(dir), filepath.Base(path))
 	}
-	if _, err := os.Readlink(at); err == nil {
+	if l.read(at) != "" {
 		if to, err := filepath.EvalSymlinks(at); err == nil {
 			at = to
 		}
@@ -231,6 +231,18 @@ func (l links) real(path string) string {
 		l[path] = at
 	}
 	return at
+}
+
+// read is what a symbolic link says, "" for what is none.
+func (l links) read(path string) string {
+	key := path + "/->"
+	to, known := l[key]
+	if !known {
+		if to, _ = os.Readlink(path); l != nil {
+			l[key] = to
+		}
+	}
+	return to
 }
 
 func reals(paths []string) []string { return links{}.reals(paths) }

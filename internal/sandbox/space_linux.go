@@ -280,7 +280,7 @@ func (b *Box) mounts() []string {
 		}
 	}
 	for _, path := range b.trails {
-		for _, link := range trail(path) {
+		for _, link := range b.links.trail(path) {
 			to, _ := os.Readlink(link)
 			add(opLink, link, to)
 		}
@@ -333,20 +333,20 @@ func (b *Box) layer(path string) (kind, in string) {
 }
 
 // trail are the symbolic links on the way to what a path leads to.
-func trail(path string) (links []string) {
+func (l links) trail(path string) (out []string) {
 	seen := map[string]bool{}
 	rest := strings.Split(filepath.Clean(path), "/")
 	for at, followed := "/", 0; len(rest) > 0 && followed < 40; {
 		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
-		to, err := os.Readlink(next)
-		switch {
-		case err != nil:
+		to := l.read(next)
+		if to == "" {
 			at = next
 			continue
-		case !seen[next]:
+		}
+		if !seen[next] {
 			seen[next] = true
-			links = append(links, next)
+			out = append(out, next)
 		}
 		followed++
 		if filepath.IsAbs(to) {
@@ -354,7 +354,7 @@ func trail(path string) (links []string) {
 		}
 		rest = append(strings.Split(filepath.Clean(to), "/"), rest...)
 	}
-	return links
+	return out
 }
 
 // Messages are a length, then strings that end with a NUL, which neither a path nor an argument holds.
