@@ -31,8 +31,8 @@ func (p *process) app() *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}
 	cli.VersionPrinter = func(*cli.Context) { p.printf("git-tilth version %s\n", version) }
 	cli.HelpPrinter = func(out io.Writer, templ string, data any) {
-		if app, front := data.(*cli.App); front {
-			_ = p.printHelp(out, app.Commands, false) // what could not be written, standard output knows
+		if app, is := data.(*cli.App); is {
+			_ = p.printHelp(out, app.Commands, usual) // what could not be written, standard output knows
 			return
 		}
 		cli.HelpPrinterCustom(out, templ, data, nil)
@@ -55,8 +55,7 @@ func (p *process) app() *cli.App {
 				return unknownCommand(name, c.App.Commands)
 			}
 			p.sayStanding()
-			p.printf("\n")
-			return cli.ShowAppHelp(c)
+			return p.printHelp(p.stdout, c.App.Commands, brief)
 		},
 	}
 	p.finishCommands(app.Commands)
@@ -120,7 +119,12 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 		if c.Action == nil || c.SkipFlagParsing {
 			continue
 		}
-		c.Flags = append(c.Flags, p.globalFlags()...)
+		for _, f := range p.globalFlags() {
+			if dry, is := f.(*cli.BoolFlag); is && hasFlag(c.Flags, "-n") && dry.Name == "dry-run" {
+				dry.Aliases = nil // log -n 5 is git's
+			}
+			c.Flags = append(c.Flags, f)
+		}
 		for _, f := range c.Flags {
 			if b, ok := f.(*cli.BoolFlag); ok {
 				b.DisableDefaultText = true

@@ -112,14 +112,12 @@ func (d *doctor) examine() {
 	d.examineSessions()
 }
 
-// sayOnce leaves of the findings about roles those that have a cause of their own.
+// sayOnce leaves of what is the matter with roles each thing once.
 func (d *doctor) sayOnce() {
-	first := map[string]int{}
 	var checks []check
 	for _, c := range d.checks {
-		i, said := first[c.Detail]
-		if c.Status != finding || !said {
-			first[c.Detail] = len(checks)
+		i := slices.IndexFunc(checks, func(said check) bool { return said.Detail == c.Detail })
+		if i < 0 || c.Status == well {
 			checks = append(checks, c)
 			continue
 		}
@@ -172,6 +170,7 @@ func (d *doctor) tryNight(base string) (*record.Preflight, error) {
 	if err != nil {
 		return nil, err
 	}
+	draft.Tell = d.tell
 	what := loop.Ahead{Base: base, Tasks: seed.Sentence("What is to be done").Tasks}
 	found, err := loop.LookAhead(d.p.ctx, draft, o, what)
 	return found, errors.Join(err, draft.Discard())
@@ -239,11 +238,11 @@ func (d *doctor) askEndpoint(role config.Role) check {
 	var f *model.Failure
 	switch {
 	case errors.As(err, &f) && (f.Status == 401 || f.Status == 403):
-		c := check{Status: finding, Detail: f.Message, Command: "export TILTH_API_KEY=the-key"}
+		c := check{Status: finding, Detail: f.Message, Command: askKey("TILTH_API_KEY")}
 		if d.keyless(role) {
 			c.Detail += ", and there is no key"
 		} else if own := "tilth." + string(role) + ".apiKey"; d.config.Get(own).Value != "" {
-			c.Command = "export TILTH_" + strings.ToUpper(string(role)) + "_API_KEY=the-key"
+			c.Command = askKey("TILTH_" + strings.ToUpper(string(role)) + "_API_KEY")
 		}
 		return c
 	case errors.As(err, &f) && f.Status != 404 && f.Status != 405:
@@ -251,24 +250,18 @@ func (d *doctor) askEndpoint(role config.Role) check {
 	case err != nil || len(models) == 0:
 		return check{Status: well, Detail: shown + " answers, and has no list of models"}
 	case !slices.ContainsFunc(models, func(m model.Listed) bool { return m.ID == name }):
-		return check{Status: note, Detail: fmt.Sprintf("%s answers; %s is not among the %d models that it lists", shown,
-			name, len(models))}
+		return check{Status: note, Detail: fmt.Sprintf("%s answers, and does not list %s (it lists %s)", shown, name,
+			text.Plural(len(models), "model"))}
 	}
 	if is := slices.IndexFunc(models, func(m model.Listed) bool { return m.ID == name }); models[is].NoTools {
-		c := check{Status: finding, Detail: fmt.Sprintf("%s lists %s as a model that calls no tools", shown, name),
-			Command: "git tilth config"}
+		c := check{Status: finding, Command: noCommand,
+			Detail: fmt.Sprintf("%s lists %s as a model that calls no tools", shown, name)}
 		if i := slices.IndexFunc(models, func(m model.Listed) bool { return !m.NoTools }); i >= 0 {
 			c.Command = "git config tilth." + string(role) + ".model " + text.ShellQuote(models[i].ID)
 		}
 		return c
 	}
 	return check{Status: well, Detail: shown + " answers, and has " + name}
-}
-
-// keyless reports whether nothing gives a key for a role's endpoint.
-func (d *doctor) keyless(role config.Role) bool {
-	e := d.config.Endpoint(role)
-	return e.APIKey == "" && d.credential(e.BaseURL) == ""
 }
 
 func (d *doctor) askProgram(role config.Role, p *agent.Program) check {
@@ -337,7 +330,7 @@ func (d *doctor) examineDisk() {
 	if fi, err := os.Stat(root); err != nil || !fi.IsDir() || unix.Access(root, unix.W_OK) != nil {
 		d.add("sessions", finding, anyRoot(), "sessions cannot be kept in %s: %s cannot be written", d.store.Root, root)
 	}
-	least := d.config.Count("tilth.minFree")
+	least, enough := d.config.Count("tilth.minFree"), []string{}
 	for _, dir := range []string{root, d.loc.CommonDir, os.TempDir()} {
 		free, known := loop.DiskFree(dir)
 		switch {
@@ -346,8 +339,11 @@ func (d *doctor) examineDisk() {
 			d.add("disk", finding, "free some room, or lower tilth.minFree",
 				"%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir, least>>20)
 		default:
-			d.add("disk", well, "", "%d MB left on the disk of %s", free>>20, dir)
+			enough = append(enough, fmt.Sprintf("%d MB left on the disk of %s", free>>20, dir))
 		}
+	}
+	if len(enough) > 0 {
+		d.add("disk", well, "", "%s", strings.Join(enough, ", "))
 	}
 }
 

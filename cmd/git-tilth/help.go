@@ -21,7 +21,11 @@ func (p *process) helpCommand() *cli.Command {
 			name := ctx.Args().First()
 			switch {
 			case name == "":
-				return p.printHelp(p.stdout, ctx.App.Commands, ctx.Bool("all"))
+				of := usual
+				if ctx.Bool("all") {
+					of = whole
+				}
+				return p.printHelp(p.stdout, ctx.App.Commands, of)
 			case ctx.App.Command(name) != nil:
 				return cli.ShowCommandHelp(ctx, name)
 			}
@@ -34,11 +38,23 @@ func unknownCommand(name string, cmds []*cli.Command) error {
 	return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, cmds))
 }
 
-// printHelp lists the commands: one screen of them, or all.
-func (p *process) printHelp(out io.Writer, cmds []*cli.Command, all bool) error {
+// helpSize is how much of the help is printed.
+type helpSize int
+
+const (
+	brief helpSize = iota // what leaves room on a screen for how things stand
+	usual                 // one screen
+	whole
+)
+
+// printHelp lists the commands: some of them, or all.
+func (p *process) printHelp(out io.Writer, cmds []*cli.Command, of helpSize) error {
 	var b strings.Builder
-	b.WriteString("git tilth: run a coding agent unattended over a list of tasks\n" +
-		"usage: git tilth [-v] [-n] <command> [<options>] [<arguments>]\n\n")
+	if of != brief {
+		b.WriteString("git tilth: run a coding agent unattended over a list of tasks\n" +
+			"usage: git tilth [-v] [-n] <command> [<options>] [<arguments>]\n")
+	}
+	b.WriteString("\n")
 	var rare []string
 	wish := ""
 	for _, c := range cmds {
@@ -46,7 +62,7 @@ func (p *process) printHelp(out io.Writer, cmds []*cli.Command, all bool) error 
 		if is.rare {
 			rare = append(rare, c.Name)
 		}
-		if is.wish == "" || is.rare && !all {
+		if is.wish == "" || is.rare && of != whole {
 			continue
 		}
 		head := ""
@@ -55,11 +71,16 @@ func (p *process) printHelp(out io.Writer, cmds []*cli.Command, all bool) error 
 		}
 		fmt.Fprintf(&b, "%-12s %-13s %s\n", head, c.Name, c.Usage)
 	}
-	if !all {
+	switch of {
+	case brief:
+		b.WriteString("\ngit tilth help --all lists all, git tilth help <command> says how one is used.\n")
+	case usual:
 		fmt.Fprintf(&b, "\ngit tilth help --all: %s\n", strings.Join(rare, ", "))
+		fallthrough
+	default:
+		b.WriteString("\ngit tilth help <command> says how one is used. -v prints each git command, -n\n" +
+			"what would be done, and changes nothing.\n")
 	}
-	b.WriteString("\ngit tilth help <command> says how one is used. -v prints each git command, -n\n" +
-		"what would be done, and changes nothing.\n")
 	columns := cmp.Or(p.terminal(false).Width, 80)
 	for line := range strings.Lines(b.String()) {
 		if _, err := io.WriteString(out, wrapped(line, columns)); err != nil {
@@ -79,7 +100,7 @@ func wrapped(line string, columns int) string {
 		indent = strings.Repeat(" ", usageColumn)
 	}
 	done := ""
-	for len(line) > columns {
+	for len(strings.TrimSuffix(line, "\n")) > columns {
 		at := strings.LastIndex(line[:columns], " ")
 		if at <= len(indent) {
 			break

@@ -199,7 +199,7 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 		describeImport(out, r.imported, !r.runs || w.p.dryRun)
 	}
 	if !w.loc.Bare {
-		if dirty, err := w.git.IsDirty(w.p.ctx, w.loc.TopLevel); err == nil && dirty {
+		if dirty, err := w.git.IsDirty(w.p.ctx, w.loc.TopLevel, w.p.inDir(r.from)); err == nil && dirty {
 			w.p.warnf("note: %s has uncommitted changes; they are left alone and are not part of the session\n",
 				w.loc.TopLevel)
 		}
@@ -355,5 +355,5 @@ func (w *repoContext) label(r prepRequest) string {
 			subject, _, _ = strings.Cut(strings.TrimLeft(t, "# "), "\n")
 		}
 	}
-	return text.Clip(text.OneLine(subject), 60)
+	return text.Clip(text.OneLine(subject), 160)
 }

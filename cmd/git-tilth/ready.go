@@ -33,12 +33,16 @@ func (w *repoContext) ready(context.Context) (checks []record.PreflightCheck) {
 	return checks
 }
 
+// tell says something to the person at the terminal before there is a session.
+func (w *repoContext) tell(line string) { w.p.warnf("git-tilth: %s\n", line) }
+
 // tryFirst tries in a draft of a session whether it could be run, and leaves the draft for the session to be made of.
 func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
 	draft, err := lifecycle.Draft(w.deps(nil), *n)
 	if err != nil {
 		return fail("", fmt.Errorf("the session could not be made: %w", err))
 	}
+	draft.Tell = w.tell
 	err = r.check(draft, loop.Ahead{Base: r.baseSHA, Tasks: r.imported.Tasks, Tests: r.imported.TestFiles})
 	if err != nil {
 		return errors.Join(err, draft.Discard())
@@ -65,13 +69,15 @@ func (w *repoContext) preflightRefusal(err error) error {
 			command = append(command, stop.Flags...)
 		}
 	}
-	hint := text.ShellQuote(command...)
-	if stop.Hint != "" {
-		hint = stop.Hint + " && " + hint
-	}
-	out := &exitError{code: exitRefused, msg: "refused: " + stop.Detail, hint: hint}
+	out := &exitError{code: exitRefused, msg: "refused: " + stop.Detail, hint: text.ShellQuote(command...)}
 	if stop.Away {
 		out.code = exitFailed
+	}
+	switch {
+	case stop.Hint != "":
+		out.hint = stop.Hint + " && " + out.hint
+	case stop.Away: // the command that was just given would say no more
+		out.hint = "git tilth doctor"
 	}
 	return out
 }

@@ -25,7 +25,7 @@ import (
 func (p *process) reviewCommand() *cli.Command {
 	return p.declare(traits{wish: "the morning", looks: true}, &cli.Command{
 		Name:      "review",
-		Usage:     "one screen: done, failed and why, cost, and what next",
+		Usage:     "one screen: done, failed and why, cost, what next",
 		ArgsUsage: "[<task>] [<session>]",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object, of a task with that task alone in its list"},
@@ -168,15 +168,17 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 		i := slices.IndexFunc(r.Tasks, func(t view.ReviewTask) bool { return t.Status == session.TaskFailed })
 		if i >= 0 {
 			id := r.Tasks[i].ID + " " + r.SessionID
-			add("git tilth retry "+id+" -m ''", "again, with your word")
+			add("git tilth retry "+id, "again (-m 'your word')")
 			add("git tilth skip "+id, "leaves it out")
 		}
 		add(w.resumeOf(d.Overview), "goes on")
+	case tasks.Pending > 0 && r.Stop == record.UsageLimit:
+		add(w.resumeOf(d.Overview)+" --wait", "goes on when it is lifted")
 	case tasks.Pending > 0:
 		add(w.resumeOf(d.Overview), "goes on")
 	}
 	if d.Taken {
-		add("git tilth cleanse "+r.SessionID, "worktree and branch go, the record stays")
+		add("git tilth cleanse "+r.SessionID, "worktree and branch go")
 	}
 	if tasks.Done > 0 {
 		add("git tilth diff "+r.SessionID, "shows the change")

@@ -21,11 +21,13 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// setupHint shows the three shortest ways to say who works.
-const setupHint = `one of
-  install an agent program (claude, codex, gemini or opencode) and run git tilth again
-  export TILTH_BASE_URL=https://api.example.com/v1 TILTH_WORKER_MODEL=some-model TILTH_API_KEY=...
-  git config --global tilth.baseUrl http://localhost:11434/v1 && git config --global tilth.worker.model some-model`
+// setupHint shows the shortest ways to say who works, each of which can be pasted.
+const setupHint = `npm install -g @anthropic-ai/claude-code && claude auth login
+  or @openai/codex, @google/gemini-cli, opencode-ai: one on PATH is used as it is
+git config --global tilth.baseUrl http://localhost:11434/v1 && git tilth doctor
+  any OpenAI-compatible endpoint, here Ollama's; doctor names its models
+git tilth demo
+  shows it all, with a scripted model`
 
 // choice says who works in a role, and why.
 type choice struct {
@@ -149,8 +151,7 @@ func (w *repoContext) clientFor(r config.Role, other string) (*model.Client, str
 		return nil, "", refuse(setupHint, "no model endpoint for the %s: tilth.baseUrl (TILTH_BASE_URL) is not set", r)
 	}
 	if e.Model == "" {
-		return nil, "", refuse("git tilth config",
-			"no model for the %s: tilth.%s.model is not set", r, r)
+		return nil, "", w.withoutModel(r, e)
 	}
 	if e.APIKey == "" {
 		e.APIKey = w.credential(e.BaseURL)
@@ -162,6 +163,38 @@ func (w *repoContext) clientFor(r config.Role, other string) (*model.Client, str
 		return nil, "", refuse("git tilth config", "%s", err)
 	}
 	return c, e.Model, nil
+}
+
+// withoutModel names the models that an endpoint has, where none is set.
+func (w *repoContext) withoutModel(r config.Role, e config.Endpoint) error {
+	set, all := "git config --global tilth."+string(r)+".model ", ""
+	e.Model, e.APIKey = "none", cmp.Or(e.APIKey, w.credential(e.BaseURL))
+	ctx, cancel := context.WithTimeout(w.p.ctx, answerTime)
+	defer cancel()
+	if c, err := model.New(model.Endpoint(e), model.Options{Timeout: answerTime}); err == nil {
+		defer c.Close()
+		if models, err := c.Models(ctx); err == nil && len(models) > 0 {
+			hint := set + text.ShellQuote(models[0].ID)
+			for _, m := range models {
+				all += ", " + m.ID
+			}
+			return refuse(hint, "no model is set for the %s (tilth.%s.model); the endpoint has %s", r, r,
+				text.Clip(text.OneLine(strings.TrimPrefix(all, ", ")), 300))
+		}
+	}
+	return refuse("echo 'which model?' && read -r model && "+set+`"$model"`,
+		"no model is set for the %s (tilth.%s.model), and %s lists none", r, r, config.ShownURL(e.BaseURL))
+}
+
+// keyless reports whether nothing gives a key for a role's endpoint.
+func (w *repoContext) keyless(role config.Role) bool {
+	e := w.config.Endpoint(role)
+	return e.APIKey == "" && w.credential(e.BaseURL) == ""
+}
+
+// askKey sets a variable to a key that is pasted unseen: neither the screen nor the shell's history has it.
+func askKey(name string) string {
+	return "echo 'paste the key, then Enter:' && read -rs " + name + " && export " + name
 }
 
 // helperPatience is how long a credential helper may take: some ask a server.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -114,5 +115,16 @@ func (p *progress) capUse(h *lifecycle.Handle) string {
 			parts = append(parts, part)
 		}
 	}
-	return strings.Join(append(parts, lastTask...), "  ")
+	line, columns := "", 0
+	for i, part := range append(parts, lastTask...) {
+		n := utf8.RuneCountInString(part)
+		switch {
+		case i > 0 && p.term.Width > 0 && columns+2+n > p.term.Width:
+			line, columns = line+"\n", 0
+		case i > 0:
+			line, columns = line+"  ", columns+2
+		}
+		line, columns = line+part, columns+n
+	}
+	return line
 }

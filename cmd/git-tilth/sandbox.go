@@ -88,7 +88,10 @@ func (w *repoContext) sandboxState() (state check, system sandbox.System) {
 	case want.Value == "off":
 		state.Detail = "off (" + want.Origin + "): " + all
 	case system.Err != nil && (want.Value == "on" || offline):
-		state.Status, state.Command = finding, "git config tilth.sandbox auto, and tilth.sandboxNetwork on"
+		state.Status, state.Command = finding, "git config tilth.sandbox auto"
+		if offline {
+			state.Command += " && git config tilth.sandboxNetwork on"
+		}
 		state.Detail = "none: " + system.Err.Error()
 	case system.Err != nil:
 		state.Detail = fmt.Sprintf("none: %s; %s (tilth.sandbox)", system.Err, all)

@@ -76,6 +76,7 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 		return err
 	}
 	lease, lost := w.config.Duration("tilth.lease"), 0 // races in a row
+	idle := false
 	for heard, away := false, false; ; {
 		claims, err := place.Remotes(p.ctx)
 		if err != nil && p.ctx.Err() == nil {
@@ -92,6 +93,7 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 		case p.ctx.Err() != nil:
 			return context.Canceled
 		case found:
+			idle = false
 			end, over := p.workOn(ctx, l, c)
 			if over || l.once && end != errNotTaken {
 				return end
@@ -104,6 +106,10 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 			return nil
 		default:
 			lost = 0
+			if err == nil && !idle {
+				idle = true
+				p.warnf("no session of %s is to be run now; waiting for one (Ctrl-C ends)\n", place.Shown())
+			}
 		}
 		select {
 		case <-p.ctx.Done():

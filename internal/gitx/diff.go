@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -179,7 +180,7 @@ func cutPatch(patch []byte, max int64) (kept []byte, cut bool) {
 // IsDirty reports whether the work tree at dir has changes to tracked files, in the index or out of it, or untracked
 // files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It
 // takes no lock and leaves the index as it is, byte for byte.
-func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
+func (g *Git) IsDirty(ctx context.Context, dir string, but ...string) (bool, error) {
 	status := []string{"status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty",
 		"--no-renames"}
 	c := g.In(dir, status...)
@@ -190,6 +191,10 @@ func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
 		}
 	}
 	list, err := g.List(ctx, c)
+	list = slices.DeleteFunc(list, func(f string) bool {
+		path, untracked := strings.CutPrefix(f, "?? ")
+		return untracked && slices.Contains(but, filepath.Join(dir, path))
+	})
 	return holdsWork(list, "?? ", dir), err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Why the repository of a session cannot be named. Every other error of CommonOf means that it is there, or may be,
@@ -161,7 +162,8 @@ func SourceNow(recorded, common string) string {
 // sourceHint is how to go on where the source is gone: what git calls its worktree by is mended from the repository's
 // side.
 func sourceHint(s *session.Session, path string) string {
-	repair := gitLine("<its new place>", "worktree", "repair", path)
+	repair := "echo 'where is the repository now?' && read -r place && git -C \"$place\" " +
+		text.ShellQuote("worktree", "repair", path)
 	return repair + "\ngit tilth reset " + s.ID
 }
 

@@ -260,7 +260,11 @@ func (t *taker) target(ctx context.Context) error {
 		}
 	}
 	if branch == "" {
-		return refuse("git branch", "no branch of the repository is checked out here: --onto names one")
+		hint := "git branch"
+		if check, err := t.S.Checkpoint(); err == nil && !gitx.SamePath(t.want.Here.CommonDir, t.common) {
+			hint = gitLine(SourceNow(check.Source, t.common), "tilth", "take", t.S.ID)
+		}
+		return refuse(hint, "no branch of the repository is checked out here: --onto names one")
 	}
 	if strings.HasPrefix(branch, "session/") {
 		return &RefusedError{branch + " is a session's branch: --onto names another", "git branch"}

@@ -132,7 +132,7 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 	}
 	j := &judged{wt: wt, dir: wt.Path}
 	s := validator.Scene{Timeout: a.run.o.Limits.Validator, Config: a.run.o.ValidatorConfig,
-		Setup: a.run.Setup.In(wt.Path)}
+		Setup: a.run.Setup.In(wt.Path), Tell: a.run.Tell}
 	if a.run.o.From.History.LastStop == PreflightFailed { // the worktree may have been made before there was this setup
 		if err := a.run.RunSetup(ctx, wt.Path); err != nil {
 			s.Dir = wt.Path

@@ -53,7 +53,7 @@ type Reason struct {
 
 var reasons = []Reason{
 	{Word: AllDone, Says: "every task is done", Status: "all_done", Calm: true, Last: true},
-	{Word: Interrupted, Says: "it was interrupted", Status: "running", Exit: 130, Calm: true, Cuts: true},
+	{Word: Interrupted, Says: "by a person or a signal", Status: "running", Exit: 130, Calm: true, Cuts: true},
 	{Word: Errored, Says: "an error", Status: "failed", Exit: 3, Cuts: true},
 	{Word: WallClock, Says: "the wall clock ran out", Status: "running", Exit: 5, Calm: true},
 	{Word: TokenCap, Says: "the token cap was reached", Status: "running", Exit: 5, Calm: true},

@@ -26,6 +26,31 @@ type Scene struct {
 	Ignored func(path string) bool
 	Config  string   // the git command of the place where tilth.validator is set
 	Setup   []string // commands that were run in the place
+
+	// Tell hears which validator takes its time, in a line for a person; nil for nobody.
+	Tell func(line string)
+}
+
+// patience is how long a validator runs in a preflight before a person is told what is waited for.
+const patience = 2 * time.Second
+
+// watch tells of a validator that is still running after a while, until it is told not to.
+func (s Scene) watch(name string) (ended func()) {
+	if s.Tell == nil {
+		return func() {}
+	}
+	timer := time.AfterFunc(patience, func() { s.Tell("preflight: trying " + name) })
+	return func() { timer.Stop() }
+}
+
+// inVenv says how a tool is had that only a virtual environment of the user's checkout has.
+func (s Scene) inVenv(tool string) string {
+	for _, dir := range []string{".venv", "venv"} {
+		if s.Ignored != nil && s.Ignored(dir+"/bin/"+tool) {
+			return "; after  . " + dir + "/bin/activate  it is"
+		}
+	}
+	return ""
 }
 
 // Preflight runs each validator once to find out whether it can start. That it fails is no obstacle: what the tasks are
@@ -35,14 +60,16 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight,
 	limit := min(cmp.Or(s.Timeout, preflightTimeout), preflightTimeout)
 	checks, passed := []record.PreflightCheck{}, true
 	for _, v := range vs {
+		ended := s.watch(v.Name)
 		res := v.run(ctx, s.ExecEnv, limit)
+		ended()
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		c := record.PreflightCheck{Name: v.Name, From: v.From}
 		switch {
 		case res.Skipped && v.Skip != "":
-			c.Skipped = res.Output
+			c.Skipped = res.Output + s.inVenv(v.Name)
 		case !res.Passed && !res.running:
 			if c.Unable, c.Mend = p.obstacle(v, res, s); c.Unable == "" {
 				c.Fails, c.Tests = text.Clip(text.VisibleLine(text.FailingLine(res.Output)), 300), res.failing()

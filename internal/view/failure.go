@@ -86,10 +86,13 @@ func (f *failure) objections(task string, a record.Objected) {
 
 // withNext adds to an objection what is to be done about it.
 func withNext(says, next string) string {
-	if next != "" {
-		says += " Next: " + next
+	if next == "" {
+		return says
 	}
-	return says
+	if says != "" && !strings.ContainsRune(".!?:;", rune(says[len(says)-1])) {
+		says += "."
+	}
+	return strings.TrimSpace(says + " Next: " + next)
 }
 
 // inWords is a reason for people, with its word in parentheses.

@@ -132,9 +132,14 @@ func Healthy(call *record.ModelCall) bool {
 
 func modelLine(ev *record.ModelCall) string {
 	if !Healthy(ev) {
-		line := "model: " + cmp.Or(ev.Error, ev.Health)
+		line := "model: "
+		if ev.Phase == record.RoleSelfImprove {
+			line = "what was learned could not be asked: "
+		}
 		if ev.Health == record.HealthCut {
-			line = "model: " + joined(": ", ev.Health, ev.Error)
+			line += joined(": ", ev.Health, ev.Error)
+		} else {
+			line += cmp.Or(ev.Error, ev.Health)
 		}
 		if wait := deref(ev.WaitSeconds); wait > 0 {
 			line += fmt.Sprintf(" (again in %.0f s)", wait)
@@ -208,7 +213,11 @@ func validatorLine(ev *record.ValidatorRun) (style, line string) {
 		return green, cmp.Or(ev.Note, "no validators")
 	}
 	style, line = red, "validators failed: "
-	if ev.Passed {
+	ran := func(r record.ValidatorResult) bool { return !r.Skipped }
+	switch {
+	case ev.Passed && !slices.ContainsFunc(ev.Results, ran):
+		style, line = yellow, "no validator ran: "
+	case ev.Passed:
 		style, line = green, "validators passed: "
 	}
 	var parts []string

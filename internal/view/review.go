@@ -25,6 +25,7 @@ type Review struct {
 	Stop      string       `json:"stop"`
 	Why       string       `json:"why,omitempty"`       // the last run failed, in the words of whoever objected
 	Mend      string       `json:"mend,omitempty"`      // what the last stop said is to be done before a resume
+	Reset     string       `json:"reset,omitempty"`     // when the usage limit ends that stopped it, where that was said
 	HookSaid  []string     `json:"hook_said,omitempty"` // of a commit that was refused, whole
 	Cost      float64      `json:"cost"`
 	Tokens    int64        `json:"tokens"`
@@ -82,6 +83,7 @@ type ReviewTask struct {
 	Cause string `json:"cause,omitempty"`
 
 	failure *failure
+	begun   bool
 }
 
 // Aside is the partial work of a failed task that is not on the branch.
@@ -105,13 +107,17 @@ func NewReview(s *session.Session, d Detail) *Review {
 	if d.Failure != nil {
 		r.Why, r.HookSaid, r.Mend, r.whyTask = d.Failure.String(), d.Failure.Words, d.Failure.Hint, d.Failure.Task
 	}
+	if st := d.Summary.State; st != nil && st.Stopped != nil && r.Stop == record.UsageLimit {
+		r.Reset = st.Stopped.Reset
+	}
 	if begin, err := record.ReadBeginning(s.Path(session.RecordFile)); err == nil {
 		r.Base = begin.Base
 	}
 	for _, j := range d.tasks() {
 		r.Tasks = append(r.Tasks, ReviewTask{ID: j.ID, Title: j.Title, Status: j.Status, Commit: j.Commit, Cost: j.Cost,
 			Tokens: j.Tokens, Iterations: j.Iterations, Rejections: j.Rejects, Reason: missing(j),
-			Uncertainties: []string{}, WorkArounds: []string{}, TestsChanged: []string{}, failure: d.failureOf(j)})
+			Uncertainties: []string{}, WorkArounds: []string{}, TestsChanged: []string{}, failure: d.failureOf(j),
+			begun: j.Attempts > 0})
 	}
 	// What of a record cannot be read, list and show say.
 	_, _ = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
@@ -291,7 +297,7 @@ func (t *ReviewTask) whyNot(d Detail) string {
 	switch {
 	case t.Status == session.TaskPending && t.Iterations > 0 && of.Status == session.TaskPending:
 		return "to do again"
-	case t.Status == session.TaskPending && t.Iterations > 0:
+	case t.Status == session.TaskPending && (t.Iterations > 0 || t.begun && of.Status == record.Working):
 		return "begun, not finished"
 	case t.Status == session.TaskPending:
 		return notBegun
@@ -343,9 +349,9 @@ func (r *Review) span() string {
 		return ""
 	}
 	clock := func(t time.Time) string { return t.Local().Format("Jan 2 15:04") }
-	until := clock(to)
-	if until == clock(from) {
-		return until + " (" + Span(to.Sub(from)) + ")"
+	when, until := clock(from), clock(to)
+	if day := from.Local().Format("Jan 2 "); when != until {
+		when += " to " + strings.TrimPrefix(until, day)
 	}
-	return clock(from) + " to " + until + " (" + Span(to.Sub(from)) + ")"
+	return when + " (" + Span(to.Sub(from)) + ")"
 }

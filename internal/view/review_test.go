@@ -1,19 +1,105 @@
 package view
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // What to run next is whole however narrow the terminal is.
 func TestReviewInANarrowTerminal(t *testing.T) {
 	const line = "git tilth resume 20260101-000000-abcdef"
 	r := &Review{SessionID: "20260101-000000-abcdef", Commands: []Command{{Line: line, Why: "goes on"}}}
+	lines := shown(t, r, Terminal{Width: 40})
+	if lines[len(lines)-1] != "next  "+line {
+		t.Errorf("%q", lines)
+	}
+}
+
+// Of a night in which much failed, one screen of 80 columns says of each failure what objected, and how it ended.
+func TestReviewOfManyFailures(t *testing.T) {
+	for _, failed := range []int{1, 4, 6} {
+		r := night()
+		for i := range failed {
+			cause := fmt.Sprintf("acceptance_gap: Export %d writes the header twice when the file is there already, so that "+
+				"the second criterion is not met by what was handed in. Next: Look whether the file is empty", i)
+			r.Tasks = append(r.Tasks, ReviewTask{ID: fmt.Sprintf("T-%03d", i+3), Title: "Export reports as CSV",
+				Status: session.TaskFailed, Reason: inWords(record.Stuck) + ": " + cause, Cause: cause,
+				failure: &failure{Reason: record.Stuck}, Aside: &Aside{}})
+		}
+		r.counts.Failed = failed
+		lines := screenOf(t, r)
+		screen := strings.Join(lines, "\n")
+		for i := range failed {
+			if says := fmt.Sprintf("Export %d writes the header twice", i); !strings.Contains(screen, says) {
+				t.Errorf("%d failed: not there: %s\n%s", failed, says, screen)
+			}
+		}
+		if n := strings.Count(screen, "(stuck)"); n != failed {
+			t.Errorf("%d failed, (stuck) %d times:\n%s", failed, n, screen)
+		}
+	}
+}
+
+// Where there is room, what there is to look at has two lines.
+func TestReviewOfRisks(t *testing.T) {
+	r := night()
+	const end = "which nobody said and no test looks at"
+	r.Tasks[1].Uncertainties = []string{"whether the changelog wants the same line as the README, " + end}
+	lines := screenOf(t, r)
+	if screen := strings.Join(lines, "\n"); !strings.Contains(strings.Join(strings.Fields(screen), " "), end) {
+		t.Errorf("%s", screen)
+	}
+}
+
+// A usage limit is said with its end, and a cost that nobody said is not none.
+func TestReviewOfAUsageLimit(t *testing.T) {
+	r := night()
+	r.Stop, r.Reset, r.Cost, r.Tokens = record.UsageLimit, "2026-01-02T03:04:05Z", 0, 1000
+	screen := strings.Join(screenOf(t, r), "\n")
+	for _, says := range []string{"usage limit was reached (usage_limit), until Jan 2 ", "\ncost not known, 1k tokens"} {
+		if !strings.Contains(screen, says) {
+			t.Errorf("not there: %s\n%s", says, screen)
+		}
+	}
+}
+
+// night is a session with two tasks that are done.
+func night() *Review {
+	r := &Review{SessionID: "20260101-000000-abcdef", Label: "A night", State: "failed", Stop: record.TasksFailed, Cost: 1,
+		Tokens: 1000}
+	for _, verb := range []string{"retry T-003", "skip T-003", "resume", "diff", "take"} {
+		r.Commands = append(r.Commands, Command{Line: "git tilth " + verb + " " + r.SessionID, Why: "goes on"})
+	}
+	for _, id := range []string{"T-001", "T-002"} {
+		r.Tasks = append(r.Tasks, ReviewTask{ID: id, Title: "Write", Status: session.TaskDone, Files: 1})
+	}
+	return r
+}
+
+// screenOf is the review at a terminal of 80 columns, of which it has to be one screen.
+func screenOf(t *testing.T, r *Review) []string {
+	t.Helper()
+	lines := shown(t, r, Terminal{TTY: true, Width: 80})
+	if len(lines) > screenLines {
+		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+	for _, l := range lines {
+		if width(l) > 80 {
+			t.Errorf("too wide: %s", l)
+		}
+	}
+	return lines
+}
+
+func shown(t *testing.T, r *Review, term Terminal) []string {
+	t.Helper()
 	var out strings.Builder
-	if err := r.Write(&out, Terminal{Width: 40}, "", false); err != nil {
+	if err := r.Write(&out, term, "", false); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasSuffix(out.String(), "next  "+line+"\n") {
-		t.Errorf("%s", out.String())
-	}
+	return strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 }

@@ -79,43 +79,70 @@ func (r *Review) screen(p printer, wide bool) {
 		above += len(lines)
 	}
 	p.line(plain, "", r.spent())
-	var risks, tasks []screenLine
-	var done []*ReviewTask
-	for i := range r.Tasks {
-		t := &r.Tasks[i]
-		for _, s := range t.risks() {
-			risks = append(risks, screenLine{yellow, "  " + t.ID + "  ", s})
-		}
-		if t.Status == session.TaskDone {
-			done = append(done, t)
-		}
-	}
+	risks := r.riskRows(p, 1)
 	room := screenLines - above - 1 - len(r.Commands) - 1
 	if len(risks) > 0 {
 		room -= 2 + min(len(risks), 5)
 	}
-	tasks = r.taskRows(p, wide, false, nil)
-	if len(tasks) > room && len(done) > 1 {
-		tasks = append([]screenLine{{green, "done    ", folded(done)}}, r.taskRows(p, wide, false, done)...)
+	var fold []screenLine
+	done := r.done()
+	if len(done) > 1 {
+		fold = []screenLine{{green, "done    ", folded(done)}}
+	} else {
+		done = nil
 	}
-	if len(tasks) > room { // each that failed in two lines, before one of them is not said at all
-		if tasks = r.taskRows(p, false, true, nil); len(done) > 1 {
-			tasks = append([]screenLine{{green, "done    ", folded(done)}}, r.taskRows(p, false, true, done)...)
-		}
+	tasks := r.taskRows(p, fullReason, wide, nil)
+	for most := fullReason; len(tasks) > room && most > 0; most-- {
+		tasks = append(slices.Clone(fold), r.taskRows(p, most, wide && most == fullReason, done)...)
 	}
 	fmt.Fprintln(p.out)
 	p.rows(tasks, room)
 	if len(risks) > 0 {
 		fmt.Fprintln(p.out)
 		p.line(bold, "look at before you take it; in full: git tilth review "+strings.TrimSpace(risks[0].head), "")
-		p.rows(risks, max(screenLines-above-1-min(len(tasks), room)-2-1-len(r.Commands), 1))
+		room = max(screenLines-above-1-min(len(tasks), room)-2-1-len(r.Commands), 1)
+		if long := r.riskRows(p, 2); len(long) <= room {
+			risks = long
+		}
+		p.rows(risks, room)
 	}
 	r.next(p)
 }
 
-// taskRows are the tasks, each with why it is not done, in brief or as far as there is room, but for those that are
-// left out.
-func (r *Review) taskRows(p printer, wide, brief bool, without []*ReviewTask) (rows []screenLine) {
+// done are the tasks that are done.
+func (r *Review) done() (done []*ReviewTask) {
+	for i := range r.Tasks {
+		if t := &r.Tasks[i]; t.Status == session.TaskDone {
+			done = append(done, t)
+		}
+	}
+	return done
+}
+
+// riskRows are what there is to look at, each in at most so many lines.
+func (r *Review) riskRows(p printer, most int) (rows []screenLine) {
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		for _, s := range t.risks() {
+			head := "  " + t.ID + "  "
+			lines := p.lines(strings.Repeat(" ", width(head)), s, most, false)
+			for j := range lines {
+				lines[j].style = plain
+			}
+			lines[0].style, lines[0].head = yellow, head
+			rows = append(rows, lines...)
+		}
+	}
+	return rows
+}
+
+// fullReason is how many lines a failed task has for its reason where there is room: one for its words, two for the
+// cause. With fewer, its word stands behind the cause.
+const fullReason = 3
+
+// taskRows are the tasks, each with why it is not done in at most so many lines, but for those that are left out.
+func (r *Review) taskRows(p printer, most int, wide bool, without []*ReviewTask) (rows []screenLine) {
+	brief := most < fullReason
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if slices.Contains(without, t) {
@@ -127,7 +154,8 @@ func (r *Review) taskRows(p printer, wide, brief bool, without []*ReviewTask) (r
 		switch first := strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": "); {
 		case t.Reason == "", brief && t.Reason == notBegun:
 		case brief && !r.refused(t):
-			rows = append(rows, p.lines(indent, t.Reason, 1, false)...)
+			room := (p.term.Width-len(indent))*most - 10*(most-1) // lines are broken between words
+			rows = append(rows, p.lines(indent, t.inBrief(room, p.term.TTY), most, false)...)
 		case r.refused(t):
 			rows = append(rows, screenLine{yellow, indent, first + "; the hook says:"})
 			for _, said := range r.HookSaid[:min(len(r.HookSaid), maxHookLines)] {
@@ -135,12 +163,22 @@ func (r *Review) taskRows(p printer, wide, brief bool, without []*ReviewTask) (r
 			}
 		case t.Status == session.TaskFailed && t.Cause != "" && first != "":
 			rows = append(rows, screenLine{red, indent, first})
-			rows = append(rows, p.lines(indent, t.Cause, 2, wide)...)
+			rows = append(rows, p.lines(indent, t.Cause, most-1, wide)...)
 		default:
-			rows = append(rows, p.lines(indent, t.Reason, 2, wide)...)
+			rows = append(rows, p.lines(indent, t.Reason, most-1, wide)...)
 		}
 	}
 	return rows
+}
+
+// inBrief is why the task is not done. What has no room as a whole has its cause first, which is cut before the word of
+// the reason is.
+func (t *ReviewTask) inBrief(columns int, cut bool) string {
+	if !cut || width(t.Reason) <= columns || t.failure == nil || t.Status != session.TaskFailed || t.Cause == "" {
+		return t.Reason
+	}
+	word := " (" + t.failure.Reason + ")"
+	return fit(text.VisibleLine(t.Cause), columns-len(word)) + word
 }
 
 // maxHookLines is how much of what a commit hook said one screen has.
@@ -220,6 +258,9 @@ func (r *Review) stopped() string {
 		return ""
 	}
 	s := "stopped: " + inWords(r.Stop)
+	if reset := record.ParseTime(r.Reset); !reset.IsZero() {
+		s += ", until " + reset.Local().Format("Jan 2 15:04")
+	}
 	t := r.Task(r.whyTask)
 	itsOwn := r.counts.Failed > 0 && (t == nil || t.Status == session.TaskFailed)
 	if r.Why != "" && !itsOwn && len(r.HookSaid) == 0 {
@@ -229,11 +270,10 @@ func (r *Review) stopped() string {
 }
 
 func (r *Review) spent() string {
-	parts := []string{}
-	if r.Cost > 0 {
-		parts = append(parts, "cost "+Money(r.Cost))
+	parts := []string{"cost " + Money(r.Cost), Count(r.Tokens) + " tokens"}
+	if r.Cost == 0 && r.Tokens > 0 {
+		parts[0] = "cost not known"
 	}
-	parts = append(parts, Count(r.Tokens)+" tokens")
 	if s := r.span(); s != "" {
 		parts = append(parts, s)
 	}

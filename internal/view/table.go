@@ -3,6 +3,7 @@ package view
 import (
 	"bufio"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -107,7 +108,7 @@ func (t *table) widths() []int {
 	if t.term.Width <= 0 {
 		return widths
 	}
-	over := -t.term.Width - gutter
+	whole, over := slices.Clone(widths), -t.term.Width-gutter
 	for _, n := range widths {
 		if n > 0 {
 			over += n + gutter
@@ -132,6 +133,13 @@ func (t *table) widths() []int {
 		}
 	}
 	shrink(1)
+	for i, c := range t.columns { // what went may leave more room than was short
+		if c.grow && widths[i] > 0 && over < 0 {
+			more := min(-over, whole[i]-widths[i])
+			widths[i] += more
+			over += more
+		}
+	}
 	return widths
 }
 
