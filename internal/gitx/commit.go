@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -186,6 +185,11 @@ func (g *Git) RevParse(ctx context.Context, gitDir, rev string) (string, error) 
 	if name == "" {
 		return "", fmt.Errorf("an empty revision: %w", errNoCommit)
 	}
+	if rev == "HEAD^{commit}" {
+		if sha, known := readHead(gitDir); known {
+			return sha, nil
+		}
+	}
 	c := InRepo(gitDir, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
 	c.Vars = []string{"GIT_NO_LAZY_FETCH=1"} // a partial clone would ask its remote for what is missing
 	sha, err := g.Read(ctx, c)
@@ -205,21 +209,13 @@ func isBroken(err error) bool {
 		slices.ContainsFunc(broken, func(said string) bool { return strings.Contains(e.Stderr, said) })
 }
 
-// BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch. A branch that was
-// written lately is a file, which costs no process to read.
+// BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch.
 func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string, ok bool, err error) {
 	ref := "refs/heads/" + branch
-	if path.Clean(ref) == ref {
-		b, err := readFile(filepath.Join(common, filepath.FromSlash(ref)))
-		if sha := trimLine(b); err == nil && text.IsObjectID(sha) {
-			return sha, true, nil
-		}
+	if sha, known := readRef(common, ref); known {
+		return sha, sha != "", nil
 	}
-	// for-each-ref reads all that lies beside the ref, but only it tells a missing ref from a broken repository.
-	if sha, err := g.Line(ctx, InRepo(common, "show-ref", "--verify", "--hash", "--", ref)); err == nil && sha != "" {
-		return sha, true, nil
-	}
-	// The pattern also matches what lies below refs/heads/<branch>/.
+	// It reads all that lies beside the ref, but tells a missing one from a broken repository. The pattern also matches what lies below refs/heads/<branch>/.
 	out, err := g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", ref))
 	if err != nil {
 		return "", false, err

@@ -15,7 +15,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -220,7 +219,22 @@ func (g *Git) ConfigList(ctx context.Context, common string) ([]config.Entry, er
 	// Without the harness's own settings, which are no news to anyone, and with keys, which are refused by their names.
 	c.env = g.env.asked
 	list, err := g.List(ctx, c)
-	return parseConfig(list), err
+	entries := parseConfig(list)
+	if ofCommand := func(e config.Entry) bool { return e.Scope == "command" }; err == nil &&
+		!slices.ContainsFunc(entries, ofCommand) {
+		g.shareConfig(common, entries)
+	}
+	return entries, err
+}
+
+// shareConfig notes a repository's configuration for all of its worktrees, where they have none of their own.
+func (g *Git) shareConfig(common string, entries []config.Entry) {
+	own := func(e config.Entry) bool {
+		return e.Key == "extensions.worktreeconfig" || strings.HasPrefix(e.Key, "includeif.")
+	}
+	if !slices.ContainsFunc(entries, own) {
+		g.known.config.set(common, entries)
+	}
 }
 
 // parseConfig reads triples of scope, origin and "key\nvalue".
@@ -257,12 +271,12 @@ const (
 
 // settingsOf are those that hold in a worktree.
 func (g *Git) settingsOf(ctx context.Context, wt Worktree) (*settings, error) {
-	return g.settingsAt(ctx, cmp.Or(wt.Path, wt.Common), g.InEntry(wt))
+	return g.settingsAt(ctx, cmp.Or(wt.Path, wt.Common), wt.Common, g.InEntry(wt))
 }
 
 // RepoSettings are the configuration of a repository, and the user's own attributes, which are for all of them.
 func (g *Git) RepoSettings(ctx context.Context, common string) (all []config.Entry, attributes []byte, err error) {
-	s, err := g.settingsAt(ctx, common, InRepo(common))
+	s, err := g.settingsAt(ctx, common, common, InRepo(common))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -270,19 +284,25 @@ func (g *Git) RepoSettings(ctx context.Context, common string) (all []config.Ent
 	return s.entries, attributes, nil
 }
 
-// settingsAt reads the settings that hold in dir, once per directory.
-func (g *Git) settingsAt(ctx context.Context, dir string, c Command) (*settings, error) {
+// settingsAt reads the settings that hold in dir, once per directory. common is the repository's directory, if that is
+// known.
+func (g *Git) settingsAt(ctx context.Context, dir, common string, c Command) (*settings, error) {
 	s, known := g.known.settings.get(dir)
 	if known {
 		return s, nil
 	}
-	c.Args = append(c.Args, "config", "--list", "-z", "--includes", "--show-origin", "--show-scope")
-	c.env = g.env.plain
-	list, err := g.List(ctx, c)
-	if err != nil {
-		return nil, err
+	entries, known := g.known.config.get(common)
+	if !known {
+		c.Args = append(c.Args, "config", "--list", "-z", "--includes", "--show-origin", "--show-scope")
+		c.env = g.env.plain
+		list, err := g.List(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if entries = parseConfig(list); common != "" {
+			g.shareConfig(common, entries)
+		}
 	}
-	entries := parseConfig(list)
 	values := map[string]string{}
 	s = &settings{}
 	var global, local, version strings.Builder
@@ -409,39 +429,9 @@ func (g *Git) Identity(ctx context.Context, dir string, sign bool) (vars []strin
 	if g.dry {
 		return vars
 	}
-	s, err := g.settingsAt(ctx, dir, Command{Dir: dir, Vars: []string{g.ceiling(dir)}})
+	s, err := g.settingsAt(ctx, dir, "", Command{Dir: dir, Vars: []string{g.ceiling(dir)}})
 	if err != nil {
 		return vars
 	}
 	return append(vars, s.identity...)
-}
-
-// ForUser is the environment of a git command that the user could have typed, with their settings, pager, hooks and
-// credential dialogs, on the repository at common.
-func (g *Git) ForUser(common string) []string {
-	env := without(g.env.raw, func(name string) bool { return slices.Contains(localVars, name) })
-	return append(env, "GIT_DIR="+common)
-}
-
-// ForDiff is ForUser for a diff, behind the wall: what it runs to make texts of files may be the worker's. It shows
-// commits of the repository at common, or, if wt is one, that worktree. With objects, those of that git directory can
-// be read too.
-func (g *Git) ForDiff(ctx context.Context, common string, wt Worktree, objects string) (env []string,
-	box *sandbox.Box, remove func(), err error) {
-	if wt.Path == "" {
-		wt = Worktree{Common: common, AdminDir: common}
-	}
-	q := quarantine{wt: wt}
-	if remove, err = g.layOut(ctx, &q); err != nil {
-		return nil, nil, nil, err
-	}
-	if err := g.refs(ctx, &q); err != nil {
-		remove()
-		return nil, nil, nil, err
-	}
-	env = append(g.ForUser(common), q.environ(proc.Getenv(g.env.raw, "GIT_CONFIG_PARAMETERS"), false)...)
-	if objects != "" {
-		env = append(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)
-	}
-	return env, q.box.Reading(objects), remove, nil
 }

@@ -86,7 +86,8 @@ const sessionRefs = "refs/heads/session/"
 // answer reports whether it has the branch, or an entry for a worktree at path ("" for none). Of reftable refs it says
 // yes: only git can read them.
 func SessionRefs(common string) (holds func(branch, path string) bool) {
-	if !absent(filepath.Join(common, "reftable")) {
+	packed, is := packedRefs(common)
+	if !is {
 		return func(string, string) bool { return true }
 	}
 	refs := map[string]bool{}
@@ -94,7 +95,6 @@ func SessionRefs(common string) (holds func(branch, path string) bool) {
 	for _, e := range loose {
 		refs[sessionRefs+e.Name()] = !e.IsDir()
 	}
-	packed, _ := readFile(filepath.Join(common, "packed-refs"))
 	for line := range strings.Lines(string(packed)) {
 		if _, ref, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			refs[ref] = true

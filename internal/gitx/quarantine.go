@@ -382,3 +382,33 @@ func (g *Git) fetchMissing(ctx context.Context, wt Worktree, tree string) error 
 	_, err = g.Mutate(ctx, fetch)
 	return err
 }
+
+// ForUser is the environment of a git command that the user could have typed, with their settings, pager, hooks and
+// credential dialogs, on the repository at common.
+func (g *Git) ForUser(common string) []string {
+	env := without(g.env.raw, func(name string) bool { return slices.Contains(localVars, name) })
+	return append(env, "GIT_DIR="+common)
+}
+
+// ForDiff is ForUser for a diff, behind the wall: what it runs to make texts of files may be the worker's. It shows
+// commits of the repository at common, or, if wt is one, that worktree. With objects, those of that git directory can
+// be read too.
+func (g *Git) ForDiff(ctx context.Context, common string, wt Worktree, objects string) (env []string,
+	box *sandbox.Box, remove func(), err error) {
+	if wt.Path == "" {
+		wt = Worktree{Common: common, AdminDir: common}
+	}
+	q := quarantine{wt: wt}
+	if remove, err = g.layOut(ctx, &q); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := g.refs(ctx, &q); err != nil {
+		remove()
+		return nil, nil, nil, err
+	}
+	env = append(g.ForUser(common), q.environ(proc.Getenv(g.env.raw, "GIT_CONFIG_PARAMETERS"), false)...)
+	if objects != "" {
+		env = append(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)
+	}
+	return env, q.box.Reading(objects), remove, nil
+}

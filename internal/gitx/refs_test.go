@@ -146,3 +146,35 @@ func TestLog(t *testing.T) {
 		t.Error("an option passed for a revision")
 	}
 }
+
+// What git's files tell costs no process, packed or not.
+func TestRefsWithoutAProcess(t *testing.T) {
+	w := newWorld(t)
+	started := 0
+	g := New(w.environ, false, func(Call) { started++ })
+	for _, pack := range []bool{false, true} {
+		if pack {
+			w.sh(w.repo, "pack-refs", "--all", "--prune")
+		}
+		sha, ok, err := g.BranchTip(ctx, w.common, branch)
+		must(t, err)
+		equal(t, "the branch", sha, w.base)
+		_, other, err := g.BranchTip(ctx, w.common, "session")
+		must(t, err)
+		equal(t, "branches", ok && !other, true)
+		head, err := g.RevParse(ctx, w.common, "HEAD^{commit}")
+		must(t, err)
+		equal(t, "HEAD", head, w.base)
+		tags, err := g.Tags(ctx, w.common)
+		must(t, err)
+		equal(t, "tags", string(tags), "")
+	}
+	equal(t, "processes", started, 0)
+	w.sh(w.repo, "tag", "v1")
+	for range 2 {
+		tags, err := g.Tags(ctx, w.common)
+		must(t, err)
+		equal(t, "tags", string(tags), w.base+" refs/tags/v1\n")
+		w.sh(w.repo, "pack-refs", "--all", "--prune")
+	}
+}

@@ -26,6 +26,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
@@ -66,9 +67,10 @@ type Git struct {
 
 // known is what one process asks git only once. It is shared between copies of a Git.
 type known struct {
-	planned  memo[place]     // what a dry run would have made, by path
-	settings memo[*settings] // by the directory they were read in
-	separate memo[string]    // of a work tree without a .git of its own: its git directory
+	planned  memo[place]          // what a dry run would have made, by path
+	settings memo[*settings]      // by the directory they were read in
+	config   memo[[]config.Entry] // of repositories whose worktrees have no settings of their own, by common directory
+	separate memo[string]         // of a work tree without a .git of its own: its git directory
 	version  memo[string]
 	entries  memo[string] // of worktrees that passed the check: the directory of each one's entry, "" for none
 	tops     memo[string] // of these: which directory each is

@@ -102,8 +102,7 @@ func New(ctx context.Context, dir string, o Options) (*Checkout, error) {
 	p.settings, p.attributes = settings(all), own
 	attributes := gitx.Quote(filepath.Join(dir, ".git/attributes"))
 	p.settings = fmt.Appendf(p.settings, "[core]\n\tattributesFile = %s\n", attributes)
-	p.tags, err = o.Git.Read(ctx, gitx.InRepo(o.Common, "for-each-ref",
-		"--format=%(objectname) %(refname)", "refs/tags/"))
+	p.tags, err = o.Git.Tags(ctx, o.Common)
 	return p, err
 }
 
