@@ -45,7 +45,12 @@ func (p *process) fleetCommands() []*cli.Command {
 				if err != nil {
 					return err
 				}
-				return p.travel(h.S.ID, "pushed to "+place.Shown(), "", func() error { return place.Push(p.ctx, h.S) })
+				return p.travel(h.S.ID, "pushed to "+place.Shown(), "", func() error {
+					if err := h.SetLanesAside(p.ctx); err != nil {
+						return err
+					}
+					return place.Push(p.ctx, h.S)
+				})
 			}),
 		}),
 		p.declare(traits{wish: "share", rare: true}, &cli.Command{
@@ -90,6 +95,9 @@ func (p *process) fleetCommands() []*cli.Command {
 				}
 				next := "next: git tilth unpack " + text.ShellQuote(file) + ", in a clone of the repository\n"
 				return p.travel(h.S.ID, "written into "+file, next, func() error {
+					if err := h.SetLanesAside(p.ctx); err != nil {
+						return err
+					}
 					return place.Pack(p.ctx, h.S, p.inDir(file))
 				})
 			}),

@@ -205,6 +205,7 @@ func (h *Handle) Stopped(status string, stop record.Stop) error {
 		return err
 	}
 	h.Checkpoint.Status = status
+	h.dropLanesDir()
 	if err := errors.Join(h.Save(), h.dropAside()); err != nil {
 		return err
 	}

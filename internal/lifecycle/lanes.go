@@ -108,10 +108,14 @@ func (h *Handle) RemoveLane(ctx context.Context, task string) error {
 		layers := strings.ReplaceAll(rel, string(filepath.Separator), "-")
 		err = errors.Join(err, proc.RemoveAll(h.S.Path(session.CachesDir, layers)))
 	}
-	for _, dir := range []string{judgingLanes, newLanes, ""} { // the last one takes these along
+	return err
+}
+
+// dropLanesDir removes the directory of lanes where it has none any more.
+func (h *Handle) dropLanesDir() {
+	for _, dir := range []string{judgingLanes, newLanes, ""} {
 		_ = os.Remove(h.S.Path(session.LanesDir, dir))
 	}
-	return err
 }
 
 // LaneWorktree is a task's lane, checked: registered with the source, at its path.
@@ -161,6 +165,9 @@ func (h *Handle) MergeOnto(ctx context.Context, base, tree, tip string) (m Merge
 	side := commitBuilder{git: h.Git, repo: dir, vars: slices.Clone(gitx.NoUserConfig)}
 	m.Marker, err = side.commit(ctx, gitx.TreeCommit{Tree: tree, Parent: base, Message: rand.Text() + "\n"},
 		h.Git.Identity(ctx, "", false))
+	if err == nil { // as all files of a session
+		err = os.Chmod(filepath.Join(dir, "objects", m.Marker[:2], m.Marker[2:]), 0o600)
+	}
 	if err != nil {
 		return m, err
 	}
@@ -349,12 +356,19 @@ func (h *Handle) SetLanesAside(ctx context.Context) error {
 			return err
 		}
 	}
+	h.dropLanesDir()
 	return nil
 }
 
-// removeHalfMade removes the lanes of which a process that died had made a part.
+// removeHalfMade removes the lanes of which a process that died had made, or left, a part.
 func (h *Handle) removeHalfMade(ctx context.Context) error {
-	for _, task := range laneNames(h.S.Path(session.LanesDir, newLanes)) {
+	half := laneNames(h.S.Path(session.LanesDir, newLanes))
+	for _, task := range laneNames(h.S.Path(session.LanesDir, judgingLanes)) {
+		if !HasLane(h.S, task) {
+			half = append(half, task)
+		}
+	}
+	for _, task := range half {
 		if err := h.RemoveLane(ctx, task); err != nil {
 			return err
 		}

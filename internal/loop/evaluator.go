@@ -85,7 +85,7 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		"Ledger":       parts.ledger(entries),
 		"Case":         parts.others("case", c.Text(), promptCap),
 		"Tests":        parts.others("tests", j.tests, testsCap),
-		"TestsChanged": "", "HooksChanged": "", "ConfigChanged": "", "UnderSeed": "",
+		"TestsChanged": "", "HooksChanged": "", "ConfigChanged": "", "UnderSeed": "", "TakenAway": "",
 		"OldTests":   quoted(j.oldTests),
 		"OnlyWith":   quoted(j.onlyWith),
 		"Hidden":     quoted(j.hidden),
@@ -98,6 +98,13 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 	hooks, err := a.hooksPatch(ctx, j)
 	if err != nil {
 		return "", "", err
+	}
+	away, err := a.takenAway(ctx, j)
+	if err != nil {
+		return "", "", err
+	}
+	if away != "" {
+		data["TakenAway"] = parts.others("taken_away", away, testsCap)
 	}
 	if hooks != "" {
 		data["HooksChanged"] = parts.others("hooks_changed", hooks, testsCap)

@@ -13,6 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -139,8 +140,10 @@ func (a *attempt) conflict(ctx context.Context) (string, error) {
 	said := "While you worked, other tasks were committed, and your change does not go together with theirs. Your working " +
 		"tree holds the merge, with conflict markers in these files: " + strings.Join(quoted(m.Conflicts), ", ") +
 		". Keep what both sides are for, take the markers out, and submit again."
-	a.beside.news = cmp.Or(a.beside.news, "-")
-	return said + "\n\nWhat the others did in those files:\n\n" +
+	changed := a.beside.news
+	a.beside.news = ""
+	return said + "\n\nThe other tasks, with the files that they changed:\n\n" + fenced("changed", changed) +
+		"\n\nWhat they did in the files that conflict:\n\n" +
 		fenced("others", strings.ToValidUTF8(string(diff), "\uFFFD")), nil
 }
 
@@ -186,7 +189,7 @@ func (a *attempt) unresolved(err error) (string, error) {
 // told is an answer to the worker, with what has changed under it.
 func (a *attempt) told(feedback string) string {
 	news := a.beside.news
-	if a.beside.news = ""; feedback == "" || news == "" || news == "-" {
+	if a.beside.news = ""; feedback == "" || news == "" {
 		return feedback
 	}
 	return feedback + "\n\nMeanwhile other tasks were committed. Your working tree has their work now; these files are " +
@@ -209,6 +212,47 @@ func (a *attempt) holdsFor(ctx context.Context, j *judged) (bool, error) {
 	}), nil
 }
 
+// takenAway are the lines that a change takes away and that came with other tasks since the attempt began, with the
+// heads of their files; "" for none.
+func (a *attempt) takenAway(ctx context.Context, j *judged) (string, error) {
+	if a.at.lane == "" || a.beside.began == a.base {
+		return "", nil
+	}
+	var files []string
+	for _, f := range j.files {
+		if f.Deleted > 0 {
+			files = append(files, cmp.Or(f.OldPath, f.Path))
+		}
+	}
+	if len(files) == 0 {
+		return "", nil
+	}
+	lines := func(from, to, sign string) (map[string]bool, []string, error) {
+		patch, _, err := a.run.Git.Diff(ctx, a.run.Common, from, to, diffCap, files...)
+		seen, order, head := map[string]bool{}, []string(nil), ""
+		for line := range strings.Lines(string(patch)) {
+			line = strings.TrimRight(line, "\n")
+			switch {
+			case strings.HasPrefix(line, "--- a/"):
+				head = strings.TrimPrefix(line, "--- a/")
+			case strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+			case strings.HasPrefix(line, sign) && strings.TrimSpace(line[1:]) != "":
+				if l := head + ": " + line[1:]; !seen[l] {
+					seen[l], order = true, append(order, l)
+				}
+			}
+		}
+		return seen, order, err
+	}
+	came, _, err := lines(a.beside.began, a.base, "+")
+	if err != nil {
+		return "", err
+	}
+	_, gone, err := lines(a.base, j.tree, "-")
+	gone = slices.DeleteFunc(gone, func(l string) bool { return !came[l] })
+	return strings.ToValidUTF8(strings.Join(gone, "\n"), "\uFFFD"), err
+}
+
 // moved waits for the turn to commit, and reports whether the branch has moved before it came: then all is to be judged
 // again, as it is now.
 func (a *attempt) moved(ctx context.Context, v *Verdict, j *judged) (bool, error) {
@@ -219,11 +263,21 @@ func (a *attempt) moved(ctx context.Context, v *Verdict, j *judged) (bool, error
 		return false, err
 	}
 	tip, err := a.run.tip(ctx)
-	if err != nil || tip == a.base {
+	if err != nil || tip == a.base && j.done == a.run.doneTasks() {
 		return false, err
 	}
 	a.beside.given = &given{verdict: v, by: j.by, tree: j.tree, base: a.base}
 	return true, nil
+}
+
+// doneTasks is how many tasks are done, by whose tests a change is held.
+func (r *run) doneTasks() (n int) {
+	for _, t := range r.taskList() {
+		if t.Status == session.TaskDone {
+			n++
+		}
+	}
+	return n
 }
 
 // commitPlace is the worktree in which an accepted tree is committed, which its index holds: the session's.

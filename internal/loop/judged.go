@@ -50,11 +50,12 @@ type judged struct {
 	ticked  string // the checklist in which the harness ticked the task, "" for none
 	unasked bool   // the verdict is the harness's own
 	by      string // who gave the verdict, "" for the evaluator
+	done    int    // tasks that were done when it was laid out
 }
 
 // validated stages what the worker did, lays it out and runs the validators over it.
 func (a *attempt) validated(ctx context.Context) (*judged, error) {
-	j := &judged{dir: a.at.place.Dir, gitDir: filepath.Join(a.at.place.Dir, ".git")}
+	j := &judged{done: a.run.doneTasks(), dir: a.at.place.Dir, gitDir: filepath.Join(a.at.place.Dir, ".git")}
 	err := a.validate(ctx, j)
 	if said, is := gitx.SaidOfTree(err); is && ctx.Err() == nil {
 		return j, a.unfit(j, said)
@@ -240,7 +241,17 @@ func (a *attempt) tests(ctx context.Context) (validator.Tasks, error) {
 
 // runValidators runs the validators and writes down what became of them.
 func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid, vs []validator.Validator) error {
-	j.report = validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.run.o.Limits.Validator)
+	run := func() validator.Report {
+		return validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.run.o.Limits.Validator)
+	}
+	a.run.validating.RLock()
+	j.report = run()
+	a.run.validating.RUnlock()
+	if a.at.lane != "" && j.report.TimedOut() { // it may have been the others' load: once more alone
+		a.run.validating.Lock()
+		j.report = run()
+		a.run.validating.Unlock()
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // Reasons for which a run stops or a task fails; record.Reasons says what each means.
@@ -131,24 +132,26 @@ type Limits struct {
 // run is one process's work on a session: what holds for all of its attempts.
 type run struct {
 	*lifecycle.Handle
-	o         Options
-	started   time.Time
-	mu        sync.Mutex    // guards what lanes share: all below, and the checkpoint
-	turn      chan struct{} // held by who commits
-	limit     chan struct{} // held by who waits for a usage limit
-	tasks     []session.Task
-	waited    time.Duration // for usage limits, of what may be waited
-	idle      time.Duration // that it took
-	seed      *seedFacts    // nil until asked for
-	ahead     *Ahead        // of a session that is not made yet; nil for one that is
-	branch    branch
-	failed    []Stop            // of the tasks that failed in a run that goes on
-	uncounted map[string]bool   // whose turns take what nobody knows
-	outages   map[string]outage // why who cannot work at present, by name
-	unsaid    spent             // what calls may have taken of which no answer said so
-	reserved  []*spent          // the most that the calls under way can take
-	settled   *sync.Cond        // one of them has ended
-	ending    *Stop             // why no turn is begun any more; nil while the run goes on
+	o       Options
+	started time.Time
+	mu      sync.Mutex    // guards what lanes share: all below, and the checkpoint
+	turn    chan struct{} // held by who commits
+	limit   chan struct{} // held by who waits for a usage limit
+	// validating is read-locked while validators of a lane run, locked by who runs them alone.
+	validating sync.RWMutex
+	tasks      []session.Task
+	waited     time.Duration // for usage limits, of what may be waited
+	idle       time.Duration // that it took
+	seed       *seedFacts    // nil until asked for
+	ahead      *Ahead        // of a session that is not made yet; nil for one that is
+	branch     branch
+	failed     []Stop            // of the tasks that failed in a run that goes on
+	uncounted  map[string]bool   // whose turns take what nobody knows
+	outages    map[string]outage // why who cannot work at present, by name
+	unsaid     spent             // what calls may have taken of which no answer said so
+	reserved   []*spent          // the most that the calls under way can take
+	settled    *sync.Cond        // one of them has ended
+	ending     *Stop             // why no turn is begun any more; nil while the run goes on
 }
 
 // branch is what is known of the session's branch, on which each attempt begins and ends.
@@ -179,6 +182,11 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 		stop = Stop{Reason: ClaimLost, Task: stop.Task, Detail: "another machine works on the session"}
 	}
 	g.leave()
+	if o.Lease != nil { // the session travels with the work of its lanes
+		if err := h.SetLanesAside(urgency.IgnoreFirstSignal(ctx)); err != nil && stop.Detail == "" {
+			stop.Detail = err.Error()
+		}
+	}
 	for _, total := range o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Sum().Cost, 0)) {
 		if !slices.ContainsFunc(stop.Over, func(named config.Reached) bool { return named.Name == total.Name }) {
 			stop.Over = append(stop.Over, total)

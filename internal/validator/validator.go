@@ -101,6 +101,11 @@ func Run(ctx context.Context, vs []Validator, in ExecEnv, perTimeout time.Durati
 	return rep
 }
 
+// TimedOut reports whether a validator ran into its time limit.
+func (r Report) TimedOut() bool {
+	return slices.ContainsFunc(r.Results, func(res Result) bool { return res.running })
+}
+
 func note(results []Result) string {
 	if len(results) == 0 {
 		return "no validators: none is configured (tilth.validator) and none was detected in the project"
