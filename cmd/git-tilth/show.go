@@ -55,9 +55,13 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	w.fillWorktree(&d, st)
 	for _, t := range d.Plan {
 		if c := check.Conversation(t.ID); c != nil {
-			d.Conversations = append(d.Conversations, w.conversation(t.ID, c, check))
+			dir := lifecycle.WorkspaceOf(s, check)
+			if lifecycle.HasLane(s, t.ID) {
+				dir = lifecycle.LanePath(s, t.ID)
+			}
+			d.Conversations = append(d.Conversations, w.conversation(t.ID, c, dir))
 			for _, name := range slices.Sorted(maps.Keys(c.Others)) {
-				d.Conversations = append(d.Conversations, w.conversation(t.ID, c.Others[name], check))
+				d.Conversations = append(d.Conversations, w.conversation(t.ID, c.Others[name], dir))
 			}
 		} else if t.Status != session.TaskDone {
 			d.Conversations = append(d.Conversations, w.builtinConversation(s, t.ID, d.Summary)...)
@@ -112,8 +116,8 @@ func commitsOfTasks(since []gitx.Commit, sum *session.Summary) map[string]string
 	return found
 }
 
-// conversation says whether a stored conversation could be taken up by a resume now, and why not.
-func (w *repoContext) conversation(task string, c *session.Conversation, check *session.Checkpoint) view.Conversation {
+// conversation says whether a stored conversation could be taken up in a directory by a resume now, and why not.
+func (w *repoContext) conversation(task string, c *session.Conversation, dir string) view.Conversation {
 	v := view.Conversation{Task: task, Agent: c.Agent, ID: c.ID, Model: c.Model, LastUsed: c.LastUsed,
 		Attempts: len(c.Attempts), ResumeBy: c.ResumeBy, Uncounted: c.Uncounted}
 	for _, a := range c.Attempts {
@@ -124,11 +128,11 @@ func (w *repoContext) conversation(task string, c *session.Conversation, check *
 	if v.Why = why; worker.program == nil || why != "" {
 		return v
 	}
-	env := agent.ScrubEnv(w.git.Environ(w.p.ctx, check.Workspace))
+	env := agent.ScrubEnv(w.git.Environ(w.p.ctx, dir))
 	if box, err := w.sandbox(); err == nil {
-		worker.program.Box = box.Reading(check.Workspace)
+		worker.program.Box = box.Reading(dir)
 	}
-	choice := worker.program.Choose(w.p.ctx, agent.Search{Stored: c, Dir: check.Workspace, Env: env, Model: model})
+	choice := worker.program.Choose(w.p.ctx, agent.Search{Stored: c, Dir: dir, Env: env, Model: model})
 	v.Resumable, v.Why = choice.Ref.Resume, choice.Why
 	return v
 }
