@@ -204,13 +204,13 @@ func optionValues(options gjson.Result) (values []string) {
 
 // Initialize starts an agent that speaks the protocol in an empty directory, hears who it is, and ends it. No
 // conversation is begun.
-func (p *Program) Initialize(ctx context.Context, env []string, box *sandbox.Box) (ACPInfo, error) {
+func (p *Program) Initialize(ctx context.Context, env []string, box *sandbox.Box) (info ACPInfo, err error) {
 	t := Turn{Env: env, Box: box, ReadOnly: true, Dir: os.TempDir()}
 	cmd, remove, err := p.build(&t)
 	if err != nil {
 		return ACPInfo{}, err
 	}
-	defer remove()
+	defer func() { err = cmp.Or(err, remove()) }()
 	s := newStream(p, &t)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

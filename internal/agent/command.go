@@ -15,8 +15,9 @@ import (
 // put in front of the prompt.
 const maxArg = 100_000
 
-// build makes the command of a turn. What it needs a place for is in a directory that remove takes away.
-func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func(), err error) {
+// build makes the command of a turn. What it needs a place for is in a directory that remove takes away; its error is
+// of a login that could not be taken over from there.
+func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func() error, err error) {
 	env := ScrubEnv(t.Env)
 	bin, err := proc.LookPath(p.Binary, t.Dir, env)
 	if err != nil {
@@ -59,7 +60,10 @@ func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func(), err error) {
 	if p.shellCommands {
 		cmd.Env = append(cmd.Env, shellVars(t)...)
 	}
-	return cmd, func() { _, _ = done(), os.RemoveAll(private) }, nil
+	return cmd, func() error {
+		os.RemoveAll(private)
+		return done()
+	}, nil
 }
 
 // arguments returns the parts of the command line in the order that every row follows.

@@ -152,7 +152,7 @@ const askLimit = time.Minute
 // ask returns what the program answers, from the first of the characters begin on.
 func (openCodeStore) ask(
 	ctx context.Context, h *history, begin byte, args ...string,
-) (gjson.Result, proc.Outcome, error) {
+) (answer gjson.Result, res proc.Outcome, err error) {
 	env := ScrubEnv(h.env)
 	bin, err := proc.LookPath(h.program.Binary, h.dir, env)
 	if err != nil {
@@ -162,10 +162,9 @@ func (openCodeStore) ask(
 	if err != nil {
 		return gjson.Result{}, proc.Outcome{}, err
 	}
-	defer func() { _ = done() }()
-	res, err := proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env,
+	defer func() { err = cmp.Or(err, done()) }()
+	res, err = proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env,
 		Box: box, Timeout: askLimit, OutputCap: 64 << 20, SeparateStderr: true})
-	answer := gjson.Result{}
 	if start := bytes.IndexByte(res.Output, begin); start >= 0 && gjson.ValidBytes(res.Output[start:]) {
 		answer = gjson.ParseBytes(res.Output[start:])
 	}

@@ -156,6 +156,7 @@ type Outcome struct {
 	Skipped    int       // lines and updates of an agent by ACP that meant nothing
 	Uncounted  bool      // it said nothing of what the turn took
 	OtherCost  string    // what it says that the conversation cost, in another currency than dollars
+	Unkept     error     // a login that it renewed and that could not be taken over, and where it is now
 }
 
 // valid reports whether an id may be handed to the program.

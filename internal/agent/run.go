@@ -37,7 +37,7 @@ func (e *ended) Error() string { return e.why }
 
 // Run plays one turn and returns what became of it. The error is non-nil only if the program could not be
 // started or what it did not be written down; everything that the program itself does wrong is an Outcome.
-func (p *Program) Run(ctx context.Context, t Turn) (Outcome, error) {
+func (p *Program) Run(ctx context.Context, t Turn) (out Outcome, err error) {
 	id, resume := t.Conversation.ID, t.Conversation.Resume
 	switch {
 	case !resume:
@@ -54,7 +54,11 @@ func (p *Program) Run(ctx context.Context, t Turn) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer remove()
+	defer func() {
+		if out.Unkept = remove(); err != nil && out.Unkept != nil {
+			err = errors.Join(err, out.Unkept)
+		}
+	}()
 	s := newStream(p, &t)
 	// A conversation that is resumed is known to be there when the program has named it; the user's own shell
 	// commands need not do that.

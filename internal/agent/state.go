@@ -2,12 +2,14 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -44,7 +46,7 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 			return nil, nil, err
 		}
 	}
-	var after []func() error
+	var logins []login
 	for i, s := range p.state {
 		path := s.in(env)
 		if filepath.Ext(path) != ".json" {
@@ -70,19 +72,30 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 				}
 				continue
 			}
-			after = append(after, func() error { return keepFile(sandbox.Written(layer), name, at) })
+			logins = append(logins, login{strconv.Itoa(i), name, at})
 		}
 	}
-	return &out, func() (err error) {
-		for _, do := range after {
-			err = errors.Join(err, do())
+	return &out, func() error {
+		var lost []error
+		kept := strings.Replace(turn, TurnDir, "kept-", 1)
+		for _, l := range logins {
+			if err := keepFile(sandbox.Written(filepath.Join(turn, l.layer)), l.name, l.to); err != nil {
+				lost = append(lost, fmt.Errorf("the login that %s renewed is in %s: it cannot be written to %s: %w",
+					p.Name, filepath.Join(sandbox.Written(filepath.Join(kept, l.layer)), l.name), l.to, err))
+			}
+		}
+		if lost != nil {
+			return errors.Join(errors.Join(lost...), os.Rename(turn, kept))
 		}
 		if turn != "" {
-			err = errors.Join(err, proc.RemoveAll(turn))
+			_ = proc.RemoveAll(turn) // what stays goes when the next run begins
 		}
-		return err
+		return nil
 	}, nil
 }
+
+// login is a file that stays: its layer in the turn's directory, its name there, and where it belongs.
+type login struct{ layer, name, to string }
 
 // TurnDir begins the name of a directory that has the layers of a turn, beside those of caches.
 const TurnDir = "turn-"
@@ -102,6 +115,9 @@ func keepFile(layer, name, to string) error {
 	}
 	if err == nil {
 		err = jsonl.WriteFile(to, data)
+	}
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		return errno // without the names of temporary files
 	}
 	return err
 }

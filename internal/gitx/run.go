@@ -164,6 +164,7 @@ type Command struct {
 	Limit   int64        // bytes of stdout that are enough; 0: all, an error beyond outputLimit
 	mutates bool
 	again   []string // its arguments in a second try, where not the same: see disturbed
+	said    *[]byte  // gets what it said on standard error, where it ended well
 }
 
 // Read runs a command that changes nothing and returns what it printed, also beside an error. One that exits with
@@ -294,6 +295,9 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	case full:
 		err = fmt.Errorf("more than %d bytes of output", call.OutputCap)
 	case err == nil && ended.ExitCode == 0:
+		if c.said != nil {
+			*c.said = said
+		}
 		return out, nil
 	case ended.Signal != "":
 		err = errors.New("ended by " + ended.Signal)

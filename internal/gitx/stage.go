@@ -126,7 +126,7 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	if addErr != nil && len(found.refused) == 0 {
 		return nil, nil, addErr
 	}
-	leftOut = slices.Concat(found.products, found.refused, taken, large)
+	leftOut = slices.Concat(found.products, found.refused, found.closed, taken, large)
 	slices.Sort(leftOut)
 	return slices.Compact(leftOut), found.heldBack, nil
 }
@@ -164,6 +164,7 @@ func (q *quarantine) addRules(rules string) (restore func() error, err error) {
 type survey struct {
 	products []string // untracked build products
 	refused  []string // untracked otherwise: git could not add it
+	closed   []string // directories into which git cannot look: they may not be read, or lie too deep
 	heldBack []string // untracked because of the product rules, and no product
 	suspects []suspect
 	assumed  []string // tracked, and git was told to take them for unchanged
@@ -180,11 +181,15 @@ type suspect struct {
 // repositories.
 func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	var s survey
-	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "-v", "--stage", "--cached", "--others",
-		"--exclude-standard", "--directory", "--no-empty-directory"))
+	var said []byte
+	list := g.InWorktree(wt, "ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard",
+		"--directory", "--no-empty-directory")
+	list.said = &said
+	out, err := g.Read(ctx, list)
 	if err != nil {
 		return s, err
 	}
+	s.closed = unopened(said)
 	// Entries are "? path", with a slash at the end of a directory that holds nothing tracked, and "H <mode> <oid>
 	// <stage> TAB path".
 	for _, f := range fields(out) {
@@ -209,6 +214,29 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	}
 	return s, nil
 }
+
+// unopened are the directories that git says it could not look into, each cut to a length that can be shown. It goes on
+// without them, and says nothing else of what is in them.
+func unopened(said []byte) (dirs []string) {
+	for line := range strings.Lines(string(said)) {
+		name, ok := strings.CutPrefix(line, "warning: could not open directory '")
+		if !ok {
+			continue
+		}
+		if end := strings.LastIndex(name, "': "); end >= 0 { // a name with a newline ends without
+			name = name[:end]
+		}
+		name = strings.TrimRight(name, "/\n")
+		if len(name) > maxShown {
+			name = strings.ToValidUTF8(name[:maxShown], "") + "..."
+		}
+		dirs = append(dirs, name)
+	}
+	return dirs
+}
+
+// maxShown is how many bytes of a path are named, of one that no command can take.
+const maxShown = 200
 
 // showHidden takes the marks off index entries by which a worker keeps git from seeing that their files changed.
 func (g *Git) showHidden(ctx context.Context, wt Worktree, found survey) error {

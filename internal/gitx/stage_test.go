@@ -300,3 +300,14 @@ func TestStageAllHiddenChanges(t *testing.T) {
 	}
 	equal(t, "file that is left out", w.sh(w.repo, "show", tree+":out/of/it"), "1")
 }
+
+// What git goes on without is named: a directory that lies deeper than a path can be long, by the beginning of its path.
+func TestStageAllNamesWhatIsTooDeepForGit(t *testing.T) {
+	w := newWorld(t, "a.txt", "one\n")
+	write(t, w.path, "b.txt", "b\n")
+	long := strings.Repeat("d", 200)
+	deepen(t, w.path, long, 30)
+	tree, left := w.stage()
+	equalLists(t, "files", w.files(tree), []string{"a.txt", "b.txt"})
+	equalLists(t, "left out", left, []string{long + "..."})
+}

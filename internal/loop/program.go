@@ -101,8 +101,7 @@ func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err 
 	if out.Conversation != "" {
 		err = w.store(out.Conversation)
 	}
-	a.noteUncounted(w.who, out)
-	if err = cmp.Or(err, w.book(out)); err == nil {
+	if err = cmp.Or(err, a.noteTurn(w.who, out), w.book(out)); err == nil {
 		err = a.run.Save()
 	}
 	if err != nil || ctx.Err() != nil {
@@ -218,8 +217,14 @@ func (a *attempt) setConversation(c *session.Conversation) error {
 	return a.run.Checkpoint.SetConversation(a.task.ID, c)
 }
 
-// noteUncounted says, once, that a cap cannot hold for an agent that does not say what its turns take, or cost.
-func (a *attempt) noteUncounted(r Role, out agent.Outcome) {
+// noteTurn says what became of a login that was not kept and, once, that a cap cannot hold for an agent that does not
+// say what its turns take, or cost.
+func (a *attempt) noteTurn(r Role, out agent.Outcome) error {
+	if out.Unkept != nil {
+		if err := a.emit(&record.LogRepaired{What: out.Unkept.Error()}); err != nil {
+			return err
+		}
+	}
 	caps := a.run.o.Caps
 	said := ""
 	a.run.mu.Lock()
@@ -235,4 +240,5 @@ func (a *attempt) noteUncounted(r Role, out agent.Outcome) {
 		a.run.uncounted[r.Name()] = true
 		a.run.Say(r.Name() + said)
 	}
+	return nil
 }

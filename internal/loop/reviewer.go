@@ -98,10 +98,9 @@ func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Tu
 
 // heard asks once more where a refusal ended a program's turn.
 func (r *reviewer) heard(_ context.Context, out agent.Outcome) (again bool, err error) {
-	r.a.noteUncounted(r.who, out)
 	again = out.How == agent.Unfinished && len(out.Denied) > 0 && !r.stopped
 	r.stopped = r.stopped || again
-	return again, nil
+	return again, r.a.noteTurn(r.who, out)
 }
 
 // verdict reads an answer. The error is a sentence for the evaluator.

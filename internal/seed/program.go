@@ -33,6 +33,11 @@ func (in *interview) tell(_ context.Context, messages []json.RawMessage) (agent.
 func (in *interview) heard(_ context.Context, out agent.Outcome) (again bool, err error) {
 	f := &model.Failure{Kind: model.Empty, FinishReason: string(out.How), RetryAfter: new(time.Duration),
 		Message: in.Program.Name + ": " + out.Detail}
+	if out.Unkept != nil {
+		if err := in.Emit(&record.LogRepaired{What: out.Unkept.Error()}); err != nil {
+			return false, err
+		}
+	}
 	switch {
 	case out.How == agent.Unfinished:
 		if len(out.Denied) > 0 && !strings.HasSuffix(in.ending, agent.OnlyReading) {
