@@ -46,6 +46,8 @@ install: build
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 0755 bin/git-tilth "$(DESTDIR)$(PREFIX)/bin/git-tilth"
 	BIN=bin/git-tilth ./scripts/share "$(SHARE)"
+	@case "$(DESTDIR):$$PATH:" in :*":$(PREFIX)/bin:"*|[!:]*) ;; \
+		*) echo 'git finds it after:  export PATH="$(PREFIX)/bin:$$PATH"';; esac
 
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/git-tilth" "$(SHARE)"/man/man1/git-tilth.1 "$(SHARE)"/man/man1/git-tilth-*.1 \

@@ -211,9 +211,6 @@ func (d *doctor) examineRole(role config.Role) {
 	d.checks = append(d.checks, answer)
 }
 
-// noCommand is what to look at where no command is known that mends a finding.
-const noCommand = "git tilth config"
-
 // answerTime is how long an endpoint may take to say that it is there.
 const answerTime = 20 * time.Second
 
@@ -339,11 +336,16 @@ func (d *doctor) examineDisk() {
 			d.add("disk", finding, "free some room, or lower tilth.minFree",
 				"%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir, least>>20)
 		default:
-			enough = append(enough, fmt.Sprintf("%d MB left on the disk of %s", free>>20, dir))
+			left := fmt.Sprintf("%d MB left on the disk of ", free>>20)
+			if n := len(enough); n > 0 && strings.HasPrefix(enough[n-1], left) {
+				enough[n-1] += ", " + dir
+			} else {
+				enough = append(enough, left+dir)
+			}
 		}
 	}
 	if len(enough) > 0 {
-		d.add("disk", well, "", "%s", strings.Join(enough, ", "))
+		d.add("disk", well, "", "%s", strings.Join(enough, "; "))
 	}
 }
 

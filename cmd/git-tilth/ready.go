@@ -12,6 +12,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
+// noCommand is what to look at where no command is known that mends a finding.
+const noCommand = "git tilth config"
+
 // ready asks those who work and judge for a sign of life, as doctor does. No model is asked anything.
 func (w *repoContext) ready(context.Context) (checks []record.PreflightCheck) {
 	d := &doctor{repoContext: w, answers: map[string]check{}}

@@ -227,7 +227,7 @@ func taskCommands(r *view.Review, t *view.ReviewTask) (list []view.Command) {
 	case t.Status == session.TaskDone && !r.Gone:
 		add("take", "takes it")
 	case t.Status == session.TaskFailed && !r.Gone:
-		add("retry", "tries it again in the next resume; -m NOTE tells it something")
+		add("retry", "tries it again (-m 'your word')")
 	default:
 		list = append(list, view.Command{Line: "git tilth review " + id, Why: "the whole session"})
 	}

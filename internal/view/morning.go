@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -50,6 +51,9 @@ func (r *Review) html() (headline, section string) {
 		HookSaid, Risks []string
 		Commands        []Command
 	}{Stopped: r.stopped(), Spent: r.spent(), HookSaid: r.HookSaid, Commands: r.Commands}
+	if r.Stop == record.TasksFailed && r.counts.Failed > 0 {
+		data.Stopped = "" // the heading says so
+	}
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if t.Status == session.TaskDone {

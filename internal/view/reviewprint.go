@@ -73,8 +73,11 @@ func (r *Review) screen(p printer, wide bool) {
 	p.line(bold, r.SessionID, "  "+r.Label)
 	p.line(stateStyle(r.State), r.headline(), "")
 	above := 3
+	if p.term.TTY {
+		above++ // the prompt comes below
+	}
 	if why := r.stopped(); why != "" {
-		lines := p.lines("", why, 2, wide)
+		lines := p.lines("", why, 3, wide)
 		p.rows(lines, len(lines))
 		above += len(lines)
 	}
@@ -92,7 +95,7 @@ func (r *Review) screen(p printer, wide bool) {
 		done = nil
 	}
 	tasks := r.taskRows(p, fullReason, wide, nil)
-	for most := fullReason; len(tasks) > room && most > 0; most-- {
+	for most := fullReason; len(tasks) > room && most >= 0; most-- {
 		tasks = append(slices.Clone(fold), r.taskRows(p, most, wide && most == fullReason, done)...)
 	}
 	fmt.Fprintln(p.out)
@@ -137,7 +140,7 @@ func (r *Review) riskRows(p printer, most int) (rows []screenLine) {
 }
 
 // fullReason is how many lines a failed task has for its reason where there is room: one for its words, two for the
-// cause. With fewer, its word stands behind the cause.
+// cause. With fewer, its word stands behind the cause; with none, the cause takes the place of the title.
 const fullReason = 3
 
 // taskRows are the tasks, each with why it is not done in at most so many lines, but for those that are left out.
@@ -152,10 +155,11 @@ func (r *Review) taskRows(p printer, most int, wide bool, without []*ReviewTask)
 		rows = append(rows, screenLine{taskStyle(t.Status), head, t.line(p.term.Width - len(head))})
 		indent := strings.Repeat(" ", 8)
 		switch first := strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": "); {
-		case t.Reason == "", brief && t.Reason == notBegun:
+		case most == 0 && t.Status == session.TaskFailed:
+			rows[len(rows)-1].rest = t.ID + "  " + t.inBrief(p.term.Width-len(head)-width(t.ID)-2, 1, p.term.TTY)
+		case t.Reason == "", brief && t.Reason == notBegun, most == 0:
 		case brief && !r.refused(t):
-			room := (p.term.Width-len(indent))*most - 10*(most-1) // lines are broken between words
-			rows = append(rows, p.lines(indent, t.inBrief(room, p.term.TTY), most, false)...)
+			rows = append(rows, p.lines(indent, t.inBrief(p.term.Width-len(indent), most, p.term.TTY), most, false)...)
 		case r.refused(t):
 			rows = append(rows, screenLine{yellow, indent, first + "; the hook says:"})
 			for _, said := range r.HookSaid[:min(len(r.HookSaid), maxHookLines)] {
@@ -171,14 +175,18 @@ func (r *Review) taskRows(p printer, most int, wide bool, without []*ReviewTask)
 	return rows
 }
 
-// inBrief is why the task is not done. What has no room as a whole has its cause first, which is cut before the word of
-// the reason is.
-func (t *ReviewTask) inBrief(columns int, cut bool) string {
+// inBrief is why the task is not done, for at most so many lines of a width. What has no room as a whole, or would have
+// in fewer lines, has its cause first, which is cut before the word of the reason is.
+func (t *ReviewTask) inBrief(columns, most int, cut bool) string {
 	if !cut || width(t.Reason) <= columns || t.failure == nil || t.Status != session.TaskFailed || t.Cause == "" {
 		return t.Reason
 	}
+	room := columns*most - 10*(most-1) // lines are broken between words
 	word := " (" + t.failure.Reason + ")"
-	return fit(text.VisibleLine(t.Cause), columns-len(word)) + word
+	if width(t.Cause)+len(word) > columns && width(t.Reason) <= room {
+		return t.Reason
+	}
+	return fit(text.VisibleLine(t.Cause), room-len(word)) + word
 }
 
 // maxHookLines is how much of what a commit hook said one screen has.
