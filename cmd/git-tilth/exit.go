@@ -94,7 +94,7 @@ func hinted(hint string) string {
 // isCommand reports whether a hint is a line for the shell, and not a word for the person.
 func isCommand(hint string) bool {
 	first, _, _ := strings.Cut(hint, " ")
-	return slices.Contains([]string{"git", "export", "echo", "${EDITOR:-vi}", "rustup", "pyenv", "rbenv", "nodenv", "goenv",
+	return slices.Contains([]string{"git", "claude", "export", "echo", "${EDITOR:-vi}", "rustup", "pyenv", "rbenv", "nodenv", "goenv",
 		"mise", "asdf", "volta"}, first)
 }
 

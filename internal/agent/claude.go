@@ -38,6 +38,7 @@ func claude() *Program {
 			{place{"", "", ".claude.json"}, nil}},
 		preset: true, validID: uuidForm, CanResume: true,
 		Terminal: "a result that is no error", Login: "claude auth login",
+		status: []string{"auth", "status"}, loggedOut: pattern.New(`"loggedIn":\s*false`),
 		escapePrompt: escapeClaude, read: events(readClaude), store: claudeStore,
 		rules: []rule{
 			{how: NotFound, text: pattern.New(`No conversation found with session ID`)},

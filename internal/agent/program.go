@@ -32,6 +32,9 @@ type Program struct {
 	Terminal  string // the event that means success, in words
 	Login     string // the command that mends refused credentials
 
+	status    []string       // the arguments by which it says, by itself, whether somebody is logged in; nil for none
+	loggedOut pattern.Regexp // what it says where nobody is, and fails
+
 	// The command line is Binary, base, the arguments of readOnly or write, model, limit, system, Args, begin or
 	// resume, tail. In each part {id}, {model}, {turns}, {system}, {gitdir}, {commondir}, {dir} and {private} stand for
 	// the turn's values; a part that names an empty value is left out as a whole.

@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -14,7 +13,7 @@ import (
 var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"shown": text.VisibleLine,
 	"word": statusWord, "first": func(t *ReviewTask) string {
 		return strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")
-	}}).Parse(`<section class="morning" id="morning" aria-label="Review">
+	}}).Parse(`<section class="morning" id="morning" aria-label="Review" data-stop="{{.Stop}}">
 {{with .Stopped}}<p class="stopped">{{shown .}}</p>
 {{end}}<p class="dim spent">{{.Spent}}</p>
 {{with .Commands}}<p class="first"><a href="#h-next">next</a> <code>{{shown (index . 0).Line}}</code></p>
@@ -49,11 +48,9 @@ func (r *Review) html() (headline, section string) {
 		Stopped, Spent  string
 		Tasks, Done     []*ReviewTask
 		HookSaid, Risks []string
+		Stop            string
 		Commands        []Command
-	}{Stopped: r.stopped(), Spent: r.spent(), HookSaid: r.HookSaid, Commands: r.Commands}
-	if r.Stop == record.TasksFailed && r.counts.Failed > 0 {
-		data.Stopped = "" // the heading says so
-	}
+	}{Stop: r.Stop, Stopped: r.stopped(), Spent: r.spent(), HookSaid: r.HookSaid, Commands: r.Commands}
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if t.Status == session.TaskDone {

@@ -95,7 +95,11 @@ func (r *Review) screen(p printer, wide bool) {
 		done = nil
 	}
 	tasks := r.taskRows(p, fullReason, wide, nil)
-	for most := fullReason; len(tasks) > room && most >= 0; most-- {
+	least := 1
+	if p.term.TTY {
+		least = 0
+	}
+	for most := fullReason; len(tasks) > room && most >= least; most-- {
 		tasks = append(slices.Clone(fold), r.taskRows(p, most, wide && most == fullReason, done)...)
 	}
 	fmt.Fprintln(p.out)

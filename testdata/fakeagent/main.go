@@ -48,6 +48,13 @@ func run(kind string, args []string) int {
 		fmt.Println("0.0.0 (fake)")
 		return 0
 	}
+	if kind == "claude" && len(args) > 0 && args[0] == "auth" {
+		if os.Getenv("FAKEAGENT_LOGGED_OUT") == "" {
+			return 0
+		}
+		fmt.Println("{\n  \"loggedIn\": false,\n  \"authMethod\": \"none\"\n}")
+		return 1
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return complain(err)
