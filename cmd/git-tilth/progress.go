@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -36,24 +37,37 @@ type progress struct {
 	mu     sync.Mutex
 	titles map[string]string
 	plan   func() ([]session.Task, error)
-	task   string
-	iter   int
-	begun  time.Time // when the task at hand began; zero where that was in an earlier run
-	before float64   // the cost until then
-	bare   bool      // that there are no validators was said
+	at     map[string]*atWork // by task
+	iter   int                // of the last event
+	bare   bool               // that there are no validators was said
 	tokens int64
 	cost   float64
-	doing  view.Doing  // what the worker does
-	waits  string      // what an agent program that says nothing is doing, "" while it does say something
-	shown  bool        // the live line is on the screen
-	timer  *time.Timer // redraws it; nil where there is none
+	shown  int         // how many live lines are on the screen
+	timer  *time.Timer // redraws them; nil where there are none
+}
+
+// atWork is a task that is worked on.
+type atWork struct {
+	iter  int
+	begun time.Time  // zero where that was in an earlier run
+	cost  float64    // since then
+	doing view.Doing // what its worker does
+	waits string     // what an agent program that says nothing is doing, "" while it does say something
+}
+
+// work is the task of an event, if that is worked on; else what is said of it says nothing of a task at work.
+func (p *progress) work(task string) *atWork {
+	if of := p.at[task]; of != nil {
+		return of
+	}
+	return &atWork{}
 }
 
 func (w *repoContext) newProgress(s *session.Session, asJSON bool) *progress {
 	t := w.p.terminal(asJSON)
 	pr := &progress{
 		out: w.p.stdout, err: w.p.stderr, term: t, now: w.p.now, since: w.p.now(),
-		titles: map[string]string{}, plan: s.Tasks,
+		titles: map[string]string{}, plan: s.Tasks, at: map[string]*atWork{},
 	}
 	if check, err := s.Checkpoint(); err == nil {
 		pr.tokens, pr.cost = check.TokensUsed, check.Usage.Sum().Cost
@@ -135,8 +149,10 @@ func (p *progress) event(l record.Line) {
 		p.out.Write(append(append([]byte{}, l.Raw...), '\n'))
 		return
 	}
-	p.waits = ""
-	p.doing.Feed(l)
+	task, _ := l.Task()
+	of := p.work(task)
+	of.waits = ""
+	of.doing.Feed(l)
 	if l.Type == "tool_call" {
 		p.drawLive()
 	}
@@ -145,22 +161,32 @@ func (p *progress) event(l record.Line) {
 	}
 	e := l.Event()
 	if in := e.Common(); in.TaskID != "" {
-		p.task, p.iter = in.TaskID, in.Iter
+		p.iter, of.iter = in.Iter, in.Iter
 	}
 	if call, ok := e.(*record.ModelCall); ok {
 		p.tokens = max(p.tokens, call.TokensUsedTotal)
 		if call.Cost != nil {
-			p.cost += *call.Cost
+			p.cost, of.cost = p.cost+*call.Cost, of.cost+*call.Cost
 		}
 	}
 	if text := p.describe(e); text != "" {
 		if w, ok := e.(*record.AgentWaits); ok {
-			p.waits = view.WaitLine(w)
+			of.waits = view.WaitLine(w)
 		}
 		p.line(l.TS, e, text)
 	} else {
 		p.drawLive()
 	}
+	if ends(e) {
+		delete(p.at, task)
+	}
+}
+
+// ends reports whether an event is the end of its task.
+func ends(e record.Event) bool {
+	c, committed := e.(*record.Commit)
+	_, failed := e.(*record.TaskFailed)
+	return failed || committed && !c.Placeholder
 }
 
 // quietEvents are for the record, not for the screen, and are not even decoded.
@@ -181,7 +207,7 @@ func (p *progress) describe(e record.Event) string {
 	case *record.LogRepaired:
 		return says
 	case *record.ContextReset:
-		p.begun, p.before = p.now(), p.cost
+		p.at[e.TaskID] = &atWork{begun: p.now()}
 		says = p.titles[e.TaskID]
 	case *record.ModelCall:
 		if view.Healthy(e) {
@@ -202,10 +228,10 @@ func (p *progress) describe(e record.Event) string {
 		says = fmt.Sprintf("iter %d  %s", in.Iter, says)
 	case *record.Commit:
 		if !e.Placeholder {
-			says += p.spent()
+			says += p.spent(e.TaskID)
 		}
 	case *record.TaskFailed:
-		says += p.spent()
+		says += p.spent(e.TaskID)
 	case *record.AgentSession:
 		switch {
 		case e.How == agent.TookOver && e.Role == record.RoleEvaluator:
@@ -231,14 +257,15 @@ func (p *progress) describe(e record.Event) string {
 // maxSaid is how many characters of an event's line a run prints.
 const maxSaid = 400
 
-// spent is what the task at hand took so far.
-func (p *progress) spent() string {
-	if p.begun.IsZero() {
+// spent is what a task took so far.
+func (p *progress) spent(task string) string {
+	of := p.work(task)
+	if of.begun.IsZero() {
 		return ""
 	}
-	s := fmt.Sprintf(", %s, %s", text.Plural(max(p.iter, 1), "iteration"), view.Span(p.now().Sub(p.begun)))
-	if p.cost > p.before {
-		s += ", " + view.Money(p.cost-p.before)
+	s := fmt.Sprintf(", %s, %s", text.Plural(max(of.iter, 1), "iteration"), view.Span(p.now().Sub(of.begun)))
+	if of.cost > 0 {
+		s += ", " + view.Money(of.cost)
 	}
 	return s
 }
@@ -255,48 +282,60 @@ func (p *progress) line(ts string, e record.Event, says string) {
 }
 
 func (p *progress) clearLive() {
-	if p.shown {
-		fmt.Fprint(p.out, "\r\x1b[K")
-		p.shown = false
+	if p.shown > 0 {
+		fmt.Fprint(p.out, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", p.shown-1))
+		p.shown = 0
 	}
 }
 
 // between are the parts of the last line.
 const between = " · "
 
-// room is how many columns the last line has left behind its parts, 0 for any number.
-func (p *progress) room(parts []string) int {
-	if p.term.Width == 0 {
-		return 0
-	}
-	return max(p.term.Width-1-utf8.RuneCountInString(strings.Join(parts, between)+between), 1)
-}
-
-// drawLive redraws the last line: task, iteration of cap, tokens, cost, time.
+// drawLive redraws the last line: task, iteration of cap, tokens, cost, time, what the worker does. With several tasks
+// at work each has a line of its own above it.
 func (p *progress) drawLive() {
 	if p.timer == nil {
 		return
 	}
-	parts := []string{view.Count(p.tokens) + " tokens"}
-	if p.task != "" {
-		parts = append([]string{fmt.Sprintf("%s  iteration %d of %d", p.task, max(p.iter, 1),
-			int(p.caps[config.MaxIterations]))}, parts...)
-	}
+	p.clearLive()
+	var lines []string
+	sum := []string{view.Count(p.tokens) + " tokens"}
 	if p.cost > 0 {
-		parts = append(parts, view.Money(p.cost))
+		sum = append(sum, view.Money(p.cost))
 	}
-	parts = append(parts, view.Span(p.now().Sub(p.since)))
-	if p.waits != "" {
-		parts = append(parts, p.waits)
-	} else if now := p.doing.Text(p.now(), p.room(parts)); now != "" {
+	sum = append(sum, view.Span(p.now().Sub(p.since)))
+	tasks := slices.Sorted(maps.Keys(p.at))
+	for _, task := range tasks {
+		of := p.at[task]
+		row := []string{fmt.Sprintf("%s  iteration %d of %d", task, max(of.iter, 1), int(p.caps[config.MaxIterations]))}
+		if len(tasks) == 1 {
+			row, sum = append(row, sum...), nil
+		}
+		lines = append(lines, p.fits(row, of))
+	}
+	if sum != nil {
+		lines = append(lines, p.fits(sum, &atWork{}))
+	}
+	fmt.Fprint(p.term.Writer(p.out), "\r\x1b[K"+strings.Join(lines, "\r\n"))
+	p.shown = len(lines)
+}
+
+// fits is a line of parts, with what somebody does as far as the terminal has room for it.
+func (p *progress) fits(parts []string, of *atWork) string {
+	room := 0 // for any number of columns
+	if p.term.Width > 0 {
+		room = max(p.term.Width-1-utf8.RuneCountInString(strings.Join(parts, between)+between), 1)
+	}
+	if of.waits != "" {
+		parts = append(parts, of.waits)
+	} else if now := of.doing.Text(p.now(), room); now != "" {
 		parts = append(parts, now)
 	}
 	line := []rune(strings.Join(parts, between))
 	if p.term.Width > 0 && len(line) >= p.term.Width {
 		line = line[:p.term.Width-1]
 	}
-	fmt.Fprint(p.term.Writer(p.out), "\r\x1b[K"+string(line))
-	p.shown = true
+	return string(line)
 }
 
 // waiting tells that the run waits for a usage limit.
