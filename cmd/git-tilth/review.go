@@ -14,6 +14,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
@@ -78,6 +79,7 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 			files, _, _, _ := w.git.Changes(w.p.ctx, common, t.Commit+"^", t.Commit, 0)
 			t.Changed = changeLines(files)
 			t.TestsChanged = testsChanged(t.TestsChanged, files)
+			t.Strayed = strayed(t.Touches, files)
 			for _, f := range files {
 				t.Files, t.Insertions, t.Deletions = t.Files+1, t.Insertions+f.Added, t.Deletions+f.Deleted
 			}
@@ -89,6 +91,20 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 	r.Commands = w.nextCommands(r, d)
 	r.Next = append(r.Commands, view.Command{})[0].Line
 	return r
+}
+
+// strayed are the changed files that the patterns of what a task touches leave out; none where it has no patterns.
+func strayed(touches []string, files []gitx.FileChange) (outside []string) {
+	paths, err := pattern.NewPaths(touches...)
+	if len(touches) == 0 || err != nil {
+		return nil
+	}
+	for _, f := range files {
+		if !paths.Match(f.Path) {
+			outside = append(outside, f.Path)
+		}
+	}
+	return outside
 }
 
 // testsChanged adds to the tests that a change alters, as the record names them, those that can be seen in it: files of

@@ -334,6 +334,11 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		}
 		if again == 0 {
 			show.bounds(h)
+			if o.Lanes > 1 && slices.IndexFunc(out.Tasks, func(t session.Task) bool {
+				return len(t.Needs)+len(t.Touches) > 0
+			}) < 0 {
+				show.tell("no task says what it needs or touches: all are taken to be independent")
+			}
 		}
 		o.From = out
 		stop, err := loop.Run(ctx, h, o)

@@ -63,6 +63,8 @@ type ReviewTask struct {
 	Uncertainties []string `json:"uncertainties"`
 	WorkArounds   []string `json:"work_arounds"`
 	TestsChanged  []string `json:"tests_changed"`
+	Touches       []string `json:"touches,omitempty"` // the paths that it was to touch
+	Strayed       []string `json:"strayed,omitempty"` // the files that it changed beside those
 	Files         int      `json:"files"`
 	Insertions    int      `json:"insertions"`
 	Deletions     int      `json:"deletions"`
@@ -113,11 +115,15 @@ func NewReview(s *session.Session, d Detail) *Review {
 	if begin, err := record.ReadBeginning(s.Path(session.RecordFile)); err == nil {
 		r.Base = begin.Base
 	}
+	touches := map[string][]string{}
+	for _, t := range d.Plan {
+		touches[t.ID] = t.Touches
+	}
 	for _, j := range d.tasks() {
 		r.Tasks = append(r.Tasks, ReviewTask{ID: j.ID, Title: j.Title, Status: j.Status, Commit: j.Commit, Cost: j.Cost,
 			Tokens: j.Tokens, Iterations: j.Iterations, Rejections: j.Rejects, Reason: missing(j),
 			Uncertainties: []string{}, WorkArounds: []string{}, TestsChanged: []string{}, failure: d.failureOf(j),
-			begun: j.Attempts > 0})
+			Touches: touches[j.ID], begun: j.Attempts > 0})
 	}
 	// What of a record cannot be read, list and show say.
 	_, _ = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
@@ -315,6 +321,9 @@ func (t *ReviewTask) risks() (lines []string) {
 	}
 	for _, s := range t.Uncertainties {
 		lines = append(lines, "unsure: "+s)
+	}
+	if len(t.Strayed) > 0 {
+		lines = append(lines, "changed what it was not to touch: "+oneLine(strings.Join(t.Strayed, ", ")))
 	}
 	if len(t.Workers) > 1 {
 		lines = append(lines, "done by "+strings.Join(t.Workers, ", then "))
