@@ -196,6 +196,21 @@ func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base stri
 	return "refs/" + asideRef(task, 0), sha, h.dropUncovered(ctx, wt, ignored)
 }
 
+// KeepUnfit keeps a tree, made on the commit base, as work of a task that did not fit.
+func (h *Handle) KeepUnfit(ctx context.Context, task, tree, base string) error {
+	h.lanes.Lock()
+	defer h.lanes.Unlock()
+	in, err := h.keptGit()
+	if err != nil {
+		return err
+	}
+	sha, err := in.commit(ctx, tree, base, "Partial work of "+task+"\n")
+	if err == nil {
+		_, err = in.keep(ctx, base, map[string]string{asideRef(task, unfit(h.S, task)+1): sha})
+	}
+	return err
+}
+
 // dropUncovered removes those files that only rules of the task had ignored: without these they would be taken for the
 // next one's. Dependencies and what is built stay, as git-tilth commits them for nobody.
 func (h *Handle) dropUncovered(ctx context.Context, wt gitx.Worktree, ignored []string) error {

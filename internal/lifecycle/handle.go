@@ -201,11 +201,11 @@ func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
 
 // Stopped writes the end of a run: the stop, fsynced, then the checkpoint.
 func (h *Handle) Stopped(status string, stop record.Stop) error {
+	h.dropLanesDir() // first: nothing looks at a session again whose stop says that all is done
 	if err := h.Record.Append(&stop); err != nil {
 		return err
 	}
 	h.Checkpoint.Status = status
-	h.dropLanesDir()
 	if err := errors.Join(h.Save(), h.dropAside()); err != nil {
 		return err
 	}

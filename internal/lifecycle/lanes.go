@@ -156,19 +156,7 @@ type Merge struct {
 // say. The label is drawn anew each time.
 func (h *Handle) MergeOnto(ctx context.Context, base, tree, tip string) (m Merge, err error) {
 	dir := h.S.Path(keptGitDir)
-	h.lanes.Lock()
-	_, err = h.keptGit()
-	h.lanes.Unlock()
-	if err != nil {
-		return m, err
-	}
-	side := commitBuilder{git: h.Git, repo: dir, vars: slices.Clone(gitx.NoUserConfig)}
-	m.Marker, err = side.commit(ctx, gitx.TreeCommit{Tree: tree, Parent: base, Message: rand.Text() + "\n"},
-		h.Git.Identity(ctx, "", false))
-	if err == nil { // as all files of a session
-		err = os.Chmod(filepath.Join(dir, "objects", m.Marker[:2], m.Marker[2:]), 0o600)
-	}
-	if err != nil {
+	if m.Marker, err = h.sideOf(ctx, base, tree); err != nil {
 		return m, err
 	}
 	// The tree is for the user's repository, where it will be committed.
@@ -177,6 +165,23 @@ func (h *Handle) MergeOnto(ctx context.Context, base, tree, tip string) (m Merge
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES="+gitx.Quote(filepath.Join(dir, "objects")))}
 	m.Tree, m.Conflicts, err = both.merge(ctx, tip, m.Marker)
 	return m, err
+}
+
+// sideOf makes the commit of a lane's side of a merge in kept.git, where one writes at a time.
+func (h *Handle) sideOf(ctx context.Context, base, tree string) (sha string, err error) {
+	h.lanes.Lock()
+	defer h.lanes.Unlock()
+	in, err := h.keptGit()
+	if err != nil {
+		return "", err
+	}
+	side := commitBuilder{git: h.Git, repo: in.dir, vars: slices.Clone(gitx.NoUserConfig)}
+	sha, err = side.commit(ctx, gitx.TreeCommit{Tree: tree, Parent: base, Message: rand.Text() + "\n"},
+		h.Git.Identity(ctx, "", false))
+	if err == nil { // as all files of a session
+		err = os.Chmod(filepath.Join(in.dir, "objects", sha[:2], sha[2:]), 0o600)
+	}
+	return sha, err
 }
 
 // MoveLane brings a lane to what a lane_merged says; now is the tree that it holds. Files that are not as they were

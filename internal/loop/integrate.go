@@ -84,6 +84,13 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 
 // moveTo brings the lane to where a merge says.
 func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) (feedback string, err error) {
+	dropped, err := a.dropped(ctx, wt, e)
+	if err == nil && dropped != nil {
+		err = a.run.KeepUnfit(ctx, a.task.ID, e.Was, e.From)
+	}
+	if err != nil {
+		return "", err
+	}
 	if err := a.emit(e); err != nil {
 		return "", err
 	}
@@ -101,7 +108,26 @@ func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMe
 	}
 	a.beside.conflicts++
 	a.beside.given = nil
-	return a.conflict(ctx)
+	return a.conflict(ctx, dropped)
+}
+
+// dropped lists the files that a merge has only as they are on the branch, though the change has them otherwise: such
+// as are not put together line by line.
+func (a *attempt) dropped(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) (files []string, err error) {
+	if len(e.Conflicts) == 0 {
+		return nil, nil
+	}
+	changed, err := a.run.Git.Paths(ctx, wt, e.From, e.Was)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := a.run.Git.Paths(ctx, wt, e.Base, e.Tree)
+	for _, f := range e.Conflicts {
+		if slices.Contains(changed, f) && !slices.Contains(merged, f) {
+			files = append(files, f)
+		}
+	}
+	return files, err
 }
 
 // changedUnder says which files changed on the branch, by which tasks.
@@ -128,7 +154,7 @@ func (a *attempt) changedUnder(ctx context.Context, wt gitx.Worktree, e *record.
 }
 
 // conflict is what the worker is told of a merge that does not go together.
-func (a *attempt) conflict(ctx context.Context) (string, error) {
+func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error) {
 	m := a.beside.merged
 	diff, _, err := a.run.Git.Diff(ctx, a.run.Common, m.From, m.Base, testsCap, m.Conflicts...)
 	if err != nil {
@@ -140,6 +166,11 @@ func (a *attempt) conflict(ctx context.Context) (string, error) {
 	said := "While you worked, other tasks were committed, and your change does not go together with theirs. Your working " +
 		"tree holds the merge, with conflict markers in these files: " + strings.Join(quoted(m.Conflicts), ", ") +
 		". Keep what both sides are for, take the markers out, and submit again."
+	if dropped != nil {
+		said += " These cannot be put together line by line, and are as the others left them: " +
+			strings.Join(quoted(dropped), ", ") + ". Make your change to them again; what you had is in git, as " + m.Was +
+			":<file>."
+	}
 	changed := a.beside.news
 	a.beside.news = ""
 	return said + "\n\nThe other tasks, with the files that they changed:\n\n" + fenced("changed", changed) +
