@@ -3,6 +3,7 @@
 package crashtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -171,7 +172,7 @@ func (s story) test(t *testing.T, f *fixtures) {
 	turns, few := 1, s.few
 	switch {
 	case os.Getenv("TILTH_CRASH") == "full":
-		turns, few = s.turns, len(all)
+		turns, few = s.turns, cmp.Or(s.most, len(all))
 	case os.Getenv("TILTH_TESTS") == "full":
 		few *= 4
 	}

@@ -89,7 +89,7 @@ func (w *world) wholeFiles(tornAllowed bool) error {
 			return nil
 		case err != nil:
 			return err
-		case path == w.workspace(), path == w.file("judge"), path == w.file("caches"),
+		case path == w.workspace(), path == w.file("judge"), path == w.file("caches"), path == w.file("lanes"),
 			path == w.file("travel/objects"): // git's own
 			return filepath.SkipDir
 		case d.IsDir() && filepath.Dir(path) == w.file("undo"):

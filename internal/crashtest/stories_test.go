@@ -20,6 +20,7 @@ type story struct {
 	args  []string
 	code  int // of the exit of the command when nothing kills it
 	few   int // points in a bounded run
+	most  int // points in a full run, where they come in another order each time; 0 for all
 	turns int // ways to go on after a kill
 	after func(f *fixtures, w *world) error
 	next  func(f *fixtures, w *world, turn int) error
@@ -32,6 +33,10 @@ var stories = []story{
 		next: edited},
 	{name: "run", from: prepared, args: []string{"run"}, few: 4, turns: 1, after: consistent, next: resumed},
 	{name: "run-twice", from: prepared, args: []string{"run"}, few: 2, turns: 1, after: consistent, next: resumedTwice},
+	{name: "run-lanes", from: prepared, args: []string{"run", "-j", "3"}, few: 3, most: 300, turns: 1,
+		after: consistent, next: resumedBeside},
+	{name: "resume-lanes", from: beside, args: []string{"resume", "-j", "3"}, few: 2, most: 300,
+		turns: 1, after: consistent, next: resumedBeside},
 	{name: "resume-failed", from: failed, args: []string{"resume"}, few: 2, turns: 1, after: consistent, next: resumed},
 	{name: "resume-crashed", from: crashed, args: []string{"resume"}, few: 2, turns: 1, after: consistent,
 		next: resumed},
@@ -86,7 +91,7 @@ var stories = []story{
 type fixtures struct {
 	bare, prepared, failed, crashed, lost, unregistered, dirty, aside, byHand, skipped *world
 	taking, takingHere, taken, refusing, unable, limited, faulty                       *world
-	pushable, pushed, fetchable, unpackable                                            *world
+	pushable, pushed, fetchable, unpackable, beside                                    *world
 
 	user string // the user's own state in all of them
 	seed string // the session's when its preparation had ended
@@ -150,6 +155,9 @@ func newFixtures(base, binary, url string, r *remotes) (*fixtures, error) {
 		return nil, err
 	}
 	if err = f.goingBack(); err != nil {
+		return nil, err
+	}
+	if err = f.sideBySide(); err != nil {
 		return nil, err
 	}
 	if err = f.beingTaken(); err != nil {

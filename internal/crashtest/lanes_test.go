@@ -1,0 +1,48 @@
+//go:build linux && (amd64 || arm64)
+
+package crashtest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// sideBySide makes the world in which three tasks were at work, each in its lane, when a run died.
+func (f *fixtures) sideBySide() (err error) {
+	if f.beside, err = f.copy(f.prepared); err != nil {
+		return err
+	}
+	out, err := f.beside.trace(func(_ int, o op) way {
+		if o.call == "exec" && strings.Contains(o.program, " commit-tree ") {
+			return power
+		}
+		return live
+	}, "run", "-j", "3")
+	if lanes, _ := os.ReadDir(f.beside.file("lanes")); err == nil && (!out.killed || len(lanes) < 3) {
+		err = fmt.Errorf("there are %d lanes: %s", len(lanes), out.output)
+	}
+	return err
+}
+
+func beside(f *fixtures) *world { return f.beside }
+
+// resumedBeside goes on with what lanes have left, in lanes or with one task after the other. In the end no lane is left.
+func resumedBeside(_ *fixtures, w *world, turn int) error {
+	if _, err := w.expect([]int{0}, "resume", "-j", []string{"3", "1"}[turn%2]); err != nil {
+		return err
+	}
+	if err := w.allDone(); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(w.file("lanes")); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("lanes are left: %w", err)
+	}
+	out, err := w.git("worktree", "list", "--porcelain")
+	if n := strings.Count(out, "worktree "); err == nil && n != 2 {
+		err = fmt.Errorf("there are %d worktrees:\n%s", n, out)
+	}
+	return err
+}
