@@ -26,11 +26,9 @@ type acpRow struct {
 	reportsUsage             bool     // it says what each turn took
 	notice                   pattern.Regexp
 	mode, readOnlyMode, auth string   // what the user set
-	devices                  []string // that its shell needs in a Box
+	terminals                bool     // its shell needs one
+	judging                  []string // what lets it read a tree in which it was not opened
 }
-
-// terminals is the file system of terminals, which node-pty opens for each command.
-var terminals = []string{"/dev/pts"}
 
 // copilot is GitHub Copilot CLI.
 func copilot() *Program {
@@ -54,7 +52,7 @@ func qwen() *Program {
 			"ANTHROPIC_API_KEY"},
 		state: []state{{place{"", "", ".qwen"}, []string{"oauth_creds.json", "projects/", "tmp/"}}},
 	}, acpRow{command: []string{"--acp"}, modes: []string{"default"}, readOnly: []string{"plan"}, reportsUsage: true,
-		devices: terminals})
+		terminals: true})
 }
 
 // acpOf is what is known of the rows that are looked for where they are told to speak the protocol, and the program
@@ -70,7 +68,7 @@ var acpOf = map[string]struct {
 		acpRow{modes: []string{"agent"}, readOnly: []string{"read-only"},
 			boxed: []string{"agent-full-access", "full-access"}}},
 	"gemini": {"", "", acpRow{command: []string{"--acp"}, modes: []string{"default"}, readOnly: []string{"plan"},
-		reportsUsage: true, devices: terminals}},
+		reportsUsage: true, terminals: true, judging: []string{"--include-directories", "{dir}"}}},
 	"opencode": {"", "", acpRow{command: []string{"acp"}, readOnly: []string{"plan"}, reportsUsage: true}},
 }
 
@@ -80,12 +78,15 @@ func byACP(p *Program, row acpRow) *Program {
 	p.CanResume, p.countsTurns, p.judgesFromOutside = true, true, true
 	p.preset, p.shellCommands, p.keepsID, p.validID = false, false, false, nil
 	p.model, p.limit, p.system, p.begin, p.resume, p.tail = nil, nil, nil, nil, nil, nil
-	p.Terminal, p.escapePrompt = "the answer to its prompt", escapeSlash
+	p.Terminal = "the answer to its prompt"
+	if p.escapePrompt == nil {
+		p.escapePrompt = escapeSlash
+	}
 	p.read, p.watch, p.finish, p.store, p.rules = nil, nil, nil, nil, nil
 	judging := slices.DeleteFunc(slices.Clone(p.readOnly.env), func(v string) bool {
 		return v != "OPENCODE_DISABLE_PROJECT_CONFIG=1"
 	})
-	p.write, p.readOnly = rights{}, rights{env: judging, prepare: acpOutside}
+	p.write, p.readOnly = rights{}, rights{args: [][]string{row.judging}, env: judging, prepare: acpOutside}
 	return p
 }
 

@@ -155,6 +155,9 @@ func TestPromptsAreNotCommands(t *testing.T) {
 		if got := p.prompt(&Turn{Prompt: c.prompt}); got != c.want {
 			t.Errorf("%s %q: got %q", c.program, c.prompt, got)
 		}
+		if p = acpRowOf(p); c.program == "claude" && p.prompt(&Turn{Prompt: c.prompt}) != c.want {
+			t.Errorf("%s by ACP is told %q", c.program, p.prompt(&Turn{Prompt: c.prompt}))
+		}
 	}
 }
 

@@ -33,9 +33,7 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 	}
 	out := *b.With()
 	out.SharePIDs = true // its locks may hold a process's number
-	if p.acp != nil {
-		out.Write = append(out.Write, p.acp.devices...)
-	}
+	out.Terminals = p.acp != nil && p.acp.terminals
 	turn := ""
 	if b.Layers != "" {
 		in := filepath.Dir(b.Layers)

@@ -232,13 +232,15 @@ func (v view) enter(ops []string) (shared bool, err error) {
 	if own {
 		_ = unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
 	}
-	err = unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC,
-		"newinstance,ptmxmode=0666,mode=620")
-	if err == nil {
-		err = unix.Mount("/dev/pts/ptmx", "/dev/ptmx", "", unix.MS_BIND, "")
-	}
-	if err != nil {
-		return false, &os.PathError{Op: "mount", Path: "/dev/pts", Err: err}
+	if _, users := trees["/dev/pts"]; !users {
+		err = unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC,
+			"newinstance,ptmxmode=0666,mode=620")
+		if err == nil {
+			err = unix.Mount("/dev/pts/ptmx", "/dev/ptmx", "", unix.MS_BIND, "")
+		}
+		if err != nil {
+			return false, &os.PathError{Op: "mount", Path: "/dev/pts", Err: err}
+		}
 	}
 	l := layout{trees: trees}
 	for i := 0; i+2 < len(ops); i += 3 {

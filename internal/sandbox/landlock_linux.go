@@ -100,7 +100,7 @@ var rulesets = struct {
 func (b *Box) ruleset() (*os.File, error) {
 	rulesets.Lock()
 	defer rulesets.Unlock()
-	key := fmt.Sprintf("%q", [][]string{b.writable(), b.readable(), b.Hide})
+	key := fmt.Sprintf("%q %t", [][]string{b.writable(), b.readable(), b.Hide}, b.Terminals)
 	m, ok := rulesets.of[key]
 	if !ok || !m.current() {
 		// A box for a temporary directory is not asked for again once that is gone.
@@ -176,6 +176,9 @@ func (b *Box) build() (made, error) {
 	add("/dev", unix.LANDLOCK_ACCESS_FS_READ_DIR, nil)
 	for _, path := range devicesFree {
 		add(path, readTree|editFile, nil)
+	}
+	if b.Terminals {
+		add("/dev/pts", readTree|editTree, nil)
 	}
 	// A hidden directory hides nothing of what is named in it, only of what is around.
 	inside := func(top string) []string {

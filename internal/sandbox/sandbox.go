@@ -65,6 +65,8 @@ type Box struct {
 	NoNetwork bool
 	// Touch may be read, and its times changed: git does that with an object that it would write and has.
 	Touch []string
+	// Terminals lets commands have a terminal also where only the user's can be opened: they are open then.
+	Terminals bool
 	// SharePIDs lets processes be seen as they are outside, for a program that locks by a process's number.
 	SharePIDs bool
 	home      string

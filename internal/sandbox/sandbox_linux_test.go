@@ -22,6 +22,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv("TEST_TERMINAL") != "" { // inside: a command that has one
+		if _, err := ttytest.Run(exec.Command("true"), 24, 80); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	sandbox.Without = os.Getenv("TEST_WITHOUT")
 	os.Exit(m.Run())
 }
@@ -157,6 +164,17 @@ func TestTerminals(t *testing.T) {
 	}
 	if out, ok := w.sh(t, w.box.With("/dev/pts"), script); !ok {
 		t.Error(out)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box := w.box.Reading(self)
+	box.Terminals = true
+	for name, box := range map[string]*sandbox.Box{"its own": box, "the user's": w.box.Reading(self).With("/dev/pts")} {
+		if out, ok := w.sh(t, box, "TEST_TERMINAL=1 "+self); !ok {
+			t.Errorf("%s: no command can have a terminal: %s", name, out)
+		}
 	}
 }
 

@@ -11,6 +11,10 @@ var generative = dialect{
 	main: func(body []byte) bool { return mentions(body, `"functionDeclarations"`) },
 	write: func(w http.ResponseWriter, r *http.Request, body []byte, a answer) {
 		part := obj{"text": a.text}
+		if a.text != "" && (mentions(body, "model_choice") || mentions(body, "complexity_score")) {
+			// It asks which model a prompt is for, and for a minute and a half again where the answer is none.
+			part = obj{"text": `{"reasoning": "", "model_choice": "pro", "complexity_reasoning": "", "complexity_score": 90}`}
+		}
 		switch {
 		case a.shell != "":
 			part = obj{"functionCall": obj{"name": "run_shell_command",
