@@ -35,6 +35,9 @@ func RefusedBy(output string) *record.ValidatorRun {
 // index holds what the hook made.
 var ErrTreeChanged = errors.New("a commit hook changed the tree")
 
+// ErrBranchMoved says that somebody has committed on the branch since the tree was judged. Nothing was committed.
+var ErrBranchMoved = errors.New("the branch has moved")
+
 // CommitTask commits exactly the judged tree, which the index holds, after the repo's hooks had a look. The summary
 // becomes public with the branch, so secrets are taken out of it as they are on the record. A signal ends git and the
 // hooks, which may take minutes; the next resume finds the commit made, or makes it of the accepted tree.
@@ -81,6 +84,9 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 	tip, _, err := h.Git.BranchTip(ctx, wt.Common, wt.Branch)
 	if err != nil {
 		return "", err
+	}
+	if tip != v.Base && HasLane(h.S, t.ID) { // nothing of its worker's is there
+		return "", ErrBranchMoved
 	}
 	sha, err = h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
 		Tree: v.Tree, Parent: v.Base, Over: tip, Message: msg, Reflog: "tilth: " + t.ID, Sign: h.Sign,

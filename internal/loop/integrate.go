@@ -339,7 +339,11 @@ func (a *attempt) uncommitted(ctx context.Context, wt gitx.Worktree, j *judged, 
 			return err
 		}
 	}
-	return a.run.Git.Reset(ctx, wt, a.base, true)
+	tip, err := a.run.tip(ctx)
+	if err != nil {
+		return err
+	}
+	return a.run.Git.Reset(ctx, wt, tip, true)
 }
 
 // leftInLane is what the last run left of a task in its lane: a case to be reviewed, an accepted change that is to be

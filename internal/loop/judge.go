@@ -69,6 +69,9 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		round++
 		var refused *lifecycle.HookRefusedError
 		switch {
+		case errors.Is(err, lifecycle.ErrBranchMoved):
+			a.accepted, a.beside.given = false, &given{verdict: v, by: j.by, tree: j.tree, base: a.base}
+			continue
 		case errors.Is(err, lifecycle.ErrTreeChanged):
 			a.accepted = false
 			continue
