@@ -292,7 +292,7 @@ func noCase(turns int, last turn) Stop {
 	}
 	if last.noTools != "" {
 		s.Detail += ": " + last.noTools + " does not call tools"
-		s.Hint = "choose a model that calls tools (--model)"
+		s.Hint = "echo 'which model, that calls tools?' && read -r TILTH_WORKER_MODEL && export TILTH_WORKER_MODEL"
 	}
 	return s
 }
