@@ -161,6 +161,7 @@ func (h *Handle) MergeOnto(ctx context.Context, base, tree, tip string) (m Merge
 	}
 	// The tree is for the user's repository, where it will be committed.
 	both := commitBuilder{git: h.Git, repo: dir, vars: append(slices.Clone(gitx.NoUserConfig), "GIT_ATTR_NOSYSTEM=1",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.attributesFile", "GIT_CONFIG_VALUE_0="+os.DevNull,
 		"GIT_OBJECT_DIRECTORY="+filepath.Join(h.Common, "objects"),
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES="+gitx.Quote(filepath.Join(dir, "objects")))}
 	m.Tree, m.Conflicts, err = both.merge(ctx, tip, m.Marker)

@@ -422,13 +422,16 @@ func (a *auditor) modes(dir string) {
 			return nil // removed meanwhile
 		}
 		switch {
-		case (a.where == "workspace" || strings.HasPrefix(a.where, "workspace.found-")) && info.Mode().Perm() == 0o700:
+		case (a.where == "workspace" || strings.HasPrefix(a.where, "workspace.found-") ||
+			filepath.Dir(a.where) == "lanes" && d.Name() != ".judge" && d.Name() != ".new") &&
+			info.Mode().Perm() == 0o700:
 			return fs.SkipDir
 		case strings.HasPrefix(a.where, "undo/") && d.Name() == "files" && info.Mode().Perm() == 0o700:
 			return fs.SkipDir // of the worktree
 		case a.where == "caches" && info.Mode().Perm() == 0o700:
 			return fs.SkipDir // as the caches are that lie beneath
-		case a.where == "judge" && (info.Mode().Perm() == 0o700 || info.Mode().Perm() == 0):
+		case (a.where == "judge" || filepath.Dir(a.where) == "lanes/.judge") &&
+			(info.Mode().Perm() == 0o700 || info.Mode().Perm() == 0):
 			return fs.SkipDir // closed where a run was killed
 		case d.IsDir() && info.Mode().Perm() != 0o700, !d.IsDir() && info.Mode().Perm() != 0o600:
 			a.fault("has mode %o", info.Mode().Perm())
