@@ -220,9 +220,12 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 	}
 	used := map[string]bool{}
 	for _, e := range entries {
-		id := filepath.Base(filepath.Dir(e.Path))
-		ours := session.ValidID(id) && filepath.Base(e.Path) == session.WorkspaceDir &&
-			gitx.SamePath(filepath.Dir(filepath.Dir(e.Path)), store.Root)
+		dir, ours := filepath.Dir(e.Path), filepath.Base(e.Path) == session.WorkspaceDir
+		if filepath.Base(dir) == session.LanesDir {
+			dir, ours = filepath.Dir(dir), true
+		}
+		id := filepath.Base(dir)
+		ours = ours && session.ValidID(id) && gitx.SamePath(filepath.Dir(dir), store.Root)
 		if !ours || !e.Gone || e.Locked || !gone(id) {
 			used[e.Branch] = true
 			continue
