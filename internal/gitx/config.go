@@ -258,6 +258,7 @@ type settings struct {
 	excludes      string   // the user's global ignore file
 	attributes    string   // the user's global attributes
 	hooksPath     string   // "" for the default
+	hooksRel      string   // as it is set, where that is a path in each checkout
 	lfs           string   // where Git LFS keeps what it has
 	promisor      string   // the remote of a partial clone, "" for none
 	global, local string   // all of it, as the files that git reads
@@ -330,8 +331,12 @@ func (g *Git) settingsAt(ctx context.Context, dir, common string, c Command) (*s
 		excludes:   g.userPath(dir, values["core.excludesfile"]),
 		attributes: g.userPath(dir, values["core.attributesfile"]),
 		hooksPath:  g.userPath(dir, values["core.hookspath"]),
+		hooksRel:   values["core.hookspath"],
 		global:     global.String(),
 		local:      version.String() + local.String() + "[core]\n\tbare = false\n",
+	}
+	if filepath.IsAbs(s.hooksRel) || strings.HasPrefix(s.hooksRel, "~") {
+		s.hooksRel = ""
 	}
 	if _, set := values["core.excludesfile"]; !set {
 		s.excludes = g.defaultFile("ignore")

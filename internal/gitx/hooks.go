@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -39,7 +40,22 @@ func (g *Git) HookFile(ctx context.Context, wt Worktree, name string) (string, e
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(cmp.Or(s.hooksPath, filepath.Join(wt.Common, "hooks")), name), nil
+	return filepath.Join(s.hooks(wt), name), nil
+}
+
+// hooks is the directory of the hooks for a worktree. One within each checkout that is tracked is the worktree's own;
+// else, as husky's, it is what the user has installed in the main checkout, and what a worker puts there is no hook.
+func (s *settings) hooks(wt Worktree) string {
+	top, ok := strings.CutSuffix(wt.Common, "/.git")
+	users := filepath.Join(top, s.hooksRel)
+	if s.hooksRel != "" && ok && !absent(users) {
+		index, err := readFile(filepath.Join(wt.AdminDir, "index"))
+		inside := path.Clean(filepath.ToSlash(s.hooksRel)) + "/"
+		if err == nil && !bytes.Contains(index, []byte(inside)) {
+			return users
+		}
+	}
+	return cmp.Or(s.hooksPath, filepath.Join(wt.Common, "hooks"))
 }
 
 // RunHook runs a hook of the repository's in quarantine, with all refs and copies of the worktree's index. input is in

@@ -191,7 +191,7 @@ func (q *quarantine) environ(before string, hooks bool) []string {
 	own := []string{"core.excludesFile=" + q.file("excludes"), "core.attributesFile=" + q.file("attributes"),
 		"core.splitIndex=false"}
 	if hooks {
-		own = append(own, "core.hooksPath="+cmp.Or(q.hooksPath, filepath.Join(q.wt.Common, "hooks")))
+		own = append(own, "core.hooksPath="+q.hooks(q.wt))
 	}
 	env := append(slices.Clone(NoUserConfig), "GIT_DIR="+q.dir, "GIT_CONFIG_GLOBAL="+q.file("global"),
 		configParameters(before, own))
