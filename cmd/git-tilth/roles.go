@@ -167,23 +167,31 @@ func (w *repoContext) clientFor(r config.Role, other string) (*model.Client, str
 
 // withoutModel names the models that an endpoint has, where none is set.
 func (w *repoContext) withoutModel(r config.Role, e config.Endpoint) error {
-	set, all := "git config --global tilth."+string(r)+".model ", ""
+	set := "git config --global tilth." + string(r) + ".model "
 	e.Model, e.APIKey = "none", cmp.Or(e.APIKey, w.credential(e.BaseURL))
+	c, err := model.New(model.Endpoint(e), model.Options{Timeout: answerTime})
+	if err != nil {
+		return refuse("git tilth config", "%s", err)
+	}
+	defer c.Close()
 	ctx, cancel := context.WithTimeout(w.p.ctx, answerTime)
 	defer cancel()
-	if c, err := model.New(model.Endpoint(e), model.Options{Timeout: answerTime}); err == nil {
-		defer c.Close()
-		if models, err := c.Models(ctx); err == nil && len(models) > 0 {
-			hint := set + text.ShellQuote(models[0].ID)
-			for _, m := range models {
-				all += ", " + m.ID
-			}
-			return refuse(hint, "no model is set for the %s (tilth.%s.model); the endpoint has %s", r, r,
-				text.Clip(text.OneLine(strings.TrimPrefix(all, ", ")), 300))
+	models, err := c.Models(ctx)
+	hint, why := "echo 'which model?' && read -r model && "+set+`"$model"`, config.ShownURL(e.BaseURL)+" lists none"
+	f, failed := errors.AsType[*model.Failure](err)
+	switch {
+	case failed && (f.Status == 401 || f.Status == 403):
+		hint, why = askKey("TILTH_API_KEY"), f.Message
+	case failed:
+		why = f.Message
+	case len(models) > 0:
+		hint, why = set+text.ShellQuote(models[0].ID), ""
+		for _, m := range models {
+			why += ", " + m.ID
 		}
+		why = "the endpoint has " + text.Clip(text.OneLine(strings.TrimPrefix(why, ", ")), 300)
 	}
-	return refuse("echo 'which model?' && read -r model && "+set+`"$model"`,
-		"no model is set for the %s (tilth.%s.model), and %s lists none", r, r, config.ShownURL(e.BaseURL))
+	return refuse(hint, "no model is set for the %s (tilth.%s.model); %s", r, r, why)
 }
 
 // keyless reports whether nothing gives a key for a role's endpoint.
