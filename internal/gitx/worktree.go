@@ -270,20 +270,16 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	return err
 }
 
-// AddDetached adds a worktree at path whose HEAD is detached at a commit, with that one's files where checkout says so.
-// No hook runs. Its top is private.
-func (g *Git) AddDetached(ctx context.Context, common, path, commit string, checkout bool) error {
+// AddDetached adds a worktree at path whose HEAD is detached at a commit. It holds its .git file only. No hook runs. Its
+// top is private.
+func (g *Git) AddDetached(ctx context.Context, common, path, commit string) (Worktree, error) {
 	g.known.entries.set(path, "")
 	add := InRepo(common, "worktree", "add", "--quiet", "--no-checkout", "--detach", path, commit)
 	if _, err := g.Mutate(ctx, add); err != nil {
-		return err
+		return Worktree{}, err
 	}
 	_ = os.Chmod(path, topMode) // as in AddWorktree
-	wt, err := g.Worktree(ctx, common, path, "")
-	if err == nil && checkout {
-		err = g.ReadTree(ctx, wt, commit, true)
-	}
-	return err
+	return g.Worktree(ctx, common, path, "")
 }
 
 // RemoveWorktree removes the worktree that the repository has an entry for at path, with everything in it, locked, with

@@ -49,8 +49,8 @@ type Handle struct {
 	unlock     func()
 	// putAway are the worktrees, by path, in which a repository of its own stood in the place of the .git file.
 	putAway sync.Map
-	// lanes orders what lanes do to what they share: git's entries and kept.git.
-	lanes sync.Mutex
+	// lanes orders what lanes do to kept.git, entries what to git's list of worktrees.
+	lanes, entries sync.Mutex
 
 	sourceErr error
 }

@@ -78,10 +78,14 @@ func (h *Handle) MakeLane(ctx context.Context, task, commit string) error {
 	if err == nil {
 		err = jsonl.WriteFile(mark, nil)
 	}
-	if err == nil { // git makes entries one at a time
-		h.lanes.Lock()
-		err = h.Git.AddDetached(ctx, h.Common, path, commit, true)
-		h.lanes.Unlock()
+	var wt gitx.Worktree
+	if err == nil {
+		h.entries.Lock()
+		wt, err = h.Git.AddDetached(ctx, h.Common, path, commit)
+		h.entries.Unlock()
+	}
+	if err == nil {
+		err = h.Git.ReadTree(ctx, wt, commit, true)
 	}
 	if err == nil {
 		err = h.RunSetup(ctx, path)
@@ -94,14 +98,15 @@ func (h *Handle) MakeLane(ctx context.Context, task, commit string) error {
 
 // RemoveLane removes a task's lane, with what there is in it and of it.
 func (h *Handle) RemoveLane(ctx context.Context, task string) error {
-	h.lanes.Lock()
-	defer h.lanes.Unlock()
 	path := LanePath(h.S, task)
-	if err := h.Git.RemoveWorktree(ctx, h.Common, path, ""); err != nil {
+	h.entries.Lock()
+	err := h.Git.RemoveWorktree(ctx, h.Common, path, "")
+	h.entries.Unlock()
+	if err != nil {
 		return err
 	}
 	judging := LaneJudging(h.S, task)
-	err := errors.Join(proc.RemoveAll(judging), proc.RemoveAll(path),
+	err = errors.Join(proc.RemoveAll(judging), proc.RemoveAll(path),
 		proc.RemoveAll(h.S.Path(session.LanesDir, newLanes, task)))
 	for _, of := range []string{path, judging} {
 		rel, _ := filepath.Rel(h.S.Dir, of)
@@ -234,10 +239,7 @@ func (h *Handle) laneEntry(ctx context.Context, task, base string) error {
 	if err := h.clearPlace(ctx, at); err != nil {
 		return err
 	}
-	if err := h.Git.AddDetached(ctx, h.Common, at, base, false); err != nil {
-		return err
-	}
-	wt, err := h.Git.Worktree(ctx, h.Common, at, "")
+	wt, err := h.Git.AddDetached(ctx, h.Common, at, base)
 	if err == nil {
 		err = h.Git.ReadTree(ctx, wt, base, false)
 	}
