@@ -291,6 +291,9 @@ func (p *progress) clearLive() {
 // between are the parts of the last line.
 const between = " · "
 
+// maxRows bounds the lines of tasks at work: those that have left the screen could not be taken back.
+const maxRows = 12
+
 // drawLive redraws the last line: task, iteration of cap, tokens, cost, time, what the worker does. With several tasks
 // at work each has a line of its own above it.
 func (p *progress) drawLive() {
@@ -305,7 +308,10 @@ func (p *progress) drawLive() {
 	}
 	sum = append(sum, view.Span(p.now().Sub(p.since)))
 	tasks := slices.Sorted(maps.Keys(p.at))
-	for _, task := range tasks {
+	if n := len(tasks) - maxRows; n > 0 {
+		sum = append([]string{fmt.Sprintf("%d more at work", n)}, sum...)
+	}
+	for _, task := range tasks[:min(len(tasks), maxRows)] {
 		of := p.at[task]
 		row := []string{fmt.Sprintf("%s  iteration %d of %d", task, max(of.iter, 1), int(p.caps[config.MaxIterations]))}
 		if len(tasks) == 1 {
