@@ -32,6 +32,7 @@ func TestApplyChange(t *testing.T) {
 				{"on half of it", []string{"a.txt", "one\n2\n3\n4\n5\n6\n7\n8\n9\n", ".gitignore", "cache/\n"}, true},
 				{"beside another change of a file", []string{"a.txt", "1\n2\n3\n4\n5\n6\n7\n8\nnine\n"}, true},
 				{"against another change of a line", []string{"a.txt", "uno\n2\n3\n4\n5\n6\n7\n8\n9\n"}, false},
+				{"where a file is in a directory's place", []string{"new", "x\n"}, false},
 			} {
 				must(t, w.git.Reset(ctx, wt, w.base, true))
 				write(t, w.path, test.files...)

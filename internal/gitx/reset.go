@@ -330,7 +330,8 @@ func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto strin
 		return "", false, err
 	}
 	_, err = index(patch, "-c", "apply.ignoreWhitespace=no", "apply", "--cached", "--3way", "--whitespace=nowarn")
-	if ExitCode(err) == 1 {
+	var said *commandError
+	if errors.As(err, &said) && (said.ExitCode == 1 || strings.Contains(said.Stderr, bothKinds)) {
 		return "", false, nil
 	}
 	if err == nil {
@@ -338,3 +339,7 @@ func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto strin
 	}
 	return tree, err == nil, err
 }
+
+// bothKinds is what git apply says, and ends with as if something had failed, where a change does not fit because a file
+// is in a directory's place.
+const bothKinds = "appears as both a file and as a directory"
