@@ -51,6 +51,7 @@ type Handle struct {
 	putAway sync.Map
 	// lanes orders what lanes do to kept.git, entries what to git's list of worktrees.
 	lanes, entries sync.Mutex
+	keptOpen       bool // kept.git stands as this process needs it
 
 	sourceErr error
 }

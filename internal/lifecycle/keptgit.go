@@ -35,14 +35,19 @@ const (
 	asideDir   = session.AsideDir
 )
 
-// keptGit opens the session's kept.git, made if it is missing. Where the user's repository is now is written anew. Who
-// holds the session alone writes there, so that an index and its lock are what a process that died has left.
+// keptGit opens the session's kept.git, made if it is missing. Where the user's repository is now is written anew the
+// first time: later other lanes may read there. Who holds the session alone writes there, one lane at a time, so that an
+// index and its lock are what a process that died has left.
 func (h *Handle) keptGit() (keptGit, error) {
 	k := keptGit{h.Git, h.S.Path(keptGitDir)}
 	return k, h.change(func() error {
-		return errors.Join(proc.RemoveAll(filepath.Join(k.dir, "index")),
-			proc.RemoveAll(filepath.Join(k.dir, "index.lock")), k.removeTemps(),
-			gitx.Borrow(h.Common, k.dir), gitx.KeepPrivate(k.dir))
+		err := errors.Join(proc.RemoveAll(filepath.Join(k.dir, "index")),
+			proc.RemoveAll(filepath.Join(k.dir, "index.lock")), k.removeTemps())
+		if !h.keptOpen || !exists(k.dir) {
+			err = errors.Join(err, gitx.Borrow(h.Common, k.dir), gitx.KeepPrivate(k.dir))
+			h.keptOpen = err == nil
+		}
+		return err
 	})
 }
 
