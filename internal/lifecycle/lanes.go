@@ -24,7 +24,8 @@ import (
 // On disk while a lane is made, and what a resume makes of it:
 //  1. the mark lanes/.new/<task>      whatever stands there has no work in it, and is removed
 //  2. the worktree, set up            the same
-//  3. no mark                         a lane; its task goes on there
+//  3. context_reset on record         the same
+//  4. no mark                         a lane; its task goes on there
 //
 // While it is brought to what its change becomes on a newer tip (MoveLane):
 //  1. lane_merged on record           done from here: what differs between was and tree, where the files are as in was
@@ -71,7 +72,8 @@ func laneNames(dir string) (tasks []string) {
 // HasLane reports whether a task has a lane.
 func HasLane(s *session.Session, task string) bool { return exists(LanePath(s, task)) }
 
-// MakeLane makes the lane of a task, at a commit, with the setup of any worktree.
+// MakeLane makes the lane of a task, at a commit, with the setup of any worktree. It is one that a resume goes on with from
+// LaneBegun on.
 func (h *Handle) MakeLane(ctx context.Context, task, commit string) error {
 	path, mark := LanePath(h.S, task), h.S.Path(session.LanesDir, newLanes, task)
 	err := os.MkdirAll(filepath.Dir(mark), 0o700)
@@ -90,10 +92,15 @@ func (h *Handle) MakeLane(ctx context.Context, task, commit string) error {
 	if err == nil {
 		err = h.RunSetup(ctx, path)
 	}
-	if err == nil {
-		err = os.Remove(mark)
-	}
 	return err
+}
+
+// LaneBegun takes the mark from a task's lane, whose attempt is on record now; "" is none.
+func (h *Handle) LaneBegun(task string) error {
+	if task == "" {
+		return nil
+	}
+	return proc.RemoveAll(h.S.Path(session.LanesDir, newLanes, task))
 }
 
 // RemoveLane removes a task's lane, with what there is in it and of it.

@@ -22,7 +22,7 @@ import (
 // committed, as what it becomes on the branch's tip.
 type beside struct {
 	began     string             // the commit at which the attempt began
-	merged    *record.LaneMerged // the last merge; nil for none
+	merged    *record.LaneMerged // the last merge, of an earlier attempt too where it conflicted; nil for none
 	conflicts int                // how often it did not go together with what others did
 	alone     bool               // no other lane is at work
 	news      string             // what has changed under the worker since it was last told
@@ -43,7 +43,7 @@ const maxConflicts = 2
 // first, where the two do not go together.
 func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 	if a.at.lane == "" {
-		return "", nil
+		return a.unresolved(nil)
 	}
 	tip, err := a.run.tip(ctx)
 	if err != nil || tip == a.base {
@@ -347,14 +347,13 @@ func (a *attempt) uncommitted(ctx context.Context, wt gitx.Worktree, j *judged, 
 }
 
 // leftInLane is what the last run left of a task in its lane: a case to be reviewed, an accepted change that is to be
-// judged on the branch as it is now, a merge that is not resolved.
+// judged on the branch as it is now.
 func (a *attempt) leftInLane() (c *record.CaseSubmitted, refused *lifecycle.HookRefusal) {
 	was := a.run.o.From.Record
 	if was == nil {
 		return nil, nil
 	}
 	last := was.Tasks[a.task.ID].Attempt
-	a.beside.merged = last.Merged
 	if v := last.Verdict; last.RefusedBy != nil && v != nil && last.RefusedBy.Results[0].Output != nil {
 		refused = &lifecycle.HookRefusal{Output: *last.RefusedBy.Results[0].Output, Verdict: v}
 	}

@@ -104,6 +104,9 @@ func (a *attempt) begin(ctx context.Context) error {
 	} else if a.beside.began = a.base; slices.Contains(a.run.o.From.Lanes, a.task.ID) {
 		a.left.review, a.left.refused = a.leftInLane()
 	}
+	if was := a.run.o.From.Record; was != nil {
+		a.beside.merged = was.Tasks[a.task.ID].Conflict
+	}
 	done := []string{}
 	for _, t := range a.run.taskList() {
 		if t.Status == session.TaskDone {
@@ -116,6 +119,9 @@ func (a *attempt) begin(ctx context.Context) error {
 		reset.Judged = a.judged
 	}
 	if err := a.emit(&reset); err != nil {
+		return err
+	}
+	if err := a.run.LaneBegun(a.at.lane); err != nil {
 		return err
 	}
 	if a.byPerson { // what is in the worktree is what a person wants

@@ -233,6 +233,10 @@ func (t *Task) see(e Event) {
 		if e.Verdict == "accept" && e.Tree != "" {
 			t.Trees = append(slices.Clip(t.Trees), e.Tree)
 		}
+	case *LaneMerged:
+		if t.Conflict = nil; len(e.Conflicts) > 0 {
+			t.Conflict = e
+		}
 	case *TaskDone:
 		t.Status, t.FailureReason, t.Uncommitted = Done, "", true
 	case *TaskFailed:
@@ -248,7 +252,7 @@ func (t *Task) see(e Event) {
 		if t.Status != Done && (t.Status != Failed || e.RolledForward) { // what was refused, or cut off
 			t.Status, t.FailureReason = Done, ""
 		}
-		t.Uncommitted = false
+		t.Uncommitted, t.Conflict = false, nil
 	case *ValidatorRun:
 		t.refused(e.OfHook() && !e.Passed)
 	case *Stop:

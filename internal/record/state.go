@@ -65,6 +65,8 @@ type Task struct {
 	Attempt Attempt  `json:"attempt"`           // the last one
 	// Failure is how it failed last; nil if it never did.
 	Failure *Failure `json:"failure,omitempty"`
+	// Conflict is a merge of its change that conflicted, whose markers may stand in what any attempt works on since.
+	Conflict *LaneMerged `json:"conflict,omitempty"`
 }
 
 // Failure is how a task failed, with what was said against its change then.
