@@ -51,8 +51,9 @@ type Unknown struct {
 
 // row is a type of event.
 type row struct {
-	name string
-	make func() Event
+	name  string
+	label string // above the event on the page
+	make  func() Event
 	// durable events are fsynced: the seed, verdicts, commits, and how something began or ended. That a task is done
 	// follows from the verdict before it.
 	durable bool
@@ -96,6 +97,15 @@ func TypeOf(ev Event) string {
 		return u.Type
 	}
 	return byType[reflect.TypeOf(ev)].name
+}
+
+// Labels are what people are told the types of events are, by their names.
+func Labels() map[string]string {
+	labels := map[string]string{}
+	for name, r := range byName {
+		labels[name] = r.label
+	}
+	return labels
 }
 
 // Types are the names of the events that this program writes, in the order in which a session has them.

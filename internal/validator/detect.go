@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/project"
 )
 
 // Detect finds the checks of the project in a directory. files are the files of the project there, nil for whatever
@@ -15,7 +17,11 @@ import (
 func Detect(ctx context.Context, in ExecEnv, files []string, t Tasks) []Validator {
 	p := survey(in, files, t)
 	vs := p.missingTests(t)
-	for _, kind := range kinds {
+	for _, k := range project.Kinds {
+		kind, has := kinds[k.Name]
+		if !has {
+			continue
+		}
 		left := kind.tests(p.required())
 		for _, v := range kind.find(ctx, p) {
 			v.From = path.Join(v.Dir, kind.by)
@@ -27,6 +33,7 @@ func Detect(ctx context.Context, in ExecEnv, files []string, t Tasks) []Validato
 				"not run, since no %s is in their directory or above it: %s", kind.by, strings.Join(left, ", "))})
 		}
 	}
+	vs = append(vs, shell(p)...)
 	for i, v := range vs {
 		program := "node" // what is found and is a line for the shell is one of node's
 		if len(v.Argv) > 0 {
@@ -39,19 +46,16 @@ func Detect(ctx context.Context, in ExecEnv, files []string, t Tasks) []Validato
 	return append(vs, p.unknownTests()...)
 }
 
-// kinds are the kinds of projects that are known, in the order in which their checks run. An acceptance test of a kind
-// is given to one of its checks: whatever lies elsewhere than its project is not passed over.
-var kinds = []struct {
+// kind is how the tests of a kind of project are run. An acceptance test is given to one check of its kind: whatever
+// lies elsewhere than its project is not passed over.
+type kind struct {
 	find  func(context.Context, *layout) []Validator
 	by    string                        // what it is known by
 	tests func(files []string) []string // those of acceptance test files that are its own
-}{
-	{python, "*.py", func(files []string) []string { return ending(files, ".py") }},
-	{golang, "go.mod", goTests},
-	{node, "package.json", func(files []string) []string { return ending(files, nodeExts...) }},
-	{rust, "Cargo.toml", func(files []string) []string { return ending(files, ".rs") }},
-	{shell, "the seed's tests", func([]string) []string { return nil }},
 }
+
+// kinds are those that have tests to run, by their names in project.Kinds. Each is declared in a file of its own.
+var kinds = map[string]kind{}
 
 // isGiven reports whether an acceptance test file is one of the check's.
 func (v Validator) isGiven(file string) bool {
@@ -85,7 +89,7 @@ func (p *layout) missingTests(t Tasks) []Validator {
 
 // shell runs acceptance tests that are shell scripts. They are known only from
 // the seed itself, never from a name alone.
-func shell(_ context.Context, p *layout) []Validator {
+func shell(p *layout) []Validator {
 	if !p.seeded {
 		return nil
 	}
@@ -95,7 +99,8 @@ func shell(_ context.Context, p *layout) []Validator {
 		if first, _, _ := strings.Cut(p.read(f), "\n"); path.Ext(f) == ".bash" || strings.Contains(first, "bash") {
 			program = "bash"
 		}
-		vs = append(vs, Validator{Name: path.Base(f), Argv: []string{program, dashless(f)}, given: []given{{f, f}}})
+		vs = append(vs, Validator{Name: path.Base(f), Argv: []string{program, dashless(f)},
+			From: "the seed's tests", given: []given{{f, f}}})
 	}
 	return vs
 }

@@ -10,6 +10,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
+func init() {
+	kinds[project.Go] = kind{golang, "go.mod", goTests}
+}
+
 // golang runs go vet and go test over every module. The seed puts the tests of later tasks into the tree, where they
 // may not even compile: an overlay makes them not exist for the go command, without touching the tree.
 func golang(_ context.Context, p *layout) []Validator {

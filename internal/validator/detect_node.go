@@ -17,6 +17,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
+func init() {
+	kinds[project.Node] = kind{node, "package.json", func(files []string) []string { return ending(files, nodeExts...) }}
+}
+
 // nodeExts are the endings of files that may hold tests.
 var nodeExts = project.ByName(project.Node).Code
 

@@ -15,6 +15,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
+func init() {
+	kinds[project.Python] = kind{python, "*.py", func(files []string) []string { return ending(files, ".py") }}
+}
+
 // noBytecode keeps the checks from leaving __pycache__ behind.
 const noBytecode = "PYTHONDONTWRITEBYTECODE=1"
 

@@ -10,6 +10,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
+func init() {
+	kinds[project.Rust] = kind{rust, "Cargo.toml", func(files []string) []string { return ending(files, ".rs") }}
+}
+
 // integrationTest matches the root file of an integration test of some package: tests/name.rs or tests/name/main.rs.
 var integrationTest = pattern.New(`(?:^|/)tests/(?:([^/]+)\.rs|([^/]+)/main\.rs)$`)
 

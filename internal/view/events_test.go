@@ -1,9 +1,6 @@
 package view
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"reflect"
 	"regexp"
 	"slices"
@@ -15,45 +12,6 @@ import (
 
 // structOf is the struct of a type of event.
 func structOf(typ string) reflect.Type { return reflect.TypeOf(record.Decode(typ, nil)).Elem() }
-
-// The log has a line for each type of event, even if only its members: Line names each struct of the record. To the
-// page's head and to the spans, most types are of no consequence.
-func TestLinesKnowEveryEvent(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "line.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, decl := range file.Decls {
-		if f, ok := decl.(*ast.FuncDecl); ok && f.Name.Name == "Line" {
-			ast.Inspect(f, func(n ast.Node) bool {
-				if sw, ok := n.(*ast.TypeSwitchStmt); ok {
-					got = append(got, casesOf(sw)...)
-				}
-				return true
-			})
-		}
-	}
-	for _, typ := range record.Types() {
-		if name := structOf(typ).Name(); !slices.Contains(got, name) {
-			t.Errorf("Line does not know %s", name)
-		}
-	}
-}
-
-// casesOf is the structs of the record that a switch names.
-func casesOf(sw *ast.TypeSwitchStmt) (names []string) {
-	for _, stmt := range sw.Body.List {
-		for _, e := range stmt.(*ast.CaseClause).List {
-			if star, ok := e.(*ast.StarExpr); ok {
-				if sel, ok := star.X.(*ast.SelectorExpr); ok && sel.X.(*ast.Ident).Name == "record" {
-					names = append(names, sel.Sel.Name)
-				}
-			}
-		}
-	}
-	return names
-}
 
 // membersOf is the names that a struct has in JSON.
 func membersOf(t reflect.Type) (names []string) {
@@ -94,16 +52,11 @@ func functionOf(t *testing.T, script, name string) string {
 // The page knows every type of event, and of each only what its struct has.
 func TestPageKnowsEveryEvent(t *testing.T) {
 	script := readPage("event.js") + readPage("folds.js")
-	types := append(record.Types(), "judge_verdict")
-	labels := regexp.MustCompile(`(?s)const LABELS.*?\n\);`).FindString(script)
-	var labelled []string
-	for _, m := range regexp.MustCompile(`(\w+): "`).FindAllStringSubmatch(labels, -1) {
-		labelled = append(labelled, m[1])
-	}
-	slices.Sort(labelled)
-	slices.Sort(types)
-	if !slices.Equal(labelled, types) {
-		t.Errorf("the page has labels for\n%s\nthe record's types are\n%s", labelled, types)
+	types := record.Labels()
+	for typ, label := range types {
+		if label == "" {
+			t.Errorf("%s has no label", typ)
+		}
 	}
 	draws := regexp.MustCompile(`(?s)const RENDER = \{\n(.*?)\n\};`).FindStringSubmatch(script)
 	if draws == nil {
@@ -112,7 +65,7 @@ func TestPageKnowsEveryEvent(t *testing.T) {
 	members := map[string][]string{} // of all types that are drawn alike
 	for row := range strings.Lines(draws[1]) {
 		typ, draw, _ := strings.Cut(strings.TrimSpace(row), ": ")
-		if !slices.Contains(types, typ) {
+		if types[typ] == "" {
 			t.Errorf("the page draws %s, which is no type of event", typ)
 			continue
 		}

@@ -105,7 +105,6 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 		return yellow, "repaired: " + cmp.Or(says, "the record")
 	case *record.Stop:
 		return stopStyle(ev.Reason), joined(": ", ev.Reason, ev.Detail, ev.Error)
-	case *record.SessionPrepared, *record.ContextReset:
 	}
 	return bold, membersLine(payload)
 }

@@ -43,7 +43,7 @@ var indexPage = sync.OnceValue(func() document {
 func assemble(html, style string, scripts []string, more string) document {
 	css := readPage(style)
 	var js strings.Builder
-	js.WriteString("\"use strict\";\n(() => {\n" + reasons())
+	js.WriteString("\"use strict\";\n(() => {\n" + words())
 	for _, name := range scripts {
 		js.WriteString(readPage(name))
 	}
@@ -68,13 +68,14 @@ func (d document) beginning(r *Review) string {
 		Replace(d.before)
 }
 
-// reasons is why runs stop and tasks fail, in words, as the page's script looks them up.
-func reasons() string {
-	var words [][2]string
+// words are why runs stop and tasks fail, and what events are called, as the page's script looks them up.
+func words() string {
+	reasons := map[string]string{}
 	for _, r := range record.Reasons() {
-		words = append(words, [2]string{r.Word, r.Says})
+		reasons[r.Word] = r.Says
 	}
-	return "const REASONS = new Map(" + string(record.JSON(words)) + ");\n"
+	return "const REASONS = new Map(Object.entries(" + string(record.JSON(reasons)) + "));\n" +
+		"const LABELS = new Map(Object.entries(" + string(record.JSON(record.Labels())) + "));\n"
 }
 
 func readPage(name string) string {

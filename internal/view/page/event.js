@@ -1,16 +1,5 @@
 // One event of the record as an article.
 
-const LABELS = new Map(
-  Object.entries({
-    session_start: "Session started", session_prepared: "Seed prepared", seed_committed: "Seed committed", session_resume: "Session resumed", preflight: "Preflight",
-    context_reset: "Fresh context", lane_merged: "Merged with the branch", memory_load: "Memory loaded", prompt_assembled: "Prompt", model_call: "Model", empty_model_response: "Empty answer",
-    nudge: "Nudge", tool_call: "Tool", tool_result: "Result", pre_tool_block: "Blocked", hook_run: "Hook", validator_run: "Validators",
-    case_parse_error: "Unreadable case", evaluator_parse_error: "Unreadable verdict", evaluator_verdict: "Verdict", judge_verdict: "Verdict", ledger_appended: "Ledger",
-    agent_session: "Agent conversation", agent_waits: "Agent waits", build_products: "Left out of the commit", case_submitted: "Case submitted", task_marked: "A person's word", task_done: "Task done", task_failed: "Task failed", commit: "Commit", proposed_learnings: "Learning",
-    session_rewound: "Rewound", session_undone: "Undone", log_repaired: "Record repaired", stop: "Stopped",
-  }),
-);
-
 const RENDER = {
   prompt_assembled: (p, x) => [longText(x, "prompt", str(p.content), 8), cutNote(p)],
   model_call: modelCall,
