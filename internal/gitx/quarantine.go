@@ -112,11 +112,18 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 	}
 	q.box = q.box.Of(q.wt.Path).With(q.dir).Touching(objectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
 	q.box = q.box.In(filepath.Join(q.dir, "tmp"))
+	if q.wt.Path != "" {
+		q.box = q.box.Showing(filepath.Join(q.wt.Path, ".git"), q.file(linkName))
+	}
 	if !q.shut {
 		q.box = q.box.With(q.wt.Path)
 	}
 	return remove, nil
 }
+
+// linkName is the file that leads to the quarantine as a worktree's .git leads to its git directory, for programs that
+// drop GIT_DIR before they run git, as lint-staged does.
+const linkName = "worktree-git"
 
 // fill writes what git reads.
 func (g *Git) fill(ctx context.Context, q *quarantine) error {
@@ -127,6 +134,7 @@ func (g *Git) fill(ctx context.Context, q *quarantine) error {
 	q.users = string(excludes)
 	attributes, _ := readFile(q.attributes)
 	err := errors.Join(os.Mkdir(filepath.Join(q.dir, "tmp"), 0o700), writeIn(q.dir, "config", q.local),
+		writeIn(q.dir, linkName, "gitdir: "+q.dir+"\n"),
 		writeIn(q.dir, "global", q.global), writeIn(q.dir, "excludes", q.users),
 		writeIn(q.dir, "attributes", string(attributes)), g.copyRefs(ctx, q))
 	for name, from := range map[string]string{

@@ -55,6 +55,8 @@ type Box struct {
 	// the layer that is named, to a file into that copy of it. What Through names in it is changed itself.
 	State   []Layer
 	Through []string
+	// Instead shows another file at a path, where the system can.
+	Instead []Layer
 	Read    []string  // what may be read although it lies in a hidden directory
 	Open    []Opening // the same for all that a run starts, with the reason
 	Hide    []string  // what may not be read, where it is not in Write, Read or Open
@@ -103,6 +105,11 @@ func (b *Box) Reading(read ...string) *Box {
 // Touching returns a Box in which these may be read, and their times changed.
 func (b *Box) Touching(touch ...string) *Box {
 	return b.but(func(out *Box) { out.Touch = append(slices.Clip(out.Touch), touch...) })
+}
+
+// Showing returns a Box in which another file is at a path, where the system can have it so.
+func (b *Box) Showing(path, other string) *Box {
+	return b.but(func(out *Box) { out.Instead = append(slices.Clip(out.Instead), Layer{path, other}) })
 }
 
 // Of returns a Box with layers over the caches that are for what runs in dir, where that lies in the directory of a

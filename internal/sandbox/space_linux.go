@@ -250,6 +250,11 @@ func (b *Box) mounts() []string {
 		at[path] = true
 		ops = append(ops, op{kind, path, arg})
 	}
+	for _, other := range b.Instead {
+		if fi, err := os.Lstat(other.Path); err == nil && fi.Mode().IsRegular() {
+			add(opCopy, b.links.real(other.Path), other.In)
+		}
+	}
 	for _, path := range b.outermost() {
 		if kind, in := b.layer(path); in != "" {
 			add(kind, path, in)
