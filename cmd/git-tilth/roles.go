@@ -368,6 +368,14 @@ func (w *repoContext) gitConfigOf(name string) string {
 	return "git config"
 }
 
+// change is the command that gives a setting another value where it has the one that holds.
+func (w *repoContext) change(name, value string) string {
+	if v, ok := strings.CutPrefix(w.config.Get(name).Origin, "environment "); ok {
+		return "export " + v + "=" + value
+	}
+	return w.gitConfigOf(name) + " " + name + " " + value
+}
+
 // ofRepo reports whether a file is the repository's own config.
 func (w *repoContext) ofRepo(file string) bool {
 	rel, err := filepath.Rel(w.common, file)

@@ -83,15 +83,19 @@ func (w *repoContext) sandboxState() (state check, system sandbox.System) {
 	state = check{Name: "sandbox", Status: note}
 	switch {
 	case want.Value == "off" && offline:
-		state.Status, state.Command = finding, "git config tilth.sandbox auto"
+		state.Status, state.Command = finding, w.change("tilth.sandbox", "auto")
 		state.Detail = "tilth.sandboxNetwork = off needs the sandbox, which is off (" + want.Origin + ")"
 	case want.Value == "off":
 		state.Detail = "off (" + want.Origin + "): " + all
 	case system.Err != nil && (want.Value == "on" || offline):
-		state.Status, state.Command = finding, "git config tilth.sandbox auto"
-		if offline {
-			state.Command += " && git config tilth.sandboxNetwork on"
+		var lift []string
+		if want.Value == "on" {
+			lift = append(lift, w.change("tilth.sandbox", "auto"))
 		}
+		if offline {
+			lift = append(lift, w.change("tilth.sandboxNetwork", "on"))
+		}
+		state.Status, state.Command = finding, strings.Join(lift, " && ")
 		state.Detail = "none: " + system.Err.Error()
 	case system.Err != nil:
 		state.Detail = fmt.Sprintf("none: %s; %s (tilth.sandbox)", system.Err, all)

@@ -47,7 +47,7 @@ func (s Scene) watch(name string) (ended func()) {
 func (s Scene) inVenv(tool string) string {
 	for _, dir := range []string{".venv", "venv"} {
 		if s.Ignored != nil && s.Ignored(dir+"/bin/"+tool) {
-			return "; after  . " + dir + "/bin/activate  it is"
+			return " outside of " + dir + ": activate that first"
 		}
 	}
 	return ""

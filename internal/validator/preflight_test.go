@@ -125,3 +125,16 @@ func TestSetupFor(t *testing.T) {
 		}
 	}
 }
+
+// A tool that only the virtual environment of the checkout has is not installed, and said to be there.
+func TestPreflightOfAVirtualEnvironment(t *testing.T) {
+	s := Scene{ExecEnv: ExecEnv{Dir: t.TempDir(), Env: os.Environ()}, Files: []string{},
+		Ignored: func(path string) bool { return path == "venv/bin/pytest" }}
+	found, err := Preflight(t.Context(), []Validator{{Name: "pytest", Skip: "pytest is not installed"}}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "pytest is not installed outside of venv: activate that first"; found.Checks[0].Skipped != want {
+		t.Errorf("%q", found.Checks[0].Skipped)
+	}
+}

@@ -207,12 +207,13 @@ func argsLine(args []byte) string {
 	return string(args[:min(len(args), maxLine)])
 }
 
+func ran(r record.ValidatorResult) bool { return !r.Skipped }
+
 func validatorLine(ev *record.ValidatorRun) (style, line string) {
 	if len(ev.Results) == 0 {
 		return green, cmp.Or(ev.Note, "no validators")
 	}
 	style, line = red, "validators failed: "
-	ran := func(r record.ValidatorResult) bool { return !r.Skipped }
 	switch {
 	case ev.Passed && !slices.ContainsFunc(ev.Results, ran):
 		style, line = yellow, "no validator ran: "

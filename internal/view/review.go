@@ -84,8 +84,9 @@ type ReviewTask struct {
 	// Cause is the end of Reason: what objected, in its own words.
 	Cause string `json:"cause,omitempty"`
 
-	failure *failure
-	begun   bool
+	failure   *failure
+	begun     bool
+	unchecked bool // there were validators, none of which ran
 }
 
 // Aside is the partial work of a failed task that is not on the branch.
@@ -221,6 +222,7 @@ func (t *ReviewTask) see(ev record.Event) {
 		for _, r := range v.Results {
 			t.Validators = append(t.Validators, resultLine(r))
 		}
+		t.unchecked = len(v.Results) > 0 && !slices.ContainsFunc(v.Results, ran)
 	}
 	if m, ok := ev.(*record.TaskMarked); ok && t.Status == session.TaskSkipped && m.Mark == "skipped" {
 		t.Reason = cmp.Or(t.Reason, oneLine(m.Note), "a person said so")
@@ -335,6 +337,9 @@ func (t *ReviewTask) risks() (lines []string) {
 		lines = append(lines, "a turn was cut after the program had reported: "+s)
 	}
 	if t.Status == session.TaskDone {
+		if t.unchecked {
+			lines = append(lines, "no validator ran: "+strings.Join(t.Validators, ", "))
+		}
 		if t.Rejections > 0 && t.Concern != "" {
 			lines = append(lines, "rejected "+times(t.Rejections)+", last: "+t.Concern)
 		}
