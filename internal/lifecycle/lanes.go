@@ -59,6 +59,12 @@ func Lanes(s *session.Session) (tasks []string) {
 	return laneNames(s.Path(session.LanesDir))
 }
 
+// begunLanes are those of them in which an attempt was begun.
+func begunLanes(s *session.Session) []string {
+	half := laneNames(s.Path(session.LanesDir, newLanes))
+	return slices.DeleteFunc(Lanes(s), func(task string) bool { return slices.Contains(half, task) })
+}
+
 func laneNames(dir string) (tasks []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

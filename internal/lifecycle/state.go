@@ -35,7 +35,7 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	if st.Record, err = s.State(); err != nil {
 		return st, err
 	}
-	st.History, st.Lanes = st.Record.History(), Lanes(s)
+	st.History, st.Lanes = st.Record.History(), begunLanes(s)
 	st.leaveToLanes()
 	if st.Record.Seed != nil {
 		st.SeedSHA = st.Record.Seed.SHA
