@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -20,8 +21,9 @@ func (w *repoContext) setup() lifecycle.Setup {
 		s.Configured = true
 		if !slices.Equal(lines, []string{validator.NoSetup}) {
 			s.Commands = func(string) []string { return lines }
-			s.Run = func(ctx context.Context, dir string) error {
+			s.Run = func(ctx context.Context, dir string, env ...string) error {
 				return w.withSandbox(dir, func(in validator.ExecEnv) error {
+					in.Env = append(in.Env, env...)
 					return validator.RunSetup(ctx, lines, in)
 				})
 			}
@@ -35,19 +37,17 @@ func (w *repoContext) setup() lifecycle.Setup {
 		}
 		return nil
 	}
-	first := ""
-	s.Run = func(ctx context.Context, dir string) error {
+	var first atomic.Pointer[string]
+	s.Run = func(ctx context.Context, dir string, env ...string) error {
 		lines := s.Commands(dir)
 		if len(lines) == 0 {
 			return nil
 		}
 		found := w.setupByLock(dir)
 		return w.withSandbox(dir, func(in validator.ExecEnv) error {
-			in.Env = append(in.Env, found.Env...)
-			if first == "" {
-				first = found.Sum
-			}
-			if in.Box != nil && found.Sum == first { // before any worker could have written the lock files
+			in.Env = append(append(in.Env, found.Env...), env...)
+			first.CompareAndSwap(nil, &found.Sum)
+			if in.Box != nil && found.Sum == *first.Load() { // before any worker could have written the lock files
 				box := *in.Box
 				box.NoNetwork, in.Box = false, &box
 			}

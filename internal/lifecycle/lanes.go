@@ -80,7 +80,7 @@ func HasLane(s *session.Session, task string) bool { return exists(LanePath(s, t
 
 // MakeLane makes the lane of a task, at a commit, with the setup of any worktree. It is one that a resume goes on with from
 // LaneBegun on.
-func (h *Handle) MakeLane(ctx context.Context, task, commit string) error {
+func (h *Handle) MakeLane(ctx context.Context, task, commit string, env ...string) error {
 	path, mark := LanePath(h.S, task), h.S.Path(session.LanesDir, newLanes, task)
 	err := os.MkdirAll(filepath.Dir(mark), 0o700)
 	if err == nil {
@@ -96,7 +96,7 @@ func (h *Handle) MakeLane(ctx context.Context, task, commit string) error {
 		err = h.Git.ReadTree(ctx, wt, commit, true)
 	}
 	if err == nil {
-		err = h.RunSetup(ctx, path)
+		err = h.RunSetup(ctx, path, env...)
 	}
 	return err
 }

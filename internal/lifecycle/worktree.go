@@ -269,8 +269,8 @@ type Setup struct {
 	Configured bool     // a person named the commands, or that there are none
 	// Commands are those for the tree in a directory; nil for none anywhere.
 	Commands func(dir string) []string
-	// Run runs the setup commands in the worktree. An error carries their output.
-	Run func(ctx context.Context, dir string) error
+	// Run runs the setup commands in the worktree, with some more environment. An error carries their output.
+	Run func(ctx context.Context, dir string, env ...string) error
 }
 
 // In are the commands for the tree in a directory.
@@ -291,7 +291,7 @@ func (s Setup) HasModules(dir string) bool {
 
 // RunSetup checks out the submodules of a new worktree, or of where changes are judged, copies ignored files of the
 // source into it and runs the setup commands in it.
-func (h *Handle) RunSetup(ctx context.Context, dir string) error {
+func (h *Handle) RunSetup(ctx context.Context, dir string, env ...string) error {
 	if h.Git.IsDryRun() {
 		return nil
 	}
@@ -317,7 +317,7 @@ func (h *Handle) RunSetup(ctx context.Context, dir string) error {
 	if h.Setup.Run == nil {
 		return nil
 	}
-	return h.Setup.Run(ctx, dir)
+	return h.Setup.Run(ctx, dir, env...)
 }
 
 // IgnoredInSource lists the untracked files of the source that the ignore rules cover and that match any of the

@@ -103,7 +103,7 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 	}
 	installs := len(r.Setup.In(g.path)) > 0
 	if installs || len(r.Setup.Copy) > 0 || r.Setup.HasModules(g.path) {
-		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetup(ctx, dir) }
+		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetup(ctx, dir, g.laneEnv()...) }
 	}
 	o.Borrow = r.o.Borrow && !installs
 	if c := r.o.Checked; c != nil && c.place != nil {
@@ -161,12 +161,12 @@ func (g *ground) worktree(ctx context.Context) (gitx.Worktree, error) {
 }
 
 // environ is what marks a command of a run's.
-func (g *ground) environ() []string {
-	if g.lane == "" {
-		return []string{g.run.S.Mark()}
-	}
-	return []string{g.run.S.Mark(), fmt.Sprint(LaneVar, "=", g.number)}
-}
+func (g *ground) environ() []string { return append(g.laneEnv(), g.run.S.Mark()) }
 
-// LaneVar has, in the commands of a lane, its number from 1 on, for ports and databases.
-const LaneVar = "TILTH_LANE_NUMBER"
+// laneEnv tells commands in which lane they are.
+func (g *ground) laneEnv() []string {
+	if g.lane == "" {
+		return nil
+	}
+	return []string{fmt.Sprint(session.LaneVar, "=", g.number)}
+}

@@ -255,7 +255,7 @@ func (r *run) enterLane(ctx context.Context, l *lane) error {
 	if !lifecycle.HasLane(r.S, l.lane) {
 		tip, err := r.tip(ctx)
 		if err == nil {
-			err = r.MakeLane(ctx, l.lane, tip)
+			err = r.MakeLane(ctx, l.lane, tip, l.laneEnv()...)
 		}
 		if err != nil {
 			return err
