@@ -42,12 +42,13 @@ const maxConflicts = 2
 // integrate brings the lane to what its change becomes on the branch's tip. feedback is what the worker has to do
 // first, where the two do not go together.
 func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
-	if a.at.lane == "" {
-		return a.unresolved(nil)
+	feedback, err = a.unresolved() // what is merged on top of markers could not be told apart
+	if err != nil || feedback != "" || a.at.lane == "" {
+		return feedback, err
 	}
 	tip, err := a.run.tip(ctx)
 	if err != nil || tip == a.base {
-		return a.unresolved(err)
+		return "", err
 	}
 	wt, err := a.foldedWorktree(ctx)
 	if err != nil {
@@ -56,9 +57,6 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 	tree, _, err := a.stageWith(ctx, a.run.Git, wt)
 	if err != nil {
 		return "", err
-	}
-	if said := a.markersLeft(); said != "" { // what is merged on top of them could not be told apart
-		return said, nil
 	}
 	if g := a.beside.given; g != nil && g.tree != tree {
 		a.beside.given = nil // somebody has changed it since
@@ -205,10 +203,10 @@ func (a *attempt) markersLeft() string {
 }
 
 // unresolved keeps a change with such markers from being judged. It is on record like a validator that failed.
-func (a *attempt) unresolved(err error) (string, error) {
+func (a *attempt) unresolved() (string, error) {
 	said := a.markersLeft()
-	if err != nil || said == "" {
-		return "", err
+	if said == "" {
+		return "", nil
 	}
 	j := &judged{report: validator.Report{Results: []validator.Result{{Name: "merge", Output: said}}}}
 	if err := a.recordValidators(j); err != nil {
