@@ -94,8 +94,8 @@ func hinted(hint string) string {
 // isCommand reports whether a hint is a line for the shell, and not a word for the person.
 func isCommand(hint string) bool {
 	first, _, _ := strings.Cut(hint, " ")
-	return slices.Contains([]string{"git", "claude", "export", "echo", "${EDITOR:-vi}", "rustup", "pyenv", "rbenv", "nodenv", "goenv",
-		"mise", "asdf", "volta"}, first)
+	return slices.Contains([]string{"git", "claude", "export", "echo", "${EDITOR:-vi}", "rustup", "pyenv", "rbenv",
+		"nodenv", "goenv", "mise", "asdf", "volta"}, first)
 }
 
 // interruptedOr is judge, but for what a signal made fail: a git command that it ended, and a refusal for want of that

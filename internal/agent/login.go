@@ -11,8 +11,8 @@ import (
 // statusTime is how long a program may take to say whether somebody is logged in.
 const statusTime = time.Minute
 
-// LoggedOut reports whether the program, which lies at path, says that nobody is logged in. Its provider is not asked: a
-// login that it has may still be refused.
+// LoggedOut reports whether the program, which lies at path, says that nobody is logged in. Its provider is not asked:
+// a login that it has may still be refused.
 func (p *Program) LoggedOut(ctx context.Context, path string, env []string) bool {
 	if p.status == nil {
 		return false

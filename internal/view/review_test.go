@@ -24,8 +24,8 @@ func TestReviewOfManyFailures(t *testing.T) {
 	for _, failed := range []int{1, 4, 6, 11} {
 		r := night()
 		for i := range failed {
-			cause := fmt.Sprintf("acceptance_gap: Export %d writes the header twice when the file is there already, so that "+
-				"the second criterion is not met by what was handed in. Next: Look whether the file is empty", i)
+			cause := fmt.Sprintf("acceptance_gap: Export %d writes the header twice when the file is there already, "+
+				"so that the second criterion is not met by what was handed in. Next: Look whether it is empty", i)
 			r.Tasks = append(r.Tasks, ReviewTask{ID: fmt.Sprintf("T-%03d", i+3), Title: "Export reports as CSV",
 				Status: session.TaskFailed, Reason: inWords(record.Stuck) + ": " + cause, Cause: cause,
 				failure: &failure{Reason: record.Stuck}, Aside: &Aside{}})
@@ -60,7 +60,7 @@ func TestReviewOfAUsageLimit(t *testing.T) {
 	r := night()
 	r.Stop, r.Reset, r.Cost, r.Tokens = record.UsageLimit, "2026-01-02T03:04:05Z", 0, 1000
 	screen := strings.Join(screenOf(t, r), "\n")
-	for _, says := range []string{"usage limit was reached (usage_limit), until Jan 2 ", "\ncost not known, 1k tokens"} {
+	for _, says := range []string{"limit was reached (usage_limit), until Jan 2 ", "\ncost not known, 1k tokens"} {
 		if !strings.Contains(screen, says) {
 			t.Errorf("not there: %s\n%s", says, screen)
 		}
@@ -69,8 +69,8 @@ func TestReviewOfAUsageLimit(t *testing.T) {
 
 // night is a session with two tasks that are done.
 func night() *Review {
-	r := &Review{SessionID: "20260101-000000-abcdef", Label: "A night", State: "failed", Stop: record.TasksFailed, Cost: 1,
-		Tokens: 1000}
+	r := &Review{SessionID: "20260101-000000-abcdef", Label: "A night", State: "failed", Stop: record.TasksFailed,
+		Cost: 1, Tokens: 1000}
 	for _, verb := range []string{"retry T-003", "skip T-003", "resume", "diff", "take"} {
 		r.Commands = append(r.Commands, Command{Line: "git tilth " + verb + " " + r.SessionID, Why: "goes on"})
 	}
