@@ -43,13 +43,13 @@ func (g *Git) HookFile(ctx context.Context, wt Worktree, name string) (string, e
 	return filepath.Join(s.hooks(wt), name), nil
 }
 
-// hooks is the directory of the hooks for a worktree. One within each checkout that is tracked is the worktree's own;
-// else, as husky's, it is what the user has installed in the main checkout, and what a worker puts there is no hook.
+// hooks is the directory of the hooks for a worktree. One within each checkout that the main one tracks is the worktree's
+// own; else, as husky's, it is what the user has installed in the main one, and what a worker puts there is no hook.
 func (s *settings) hooks(wt Worktree) string {
 	top, ok := strings.CutSuffix(wt.Common, "/.git")
 	users := filepath.Join(top, s.hooksRel)
 	if s.hooksRel != "" && ok && !absent(users) {
-		index, err := readFile(filepath.Join(wt.AdminDir, "index"))
+		index, err := readFile(filepath.Join(wt.Common, "index"))
 		inside := path.Clean(filepath.ToSlash(s.hooksRel)) + "/"
 		if err == nil && !bytes.Contains(index, []byte(inside)) {
 			return users
