@@ -67,10 +67,13 @@ crash:
 	TILTH_CRASH=full $(GO) test -count=1 -timeout 90m -v ./internal/crashtest
 
 # Works through 500 sessions while processes are killed, disks are full and the endpoint fails. It says its seed;
-# TILTH_SOAK_SEED and TILTH_SOAK_SESSION replay a session, TILTH_SOAK takes another number of them.
+# TILTH_SOAK_SEED and TILTH_SOAK_SESSION replay a session, TILTH_SOAK takes another number of them. Then through as many
+# whose tasks are done side by side; TILTH_LANES_SEED replays one of those.
 soak:
 	TILTH_SOAK=$${TILTH_SOAK:-500} TILTH_SOAK_SEED=$${TILTH_SOAK_SEED:-$$(date +%s)} \
 		$(GO) test -count=1 -timeout 5h -run '^TestSoak$$' -v ./internal/crashtest
+	TILTH_LANES_SESSIONS=$${TILTH_SOAK:-500} TILTH_LANES_FIRST=$${TILTH_SOAK_SEED:-$$(date +%s)} \
+		$(GO) test $(TAGS) -count=1 -timeout 5h -run '^TestLanesSimulated$$' -v ./cmd/git-tilth
 
 # Installs the real agent programs from the npm registry into a scratch directory and drives each against a stub of its API.
 test-agents:
