@@ -31,8 +31,8 @@ type crew struct {
 	calls    int
 }
 
-// kinds are what workers do. %[1]s is the task, %[2]s what it writes and says it wrote. Nothing that a worker has written
-// is taken away by a worker, so that whatever is missing in the end was lost.
+// kinds are what workers do. %[1]s is the task, %[2]s what it writes and says it wrote. No worker takes away what one has
+// written: whatever is missing in the end was lost.
 var kinds = map[string]string{
 	"own":    `echo %[2]s >> own-%[1]s`,
 	"dir":    `mkdir -p dir/%[1]s; echo %[2]s >> dir/%[1]s/file`,
@@ -164,11 +164,13 @@ func (c *crew) work(task string, q asked) string {
 	}
 	if dropped {
 		had := "git show " + strings.TrimSuffix(strings.Fields(tree)[0], ":<file>.") + ":binary"
-		command = had + " | grep -a tok- | while read -r l; do grep -qaF $l binary || echo $l >> binary; done; " + command
+		command = had + " | grep -a tok- | while read -r l; do grep -qaF $l binary || echo $l >> binary; done; " +
+			command
 	}
 	if strings.Contains(last, "does not go together") || strings.Contains(last, "still stand in") {
 		if c.calm.Load() || c.fate.IntN(3) > 0 {
-			command = `git grep -lE '^(<<<<<<<|>>>>>>>) ' | while read -r f; do sed -i -E '/^(<<<<<<< .*|=======|>>>>>>> .*)$/d' "$f"; done; ` + command
+			command = `git grep -lE '^(<<<<<<<|>>>>>>>) ' | while read -r f; do ` +
+				`sed -i -E '/^(<<<<<<< .*|=======|>>>>>>> .*)$/d' "$f"; done; ` + command
 		}
 	}
 	if c.hopeless[task] || len(q.Messages) < 8 && c.fate.IntN(2) == 0 {

@@ -57,7 +57,8 @@ func laneScript() *scripted.Script {
 	for i := range laneTasks {
 		work := writeStep(writtenName(i+1), "what the task asked for\n")
 		work.Tools = append(work.Tools, caseStep().Tools...)
-		work.When, work.DelayMS = scripted.Strings{fmt.Sprintf("# Your task: T-%03d", i+1)}, int(workerTime.Milliseconds())
+		work.When = scripted.Strings{fmt.Sprintf("# Your task: T-%03d", i+1)}
+		work.DelayMS = int(workerTime.Milliseconds())
 		s.Worker = append(s.Worker, work)
 	}
 	return s

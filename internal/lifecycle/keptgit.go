@@ -36,8 +36,8 @@ const (
 )
 
 // keptGit opens the session's kept.git, made if it is missing. Where the user's repository is now is written anew the
-// first time: later other lanes may read there. Who holds the session alone writes there, one lane at a time, so that an
-// index and its lock are what a process that died has left.
+// first time: later other lanes may read there. Who holds the session alone writes there, one lane at a time, so that
+// an index and its lock are what a process that died has left.
 func (h *Handle) keptGit() (keptGit, error) {
 	k := keptGit{h.Git, h.S.Path(keptGitDir)}
 	return k, h.change(func() error {

@@ -78,8 +78,8 @@ func laneNames(dir string) (tasks []string) {
 // HasLane reports whether a task has a lane.
 func HasLane(s *session.Session, task string) bool { return exists(LanePath(s, task)) }
 
-// MakeLane makes the lane of a task, at a commit, with the setup of any worktree. It is one that a resume goes on with from
-// LaneBegun on.
+// MakeLane makes the lane of a task, at a commit, with the setup of any worktree. From LaneBegun on it is one that a
+// resume goes on with.
 func (h *Handle) MakeLane(ctx context.Context, task, commit string, env ...string) error {
 	path, mark := LanePath(h.S, task), h.S.Path(session.LanesDir, newLanes, task)
 	err := os.MkdirAll(filepath.Dir(mark), 0o700)

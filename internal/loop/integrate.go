@@ -161,19 +161,27 @@ func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error
 	if a.iter >= a.limit() {
 		a.extra++
 	}
-	said := "While you worked, other tasks were committed, and your change does not go together with theirs. Your working " +
-		"tree holds the merge, with conflict markers in these files: " + strings.Join(quoted(m.Conflicts), ", ") +
+	said := "While you worked, other tasks were committed, and your change does not go together with theirs. Your " +
+		"working tree holds the merge, with conflict markers in these files: " + strings.Join(quoted(m.Conflicts), ", ") +
 		". Keep what both sides are for, take the markers out, and submit again."
 	if dropped != nil {
 		said += " These cannot be put together line by line, and are as the others left them: " +
-			strings.Join(quoted(dropped), ", ") + ". Make your change to them again; what you had is in git, as " + m.Was +
-			":<file>."
+			strings.Join(quoted(dropped), ", ") + ". Make your change to them again; what you had is in git, as " +
+			m.Was + ":<file>."
 	}
 	changed := a.beside.news
 	a.beside.news = ""
 	return said + "\n\nThe other tasks, with the files that they changed:\n\n" + fenced("changed", changed) +
 		"\n\nWhat they did in the files that conflict:\n\n" +
 		fenced("others", strings.ToValidUTF8(string(diff), "\uFFFD")), nil
+}
+
+// conflicted is a merge of the task's change that conflicted before this run, nil for none.
+func (a *attempt) conflicted() *record.LaneMerged {
+	if was := a.run.o.From.Record; was != nil {
+		return was.Tasks[a.task.ID].Conflict
+	}
+	return nil
 }
 
 // markersLeft is what the worker is told while marker lines of the last merge stand in files that conflicted.

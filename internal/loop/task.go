@@ -104,9 +104,7 @@ func (a *attempt) begin(ctx context.Context) error {
 	} else if a.beside.began = a.base; slices.Contains(a.run.o.From.Lanes, a.task.ID) {
 		a.left.review, a.left.refused = a.leftInLane()
 	}
-	if was := a.run.o.From.Record; was != nil {
-		a.beside.merged = was.Tasks[a.task.ID].Conflict
-	}
+	a.beside.merged = a.conflicted()
 	done := []string{}
 	for _, t := range a.run.taskList() {
 		if t.Status == session.TaskDone {
