@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 const (
 	maxACPLine   = 64 << 20 // bytes of a message; what is longer ends the turn
 	maxACPQueue  = 64 << 20 // bytes that wait for an agent which does not read them
-	maxACPID     = 1024     // bytes of the id of a request that is answered
+	maxACPID     = 1024     // bytes of the id of a tool call
 	acpHandshake = time.Minute
 	acpCancel    = 3 * time.Second // for the answer to a prompt that was cancelled
 	acpStep      = time.Second     // between closed input, SIGTERM and SIGKILL
@@ -68,6 +69,7 @@ const (
 type acpEnd struct {
 	how       How
 	why, hint string
+	misset    bool // a setting names what the agent does not offer
 }
 
 func (e *acpEnd) Error() string { return e.why }
@@ -180,12 +182,10 @@ func (c *acpConn) line(line []byte) {
 		return
 	}
 	id, method, params := e.Get("id"), e.Get("method"), e.Get("params")
-	asks := id.Type == gjson.Number || id.Type == gjson.String && len(id.Raw) <= maxACPID
+	asks := id.Type == gjson.Number || id.Type == gjson.String
 	switch {
 	case method.Type == gjson.String && asks:
 		c.asksUs(id.Raw, method.Str, params)
-	case method.Str == "session/update" && c.session == "":
-		// It may follow the answer that names the conversation too closely.
 	case method.Str == "session/update" && c.ours(params):
 		c.update(params.Get("update"))
 		c.s.settle(c.s.quietTime(), c.s.lingered)
@@ -204,6 +204,9 @@ func (c *acpConn) answered(id int64, e gjson.Result) {
 		return
 	}
 	delete(c.waiting, id)
+	if c.session == "" { // what follows at once is said of the conversation that this names
+		c.session = e.Get("result.sessionId").Str
+	}
 	answer <- e
 }
 
@@ -217,6 +220,11 @@ func (c *acpConn) ours(params gjson.Result) bool {
 func (c *acpConn) asksUs(id, method string, params gjson.Result) {
 	if method != "session/request_permission" {
 		c.skipped++
+		// A tool is behind it, whether that is shown or not.
+		if strings.HasPrefix(method, "fs/") || strings.HasPrefix(method, "terminal/") {
+			c.s.toolBegan()
+			c.s.toolEnded()
+		}
 		c.answer(id, "error", map[string]any{"code": -32601, "message": "Method not found"})
 		return
 	}
@@ -233,7 +241,15 @@ func (c *acpConn) asksUs(id, method string, params gjson.Result) {
 
 // permit decides about a permission, without a person, and returns the option that is chosen.
 func (c *acpConn) permit(params gjson.Result) (option string) {
+	known := len(c.tools)
 	t := c.tool(params.Get("toolCall"))
+	if c.s.pastTurns() {
+		return ""
+	}
+	if t != nil && len(c.tools) > known {
+		t.unseen = true // as it may stay: nothing has to say of it that it ends
+		c.s.running--
+	}
 	var why string
 	switch {
 	case t == nil:

@@ -19,7 +19,7 @@ const acpAuthRequired = -32000
 
 var (
 	acpRefusal = pattern.New(`(?i)\b40[134]\b|authenticat|unauthori[sz]ed|forbidden|not logged in|\blog ?in\b|` +
-		`api.?key.{0,20}(?:not valid|invalid|incorrect|missing)|(?:invalid|incorrect|missing|no).{0,20}api.?key`)
+		`(?:invalid|incorrect).{0,20}\bkey\b|api.?key.{0,20}(?:not valid|invalid|incorrect|missing)|(?:missing|no).{0,20}api.?key`)
 	acpRetries = pattern.New(`(?i)retry`)
 )
 
@@ -254,8 +254,8 @@ func (c *acpConn) outcome(end *acpEnd, res proc.Outcome) Outcome {
 	used, known := c.usage.tokens()
 	prior := s.turn.PriorTotal
 	out := Outcome{How: end.how, Conversation: s.conversation, Text: c.message.text(), Turns: s.turns, Denied: s.denied,
-		Usage: used, Hint: end.hint, ResumeBy: cmp.Or(c.info.Resume, ""), Skipped: c.skipped, LimitReset: s.reset,
-		OtherCost: c.usage.otherCost}
+		Usage: used, Hint: end.hint, Misset: end.misset, ResumeBy: cmp.Or(c.info.Resume, ""), Skipped: c.skipped,
+		LimitReset: s.reset, OtherCost: c.usage.otherCost}
 	if c.usage.dollars {
 		out.Usage.Cost, out.Usage.CostKnown = c.usage.total, true
 		if c.usage.total >= prior.Cost {

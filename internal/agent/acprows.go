@@ -84,7 +84,7 @@ func byACP(p *Program, row acpRow) *Program {
 	}
 	p.read, p.watch, p.finish, p.store, p.rules = nil, nil, nil, nil, nil
 	judging := slices.DeleteFunc(slices.Clone(p.readOnly.env), func(v string) bool {
-		return v != "OPENCODE_DISABLE_PROJECT_CONFIG=1"
+		return !strings.Contains(v, "_DISABLE_")
 	})
 	p.write, p.readOnly = rights{}, rights{args: [][]string{row.judging}, env: judging, prepare: acpOutside}
 	return p
@@ -179,7 +179,7 @@ func (c *acpConn) choose(ctx context.Context, opened gjson.Result, choice acpCho
 	if len(offered) == 0 && !choice.asked {
 		return nil
 	}
-	return &acpEnd{how: Refused, hint: oneOf(choice.key, offered),
+	return &acpEnd{how: Refused, misset: true, hint: oneOf(choice.key, offered),
 		why: fmt.Sprintf("it does not offer the %s %q but %s", choice.category, choice.wanted[0], listed(offered))}
 }
 

@@ -46,6 +46,7 @@ type acpTool struct {
 	places, edited     []string // as locations, and as changes or input name them
 	differs            bool     // it shows what it changes
 	announced, ended   bool
+	unseen             bool // it was only asked for
 }
 
 // maxACPTools bounds how many tool calls of a turn are known.
@@ -162,6 +163,10 @@ func (c *acpConn) toolUpdate(u gjson.Result, prompted bool) {
 	if t == nil {
 		c.skipped++
 		return
+	}
+	if t.unseen {
+		t.unseen = false
+		c.s.running++
 	}
 	status := u.Get("status").Str
 	over := status == "completed" || status == "failed"

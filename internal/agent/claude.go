@@ -24,7 +24,8 @@ func claude() *Program {
 		// Only tools that read exist at all, whatever the user's own settings allow; without servers that could bring
 		// more. What is judged is never continued, so that it leaves no transcript for discovery to find.
 		readOnly: rights{args: [][]string{{"--permission-mode", "default", "--tools", "Read,Glob,Grep",
-			"--strict-mcp-config", "--no-session-persistence", "--setting-sources", "user"}}},
+			"--strict-mcp-config", "--no-session-persistence", "--setting-sources", "user"}},
+			env: []string{"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1"}}, // it is kept by directory, where a worker may reach it
 		model: []string{"--model", "{model}"}, limit: []string{"--max-turns", "{turns}"},
 		system: []string{"--append-system-prompt", "{system}"},
 		begin:  []string{"--session-id", "{id}"}, resume: []string{"--resume", "{id}"},

@@ -154,6 +154,7 @@ type Outcome struct {
 	LimitReset time.Time // for UsageLimit; zero if not said
 	Denied     []string  // tools whose use was refused
 	Detail     string    // one line: why
+	Misset     bool      // a setting names what an agent by ACP does not offer
 	Hint       string    // what a person can do about it, "" where the row knows it
 	ResumeBy   string    // how an agent by ACP takes up a conversation; "" for another, or where it never said
 	Skipped    int       // lines and updates of an agent by ACP that meant nothing

@@ -193,6 +193,14 @@ func (s *stream) toolBegan() {
 		s.turns++
 	}
 	s.running++
+	if s.pastTurns() {
+		s.enough()
+	}
+}
+
+// pastTurns reports whether the program uses more tools than it may: nothing showed the end of the last one.
+func (s *stream) pastTurns() bool {
+	return s.program.countsTurns && s.turn.MaxTurns > 0 && s.turns > s.turn.MaxTurns
 }
 
 func (s *stream) toolEnded() {

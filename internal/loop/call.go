@@ -47,6 +47,9 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 			stop.Detail = p.Name + " as evaluator: " + f.Said
 		}
 	}
+	if f.Misset {
+		return nil, stop
+	}
 	return nil, unable{stop}
 }
 

@@ -22,7 +22,7 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 		return nil, err
 	}
 	all := a.run.o.Evaluator.all()
-	role := a.first(all)
+	role := a.first(record.RoleEvaluator, all)
 	for {
 		if v, err = a.reviewBy(ctx, role, j, system, user); err == nil {
 			return v, nil

@@ -147,7 +147,7 @@ type run struct {
 	branch     branch
 	failed     []Stop            // of the tasks that failed in a run that goes on
 	uncounted  map[string]bool   // whose turns take what nobody knows
-	outages    map[string]outage // why who cannot work at present, by name
+	outages    map[string]outage // why who cannot work at present, by name, or role and name
 	unsaid     spent             // what calls may have taken of which no answer said so
 	reserved   []*spent          // the most that the calls under way can take
 	settled    *sync.Cond        // one of them has ended

@@ -28,29 +28,37 @@ type outage struct {
 // all are those who take turns in a role, in the order in which they are asked.
 func (r Role) all() []Role { return append([]Role{r}, r.Others...) }
 
-// isFree reports whether somebody may be asked to work at the attempt's task.
-func (a *attempt) isFree(r Role) bool {
-	out, is := a.run.outageOf(r)
-	switch reset := out.stop.Reset; {
-	case !is:
-		return true
-	case !reset.After(out.seen): // an end that had passed is none: they would be asked in turn without end
-		return out.task != a.task.ID
-	default:
-		return !a.run.Now().Before(reset)
+// isFree reports whether somebody may be asked for the attempt's task in a role, "" for the worker's.
+func (a *attempt) isFree(role string) func(Role) bool {
+	return func(r Role) bool {
+		out, is := a.run.outageOf(role, r)
+		switch reset := out.stop.Reset; {
+		case !is:
+			return true
+		case !reset.After(out.seen): // an end that had passed is none: they would be asked in turn without end
+			return out.task != a.task.ID
+		default:
+			return !a.run.Now().Before(reset)
+		}
 	}
 }
 
-// outageOf is why somebody cannot work at present.
-func (r *run) outageOf(who Role) (outage, bool) {
+// outageOf is why somebody cannot work at present in a role. A limit is one in each; who fails in one, or gives no
+// verdict, may do well in the other.
+func (r *run) outageOf(role string, who Role) (outage, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out, is := r.outages[who.Name()]
+	if !is {
+		out, is = r.outages[role+"/"+who.Name()]
+	}
 	return out, is
 }
 
 // first is the first of a list who may be asked, else the first of all, whose answer says what keeps it.
-func (a *attempt) first(all []Role) Role { return all[max(slices.IndexFunc(all, a.isFree), 0)] }
+func (a *attempt) first(role string, all []Role) Role {
+	return all[max(slices.IndexFunc(all, a.isFree(role)), 0)]
+}
 
 // relief is who goes on where an error says that who was at work cannot: the first of the list who is free, on record
 // where that is another one. Any other error comes back.
@@ -59,15 +67,19 @@ func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string,
 	if !is || ctx.Err() != nil {
 		return who, err
 	}
+	key := who.Name()
+	if u.Reason != UsageLimit {
+		key = role + "/" + key
+	}
 	a.run.mu.Lock()
-	a.run.outages[who.Name()] = outage{u.Stop, a.task.ID, a.run.Now()}
+	a.run.outages[key] = outage{u.Stop, a.task.ID, a.run.Now()}
 	a.run.mu.Unlock()
-	if !slices.ContainsFunc(all, a.isFree) {
-		if err := a.awaitOne(ctx, all, u); err != nil {
+	if !slices.ContainsFunc(all, a.isFree(role)) {
+		if err := a.awaitOne(ctx, role, all, u); err != nil {
 			return who, err
 		}
 	}
-	next := a.first(all)
+	next := a.first(role, all)
 	if next.Name() == who.Name() {
 		return next, nil
 	}
@@ -77,20 +89,20 @@ func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string,
 
 // awaitOne waits for the first limit of a list that ends, if that is asked for. The error is the end of the run: a
 // limit, if anybody is at one.
-func (a *attempt) awaitOne(ctx context.Context, all []Role, u unable) error {
+func (a *attempt) awaitOne(ctx context.Context, role string, all []Role, u unable) error {
 	select { // one waits for all lanes
 	case a.run.limit <- struct{}{}:
 		defer func() { <-a.run.limit }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if slices.ContainsFunc(all, a.isFree) {
+	if slices.ContainsFunc(all, a.isFree(role)) {
 		return nil
 	}
 	end := u.Stop
 	var reset time.Time
 	for _, r := range all {
-		out, _ := a.run.outageOf(r)
+		out, _ := a.run.outageOf(role, r)
 		stop := out.stop
 		if stop.Reason != UsageLimit {
 			continue
@@ -120,7 +132,7 @@ func (a *attempt) awaitOne(ctx context.Context, all []Role, u unable) error {
 
 // startWorker has the first of the role who is free work. What is handed over later is the tree and the ledger.
 func (a *attempt) startWorker(ctx context.Context, wt gitx.Worktree) (err error) {
-	a.worker, err = a.openWorker(ctx, wt, a.first(a.run.o.Worker.all()))
+	a.worker, err = a.openWorker(ctx, wt, a.first("", a.run.o.Worker.all()))
 	return err
 }
 
@@ -155,8 +167,8 @@ func (a *attempt) iterate(ctx context.Context) (turn, error) {
 // joinOthers has a lane do what one that met the limit of its worker before does: another one goes on, or it waits.
 func (a *attempt) joinOthers(ctx context.Context) error {
 	all, who := a.run.o.Worker.all(), a.worker.who
-	out, is := a.run.outageOf(who)
-	if !is || out.task == a.task.ID || out.stop.Reason != UsageLimit || a.isFree(who) {
+	out, is := a.run.outageOf("", who)
+	if !is || out.task == a.task.ID || out.stop.Reason != UsageLimit || a.isFree("")(who) {
 		return nil
 	}
 	next, err := a.relief(ctx, all, who, "", unable{out.stop})

@@ -42,6 +42,7 @@ type Failure struct {
 	FinishReason string
 	Usage        Usage  // what the failed call took all the same, where the endpoint says so
 	Mend         string // what the user can do about it, where it is known; Hint knows more
+	Misset       bool   // a setting names what an agent does not offer
 
 	cause  error
 	object *errorObject // what the failure was read from, for its reset time

@@ -399,6 +399,18 @@ func readOnly(s *scene) error {
 	if err != nil {
 		return err
 	}
+	if s.program.SpeaksACP() && out.How == agent.Unfinished { // a refusal ends the turn of some
+		out, err = s.run("judge"+agent.OnlyReading, agent.Ref{}, func(t *agent.Turn) { t.ReadOnly = true },
+			func(n int, body string) answer {
+				if n == 1 {
+					return answer{read: filepath.Join(s.dir, "good.txt")}
+				}
+				return finished(n, body)
+			})
+		if err != nil {
+			return err
+		}
+	}
 	if _, err := os.Stat(filepath.Join(s.dir, "bad.txt")); err == nil {
 		return errors.New("it wrote a file")
 	}

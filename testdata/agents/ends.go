@@ -23,7 +23,7 @@ func refused(s *scene) error {
 	began := time.Now()
 	for status, body := range map[int]string{
 		401: `{"type":"error","error":{"type":"authentication_error","message":"invalid key","code":401}}`,
-		403: `{"type":"error","error":{"type":"permission_error","message":"not for you","code":403}}`,
+		403: `{"type":"error","error":{"type":"permission_error","message":"forbidden for you","code":403}}`,
 	} {
 		out, err := s.run("x", agent.Ref{ID: s.program.NewID()}, nil, func(int, string) answer {
 			return answer{status: status, body: body}

@@ -3,7 +3,7 @@
 // limit, after it was ended, and in a worktree that was made again, with the earlier conversation in the request that
 // the stub got; and a transcript that was deleted has to lead to a fresh conversation.
 //
-//	go run ./testdata/agents [-only claude,codex] [-run REGEXP] [-scratch DIR] [-version claude=2.1.197] [-v]
+//	go run ./testdata/agents [-only claude,codex] [-run REGEXP] [-scratch DIR] [-version claude=2.1.197] [-acp] [-without namespaces] [-v]
 //
 // A program whose package cannot be installed is reported as not tested. The exit status is 1 if a check failed, or if
 // nothing could be tested.
@@ -18,6 +18,8 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 func main() {
@@ -34,6 +36,7 @@ func run(ctx context.Context) int {
 	versions := flag.String("version", "",
 		"versions to install, as name=version, separated by commas (default: latest)")
 	byACP := flag.Bool("acp", false, "drive the programs by the Agent Client Protocol, and copilot and qwen too")
+	flag.StringVar(&sandbox.Without, "without", "", "what the sandbox does without: namespaces, pid")
 	verbose := flag.Bool("v", false, "print what the programs say and do")
 	flag.Parse()
 	chosen, err := regexp.Compile(*checks)

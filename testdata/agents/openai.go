@@ -42,7 +42,7 @@ func (a answer) command() string {
 	return a.shell
 }
 
-// completions speaks the Chat Completions API to OpenCode.
+// completions speaks the Chat Completions API to OpenCode, Qwen Code and Copilot.
 var completions = dialect{
 	path: "/chat/completions",
 	main: func(body []byte) bool { return mentions(body, `"tools":[{`) },
@@ -50,11 +50,14 @@ var completions = dialect{
 		delta, reason := obj{"role": "assistant", "content": a.text}, "stop"
 		switch {
 		case a.shell != "":
-			delta, reason = toolDelta("bash", obj{"command": a.shell, "description": "a step"}), "tool_calls"
+			delta, reason = toolDelta(offered(body, "run_shell_command", "bash"), obj{"command": a.shell,
+				"description": "a step", "is_background": false}), "tool_calls"
 		case a.read != "":
-			delta, reason = toolDelta("read", obj{"filePath": a.read}), "tool_calls"
+			delta, reason = toolDelta(offered(body, "read_file", "view", "read"), obj{"filePath": a.read,
+				"file_path": a.read, "path": a.read}), "tool_calls"
 		case a.write != "":
-			delta, reason = toolDelta("write", obj{"filePath": a.write, "content": "written\n"}), "tool_calls"
+			delta, reason = toolDelta(offered(body, "write_file", "create", "write"), obj{"filePath": a.write,
+				"file_path": a.write, "path": a.write, "file_text": "written\n", "content": "written\n"}), "tool_calls"
 		}
 		usage := obj{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120,
 			"prompt_tokens_details": obj{"cached_tokens": 10}}
@@ -74,6 +77,16 @@ var completions = dialect{
 		sse(w, "", chunk(obj{}, reason, usage))
 		fmt.Fprint(w, "data: [DONE]\n\n")
 	},
+}
+
+// offered is the first of these tools that a request offers, else the last: each program has its own.
+func offered(body []byte, names ...string) string {
+	for _, name := range names {
+		if mentions(body, `"name":"`+name+`"`) {
+			return name
+		}
+	}
+	return names[len(names)-1]
 }
 
 func toolDelta(name string, args obj) obj {

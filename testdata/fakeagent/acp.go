@@ -56,6 +56,9 @@ type ACPAsk struct {
 	Path    string   `json:"path"`
 	Options []string `json:"options"` // kinds; "" is allow_once, allow_always and reject_once
 	Bare    bool     `json:"bare"`    // the request repeats neither kind nor place
+	Diff    bool     `json:"diff"`    // the place is only in a change that it shows
+	Unseen  bool     `json:"unseen"`  // it says nothing of the tool but the request
+	Files   string   `json:"files"`   // in place of a permission, a method of the client's files or terminals
 	Then    string   `json:"then"`    // after a refusal: "" goes on; "cancelled" or "end_turn" end the turn
 }
 

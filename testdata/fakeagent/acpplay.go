@@ -113,17 +113,27 @@ func (a *agent) hang(step Step) (string, error) {
 
 // permission asks for one, and waits for the answer.
 func (a *agent) permission(n int, ask ACPAsk) error {
+	if ask.Files != "" {
+		return a.until(a.ask(ask.Files, map[string]any{"sessionId": a.id}, func(m rpc) error {
+			if m.Error == nil || m.Error.Code != -32601 {
+				return fmt.Errorf("%s was answered with %s", ask.Files, m.Result)
+			}
+			return nil
+		}))
+	}
 	id := fmt.Sprint("asks-", n)
 	call := map[string]any{"toolCallId": id}
 	about := map[string]any{"sessionUpdate": "tool_call", "toolCallId": id, "title": "asks", "status": "pending",
 		"kind": ask.Kind}
-	if ask.Path != "" {
+	if ask.Diff {
+		about["content"] = []any{map[string]string{"type": "diff", "path": a.at(ask.Path), "newText": "x"}}
+	} else if ask.Path != "" {
 		about["locations"] = []any{map[string]string{"path": a.at(ask.Path)}}
 	}
 	if ask.Bare {
 		a.update(about)
 	} else {
-		for _, key := range []string{"title", "kind", "locations"} {
+		for _, key := range []string{"title", "kind", "locations", "content"} {
 			if v, has := about[key]; has {
 				call[key] = v
 			}
@@ -160,6 +170,9 @@ func (a *agent) permission(n int, ask ACPAsk) error {
 		})
 	if err := a.until(asked); err != nil {
 		return err
+	}
+	if ask.Unseen {
+		return nil
 	}
 	status := "completed"
 	if !strings.HasPrefix(chosen, "allow") {
