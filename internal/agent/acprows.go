@@ -84,7 +84,7 @@ func byACP(p *Program, row acpRow) *Program {
 	}
 	p.read, p.watch, p.finish, p.store, p.rules = nil, nil, nil, nil, nil
 	judging := slices.DeleteFunc(slices.Clone(p.readOnly.env), func(v string) bool {
-		return !strings.Contains(v, "_DISABLE_")
+		return strings.Contains(v, "{private}") || strings.HasPrefix(v, "GEMINI_") // of a home that is not made here
 	})
 	p.write, p.readOnly = rights{}, rights{args: [][]string{row.judging}, env: judging, prepare: acpOutside}
 	return p

@@ -220,3 +220,24 @@ func TestCodexWithinASandbox(t *testing.T) {
 		}
 	}
 }
+
+// An agent by ACP judges a tree in which it is not opened: its row says how it may read there, and only read.
+func TestACPJudges(t *testing.T) {
+	f := newFake(t)
+	for name, want := range map[string]string{
+		"gemini": "--include-directories " + f.dir, "opencode": `"external_directory":{"*":"deny","` + f.dir + `/*":"allow"}`,
+		"claude": "CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",
+	} {
+		turn := f.turn("p", Ref{})
+		turn.ReadOnly = true
+		cmd, remove, err := byACPName(t, name, nil).build(&turn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		remove()
+		got := strings.Join(append(cmd.Argv, cmd.Env...), " ")
+		if !strings.Contains(got, want) || strings.Contains(got, "GEMINI_CLI_HOME") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
