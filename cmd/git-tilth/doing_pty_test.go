@@ -46,7 +46,8 @@ func TestWhatTheLanesDo(t *testing.T) {
 		return []scripted.Step{begin, end}
 	}
 	p.model(&scripted.Script{Worker: append(lane("T-001"), lane("T-002")...),
-		Evaluator: []scripted.Step{{Tools: calls("submit_verdict", map[string]any{"verdict": "accept"}).Tools, Repeat: -1}}})
+		Evaluator: []scripted.Step{{Tools: calls("submit_verdict", map[string]any{"verdict": "accept"}).Tools,
+			Repeat: -1}}})
 	c := p.console("run", "-j", "2", "--from", "../two.json", "--no-preflight")
 	c.Expect("mv go T-001 for 1s", "\nT-002  iteration 1 of 32", "mv go T-002 for ", "\n240 tokens",
 		"\r\x1b[K\x1b[A\x1b[K\x1b[A\x1b[K")

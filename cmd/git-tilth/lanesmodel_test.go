@@ -31,8 +31,8 @@ type crew struct {
 	calls    int
 }
 
-// kinds are what workers do. %[1]s is the task, %[2]s what it writes and says it wrote. No worker takes away what one has
-// written: whatever is missing in the end was lost.
+// kinds are what workers do. %[1]s is the task, %[2]s what it writes and says it wrote. No worker takes away what one
+// has written: whatever is missing in the end was lost.
 var kinds = map[string]string{
 	"own":    `echo %[2]s >> own-%[1]s`,
 	"dir":    `mkdir -p dir/%[1]s; echo %[2]s >> dir/%[1]s/file`,

@@ -98,8 +98,8 @@ func (w *repoContext) isOurs() func(*session.Session) bool {
 	}
 }
 
-// containing is the session whose worktree or lane dir lies in, or the tree of it that is judged, if there is one. Links in dir
-// and in the root are followed.
+// containing is the session whose worktree or lane dir lies in, or the tree of it that is judged, if there is one.
+// Links in dir and in the root are followed.
 func containing(st session.Store, dir string) (*session.Session, bool) {
 	root, err := filepath.EvalSymlinks(st.Root)
 	if err != nil {

@@ -15,8 +15,9 @@ func TestACPLines(t *testing.T) {
 	turn := Turn{Dir: "/", Emit: func(record.Event) error { return nil }}
 	s := newStream(p, &turn)
 	s.stop, s.lingered = func(How, string) {}, func() {}
-	c := &acpConn{s: s, row: p.acp, out: newOutbox(), waiting: map[int64]chan gjson.Result{1: make(chan gjson.Result, 1)},
-		tools: map[string]*acpTool{}, replayed: map[string]bool{}}
+	c := &acpConn{s: s, row: p.acp, out: newOutbox(),
+		waiting: map[int64]chan gjson.Result{1: make(chan gjson.Result, 1)},
+		tools:   map[string]*acpTool{}, replayed: map[string]bool{}}
 	id := `"` + strings.Repeat("x", 5000) + `"`
 	c.line([]byte(`{"id":` + id + `,"method":"fs/read_text_file","params":{}}`))
 	if said := string(c.out.queue); !strings.Contains(said, id) || !strings.Contains(said, "-32601") {

@@ -215,7 +215,8 @@ func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string,
 	if sha, known := readRef(common, ref); known {
 		return sha, sha != "", nil
 	}
-	// It reads all that lies beside the ref, but tells a missing one from a broken repository. The pattern also matches what lies below refs/heads/<branch>/.
+	// It reads all that lies beside the ref, but tells a missing one from a broken repository. The pattern also matches
+	// what lies below refs/heads/<branch>/.
 	out, err := g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", ref))
 	if err != nil {
 		return "", false, err

@@ -43,8 +43,9 @@ func (g *Git) HookFile(ctx context.Context, wt Worktree, name string) (string, e
 	return filepath.Join(s.hooks(wt), name), nil
 }
 
-// hooks is the directory of the hooks for a worktree. One within each checkout that the main one tracks is the worktree's
-// own; else, as husky's, it is what the user has installed in the main one, and what a worker puts there is no hook.
+// hooks is the directory of the hooks for a worktree. One within each checkout that the main one tracks is the
+// worktree's own; else, as husky's, it is what the user has installed in the main one, and what a worker puts there is
+// no hook.
 func (s *settings) hooks(wt Worktree) string {
 	top, ok := strings.CutSuffix(wt.Common, "/.git")
 	users := filepath.Join(top, s.hooksRel)

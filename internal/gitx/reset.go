@@ -340,6 +340,6 @@ func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto strin
 	return tree, err == nil, err
 }
 
-// bothKinds is what git apply says, and ends with as if something had failed, where a change does not fit because a file
-// is in a directory's place.
+// bothKinds is what git apply says, and ends with as if something had failed, where a change does not fit because a
+// file is in a directory's place.
 const bothKinds = "appears as both a file and as a directory"

@@ -301,7 +301,8 @@ func TestStageAllHiddenChanges(t *testing.T) {
 	equal(t, "file that is left out", w.sh(w.repo, "show", tree+":out/of/it"), "1")
 }
 
-// What git goes on without is named: a directory that lies deeper than a path can be long, by the beginning of its path.
+// What git goes on without is named: a directory that lies deeper than a path can be long, by the beginning of its
+// path.
 func TestStageAllNamesWhatIsTooDeepForGit(t *testing.T) {
 	w := newWorld(t, "a.txt", "one\n")
 	write(t, w.path, "b.txt", "b\n")

@@ -270,8 +270,8 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	return err
 }
 
-// AddDetached adds a worktree at path whose HEAD is detached at a commit. It holds its .git file only. No hook runs. Its
-// top is private.
+// AddDetached adds a worktree at path whose HEAD is detached at a commit. It holds its .git file only. No hook runs.
+// Its top is private.
 func (g *Git) AddDetached(ctx context.Context, common, path, commit string) (Worktree, error) {
 	g.known.entries.set(path, "")
 	add := InRepo(common, "worktree", "add", "--quiet", "--no-checkout", "--detach", path, commit)

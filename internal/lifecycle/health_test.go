@@ -95,6 +95,12 @@ func TestExamineBesideAnother(t *testing.T) {
 		t.Fatalf("%s", out)
 	}
 	s := madeSession(t, t.TempDir())
+	for _, args := range [][]string{{"commit", "-q", "--allow-empty", "-m", "first"}, {"branch", s.Branch()}} {
+		args = append([]string{"-C", repo, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s", out)
+		}
+	}
 	for name, text := range map[string]string{
 		session.CheckpointFile: `{"session_id":"` + s.ID + `","status":"running","source":"` + repo +
 			`","git_common_dir":"` + repo + `/.git"}`,

@@ -262,8 +262,8 @@ func (h *Handle) laneEntry(ctx context.Context, task, base string) error {
 	return errors.Join(err, os.RemoveAll(h.S.Path(entryDir)))
 }
 
-// settleLanes brings what a run with lanes left to where the next one goes on: no lane that is half made, none of a task
-// that is done or not to be done, and a session's worktree that is as the branch's tip.
+// settleLanes brings what a run with lanes left to where the next one goes on: no lane that is half made, none of a
+// task that is done or not to be done, and a session's worktree that is as the branch's tip.
 func (x *execution) settleLanes(ctx context.Context) error {
 	if x.Git.IsDryRun() || !exists(x.S.Path(session.LanesDir)) {
 		return nil
@@ -407,8 +407,8 @@ func (h *Handle) removeLanes(ctx context.Context) error {
 	return proc.RemoveAll(h.S.Path(session.LanesDir))
 }
 
-// leaveToLanes takes out of the history what an attempt in a lane has left: it goes on there, and the session's worktree
-// has nothing of it.
+// leaveToLanes takes out of the history what an attempt in a lane has left: it goes on there, and the session's
+// worktree has nothing of it.
 func (s *State) leaveToLanes() {
 	h := &s.History
 	if slices.Contains(s.Lanes, h.LastTask) {

@@ -164,7 +164,8 @@ func TestBuiltinPromptsRender(t *testing.T) {
 		"worker_resume": map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": "", "Refused": "",
 			"Aside": "", "Conflict": ""},
 		"evaluator_task": map[string]any{
-			"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "TestsChanged": "", "TakenAway": "",
+			"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "",
+			"TestsChanged": "", "TakenAway": "",
 			"HooksChanged": "", "Ticked": "TODO.md", "ConfigChanged": "x", "UnderSeed": "x",
 			"OldTests": []string{"a_test.go"}, "OnlyWith": []string{"conftest.py"}, "Hidden": []string{"a.png"},
 			"Validators": "",

@@ -162,7 +162,8 @@ func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error
 		a.extra++
 	}
 	said := "While you worked, other tasks were committed, and your change does not go together with theirs. Your " +
-		"working tree holds the merge, with conflict markers in these files: " + strings.Join(quoted(m.Conflicts), ", ") +
+		"working tree holds the merge, with conflict markers in these files: " +
+		strings.Join(quoted(m.Conflicts), ", ") +
 		". Keep what both sides are for, take the markers out, and submit again."
 	if dropped != nil {
 		said += " These cannot be put together line by line, and are as the others left them: " +
@@ -229,8 +230,8 @@ func (a *attempt) told(feedback string) string {
 	if a.beside.news = ""; feedback == "" || news == "" {
 		return feedback
 	}
-	return feedback + "\n\nMeanwhile other tasks were committed. Your working tree has their work now; these files are " +
-		"theirs, and to be kept as they are but where your task says otherwise:\n\n" + fenced("changed", news)
+	return feedback + "\n\nMeanwhile other tasks were committed. Your working tree has their work now; these files " +
+		"are theirs, and to be kept as they are but where your task says otherwise:\n\n" + fenced("changed", news)
 }
 
 // holdsFor reports whether the verdict that was given still holds: what changed on the branch since lies in no file

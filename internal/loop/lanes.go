@@ -61,13 +61,15 @@ func (r *run) sideBySide() bool {
 func (r *run) ended(task string) bool {
 	tasks := r.taskList()
 	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
-	return i < 0 || slices.Contains([]string{session.TaskDone, session.TaskFailed, session.TaskSkipped}, tasks[i].Status)
+	ended := []string{session.TaskDone, session.TaskFailed, session.TaskSkipped}
+	return i < 0 || slices.Contains(ended, tasks[i].Status)
 }
 
 // runLanes works on tasks side by side until the run stops, or, where only one is worked on at a time, until those that
 // have a lane have ended: then it is nil.
 func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
-	s := &schedule{run: r, session: session, at: map[int]*lane{}, touch: map[string]*pattern.Paths{}, news: make(chan *lane)}
+	s := &schedule{run: r, session: session, at: map[int]*lane{}, touch: map[string]*pattern.Paths{},
+		news: make(chan *lane)}
 	for {
 		if s.stop == nil && s.alone == nil {
 			if err := s.fill(ctx); err != nil {

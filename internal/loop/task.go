@@ -193,8 +193,8 @@ func (a *attempt) work(ctx context.Context) (err error) {
 	return a.iterations(ctx)
 }
 
-// beginsAt is the commit that the attempt begins at: the branch's tip, which the task before has just made, or where its
-// lane stands.
+// beginsAt is the commit that the attempt begins at: the branch's tip, which the task before has just made, or where
+// its lane stands.
 func (a *attempt) beginsAt(ctx context.Context) (string, error) {
 	if a.at.lane != "" {
 		wt, err := a.at.worktree(ctx)

@@ -136,7 +136,8 @@ func TestPathsAsGit(t *testing.T) {
 		if err := os.WriteFile(rules, []byte(strings.Join(patterns, "\n")+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		ignored := strings.Split(git(strings.Join(paths, "\x00"), "check-ignore", "--no-index", "-z", "--stdin"), "\x00")
+		said := git(strings.Join(paths, "\x00"), "check-ignore", "--no-index", "-z", "--stdin")
+		ignored := strings.Split(said, "\x00")
 		for _, path := range paths {
 			if p.Match(path) != slices.Contains(ignored, path) {
 				t.Fatalf("seed %d: %q and %q: git says %v", seed, patterns, path, !p.Match(path))
@@ -151,7 +152,8 @@ func randomPaths(r *rand.Rand, n int) (paths []string) {
 	for range n {
 		var parts []string
 		for range 1 + r.IntN(4) {
-			parts = append(parts, pick(r, "a", "b", "ab", "ba", "a.go", "b.go", "a-b", "!a", "#a", "a*", "a]", "A", ".a", "0"))
+			parts = append(parts,
+				pick(r, "a", "b", "ab", "ba", "a.go", "b.go", "a-b", "!a", "#a", "a*", "a]", "A", ".a", "0"))
 		}
 		paths = append(paths, strings.Join(parts, "/"))
 	}
@@ -166,8 +168,8 @@ func randomPattern(r *rand.Rand) string {
 		if r.IntN(2) == 0 {
 			part = ""
 			for range 1 + r.IntN(3) {
-				part += pick(r, "a", "b", "?", ".go", "[ab]", "[!a]", "[^b-z]", "[]a]", "[+-0]", "[a\\-b]", "[-a]", "[z-a]", "\\*",
-					"\\!", "\\#", "\\a")
+				part += pick(r, "a", "b", "?", ".go", "[ab]", "[!a]", "[^b-z]", "[]a]", "[+-0]", "[a\\-b]", "[-a]",
+					"[z-a]", "\\*", "\\!", "\\#", "\\a")
 			}
 		}
 		parts = append(parts, part)

@@ -109,7 +109,8 @@ func isHome(dir, home string) bool {
 // and more than they need, and what links lead to.
 func (g Given) program(dir string, closed []string, links links, open func(string)) {
 	home := g.Getenv("HOME")
-	if at := links.real(dir); !slices.ContainsFunc(closed, func(c string) bool { return below(at, c) || below(dir, c) }) {
+	at := links.real(dir)
+	if !slices.ContainsFunc(closed, func(c string) bool { return below(at, c) || below(dir, c) }) {
 		return
 	}
 	for _, dir := range []string{filepath.Clean(dir), links.real(dir)} {

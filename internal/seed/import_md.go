@@ -226,8 +226,8 @@ func (l mdLine) section() (title string, level int) {
 }
 
 // parseTaskFile reads frontmatter (id, title, needs, touches, type, scope), a description, with or without a heading of
-// its own, and the bullets below "## Acceptance criteria". What follows the criteria under another heading belongs to the
-// description again.
+// its own, and the bullets below "## Acceptance criteria". What follows the criteria under another heading belongs to
+// the description again.
 func parseTaskFile(name string, text []byte) (taskFile, error) {
 	tf := taskFile{line: 1}
 	front, body, bodyLine, err := splitFrontmatter(name, string(text))
@@ -265,7 +265,8 @@ func (tf *taskFile) readFront(front []frontKey) {
 	}
 }
 
-// inLine are the words of a list in one line, with blanks or commas between them, each in a code span of its own or in none.
+// inLine are the words of a list in one line, with blanks or commas between them, each in a code span of its own or in
+// none.
 func inLine(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return r == ',' || r == '`' || unicode.IsSpace(r) })
 }

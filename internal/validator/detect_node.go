@@ -18,7 +18,8 @@ import (
 )
 
 func init() {
-	kinds[project.Node] = kind{node, "package.json", func(files []string) []string { return ending(files, nodeExts...) }}
+	kinds[project.Node] = kind{node, "package.json",
+		func(files []string) []string { return ending(files, nodeExts...) }}
 }
 
 // nodeExts are the endings of files that may hold tests.

@@ -170,8 +170,8 @@ func (s *scene) remember(out agent.Outcome) {
 	s.total = out.Total
 }
 
-// forgets reports whether the program loses conversations: Gemini CLI by ACP takes a cancelled turn back, of a first one
-// nothing is left then, and a load in the minute in which a conversation began empties it.
+// forgets reports whether the program loses conversations: Gemini CLI by ACP takes a cancelled turn back, of a first
+// one nothing is left then, and a load in the minute in which a conversation began empties it.
 func (s *scene) forgets() bool { return s.program.SpeaksACP() && s.program.Name == "gemini" }
 
 // choose returns the choice, which has to be of this kind.

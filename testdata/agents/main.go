@@ -3,7 +3,8 @@
 // limit, after it was ended, and in a worktree that was made again, with the earlier conversation in the request that
 // the stub got; and a transcript that was deleted has to lead to a fresh conversation.
 //
-//	go run ./testdata/agents [-only claude,codex] [-run REGEXP] [-scratch DIR] [-version claude=2.1.197] [-acp] [-without namespaces] [-v]
+//	go run ./testdata/agents [-only claude,codex] [-run REGEXP] [-scratch DIR] [-version claude=2.1.197] [-acp]
+//		[-without namespaces] [-v]
 //
 // A program whose package cannot be installed is reported as not tested. The exit status is 1 if a check failed, or if
 // nothing could be tested.
