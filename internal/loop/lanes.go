@@ -37,6 +37,7 @@ type schedule struct {
 	alone   *lane         // one of these that goes on
 	news    chan *lane    // that have ended, or ask to go on alone
 	stop    *Stop         // of the run; nothing is begun any more
+	looked  bool          // the first task was ready
 	paths   []string      // of the tree, for what tasks touch
 	touch   map[string]*pattern.Paths
 }
@@ -133,8 +134,14 @@ func (s *schedule) fill(ctx context.Context) error {
 }
 
 // ready is what comes before a task is begun: the place and the preflight of the session's own, which none at work may
-// change meanwhile.
+// change meanwhile. Where all of that is done, nobody waits for those who wait to commit.
 func (s *schedule) ready(ctx context.Context, i int) error {
+	s.mu.Lock()
+	looked := s.looked && (s.branch.checked || s.o.NoPreflight)
+	s.mu.Unlock()
+	if looked {
+		return nil
+	}
 	if err := s.session.takeTurn(ctx); err != nil {
 		return err
 	}
@@ -145,10 +152,9 @@ func (s *schedule) ready(ctx context.Context, i int) error {
 	if err := s.preflight(ctx, s.session, i); err != nil {
 		return err
 	}
-	if _, err := s.seedTree(ctx); err != nil { // read once, before anybody asks
-		return err
-	}
-	return nil
+	_, err := s.seedTree(ctx) // read once, before anybody asks
+	s.looked = err == nil
+	return err
 }
 
 // nextBeside is the index of the next task that can be begun beside those at work, -1 for none: first those that have a
