@@ -15,9 +15,9 @@ func (b *Box) profile() string {
 			out.WriteString("(" + action + " (" + kind + " " + strconv.Quote(path) + "))\n")
 		}
 	}
-	rule("deny file-read*", "subpath", reals(b.Hide))
-	rule("deny network-outbound", "subpath", reals(b.Sockets))
-	rule("allow file-read*", "subpath", reals(b.readable()))
+	rule("deny file-read*", "subpath", b.links.reals(b.Hide))
+	rule("deny network-outbound", "subpath", b.links.reals(b.Sockets))
+	rule("allow file-read*", "subpath", b.links.reals(b.readable()))
 	rule("allow file-read* file-write*", "subpath", append(b.outermost(), "/dev"))
 	// The user's terminals, and not those that a command makes.
 	out.WriteString(`(deny file-read* file-write* (require-all (regex #"^/dev/ttys[0-9]+") ` +
@@ -25,7 +25,7 @@ func (b *Box) profile() string {
 	if b.NoNetwork {
 		out.WriteString(
 			"(deny network*)\n(allow network* (local unix-socket))\n(allow network* (remote unix-socket))\n")
-		rule("deny network-outbound", "subpath", reals(b.Sockets))
+		rule("deny network-outbound", "subpath", b.links.reals(b.Sockets))
 	}
 	return out.String()
 }

@@ -254,8 +254,6 @@ func (l links) read(path string) string {
 	return to
 }
 
-func reals(paths []string) []string { return links{}.reals(paths) }
-
 func (l links) reals(paths []string) []string {
 	var out []string
 	for _, path := range paths {
