@@ -261,6 +261,7 @@ func (s *simulation) between() {
 		}
 		s.told = append(s.told, fmt.Sprintf("a person commits %s in %s [%d]", tok, name, code))
 		s.wrote[tok] = true
+		return // what a killed run had committed and not noted is under it until the next one notes it
 	case 4:
 		tok := fmt.Sprintf("tok-0-%x", s.Uint64())
 		name := []string{"base", "untracked"}[s.IntN(2)]
