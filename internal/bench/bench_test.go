@@ -109,7 +109,7 @@ func TestBench(t *testing.T) {
 		measure func(*testing.T, *table)
 	}{
 		{"start", benchStart}, {"sandbox", benchSandbox}, {"memory", benchMemory},
-		{"turns", benchTurns}, {"tasks", benchTasks}, {"lanes", benchLanes},
+		{"turns", benchTurns}, {"tasks", benchTasks}, {"lanes", benchLanes}, {"lanenight", benchLaneNight},
 		{"list", benchList},
 		{"counts", benchCounts}, {"agents", benchAgents}, {"growth", benchGrowth}, {"bigtree", benchBigTree},
 		{"earlier", benchEarlier},

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -50,6 +54,68 @@ func benchLanes(t *testing.T, tb *table) {
 		took := alternate(1, one, run(earlier))
 		tb.ratio(fmt.Sprintf("%d tasks of %s, -j 1", laneTasks, workerTime), took[0], took[1], "an earlier build", 1.02)
 	}
+}
+
+// benchLaneNight says what a night of lanes is made of: how much of the tasks' time is judging, with a validator that
+// takes a processor for a while, what memory a lane takes of the program, and how eight lanes do in a large tree.
+func benchLaneNight(t *testing.T, tb *table) {
+	w := newWorld(t, 200)
+	w.git(w.repo, "config", "tilth.validator", "busy=i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done")
+	alone := w.night(1)
+	for _, lanes := range []int{2, 4, 8} {
+		n := w.night(lanes)
+		tb.count(fmt.Sprintf("%d lanes: judging of a task's time, in percent (alone %.0f)", lanes, alone.judging),
+			n.judging, 100)
+		tb.ratio(fmt.Sprintf("%d lanes: the night", lanes), n.took, alone.took, "one after another", 1)
+		tb.memory(fmt.Sprintf("%d lanes: memory of the program for each", lanes), n.mib/float64(lanes), 64)
+	}
+	large := newWorld(t, 20_000)
+	one, eight := large.night(1), large.night(8)
+	tb.ratio("8 lanes in 20,000 files", eight.took, one.took, "one after another", 0.6)
+	tb.memory("8 lanes in 20,000 files: memory of the program for each", eight.mib/8, 64)
+}
+
+// night is a run of tasks in lanes.
+type night struct {
+	took         time.Duration
+	judging, mib float64 // judging in percent of the tasks' time
+}
+
+func (w *world) night(lanes int) (n night) {
+	w.t.Helper()
+	must(w.t, os.RemoveAll(w.sessions))
+	w.git(w.repo, "worktree", "prune")
+	for branch := range strings.Lines(w.git(w.repo, "for-each-ref", "--format=%(refname:short)", "refs/heads/session/")) {
+		w.git(w.repo, "branch", "-q", "-D", strings.TrimSpace(branch))
+	}
+	server := w.serve(laneScript())
+	defer server.Close()
+	cmd := w.tilth("run", "--yes", "--from", w.tasks(laneTasks), "-j", fmt.Sprint(lanes))
+	cmd.Env = w.at(server.URL)
+	n.took = w.timed(0, cmd)
+	if usage, is := cmd.ProcessState.SysUsage().(*syscall.Rusage); is {
+		n.mib = float64(usage.Maxrss) / 1024
+	}
+	data, err := os.ReadFile(w.newest().Path(session.RecordFile))
+	must(w.t, err)
+	begun, handed := map[string]time.Time{}, map[string]time.Time{}
+	var whole, judging time.Duration
+	for line := range strings.Lines(string(data)) {
+		e := gjson.Parse(line)
+		task, at := e.Get("payload.task_id").Str, record.ParseTime(e.Get("ts").Str)
+		switch e.Get("type").Str {
+		case "context_reset":
+			begun[task] = at
+		case "model_call":
+			if e.Get("payload.phase").Str == "" {
+				handed[task] = at
+			}
+		case "commit":
+			whole, judging = whole+at.Sub(begun[task]), judging+at.Sub(handed[task])
+		}
+	}
+	n.judging = 100 * float64(judging) / float64(whole)
+	return n
 }
 
 func laneScript() *scripted.Script {

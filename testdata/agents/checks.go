@@ -51,6 +51,7 @@ var checks = []struct {
 	{"an agent in the background is waited for", background, false},
 	{"a hostile tree does not turn its judge", hostileTree, false},
 	{"a whole run is judged from the judge's directory", wholeRun, false},
+	{"two tasks side by side are killed, and each goes on in its own conversation", sideBySide, false},
 }
 
 // check runs all checks and returns how many failed.

@@ -9,22 +9,20 @@ import (
 	"strings"
 )
 
-// wholeRun lets git-tilth itself run a task with the program as worker and as evaluator, over a repository of its own.
-func wholeRun(s *scene) error {
-	bin, repo := filepath.Join(s.home, "bin"), filepath.Join(s.home, "whole")
+// ownRepo makes a repository in which git-tilth itself has the program work and judge, and a file of tasks. run runs git
+// tilth there and returns what it says; root is where its sessions are.
+func (s *scene) ownRepo(name string, tasks []obj) (run func(args ...string) *exec.Cmd, root, file string, err error) {
+	bin, repo := filepath.Join(s.home, "bin"), filepath.Join(s.home, name)
 	build := exec.Command("go", "build", "-o", filepath.Join(bin, "git-tilth"),
 		"github.com/git-tilth/git-tilth/cmd/git-tilth")
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+		return nil, "", "", fmt.Errorf("%w: %s", err, out)
 	}
-	tasks := filepath.Join(s.home, "tasks.json")
-	task := []obj{{"id": "T-001", "title": "Make it", "description": "make made.txt",
-		"acceptance_criteria": []string{"it is there"}}}
+	root, file = filepath.Join(s.home, name+"-sessions"), filepath.Join(s.home, name+".json")
 	if err := writeFiles(s.home, map[string]string{
-		"whole/hello.txt": "hello\n", "tasks.json": quoted(task)}); err != nil {
-		return err
+		name + "/hello.txt": "hello\n", name + ".json": quoted(tasks)}); err != nil {
+		return nil, "", "", err
 	}
-	root := filepath.Join(s.home, "root")
 	env := append([]string{"TILTH_SESSIONS_DIR=" + root, "GIT_CONFIG_NOSYSTEM=1"}, s.env...)
 	for i, kv := range env {
 		if path, is := strings.CutPrefix(kv, "PATH="); is {
@@ -32,25 +30,43 @@ func wholeRun(s *scene) error {
 				string(os.PathListSeparator))
 		}
 	}
-	git := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(s.ctx, "git",
-			append([]string{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@localhost"}, args...)...)
-		cmd.Env = env
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("git %v: %w: %s", args, err, lastLines(string(out), 20))
-		}
-		return string(out), err
+	in := func(program string, args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(s.ctx, program, args...)
+		cmd.Dir, cmd.Env = repo, env
+		return cmd
 	}
 	for _, args := range [][]string{
-		{"init", "-q"}, {"add", "."}, {"commit", "-q", "-m", "first"}, {"config", "tilth.validator", "ok=true"},
+		{"init", "-q"}, {"config", "user.name", "t"}, {"config", "user.email", "t@localhost"}, {"add", "."},
+		{"commit", "-q", "-m", "first"}, {"config", "tilth.validator", "ok=true"},
 		{"config", "tilth.worker.agent", s.program.Name}, {"config", "tilth.evaluator.agent", s.program.Name},
 		{"config", "tilth.worker.model", s.model}, {"config", "tilth.evaluator.model", s.model},
 		{"config", "tilth.maxIterationsPerTask", "2"},
 	} {
-		if _, err := git(args...); err != nil {
-			return err
+		if _, err := s.said(in("git", args...)); err != nil {
+			return nil, "", "", err
 		}
+	}
+	return func(args ...string) *exec.Cmd { return in(filepath.Join(bin, "git-tilth"), args...) }, root, file, nil
+}
+
+// said is what a command says; its error has the last of it.
+func (s *scene) said(cmd *exec.Cmd) (string, error) {
+	out, err := cmd.CombinedOutput()
+	if s.verbose {
+		fmt.Println(string(out))
+	}
+	if err != nil {
+		err = fmt.Errorf("%v: %w: %s", cmd.Args, err, lastLines(string(out), 20))
+	}
+	return string(out), err
+}
+
+// wholeRun lets git-tilth itself run a task with the program as worker and as evaluator, over a repository of its own.
+func wholeRun(s *scene) error {
+	tilth, root, tasks, err := s.ownRepo("whole", []obj{{"id": "T-001", "title": "Make it",
+		"description": "make made.txt", "acceptance_criteria": []string{"it is there"}}})
+	if err != nil {
+		return err
 	}
 	judging := 0
 	s.stub.play(func(n int, body string) answer {
@@ -66,11 +82,7 @@ func wholeRun(s *scene) error {
 		}
 		return answer{text: `{"summary": "it is made"}`}
 	})
-	out, err := git("tilth", "run", "--from", tasks)
-	if s.verbose {
-		fmt.Println(out)
-	}
-	if err != nil {
+	if _, err := s.said(tilth("run", "--from", tasks)); err != nil {
 		if requests := s.stub.requests(); len(requests) > 1 {
 			at := max(0, strings.LastIndex(requests[1], "MADE-BY-THE-WORKER"))
 			err = fmt.Errorf("%w\nafter its tool the worker was told %s", err,
@@ -89,6 +101,6 @@ func wholeRun(s *scene) error {
 		strings.Contains(requests[len(requests)-1], worktrees[0]) {
 		return errors.New("the judge was told of the worker's worktree")
 	}
-	_, err = git("tilth", "verify")
+	_, err = s.said(tilth("verify"))
 	return err
 }
