@@ -180,9 +180,9 @@ type Unknown struct {
 	Slips         int // that make one the other
 }
 
-// ownVariables are those that git-tilth itself reads or sets and that are no settings.
+// ownVariables are those that git-tilth itself, or a script of docs/fleet, reads or sets and that are no settings.
 var ownVariables = []string{"TILTH_HOME", "TILTH_INSIDE", "TILTH_COMMITTING", "TILTH_HOOK_INPUT", "TILTH_LANE_NUMBER",
-	"TILTH_TASK", "TILTH_CONVERSATION", "TILTH_MODEL", "TILTH_READ_ONLY", "TILTH_PROC"}
+	"TILTH_CLONES", "TILTH_TASK", "TILTH_CONVERSATION", "TILTH_MODEL", "TILTH_READ_ONLY", "TILTH_PROC"}
 
 // UnknownVariables are the TILTH_* variables of an environment that mean nothing to git-tilth. A value that is empty
 // says nothing either.
