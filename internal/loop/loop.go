@@ -224,6 +224,11 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 		if i < 0 {
 			return r.nothingLeft()
 		}
+		if lifecycle.HasLane(r.S, r.tasks[i].ID) { // what nobody judged yet is below it, and judged with it here
+			if err := r.SetLanesAside(ctx); err != nil {
+				return stopOf(ctx, err, r.tasks[i].ID)
+			}
+		}
 		if full := r.diskFull(); full != nil {
 			return stopOf(ctx, full, "")
 		}
