@@ -85,7 +85,8 @@ func (w *world) night(lanes int) (n night) {
 	w.t.Helper()
 	must(w.t, os.RemoveAll(w.sessions))
 	w.git(w.repo, "worktree", "prune")
-	for branch := range strings.Lines(w.git(w.repo, "for-each-ref", "--format=%(refname:short)", "refs/heads/session/")) {
+	branches := w.git(w.repo, "for-each-ref", "--format=%(refname:short)", "refs/heads/session/")
+	for branch := range strings.Lines(branches) {
 		w.git(w.repo, "branch", "-q", "-D", strings.TrimSpace(branch))
 	}
 	server := w.serve(laneScript())

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ownRepo makes a repository in which git-tilth itself has the program work and judge, and a file of tasks. run runs git
-// tilth there and returns what it says; root is where its sessions are.
+// ownRepo makes a repository in which git-tilth itself has the program work and judge, and a file of tasks. run makes a
+// command of git tilth there; root is where its sessions are.
 func (s *scene) ownRepo(name string, tasks []obj) (run func(args ...string) *exec.Cmd, root, file string, err error) {
 	bin, repo := filepath.Join(s.home, "bin"), filepath.Join(s.home, name)
 	build := exec.Command("go", "build", "-o", filepath.Join(bin, "git-tilth"),
