@@ -24,8 +24,13 @@ type lane struct {
 	*ground
 	index   int
 	err     error
-	ended   bool
 	proceed chan struct{} // closed when it may go on alone
+}
+
+// report is what a lane tells: that it has ended, or asks to go on alone.
+type report struct {
+	*lane
+	ended bool
 }
 
 // schedule is which tasks are at work, and what is to become of the run.
@@ -35,10 +40,10 @@ type schedule struct {
 	at      map[int]*lane // by the task's index
 	waiting []*lane       // those of at that wait until no other is at work
 	alone   *lane         // one of these that goes on
-	news    chan *lane    // that have ended, or ask to go on alone
-	stop    *Stop         // of the run; nothing is begun any more
-	looked  bool          // the first task was ready
-	paths   []string      // of the tree, for what tasks touch
+	news    chan report
+	stop    *Stop    // of the run; nothing is begun any more
+	looked  bool     // the first task was ready
+	paths   []string // of the tree, for what tasks touch
 	touch   map[string]*pattern.Paths
 }
 
@@ -70,7 +75,7 @@ func (r *run) ended(task string) bool {
 // have a lane have ended: then it is nil.
 func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 	s := &schedule{run: r, session: session, at: map[int]*lane{}, touch: map[string]*pattern.Paths{},
-		news: make(chan *lane)}
+		news: make(chan report)}
 	for {
 		if s.stop == nil && s.alone == nil {
 			if err := s.fill(ctx); err != nil {
@@ -84,10 +89,10 @@ func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 		if len(s.at) == 0 {
 			break
 		}
-		if l := <-s.news; l.ended {
-			s.take(ctx, l)
+		if told := <-s.news; told.ended {
+			s.take(ctx, told.lane)
 		} else {
-			s.waiting = append(s.waiting, l)
+			s.waiting = append(s.waiting, told.lane)
 		}
 	}
 	if s.stop == nil && r.o.Lanes > 1 {
@@ -126,8 +131,7 @@ func (s *schedule) fill(ctx context.Context) error {
 		s.at[i] = l
 		go func() {
 			l.err = s.runLane(ctx, l)
-			l.ended = true
-			s.news <- l
+			s.news <- report{l, true}
 		}()
 	}
 	return nil
@@ -281,7 +285,7 @@ func (r *run) laneGround(session *ground, task string, number int) *ground {
 
 // askAlone waits until no other lane is at work.
 func (s *schedule) askAlone(ctx context.Context, l *lane) error {
-	s.news <- l
+	s.news <- report{lane: l}
 	select {
 	case <-l.proceed:
 		return nil
