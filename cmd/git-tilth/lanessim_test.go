@@ -352,7 +352,7 @@ func (s *simulation) check() {
 	}
 	gitDir, kept := filepath.Join(s.repo, ".git"), sess.Path(session.KeptGitDir)
 	in := s.tokensIn(gitDir, s.git("rev-list", "main~1..session/"+s.id))
-	if _, err := os.Stat(kept); err == nil {
+	if head, _ := os.ReadFile(filepath.Join(kept, "HEAD")); len(head) > 0 { // written last, when it is made
 		revs := []string{"--git-dir=" + kept, "rev-list", "--all"}
 		undone, _ := filepath.Glob(sess.Path("undo", "*", "session", session.KeptGitDir, "refs", "aside", "*"))
 		for _, ref := range undone {
@@ -431,8 +431,8 @@ func (s *simulation) ended(code int) {
 	if out := s.git("-C", sess.Workspace(), "status", "--porcelain"); out != "" && !s.loose {
 		s.t.Errorf("the worktree is not clean: %s", out)
 	}
-	if _, err := os.Stat(sess.Path(session.LanesDir)); err == nil {
-		s.t.Error("lanes are left")
+	if out, err := exec.Command("find", sess.Path(session.LanesDir), "-maxdepth", "3").Output(); err == nil {
+		s.t.Errorf("lanes are left: %s", out)
 	}
 	if out := s.git("worktree", "list"); strings.Count(out, "\n") != 1 {
 		s.t.Errorf("the worktrees are %s", out)

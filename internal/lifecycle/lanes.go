@@ -394,7 +394,7 @@ func (h *Handle) removeHalfMade(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return proc.RemoveAll(h.S.Path(session.LanesDir, newLanes)) // marks that were half written
 }
 
 // removeLanes removes all lanes with what they hold.

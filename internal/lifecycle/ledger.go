@@ -9,26 +9,33 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// settleLedger writes down the reviewer's last word if a process died between the verdict and the ledger. On disk after
-// each step: the ledger line, which is found again by its task, iteration and time; then the event, and it is settled.
+// settleLedger writes down the reviewer's last word on each task if a process died between the verdict and the ledger.
+// On disk after each step: the ledger line, which is found again by its task, iteration and time; then the event, and
+// it is settled.
 func (h *Handle) settleLedger(p Plan) error {
-	v := p.History.Verdict
-	if !p.History.Unledgered || v.TaskID == "" { // another writer's verdict names no task
-		return nil
-	}
-	entries, err := h.S.ReadLedger(v.TaskID, 1)
-	if err != nil {
-		return err
-	}
-	n := len(entries) - 1 // before it may stand a person's note
-	if n < 0 || entries[n].Iter != int64(v.Iter) || entries[n].TS < p.History.VerdictTS {
-		if err := h.AppendVerdict(v); err != nil {
+	for _, task := range slices.Sorted(maps.Keys(p.Record.Tasks)) {
+		a := p.Record.Tasks[task].Attempt
+		v := a.Verdict
+		if !a.Unledgered || v.TaskID == "" { // another writer's verdict names no task
+			continue
+		}
+		entries, err := h.S.ReadLedger(task, 1)
+		if err != nil {
+			return err
+		}
+		n := len(entries) - 1 // before it may stand a person's note
+		if n < 0 || entries[n].Iter != int64(v.Iter) || entries[n].TS < a.VerdictTS {
+			if err := h.AppendVerdict(v); err != nil {
+				return err
+			}
+		}
+		appended := LedgerAppended(v)
+		appended.Scope = p.rolledForward(task)
+		if err := h.Record.Append(appended); err != nil {
 			return err
 		}
 	}
-	appended := LedgerAppended(v)
-	appended.Scope = p.rolledForward(v.TaskID)
-	return h.Record.Append(appended)
+	return nil
 }
 
 // settleLedgers writes the ledgers of tasks that are not done anew where they hold other verdicts than the record, by

@@ -150,8 +150,8 @@ func (x *execution) noteCommits(done map[string]string) error {
 // the task's last verdict.
 func (p Plan) rolledForward(task string) record.Scope {
 	in := record.Scope{TaskID: task}
-	if v := p.History.Verdict; v != nil && v.TaskID == task { // a foreign record may have none
-		in = v.Scope
+	if a := p.Record.Tasks[task].Attempt; a.Verdict != nil && !a.Worked { // a foreign record may have none
+		in = a.Verdict.Scope
 	}
 	in.RolledForward = true
 	return in

@@ -102,11 +102,11 @@ func (s *State) change(id string, do func(*Task)) {
 	s.Tasks[id] = t
 }
 
-// begun takes in an attempt. Of the one before it only what a rewind needs is kept, where its task is done.
+// begun takes in an attempt. Of the one before it only what a rewind needs is kept, where its task is committed.
 func (s *State) begun(off int64, e *ContextReset) {
 	if s.Head != e.TaskID {
 		s.change(s.Head, func(t *Task) {
-			if t.Status == Done {
+			if t.Status == Done && !t.Uncommitted {
 				t.Attempt = Attempt{Begun: t.Attempt.Begun}
 			}
 		})

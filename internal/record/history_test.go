@@ -33,19 +33,20 @@ func inMemory(t testing.TB, events ...Event) []byte {
 
 func in(task string) Scope { return Scope{TaskID: task} }
 
-// told is what a test compares of a History.
+// told is what a test compares of a State.
 type told struct {
 	Stop, Task, Accepted, Verdict string
 	Noted, Unledgered             bool
 }
 
-func tell(h History) told {
-	r := told{Stop: h.LastStop, Task: h.LastTask, Noted: h.Noted, Unledgered: h.Unledgered}
+func tell(s State) told {
+	h, a := s.History(), s.Tasks[s.Head].Attempt
+	r := told{Stop: h.LastStop, Task: h.LastTask, Noted: h.Noted, Unledgered: a.Unledgered}
 	if h.Accepted != nil {
 		r.Accepted = h.Accepted.TaskID + " " + h.Accepted.Tree
 	}
-	if h.Verdict != nil {
-		r.Verdict = h.Verdict.TaskID + " " + h.Verdict.Verdict
+	if a.Verdict != nil && !a.Worked {
+		r.Verdict = a.Verdict.TaskID + " " + a.Verdict.Verdict
 	}
 	return r
 }
@@ -127,8 +128,8 @@ func TestHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := inMemory(t, append(append([]Event{}, begun...), c.then...)...)
-			h, err := historyOf(t, append(data, `{"torn`...))
-			if got := tell(h); err != nil || got != c.want {
+			s, err := stateOf(t, append(data, `{"torn`...))
+			if got := tell(s); err != nil || got != c.want {
 				t.Errorf("%v\n got %+v\nwant %+v", err, got, c.want)
 			}
 		})
@@ -138,8 +139,8 @@ func TestHistory(t *testing.T) {
 func TestHistoryOfASessionThatWasOnlyPrepared(t *testing.T) {
 	data := inMemory(t, &ModelCall{Scope: Scope{Phase: "interview"}, TokensUsedTotal: 600},
 		&SessionPrepared{}, &SeedCommitted{SHA: "seed"})
-	h, err := historyOf(t, data)
-	if got := tell(h); err != nil || got != (told{}) {
+	s, err := stateOf(t, data)
+	if got := tell(s); err != nil || got != (told{}) {
 		t.Errorf("%v %+v", err, got)
 	}
 }
@@ -154,10 +155,24 @@ func onDisk(t *testing.T, data []byte) string {
 	return path
 }
 
-func historyOf(t *testing.T, data []byte) (History, error) {
+func stateOf(t *testing.T, data []byte) (State, error) {
 	var s State
 	_, _, err := Scan(onDisk(t, data), 0, func(l Line) error { s.Apply(l, l.Brief()); return nil })
-	return s.History(), err
+	return s, err
+}
+
+// Several tasks can wait for their line in the ledger and for their commit, whichever began last.
+func TestAttemptsSideBySide(t *testing.T) {
+	const one, two = "T-001", "T-002"
+	accept := func(task string) Event { return &EvaluatorVerdict{Scope: in(task), Verdict: "accept", Tree: "tree"} }
+	s, err := stateOf(t, inMemory(t, &ContextReset{Scope: in(one)}, &ContextReset{Scope: in(two)}, accept(one),
+		accept(two), &LedgerAppended{Scope: in(two)}, &TaskDone{Scope: in(two)}, &ContextReset{Scope: in("T-003")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := s.Tasks[one].Attempt, s.Tasks[two].Attempt; !a.Unledgered || !a.Waits || b.Unledgered || !b.Waits {
+		t.Errorf("%+v\n%+v", a, b)
+	}
 }
 
 func TestBeginning(t *testing.T) {
@@ -196,9 +211,9 @@ func TestVerdictWithoutItsLedgerLine(t *testing.T) {
 		for typ := range strings.FieldsSeq(events) {
 			text.WriteString(`{"ts":"2026-06-01T12:00:00.000Z","type":"` + typ + `","payload":{"task_id":"T-001"}}` + "\n")
 		}
-		h, err := historyOf(t, []byte(text.String()))
-		if err != nil || h.Unledgered != want {
-			t.Errorf("%q: %+v %v", events, h, err)
+		s, err := stateOf(t, []byte(text.String()))
+		if err != nil || s.Tasks[s.Head].Attempt.Unledgered != want {
+			t.Errorf("%q: %+v %v", events, s, err)
 		}
 	}
 }

@@ -127,9 +127,6 @@ type History struct {
 	LastTask             string
 	Accepted             *EvaluatorVerdict // the Verdict, where it Waits
 	Noted                bool
-	Verdict              *EvaluatorVerdict // where it was not Worked after
-	VerdictTS            string
-	Unledgered           bool
 	Case                 *CaseSubmitted
 	Refused              *EvaluatorVerdict // the Verdict, where there is a RefusedBy
 	RefusedBy            *ValidatorRun
@@ -139,16 +136,12 @@ type History struct {
 // History is that of the last attempt.
 func (s *State) History() History {
 	a := s.Tasks[s.Head].Attempt
-	h := History{LastTask: s.LastTask, Unledgered: a.Unledgered, Case: a.Case,
-		RefusedBy: a.RefusedBy, Begun: a.Begun}
+	h := History{LastTask: s.LastTask, Case: a.Case, RefusedBy: a.RefusedBy, Begun: a.Begun}
 	if s.Stop != nil {
 		h.LastStop = s.Stop.Reason
 	}
 	if s.Stopped != nil {
 		h.StopDetail = s.Stopped.Detail
-	}
-	if !a.Worked {
-		h.Verdict, h.VerdictTS = a.Verdict, a.VerdictTS
 	}
 	if a.Waits {
 		h.Accepted, h.Noted = a.Verdict, a.Noted

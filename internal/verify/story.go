@@ -19,10 +19,9 @@ type said struct {
 
 // ending is what the end of the record says, and with that what the process that wrote it may not have come to write.
 type ending struct {
-	failing    string             // a task whose placeholder is to be made
-	unledgered string             // the task of a verdict
-	last       string             // task whose end is the last thing on record
-	ledgers    map[string][]entry // the entries that each task's ledger has to hold
+	failing string             // a task whose placeholder is to be made
+	last    string             // task whose end is the last thing on record
+	ledgers map[string][]entry // the entries that each task's ledger has to hold
 }
 
 // history is what the record says, read once from its beginning: the State that everything is decided by, and what else
@@ -141,7 +140,6 @@ func (st *history) see(l record.Line) {
 		said := entryOf(l.TS, e)
 		st.ledgers[e.TaskID] = append(slices.Clip(st.ledgers[e.TaskID]), said)
 		st.every[e.TaskID] = append(st.every[e.TaskID], said)
-		st.unledgered = e.TaskID
 		if e.Accepted() {
 			st.accepted[e.TaskID] = append(st.accepted[e.TaskID], e)
 		}
@@ -150,7 +148,6 @@ func (st *history) see(l record.Line) {
 			all[len(all)-1].to = l.TS
 			st.ledgers[e.TaskID] = all
 		}
-		st.unledgered = ""
 	case *record.TaskFailed:
 		st.failing, st.last = e.TaskID, e.TaskID
 	case *record.Commit:
