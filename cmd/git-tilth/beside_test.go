@@ -70,7 +70,7 @@ func TestMarkATaskThatIsGone(t *testing.T) {
 	if err := h.S.SaveTasks([]session.Task{{ID: "T-001", Title: "x", Status: session.TaskPending}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.CommitSeed(t.Context(), 1, 0, record.SessionPrepared{}); err != nil {
+	if err := lifecycle.CommitSeed(t.Context(), h, 1, 0, record.SessionPrepared{}); err != nil {
 		t.Fatal(err)
 	}
 	h.Close()

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -18,7 +18,7 @@ import (
 // bundleSink puts an accepted bundle in place: all of it, or nothing.
 type bundleSink struct {
 	w     *repoContext
-	h     *lifecycle.Handle
+	h     *held.Handle
 	rules seed.Rules
 	undo  func() // takes back what was put in place; nil for nothing
 	// approve shows a person the plan; nil where nobody is asked. The answer is an *seed.Objection, or seed.ErrEdit.

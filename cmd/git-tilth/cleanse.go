@@ -4,8 +4,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/fleet"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/teardown"
 )
 
 func (p *process) cleanseCommand() *cli.Command {
@@ -14,7 +15,7 @@ func (p *process) cleanseCommand() *cli.Command {
 		Usage:     "remove a session's worktree and branch once its work is elsewhere; the record stays",
 		ArgsUsage: "[<session>]",
 		Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error {
-			unlock, err := lifecycle.Lock(w.deps(nil), s)
+			unlock, err := held.Lock(w.deps(nil), s)
 			if err != nil {
 				return err
 			}
@@ -23,7 +24,7 @@ func (p *process) cleanseCommand() *cli.Command {
 			if common, err := commonOf(s); err == nil && remote == "" {
 				remote, _, _ = w.pushRemote(common) // none is fine
 			}
-			return lifecycle.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, remote, p.sayRemoved)
+			return teardown.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, remote, p.sayRemoved)
 		}),
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -18,7 +18,7 @@ func (w *repoContext) detach(s *session.Session, r runRequest) error {
 	if err != nil {
 		return fail("", err)
 	}
-	out, log, which := w.p.humanOut(r.json), s.Path(lifecycle.RunLog), s.ID
+	out, log, which := w.p.humanOut(r.json), s.Path(rewind.RunLog), s.ID
 	if r.verb == "run" {
 		which = "--session=" + s.ID
 	}

@@ -169,7 +169,7 @@ func (d *doctor) tryNight(base string) (*record.Preflight, error) {
 	draft.Tell = d.tell
 	what := loop.Ahead{Base: base, Tasks: seed.Sentence("What is to be done").Tasks}
 	found, err := loop.LookAhead(d.p.ctx, draft, o, what)
-	return found, errors.Join(err, draft.Discard())
+	return found, errors.Join(err, lifecycle.Discard(draft))
 }
 
 // settings are those that are not at their default, with what takes the place of some that are not set.

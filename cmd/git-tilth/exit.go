@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -114,11 +114,11 @@ func (p *process) interruptedOr(err error) (code int, msg, hint string) {
 
 func (p *process) exitFor(err error) (code int, msg, hint string) {
 	var own *exitError
-	var refused *lifecycle.RefusedError
+	var refused *held.RefusedError
 	var unknown *session.RefusedError
 	var setting *config.Error
 	var busy *session.BusyError
-	var step *lifecycle.StepError
+	var step *held.StepError
 	var imported *seed.ImportError
 	var lock interface{ Remedy() string }
 	switch {
@@ -175,7 +175,7 @@ func (p *process) executionError(err error, sessionID string) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &exitError{code: exitCap, msg: "stopped: disk full (" + err.Error() + "); free some room", hint: resume,
 			err: err}
-	case errors.As(err, new(*lifecycle.RefusedError)), errors.As(err, new(*lifecycle.StepError)):
+	case errors.As(err, new(*held.RefusedError)), errors.As(err, new(*held.StepError)):
 		return err
 	case p.interrupted() && errors.Is(err, context.Canceled):
 		return &exitError{code: exitInterrupted, msg: "interrupted", hint: resume, err: err}

@@ -14,7 +14,8 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/fleet"
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -37,7 +38,7 @@ func (p *process) fleetCommands() []*cli.Command {
 				"uncommitted work in its\nworktree. From then on run and resume claim the session on the remote and " +
 				"push its progress.",
 			Flags: []cli.Flag{remoteFlag()},
-			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
+			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
 				place, err := w.place(h, ctx.String("remote"))
 				if err == nil {
 					err = w.isRemote(place)
@@ -46,7 +47,7 @@ func (p *process) fleetCommands() []*cli.Command {
 					return err
 				}
 				return p.travel(h.S.ID, "pushed to "+place.Shown(), "", func() error {
-					if err := h.SetLanesAside(p.ctx); err != nil {
+					if err := lanes.SetAllAside(p.ctx, h); err != nil {
 						return err
 					}
 					return place.Push(p.ctx, h.S)
@@ -84,7 +85,7 @@ func (p *process) fleetCommands() []*cli.Command {
 			Name:      "pack",
 			Usage:     "write a session into a file, from which unpack makes it elsewhere",
 			ArgsUsage: "<file> [<session>]",
-			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
+			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
 				file := ctx.Args().First()
 				if fi, err := os.Stat(p.inDir(file)); err == nil && !fi.Mode().IsRegular() {
 					return refuse("git tilth pack -h", "%s is there, and is no ordinary file", file)
@@ -95,7 +96,7 @@ func (p *process) fleetCommands() []*cli.Command {
 				}
 				next := "next: git tilth unpack " + text.ShellQuote(file) + ", in a clone of the repository\n"
 				return p.travel(h.S.ID, "written into "+file, next, func() error {
-					if err := h.SetLanesAside(p.ctx); err != nil {
+					if err := lanes.SetAllAside(p.ctx, h); err != nil {
 						return err
 					}
 					return place.Pack(p.ctx, h.S, p.inDir(file))
@@ -162,7 +163,7 @@ func (p *process) inDir(file string) string {
 }
 
 // place is where a session that is held is pushed from.
-func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Remote, error) {
+func (w *repoContext) place(h *held.Handle, remote string) (fleet.Remote, error) {
 	if h.Common == "" {
 		return fleet.Remote{}, refuse("git tilth show "+h.S.ID, "the repository of session %s is not here", h.S.ID)
 	}
@@ -225,20 +226,20 @@ func (p *process) remoteSession(place fleet.Remote, part string) (found fleet.Cl
 
 // fleetError is why a session could not travel.
 func fleetError(err error, id string) error {
-	var held *fleet.HeldError
+	var other *fleet.HeldError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &held):
-		return &exitError{code: exitBusy, msg: held.Error(), hint: "git tilth list --remote", err: err}
+	case errors.As(err, &other):
+		return &exitError{code: exitBusy, msg: other.Error(), hint: "git tilth list --remote", err: err}
 	case errors.Is(err, fleet.ErrLost):
 		return &exitError{code: exitBusy, msg: "claim_lost: another machine has taken session " + id,
 			hint: "git tilth list --remote", err: err}
 	case errors.Is(err, fleet.ErrBehind):
 		return &exitError{code: exitRefused, msg: "session " + id + ": " + err.Error(),
 			hint: "git tilth fetch " + id, err: err}
-	case errors.As(err, new(*lifecycle.RefusedError)), errors.As(err, new(*session.BusyError)),
-		errors.As(err, new(*lifecycle.StepError)), errors.Is(err, context.Canceled):
+	case errors.As(err, new(*held.RefusedError)), errors.As(err, new(*session.BusyError)),
+		errors.As(err, new(*held.StepError)), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, new(*fleet.RemoteError)) && id == "":
 		return fail("git remote -v", err)
@@ -324,7 +325,7 @@ func (w *repoContext) remoteRows(ctx context.Context, place fleet.Remote) ([]rem
 
 // claim takes the claim of a session that has a remote, for the run that begins. release gives it back at the end, and
 // makes of the run's end the command's; the context ends with the claim. In a dry run nothing is to be released.
-func (w *repoContext) claim(ctx *context.Context, h *lifecycle.Handle, o *loop.Options) (release func(error) error,
+func (w *repoContext) claim(ctx *context.Context, h *held.Handle, o *loop.Options) (release func(error) error,
 	err error) {
 	if fleet.RemoteOf(h.S) == "" {
 		return func(end error) error { return end }, nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -82,7 +83,7 @@ const goOn = "git tilth prep-feature --continue"
 func (w *repoContext) nextVerb(s *session.Session) string {
 	plan, err := w.planOf(s)
 	switch {
-	case err == nil && plan.Action == lifecycle.Refuse && !(&lifecycle.Handle{S: s}).Seeded() && begun(s) != nil:
+	case err == nil && plan.Action == lifecycle.Refuse && !lifecycle.Seeded((&held.Handle{S: s})) && begun(s) != nil:
 		return goOn
 	case err != nil, plan.Action == lifecycle.Refuse:
 		return ""

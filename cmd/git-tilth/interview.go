@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -63,7 +64,7 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 }
 
 // interview lets the model ask until it hands in a seed.
-func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundleSink) (*seed.Bundle, error) {
+func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink) (*seed.Bundle, error) {
 	source := w.loc.TopLevel
 	if source == "" {
 		// A bare repository has no tree to read; the new worktree is one.
@@ -121,7 +122,7 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 }
 
 // interviewTurn is what all turns of an agent program that interviews have in common: it reads the source.
-func (w *repoContext) interviewTurn(h *lifecycle.Handle, r loop.Role, source string) agent.Turn {
+func (w *repoContext) interviewTurn(h *held.Handle, r loop.Role, source string) agent.Turn {
 	env := r.Program.Environ(w.git.Environ(w.p.ctx, source), w.config.List("tilth.sandboxEnv"))
 	return agent.Turn{
 		Dir: source, Model: r.Model, MaxTurns: int(w.config.Count("tilth.maxTurns")),
@@ -148,7 +149,7 @@ func (w *repoContext) unseeded() (*session.Session, error) {
 	}
 	for _, o := range all {
 		s, err := w.store.Find(o.ID)
-		if err != nil || o.Resetting || (&lifecycle.Handle{S: s}).Seeded() || begun(s) == nil {
+		if err != nil || o.Resetting || lifecycle.Seeded((&held.Handle{S: s})) || begun(s) == nil {
 			continue
 		}
 		return s, nil
@@ -174,10 +175,10 @@ func (w *repoContext) continuePrep(r prepRequest) (*session.Session, error) {
 		return nil, err
 	}
 	defer h.Close()
-	if h.Seeded() {
+	if lifecycle.Seeded(h) {
 		return s, nil // the process had died behind the seed's commit
 	}
-	if err := h.Reopen(w.p.ctx); err != nil {
+	if err := lifecycle.Reopen(w.p.ctx, h); err != nil {
 		return nil, fail("git tilth reset "+s.ID, err)
 	}
 	files, err := w.trackedFiles(h.Path())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -13,7 +14,7 @@ import (
 )
 
 // taskAction does what a person says of a task, with a note, to a session that has this plan.
-type taskAction func(w *repoContext, h *lifecycle.Handle, plan lifecycle.Plan, task, note string) error
+type taskAction func(w *repoContext, h *held.Handle, plan lifecycle.Plan, task, note string) error
 
 // markCommands are a person's word on one task.
 func (p *process) markCommands() []*cli.Command {
@@ -33,11 +34,11 @@ func (p *process) markCommands() []*cli.Command {
 		command(traits{}, "retry", "have the next resume try a task again; -m says how",
 			"The next attempt is a new conversation.",
 			note("what you have to say to worker and evaluator"),
-			func(w *repoContext, h *lifecycle.Handle, _ lifecycle.Plan, task, note string) error {
+			func(w *repoContext, h *held.Handle, _ lifecycle.Plan, task, note string) error {
 				return w.mark(h, task, lifecycle.MarkRetry, note, "will be tried again")
 			}),
 		command(traits{rare: true}, "skip", "leave a task out, with what it left in the worktree set aside", "", nil,
-			func(w *repoContext, h *lifecycle.Handle, _ lifecycle.Plan, task, _ string) error {
+			func(w *repoContext, h *held.Handle, _ lifecycle.Plan, task, _ string) error {
 				return w.mark(h, task, lifecycle.MarkSkipped, "", "is skipped")
 			}),
 		command(traits{rare: true, starts: true, hooked: true}, "done",
@@ -73,8 +74,8 @@ func (w *repoContext) onTask(s *session.Session, task, note string, do taskActio
 }
 
 // betweenRuns refuses a session that cannot be resumed.
-func (w *repoContext) betweenRuns(h *lifecycle.Handle) (lifecycle.Plan, error) {
-	plan, err := h.MakePlan(w.p.ctx)
+func (w *repoContext) betweenRuns(h *held.Handle) (lifecycle.Plan, error) {
+	plan, err := lifecycle.PlanOf(w.p.ctx, h)
 	switch {
 	case err != nil:
 		return plan, fail("", err)
@@ -85,8 +86,8 @@ func (w *repoContext) betweenRuns(h *lifecycle.Handle) (lifecycle.Plan, error) {
 }
 
 // mark writes down what the next resume goes by.
-func (w *repoContext) mark(h *lifecycle.Handle, task, mark, note, will string) error {
-	if err := h.Mark(task, mark, note); err != nil {
+func (w *repoContext) mark(h *held.Handle, task, mark, note, will string) error {
+	if err := lifecycle.Mark(h, task, mark, note); err != nil {
 		return fail("", err)
 	}
 	if w.p.dryRun {
@@ -105,13 +106,13 @@ func (w *repoContext) mark(h *lifecycle.Handle, task, mark, note, will string) e
 }
 
 // conclude ends a session in which nothing is left to do, and returns what to run next.
-func (w *repoContext) conclude(h *lifecycle.Handle) (next string, err error) {
+func (w *repoContext) conclude(h *held.Handle) (next string, err error) {
 	tasks, err := h.S.Tasks()
 	open := func(t session.Task) bool { return t.Status != session.TaskDone && t.Status != session.TaskSkipped }
 	if err != nil || slices.ContainsFunc(tasks, open) {
 		return "resume", nil
 	}
-	plan, err := h.MakePlan(w.p.ctx)
+	plan, err := lifecycle.PlanOf(w.p.ctx, h)
 	if err != nil || plan.Action == lifecycle.Refuse || plan.NeedsWorker() {
 		return "resume", nil // a resume says why
 	}
@@ -131,7 +132,7 @@ func (w *repoContext) conclude(h *lifecycle.Handle) (next string, err error) {
 }
 
 // markDone brings the session to where a run would begin, and commits the task there.
-func (w *repoContext) markDone(h *lifecycle.Handle, plan lifecycle.Plan, task, note string) error {
+func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note string) error {
 	if plan.MovesAside() {
 		return refuse("git tilth resume "+h.S.ID,
 			"what is in %s is no worktree, and would not be committed; a resume moves it aside", h.Path())
@@ -158,7 +159,7 @@ func (w *repoContext) markDone(h *lifecycle.Handle, plan lifecycle.Plan, task, n
 	}
 	// An accepted tree that a commit hook refuses, or changes, is work that waits in the worktree like any other.
 	if dirty, err := w.git.IsDirty(w.p.ctx, h.Path()); out.Begun != "" && out.Begun != task && (err != nil || dirty) {
-		if err := h.Stopped(session.Running, record.Stop{Reason: record.Interrupted}); err != nil {
+		if err := lifecycle.Stopped(h, session.Running, record.Stop{Reason: record.Interrupted}); err != nil {
 			return fail("", err)
 		}
 		msg := fmt.Sprintf("the worktree holds the work of %s, which would be committed as %s", out.Begun, task)
@@ -182,7 +183,7 @@ func (w *repoContext) markDone(h *lifecycle.Handle, plan lifecycle.Plan, task, n
 }
 
 // planDone prints the commit that done would make once the validators have passed.
-func (w *repoContext) planDone(h *lifecycle.Handle, task, note string) error {
+func (w *repoContext) planDone(h *held.Handle, task, note string) error {
 	tasks, err := h.S.Tasks()
 	if err != nil {
 		return fail("", err)
@@ -193,7 +194,7 @@ func (w *repoContext) planDone(h *lifecycle.Handle, task, note string) error {
 		return nil // it is made first
 	}
 	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
-	_, err = h.CommitTask(w.p.ctx, wt, tasks[i], &record.EvaluatorVerdict{Summary: note, By: record.ByPerson},
+	_, err = lifecycle.CommitTask(w.p.ctx, h, wt, tasks[i], &record.EvaluatorVerdict{Summary: note, By: record.ByPerson},
 		false)
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -18,7 +18,7 @@ import (
 const notifyPatience = 30 * time.Second
 
 // notify tells the user of a run's end by tilth.notify. What goes wrong in it is said and changes nothing.
-func (w *repoContext) notify(h *lifecycle.Handle, stop loop.Stop) {
+func (w *repoContext) notify(h *held.Handle, stop loop.Stop) {
 	how := w.config.Text("tilth.notify")
 	if how == "" {
 		return

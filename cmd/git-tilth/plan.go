@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -19,16 +20,16 @@ func (p *process) planCommand() *cli.Command {
 		ArgsUsage: "[<session>]",
 		Description: "Reword, add, remove or reorder tasks, and say what they need. What is done stays; a seed that " +
 			"has not been run is\nedited as by seed edit.",
-		Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *lifecycle.Handle) error { return w.editPlan(h) }),
+		Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *held.Handle) error { return w.editPlan(h) }),
 	})
 }
 
 // editPlan lets a person edit what is not done. prd.json is replaced in one step; until then the text is in the draft,
 // with which the same command goes on.
-func (w *repoContext) editPlan(h *lifecycle.Handle) error {
+func (w *repoContext) editPlan(h *held.Handle) error {
 	s := h.S
-	if h.Seeded() {
-		ran, err := h.HasRun(w.p.ctx)
+	if lifecycle.Seeded(h) {
+		ran, err := lifecycle.HasRun(w.p.ctx, h)
 		if err != nil {
 			return fail("git tilth doctor", err)
 		}
@@ -52,14 +53,14 @@ func (w *repoContext) editPlan(h *lifecycle.Handle) error {
 	return w.editTasks(h, "git tilth plan "+s.ID, old, kept, func(all []session.Task, _ int) (string, error) {
 		settled := func(t session.Task) bool { return isDone(t) || t.Status == session.TaskSkipped }
 		left := len(slices.DeleteFunc(slices.Clone(all), settled))
-		return fmt.Sprintf("%s to do\nnext: git tilth resume %s\n", text.Plural(left, "task"), s.ID), h.Replan(all)
+		return fmt.Sprintf("%s to do\nnext: git tilth resume %s\n", text.Plural(left, "task"), s.ID), lifecycle.Replan(h, all)
 	})
 }
 
 // editTasks lets a person edit a plan and has it replaced by what they saved, unless nothing was changed. again is the
 // command that goes on with a text that was refused, done are the tasks that the text does not hold, nil where nothing
 // was run.
-func (w *repoContext) editTasks(h *lifecycle.Handle, again string, old []byte, done []session.Task,
+func (w *repoContext) editTasks(h *held.Handle, again string, old []byte, done []session.Task,
 	replace func(tasks []session.Task, tests int) (says string, err error)) error {
 	files, err := w.seedFiles(h)
 	if err != nil {

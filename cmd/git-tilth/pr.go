@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -64,7 +64,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 	if remote == "" {
 		return refuse("git tilth take "+s.ID, "there is no remote to push to (git remote add names one)")
 	}
-	r.branch, r.dir = s.Branch(), lifecycle.SourceNow(s.Overview().Source, common)
+	r.branch, r.dir = s.Branch(), held.SourceNow(s.Overview().Source, common)
 	head, _ := w.git.Line(w.p.ctx, gitx.InRepo(common, "symbolic-ref", "--quiet", "refs/remotes/"+remote+"/HEAD"))
 	r.base = cmp.Or(r.base, strings.TrimPrefix(head, "refs/remotes/"+remote+"/"), "main")
 	r.title = cmp.Or(text.OneLine(found.Label), found.Tasks[0].Title)

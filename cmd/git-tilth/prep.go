@@ -12,9 +12,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -78,7 +80,7 @@ type prepRequest struct {
 	unready                    error // why it could not
 	pause                      bool  // before anything is made
 	// check finds out, before a session is made, whether it could be run; nil where that is not asked.
-	check func(*lifecycle.Handle, loop.Ahead) error
+	check func(*held.Handle, loop.Ahead) error
 
 	baseSHA  string
 	imported *seed.Imported
@@ -240,14 +242,14 @@ func (w *repoContext) prepStart() record.SessionStart {
 }
 
 // seedIt brings a session to its seed, or ends it with why there is none.
-func (w *repoContext) seedIt(h *lifecycle.Handle, r prepRequest) error {
+func (w *repoContext) seedIt(h *held.Handle, r prepRequest) error {
 	err := w.fillSeed(h, r)
 	switch {
 	case err == nil:
 		return nil
 	case w.p.dryRun:
 		return fail("", err)
-	case h.Seeded():
+	case lifecycle.Seeded(h):
 		// The seed is complete, only the checkpoint does not say so.
 		return fail("git tilth resume "+h.S.ID, err)
 	}
@@ -255,7 +257,7 @@ func (w *repoContext) seedIt(h *lifecycle.Handle, r prepRequest) error {
 	if w.p.ctx.Err() != nil || errors.Is(err, seed.ErrAborted) {
 		reason = loop.Interrupted
 	}
-	if ferr := h.Fail(reason, err); ferr != nil {
+	if ferr := lifecycle.Fail(h, reason, err); ferr != nil {
 		w.p.warnf("git-tilth: %s\n", ferr)
 	}
 	return prepError(err, h.S, reason)
@@ -297,7 +299,7 @@ func prepError(err error, s *session.Session, reason string) error {
 }
 
 // fillSeed gets the bundle, puts it in place and commits it.
-func (w *repoContext) fillSeed(h *lifecycle.Handle, r prepRequest) error {
+func (w *repoContext) fillSeed(h *held.Handle, r prepRequest) error {
 	if r.history == nil {
 		if err := h.RunSetup(w.p.ctx, h.Path()); err != nil {
 			return fmt.Errorf("the worktree could not be set up: %w", err)
@@ -323,7 +325,7 @@ func (w *repoContext) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 	}
 	tests := len(b.TestFiles)
 	if w.p.dryRun {
-		seeded := "would commit the seed, " + lifecycle.SeedSubject(len(b.Tasks), tests) + ":"
+		seeded := "would commit the seed, " + message.SeedSubject(len(b.Tasks), tests) + ":"
 		switch {
 		case r.imported == nil:
 			seeded, tests = "would commit the seed, with the tests that the interview comes to:", 1
@@ -336,8 +338,8 @@ func (w *repoContext) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 	if r.imported != nil {
 		prepared.Imported = r.imported.Format
 	}
-	err = h.CommitSeed(w.p.ctx, len(b.Tasks), tests, prepared)
-	if err != nil && !h.Seeded() && sink.undo != nil {
+	err = lifecycle.CommitSeed(w.p.ctx, h, len(b.Tasks), tests, prepared)
+	if err != nil && !lifecycle.Seeded(h) && sink.undo != nil {
 		sink.undo()
 	}
 	return err

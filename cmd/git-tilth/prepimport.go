@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -32,7 +32,7 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 		}
 	}
 	if !r.all {
-		done, err := lifecycle.DoneIn(w.p.ctx, w.git, w.loc.CommonDir, r.baseSHA, r.imported.Tasks, w.tasksOfSession)
+		done, err := message.DoneIn(w.p.ctx, w.git, w.loc.CommonDir, r.baseSHA, r.imported.Tasks, w.tasksOfSession)
 		if err != nil {
 			return fail("", err)
 		}
@@ -86,7 +86,7 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 		var ids []string
 		for _, t := range tasks {
 			if slices.ContainsFunc(there, func(d session.Task) bool {
-				return d.Status == session.TaskDone && lifecycle.SameTask(d, t)
+				return d.Status == session.TaskDone && message.SameTask(d, t)
 			}) {
 				ids = append(ids, t.ID)
 			}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -99,7 +99,7 @@ func (p *progress) start(line string) {
 }
 
 // bounds prints what ends the run if nothing else does.
-func (p *progress) bounds(h *lifecycle.Handle) {
+func (p *progress) bounds(h *held.Handle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.term.JSON {

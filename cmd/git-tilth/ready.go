@@ -48,7 +48,7 @@ func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
 	draft.Tell = w.tell
 	err = r.check(draft, loop.Ahead{Base: r.baseSHA, Tasks: r.imported.Tasks, Tests: r.imported.TestFiles})
 	if err != nil {
-		return errors.Join(err, draft.Discard())
+		return errors.Join(err, lifecycle.Discard(draft))
 	}
 	n.Draft = draft
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -125,7 +126,7 @@ func (w *repoContext) configureFor(s *session.Session) error {
 	if err != nil {
 		return nil // who reads it next says so
 	}
-	common, err := lifecycle.CommonOf(s, check)
+	common, err := held.CommonOf(s, check)
 	if err != nil || common == w.common {
 		return nil // without its repository nothing is judged
 	}
@@ -161,8 +162,8 @@ func (w *repoContext) firstCommit() string {
 }
 
 // deps are what a session needs of the outside world.
-func (w *repoContext) deps(sink func(record.Line)) lifecycle.Deps {
-	return lifecycle.Deps{
+func (w *repoContext) deps(sink func(record.Line)) held.Deps {
+	return held.Deps{
 		Git: w.git, Environ: w.p.environ, Now: w.p.now, Redact: w.redact, Sink: sink,
 		Sign: w.config.Bool("tilth.signCommits"), CommitSubject: w.config.Text("tilth.commitSubject"),
 		KeepEmptySeed: w.config.Text("tilth.seedCommit") == "keep",
@@ -172,7 +173,7 @@ func (w *repoContext) deps(sink func(record.Line)) lifecycle.Deps {
 }
 
 // hold takes a session for this process.
-func (w *repoContext) hold(s *session.Session, sink func(record.Line)) (*lifecycle.Handle, error) {
+func (w *repoContext) hold(s *session.Session, sink func(record.Line)) (*held.Handle, error) {
 	return lifecycle.Open(w.p.ctx, w.deps(sink), s)
 }
 
@@ -209,7 +210,7 @@ func (w *repoContext) orGone(s *session.Session, err error) error {
 	if _, gone := w.store.Find(s.ID); gone != nil {
 		return gone
 	}
-	if holder, busy := s.Holder(); busy && lifecycle.Resetting(s) {
+	if holder, busy := s.Holder(); busy && held.Resetting(s) {
 		return holder
 	}
 	return err
@@ -223,7 +224,7 @@ func (w *repoContext) atRest(s *session.Session) (changed func() error, err erro
 		if left() {
 			return nil
 		}
-		return w.orGone(s, lifecycle.InUse(s))
+		return w.orGone(s, held.InUse(s))
 	}, err
 }
 
@@ -231,7 +232,7 @@ func (w *repoContext) atRest(s *session.Session) (changed func() error, err erro
 func (p *process) onSessionToChange(do sessionAction) cli.ActionFunc { return p.on(true, do) }
 
 // onHeld is the action of a command that takes one for this process.
-func (p *process) onHeld(do func(*cli.Context, *repoContext, *lifecycle.Handle) error) cli.ActionFunc {
+func (p *process) onHeld(do func(*cli.Context, *repoContext, *held.Handle) error) cli.ActionFunc {
 	return p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 		h, err := w.hold(s, nil)
 		if err != nil {

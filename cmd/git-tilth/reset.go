@@ -8,8 +8,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/teardown"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -35,7 +37,7 @@ func (p *process) resetCommand() *cli.Command {
 
 // tearDown is `git tilth reset`. may is asked once nobody else can change the session any more.
 func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) error {
-	unlock, err := lifecycle.Lock(w.deps(nil), s)
+	unlock, err := held.Lock(w.deps(nil), s)
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 	if err := may(); err != nil {
 		return err
 	}
-	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.git, s, w.loc.CommonDir, w.p.sayRemoved)
+	plan, err := teardown.PlanOf(w.p.ctx, w.git, s, w.loc.CommonDir, w.p.sayRemoved)
 	if err = cmp.Or(w.p.ctx.Err(), err); err != nil {
 		return err // nothing is removed yet, and a signal kept some of the plan from being read
 	}
@@ -75,12 +77,12 @@ func (w *repoContext) takenBack(s *session.Session, why error) error {
 }
 
 func (w *repoContext) takeBack(s *session.Session) error {
-	unlock, err := lifecycle.Lock(w.deps(nil), s)
+	unlock, err := held.Lock(w.deps(nil), s)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.git, s, w.loc.CommonDir, func(string, string) {})
+	plan, err := teardown.PlanOf(w.p.ctx, w.git, s, w.loc.CommonDir, func(string, string) {})
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,7 @@ func (p *process) sayRemoved(step, skipped string) {
 	}
 }
 
-func (w *repoContext) describeTeardown(r lifecycle.TeardownPlan) {
+func (w *repoContext) describeTeardown(r teardown.Plan) {
 	var lost []string
 	if r.Commits > 0 {
 		lost = append(lost, text.Plural(r.Commits, "commit"))
@@ -138,7 +140,7 @@ func (w *repoContext) describeTeardown(r lifecycle.TeardownPlan) {
 // rewind is `git tilth reset --to-seed`.
 func (w *repoContext) rewind(s *session.Session, yes bool) error {
 	h, err := w.hold(s, nil)
-	var refused *lifecycle.RefusedError
+	var refused *held.RefusedError
 	if errors.As(err, &refused) {
 		return refuse(refused.Hint+" && git tilth prep-feature", "%s", refused.Why)
 	}
@@ -146,7 +148,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 		return err
 	}
 	defer h.Close()
-	plan, err := h.PlanToSeed(w.p.ctx)
+	plan, err := rewind.PlanToSeed(w.p.ctx, h)
 	if err != nil {
 		return err
 	}

@@ -13,12 +13,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/snapshot"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
@@ -141,7 +142,7 @@ func changeLines(files []gitx.FileChange) (lines []string) {
 
 // aside is what was set aside of a task's work, nil for nothing.
 func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside {
-	work, err := lifecycle.AsideOf(w.p.ctx, w.git, s, common, task)
+	work, err := snapshot.AsideOf(w.p.ctx, w.git, s, common, task)
 	if work == nil && err == nil {
 		return nil
 	}
@@ -209,7 +210,7 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 }
 
 // sayChanged ends a run's lines with what is on the session's branch by now.
-func (w *repoContext) sayChanged(h *lifecycle.Handle) {
+func (w *repoContext) sayChanged(h *held.Handle) {
 	ctx := context.WithoutCancel(w.p.ctx) // after an interrupt too
 	begin, err := record.ReadBeginning(h.S.Path(session.RecordFile))
 	if err != nil || begin.Base == "" {
@@ -271,7 +272,7 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	case t.Commit != "":
 		revs = []string{t.Commit + "^", t.Commit}
 	case t.Aside != nil:
-		work, err := lifecycle.AsideOf(w.p.ctx, w.git, s, common, task)
+		work, err := snapshot.AsideOf(w.p.ctx, w.git, s, common, task)
 		if work == nil {
 			return fail("git tilth review "+task+" "+s.ID, cmp.Or(err, errors.New("it was brought back meanwhile")))
 		}

@@ -8,7 +8,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -28,9 +30,9 @@ func (p *process) rewindCommand() *cli.Command {
 				Usage: "a note for that task, which worker and reviewer are told"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
-		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
+		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
 			point := tasksIn(h.S, ctx.Args().Slice())[0]
-			plan, err := h.PlanRewind(p.ctx, point, strings.TrimSpace(ctx.String("message")))
+			plan, err := rewind.PlanTo(p.ctx, h, point, strings.TrimSpace(ctx.String("message")))
 			if err != nil {
 				return err
 			}
@@ -47,8 +49,8 @@ func (p *process) undoCommand() *cli.Command {
 		Description: "Branch, index, files, task statuses, ledgers and conversations are what they were before it. " +
 			"What was done since\nis kept for the next undo.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}},
-		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
-			plan, err := h.PlanUndo(p.ctx)
+		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
+			plan, err := rewind.PlanUndo(p.ctx, h)
 			if err != nil {
 				return err
 			}
@@ -58,7 +60,7 @@ func (p *process) undoCommand() *cli.Command {
 }
 
 // goBack is `git tilth rewind` and `git tilth undo`.
-func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.RewindPlan, yes bool) error {
+func (w *repoContext) goBack(h *held.Handle, plan rewind.Plan, yes bool) error {
 	s := h.S
 	if plan.Over {
 		w.p.printf("nothing to do: the last %s of session %s did it\nnext: git tilth undo %[2]s takes it back\n",
@@ -86,7 +88,7 @@ func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.RewindPlan, yes
 		}
 	}
 	next := "git tilth resume " + s.ID + ", or "
-	if then, err := h.MakePlan(w.p.ctx); err == nil && then.Action == lifecycle.Nothing {
+	if then, err := lifecycle.PlanOf(w.p.ctx, h); err == nil && then.Action == lifecycle.Nothing {
 		next = ""
 	}
 	w.p.printf("Done: %s.\nnext: %sgit tilth undo %s\n", plan.What, next, s.ID)
@@ -95,7 +97,7 @@ func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.RewindPlan, yes
 
 // sayUntracked names what a rewind left because it was ignored, and what is not where the rewind went to: the rule came
 // with the work that was undone. It is a part of the next change, and judged as one, so that nobody learns of it last.
-func (w *repoContext) sayUntracked(h *lifecycle.Handle, wt gitx.Worktree) {
+func (w *repoContext) sayUntracked(h *held.Handle, wt gitx.Worktree) {
 	files, err := h.Untracked(w.p.ctx, wt, false)
 	if err != nil || len(files) == 0 {
 		return
@@ -117,7 +119,7 @@ func (p *process) forkCommand() *cli.Command {
 			"done in it, with the\nsame commits. The other session is not touched and may be running. Prints the new " +
 			"session's id.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "at", Value: lifecycle.PointSeed,
+			&cli.StringFlag{Name: "at", Value: rewind.PointSeed,
 				Usage: "seed, or a task: the moment before its first attempt"},
 			&cli.StringFlag{Name: "label", Usage: "a few words for lists"},
 		},

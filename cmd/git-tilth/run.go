@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -209,7 +210,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	request := prepRequest{from: r.from, sentence: r.sentence, all: r.all, base: r.base, keep: true, runs: true,
 		json: r.json, unready: unready, pause: resumable && !r.yes}
 	if r.from != "" && !r.options.NoPreflight && !w.p.dryRun {
-		request.check = func(draft *lifecycle.Handle, what loop.Ahead) (err error) {
+		request.check = func(draft *held.Handle, what loop.Ahead) (err error) {
 			r.options.Checked, err = loop.CheckAhead(w.p.ctx, draft, o, what)
 			return w.preflightRefusal(err)
 		}
@@ -282,7 +283,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	closeOnce := sync.OnceFunc(h.Close)
 	defer closeOnce()
 	h.Tell = show.tell
-	plan, err := h.MakePlan(w.p.ctx)
+	plan, err := lifecycle.PlanOf(w.p.ctx, h)
 	if err != nil {
 		return fail("", err)
 	}
@@ -351,7 +352,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 			return result
 		}
 		w.p.warnf("%s; resuming by itself (%d of %d)\n", w.p.outcome(stop, s.ID, strict), again+1, r.autoResume)
-		if plan, err = h.MakePlan(w.p.ctx); err != nil {
+		if plan, err = lifecycle.PlanOf(w.p.ctx, h); err != nil {
 			return fail("", err)
 		}
 		with.First = false
@@ -359,7 +360,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 }
 
 // report ends the lines of a run, and takes out of its result what they have told.
-func (w *repoContext) report(h *lifecycle.Handle, show *progress, stop loop.Stop, result error) error {
+func (w *repoContext) report(h *held.Handle, show *progress, stop loop.Stop, result error) error {
 	told := show.stopped(h, stop, result)
 	if !show.term.JSON {
 		w.sayChanged(h)
@@ -372,7 +373,7 @@ func (w *repoContext) report(h *lifecycle.Handle, show *progress, stop loop.Stop
 }
 
 // showPlan prints what would be done with a session: the plan, then each git command as carrying it out comes to it.
-func (w *repoContext) showPlan(h *lifecycle.Handle, plan lifecycle.Plan, r runRequest) error {
+func (w *repoContext) showPlan(h *held.Handle, plan lifecycle.Plan, r runRequest) error {
 	w.p.planOut = w.p.humanOut(r.json)
 	fmt.Fprintf(w.p.planOut, "session %s: %s\n", h.S.ID, strings.Join(plan.Outline(), "\n  "))
 	ctx := w.p.ctx

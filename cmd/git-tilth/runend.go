@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -18,7 +18,7 @@ import (
 
 // stopped prints the summary of a run that ended with a result. It is what a person at a terminal is told of that;
 // told reports whether it was.
-func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop, result error) (told bool) {
+func (p *progress) stopped(h *held.Handle, s loop.Stop, result error) (told bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {
@@ -84,7 +84,7 @@ func workOf(s *session.Session) string {
 }
 
 // capUse is how much of each cap was used.
-func (p *progress) capUse(h *lifecycle.Handle) string {
+func (p *progress) capUse(h *held.Handle) string {
 	elapsed := p.now().Sub(p.since) - p.still
 	used := loop.Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Sum().Cost, elapsed)
 	used[config.MaxIterations] = float64(p.iter)

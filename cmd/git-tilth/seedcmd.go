@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -26,7 +27,7 @@ func (p *process) seedCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "edit", Usage: "open prd.json in your editor and commit the seed again", ArgsUsage: "[<session>]",
-				Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *lifecycle.Handle) error {
+				Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *held.Handle) error {
 					return w.editSeed(h)
 				}),
 			},
@@ -46,12 +47,12 @@ func (p *process) seedCommand() *cli.Command {
 
 // editSeed opens a copy of prd.json and takes it over if it keeps every rule. A copy that does not is kept, so that
 // nothing of what was typed is lost.
-func (w *repoContext) editSeed(h *lifecycle.Handle) error {
+func (w *repoContext) editSeed(h *held.Handle) error {
 	s := h.S
-	if !h.Seeded() {
+	if !lifecycle.Seeded(h) {
 		return refuse("git tilth reset "+s.ID+" && git tilth prep-feature", "session %s has no seed", s.ID)
 	}
-	ran, err := h.HasRun(w.p.ctx)
+	ran, err := lifecycle.HasRun(w.p.ctx, h)
 	if err != nil {
 		return fail("git tilth doctor", err)
 	}
@@ -63,7 +64,7 @@ func (w *repoContext) editSeed(h *lifecycle.Handle) error {
 }
 
 // editUnrun is editSeed of a session that has a seed and has not been run.
-func (w *repoContext) editUnrun(h *lifecycle.Handle) error {
+func (w *repoContext) editUnrun(h *held.Handle) error {
 	s := h.S
 	old, err := os.ReadFile(s.Path(session.TasksFile))
 	if err != nil {
@@ -71,7 +72,7 @@ func (w *repoContext) editUnrun(h *lifecycle.Handle) error {
 	}
 	return w.editTasks(h, "git tilth seed edit "+s.ID, old, nil, func(tasks []session.Task, tests int) (string, error) {
 		return fmt.Sprintf("Session %s has a new seed of %s.\nnext: git tilth run\n", s.ID,
-			text.Plural(len(tasks), "task")), h.Reseed(w.p.ctx, tasks, tests)
+			text.Plural(len(tasks), "task")), lifecycle.Reseed(w.p.ctx, h, tasks, tests)
 	})
 }
 
@@ -79,7 +80,7 @@ func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }
 
 // editDraft lets the user edit a copy of the plan, or the copy that was refused the last time. It returns what was
 // saved, or nil if that changes nothing.
-func (w *repoContext) editDraft(h *lifecycle.Handle, again string, old []byte) ([]byte, error) {
+func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byte, error) {
 	environ := w.editorEnviron()
 	ask := gitx.InRepo(h.Common, "var", "GIT_EDITOR")
 	ask.Environ = environ
@@ -143,7 +144,7 @@ func (w *repoContext) editorEnviron() []string {
 }
 
 // seedFiles are the test files of a seed's commit.
-func (w *repoContext) seedFiles(h *lifecycle.Handle) ([]string, error) {
+func (w *repoContext) seedFiles(h *held.Handle) ([]string, error) {
 	_, changes, err := h.SeedFiles(w.p.ctx)
 	var files []string
 	for _, c := range changes {
@@ -163,8 +164,8 @@ func (w *repoContext) seedLint(s *session.Session, asJSON bool) error {
 	if err != nil {
 		return refuse("git tilth reset "+s.ID, "session %s is damaged: %s", s.ID, err)
 	}
-	h := &lifecycle.Handle{Deps: w.deps(nil), S: s, Checkpoint: check}
-	if h.Common, err = lifecycle.CommonOf(s, check); err != nil {
+	h := &held.Handle{Deps: w.deps(nil), S: s, Checkpoint: check}
+	if h.Common, err = held.CommonOf(s, check); err != nil {
 		return refuse("", "%s", err)
 	}
 	files, err := w.seedFiles(h)
@@ -204,7 +205,7 @@ func (w *repoContext) printFindings(findings []seed.Finding, tasks int, asJSON b
 }
 
 // testRunner runs one task's acceptance tests in the session's worktree as it is.
-func (w *repoContext) testRunner(h *lifecycle.Handle, tasks []session.Task,
+func (w *repoContext) testRunner(h *held.Handle, tasks []session.Task,
 	files []string) func(context.Context, string) (validator.Report, error) {
 	var all []string
 	for _, t := range tasks {

@@ -11,8 +11,9 @@ import (
 	"sync"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/take"
 )
 
 // sessionsRoot is the sessions root: $TILTH_SESSIONS_DIR, else $TILTH_HOME/sessions, else configured (the value of
@@ -143,7 +144,7 @@ func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 	if err != nil {
 		check = nil
 	} else {
-		linked, _, err := gitx.LinkedCommon(lifecycle.WorkspaceOf(s, check))
+		linked, _, err := gitx.LinkedCommon(held.WorkspaceOf(s, check))
 		if err != nil {
 			linked = ""
 		}
@@ -154,20 +155,20 @@ func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 			return belongs, true
 		}
 	}
-	common, err := lifecycle.CommonOf(s, check)
+	common, err := held.CommonOf(s, check)
 	switch {
 	case err == nil:
 		return common == w.loc.CommonDir, true
-	case check != nil && check.Source == w.loc.Source, lifecycle.HasSession(w.loc.CommonDir, s, s.Workspace()):
+	case check != nil && check.Source == w.loc.Source, held.HasSession(w.loc.CommonDir, s, s.Workspace()):
 		return true, true
 	}
-	return false, !errors.Is(err, lifecycle.ErrSourceUnknown)
+	return false, !errors.Is(err, held.ErrSourceUnknown)
 }
 
 // orphaned answers for a session whose repository is gone from where the session says that it is: it is of this one,
 // moved here, if this one has its branch or worktree.
 func (w *repoContext) orphaned(s *session.Session, source, commonDir, linked string) (belongs, sure bool) {
-	if source == "" || linked != "" || !w.isGone(source) || !w.isGone(commonDir) || lifecycle.Resetting(s) {
+	if source == "" || linked != "" || !w.isGone(source) || !w.isGone(commonDir) || held.Resetting(s) {
 		return false, false
 	}
 	return source == w.loc.Source || w.holds()(s.Branch(), s.Workspace()), true
@@ -245,7 +246,7 @@ func (w *repoContext) withElsewhere(all []session.Overview) []session.Overview {
 	}
 	var wg sync.WaitGroup
 	for common, those := range of {
-		wg.Go(func() { lifecycle.FindElsewhere(w.p.ctx, w.git, common, those) })
+		wg.Go(func() { take.FindElsewhere(w.p.ctx, w.git, common, those) })
 	}
 	wg.Wait()
 	return all
@@ -257,5 +258,5 @@ func commonOf(s *session.Session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return lifecycle.CommonOf(s, check)
+	return held.CommonOf(s, check)
 }

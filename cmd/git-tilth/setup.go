@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 // setup is what tilth.setup and tilth.copy ask for in a new worktree; where tilth.setup is not set, what its lock files
 // say, behind the wall only: what installs runs scripts of everybody whose code is installed.
-func (w *repoContext) setup() lifecycle.Setup {
-	s := lifecycle.Setup{Copy: w.config.List("tilth.copy")}
+func (w *repoContext) setup() held.Setup {
+	s := held.Setup{Copy: w.config.List("tilth.copy")}
 	if lines := w.config.List("tilth.setup"); len(lines) > 0 {
 		s.Configured = true
 		if !slices.Equal(lines, []string{validator.NoSetup}) {

@@ -11,8 +11,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
@@ -41,7 +44,7 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 		d.Resume = "cannot be resumed: " + err.Error()
 		return d
 	}
-	d.Usage, d.Worktree.Path = check.Usage, lifecycle.WorkspaceOf(s, check)
+	d.Usage, d.Worktree.Path = check.Usage, held.WorkspaceOf(s, check)
 	st, err := lifecycle.ReadState(w.p.ctx, w.git, s, check)
 	if err != nil {
 		d.Resume = err.Error()
@@ -55,9 +58,9 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	w.fillWorktree(&d, st)
 	for _, t := range d.Plan {
 		if c := check.Conversation(t.ID); c != nil {
-			dir := lifecycle.WorkspaceOf(s, check)
-			if lifecycle.HasLane(s, t.ID) {
-				dir = lifecycle.LanePath(s, t.ID)
+			dir := held.WorkspaceOf(s, check)
+			if lanes.Has(s, t.ID) {
+				dir = lanes.Path(s, t.ID)
 			}
 			d.Conversations = append(d.Conversations, w.conversation(t.ID, c, dir))
 			for _, name := range slices.Sorted(maps.Keys(c.Others)) {
@@ -72,12 +75,12 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 
 // fillPoints names what one can go back to.
 func (w *repoContext) fillPoints(d *view.Detail, s *session.Session, check *session.Checkpoint) {
-	d.Undo = lifecycle.UndoOf(s)
-	common, err := lifecycle.CommonOf(s, check)
+	d.Undo = rewind.UndoOf(s)
+	common, err := held.CommonOf(s, check)
 	if err != nil {
 		return
 	}
-	points, err := lifecycle.Points(w.p.ctx, w.git, s, common)
+	points, err := rewind.Points(w.p.ctx, w.git, s, common)
 	if err != nil {
 		return
 	}

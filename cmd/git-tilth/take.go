@@ -6,8 +6,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/take"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -27,9 +27,9 @@ func (p *process) takeCommand() *cli.Command {
 			&cli.BoolFlag{Name: "merge", Usage: "merge, by fast-forward where possible (default for the whole)"},
 		},
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			r := lifecycle.TakeRequest{Onto: ctx.String("onto"), Here: w.loc, TestsOf: validator.AcceptanceTests,
+			r := take.Request{Onto: ctx.String("onto"), Here: w.loc, TestsOf: validator.AcceptanceTests,
 				Tasks: w.tasks}
-			for _, how := range []string{lifecycle.TakePick, lifecycle.TakeSquash, lifecycle.TakeMerge} {
+			for _, how := range []string{take.Pick, take.Squash, take.Merge} {
 				if ctx.Bool(how) && r.How != "" {
 					return refuse("git tilth take -h", "--%s and --%s exclude each other", r.How, how)
 				}
@@ -43,9 +43,9 @@ func (p *process) takeCommand() *cli.Command {
 }
 
 // take is `git tilth take`. Everything that can be refused is refused before the branch moves, which one command does.
-func (w *repoContext) take(s *session.Session, r lifecycle.TakeRequest) error {
-	plan, err := lifecycle.Take(w.p.ctx, w.deps(nil), s, r)
-	if errors.Is(err, lifecycle.ErrTaking) {
+func (w *repoContext) take(s *session.Session, r take.Request) error {
+	plan, err := take.Take(w.p.ctx, w.deps(nil), s, r)
+	if errors.Is(err, take.ErrTaking) {
 		return &exitError{code: exitBusy, msg: err.Error(), hint: "git tilth take " + s.ID, err: err}
 	}
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *repoContext) take(s *session.Session, r lifecycle.TakeRequest) error {
 	if len(plan.Left) > 0 {
 		w.p.printf("not taken: %s\n", strings.Join(plan.Left, ", "))
 	}
-	if plan.Above > 0 && len(r.Tasks) == 0 && n.How != lifecycle.TakePick {
+	if plan.Above > 0 && len(r.Tasks) == 0 && n.How != take.Pick {
 		w.p.printf("not taken: %s above the last task on %s\n", text.Plural(plan.Above, "commit"), s.Branch())
 	}
 	return nil

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/teardown"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -136,7 +138,7 @@ func (f *foreign) write(ctx context.Context, to string, chunks []entry) error {
 
 // Remote is where sessions are made of what comes, and taken from: the repository and the sessions of this machine.
 type Remote struct {
-	Deps     lifecycle.Deps
+	Deps     held.Deps
 	Store    session.Store
 	Location gitx.Location
 	Remote   string // a remote's name or URL
@@ -213,7 +215,7 @@ func (p Remote) arrive(ctx context.Context, scratch *scratchRepo, id string, for
 	s, err := lifecycle.Import{
 		Store: p.Store, ID: id, Location: p.Location, Tip: f.Tip, Files: f.Files,
 		Step: "making session " + id + " here", Again: "git tilth fetch " + id,
-		Fill: func(h *lifecycle.Handle) (err error) {
+		Fill: func(h *held.Handle) (err error) {
 			s := h.S
 			if dry {
 				s = &session.Session{ID: id, Dir: filepath.Join(scratch.dir, "session")}
@@ -223,7 +225,7 @@ func (p Remote) arrive(ctx context.Context, scratch *scratchRepo, id string, for
 			}
 			return os.Rename(scratch.dir, s.Path(session.TravelDir))
 		},
-		Furnished: func(h *lifecycle.Handle) error {
+		Furnished: func(h *held.Handle) error {
 			if dry {
 				return nil
 			}
@@ -248,7 +250,7 @@ func (p Remote) makeRoom(ctx context.Context, id string, force bool) error {
 	s, err := p.Store.Find(id)
 	var unlock func()
 	if err == nil {
-		unlock, err = lifecycle.Lock(p.Deps, s)
+		unlock, err = held.Lock(p.Deps, s)
 	}
 	if errors.As(err, new(*session.RefusedError)) {
 		if _, err := os.Lstat(filepath.Join(p.Store.Root, id)); errors.Is(err, fs.ErrNotExist) {
@@ -259,7 +261,7 @@ func (p Remote) makeRoom(ctx context.Context, id string, force bool) error {
 		return err
 	}
 	defer unlock()
-	if !lifecycle.Resetting(s) {
+	if !held.Resetting(s) {
 		var more bool
 		if force {
 			more = p.changedByHand(ctx, s)
@@ -270,7 +272,7 @@ func (p Remote) makeRoom(ctx context.Context, id string, force bool) error {
 			return unpushedHere(id, err)
 		}
 	}
-	plan, err := lifecycle.PlanTeardown(ctx, p.Deps.Git, s, p.Location.CommonDir, func(string, string) {})
+	plan, err := teardown.PlanOf(ctx, p.Deps.Git, s, p.Location.CommonDir, func(string, string) {})
 	if err != nil {
 		return err
 	}
@@ -282,7 +284,7 @@ func unpushedHere(id string, err error) error {
 	if err != nil {
 		why += " (" + err.Error() + ")"
 	}
-	return &lifecycle.RefusedError{Why: why + "; pack keeps that, push sends it where the remote has nothing later",
+	return &held.RefusedError{Why: why + "; pack keeps that, push sends it where the remote has nothing later",
 		Hint: "git tilth pack ~/" + id + ".pack " + id + " && git tilth reset " + id + "\ngit tilth push " + id}
 }
 
@@ -342,5 +344,5 @@ func (p Remote) Unpack(ctx context.Context, path string) (*session.Session, erro
 			return p.arrive(ctx, scratch, id, false)
 		}
 	}
-	return nil, &lifecycle.RefusedError{Why: path + " is not what git tilth pack writes: it holds no session"}
+	return nil, &held.RefusedError{Why: path + " is not what git tilth pack writes: it holds no session"}
 }

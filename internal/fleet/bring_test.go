@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -29,7 +30,7 @@ func pushed(t *testing.T) (Remote, *session.Session) {
 	git("init", "-q", "repo")
 	git("-C", "repo", "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "x")
 	repo := filepath.Join(dir, "repo")
-	p := Remote{Deps: lifecycle.Deps{Git: gitx.New(os.Environ(), false, nil), Now: time.Now},
+	p := Remote{Deps: held.Deps{Git: gitx.New(os.Environ(), false, nil), Now: time.Now},
 		Store:    session.Store{Root: filepath.Join(dir, "sessions")},
 		Location: gitx.Location{Source: repo, CommonDir: filepath.Join(repo, ".git")},
 		Remote:   filepath.Join(dir, "remote.git")}
@@ -43,7 +44,7 @@ func pushed(t *testing.T) (Remote, *session.Session) {
 	if err := h.S.SaveTasks(tasks); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.CommitSeed(t.Context(), 1, 0, record.SessionPrepared{}); err != nil {
+	if err := lifecycle.CommitSeed(t.Context(), h, 1, 0, record.SessionPrepared{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Push(t.Context(), h.S); err != nil {
@@ -115,7 +116,7 @@ func TestMakeRoomGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Remote{Store: session.Store{Root: root}, Deps: lifecycle.Deps{Git: gitx.New(os.Environ(), false, nil),
+	p := Remote{Store: session.Store{Root: root}, Deps: held.Deps{Git: gitx.New(os.Environ(), false, nil),
 		Now: func() time.Time { _ = os.Remove(s.Dir); return time.Now() }}}
 	if err := p.makeRoom(t.Context(), s.ID, false); err != nil {
 		t.Error(err)

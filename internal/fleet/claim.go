@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -112,7 +112,7 @@ func (p Remote) look(ctx context.Context, scratch *scratchRepo, id string) (c Cl
 
 // broken is what a remote has of a session and cannot be used. Without its claim, the next push makes all of it anew.
 func (p Remote) broken(id, step, why string) error {
-	return &lifecycle.StepError{Step: step, Err: errors.New(why),
+	return &held.StepError{Step: step, Err: errors.New(why),
 		Hint: "git push " + text.ShellQuote(p.Shown()) + " --delete " + claimRef(id) + " && git tilth push " + id}
 }
 
@@ -125,7 +125,7 @@ func (p Remote) Fetch(ctx context.Context, id string) (*session.Session, error) 
 	defer scratch.remove()
 	c, at, err := p.look(ctx, scratch, id)
 	if err == nil && at == "" {
-		err = &lifecycle.RefusedError{Why: "the remote has no session " + id, Hint: "git tilth list --remote"}
+		err = &held.RefusedError{Why: "the remote has no session " + id, Hint: "git tilth list --remote"}
 	}
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (p Remote) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 // session that another process may be pushing.
 func (p Remote) at(id, state string) *session.Session {
 	s, err := p.Store.Find(id)
-	if err != nil || lifecycle.Resetting(s) {
+	if err != nil || held.Resetting(s) {
 		return nil
 	}
 	if here := (&scratchRepo{dir: s.Path(session.TravelDir)}); here.ref(sessionRef(id)) != state {
@@ -244,7 +244,7 @@ func (p Remote) changedByHand(ctx context.Context, s *session.Session) (changed 
 	check, unknown := s.Checkpoint()
 	if unknown == nil {
 		var common string
-		if common, unknown = lifecycle.CommonOf(s, check); unknown == nil {
+		if common, unknown = held.CommonOf(s, check); unknown == nil {
 			p.Location.CommonDir = common // of another clone, maybe
 		}
 	}

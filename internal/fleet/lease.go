@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -251,7 +251,7 @@ func (l *Lease) inTheWay(ctx context.Context, tip string, failed error) error {
 	if err != nil || l.w.scratch.reaches(ctx, tip, l.w.scratch.ref(theirs)) {
 		return failed
 	}
-	return &lifecycle.StepError{Step: "pushing session " + l.w.s.ID,
+	return &held.StepError{Step: "pushing session " + l.w.s.ID,
 		Err:  errors.New("the remote's " + branch + " has commits that the session has not; deleting it gives them up"),
 		Hint: "git push " + text.ShellQuote(l.place.Shown()) + " --delete " + branch}
 }

@@ -15,9 +15,11 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/snapshot"
 )
 
 const (
@@ -133,7 +135,7 @@ func (w *writer) readFiles(ctx context.Context) (node, error) {
 			return nil, err
 		}
 	}
-	bundles, err := lifecycle.WriteBundles(ctx, w.scratch.git, w.s, filepath.Join(w.scratch.dir, bundlesDir))
+	bundles, err := snapshot.WriteBundles(ctx, w.scratch.git, w.s, filepath.Join(w.scratch.dir, bundlesDir))
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +266,7 @@ func (w *writer) names() (names []string, err error) {
 			names = append(names, name)
 		}
 	}
-	for _, dir := range lifecycle.TaskDirs {
+	for _, dir := range rewind.TaskDirs {
 		entries, err := os.ReadDir(w.s.Path(dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -291,7 +293,7 @@ func travels(name string) bool {
 	if dir == bundlesDir+"/" {
 		return strings.HasSuffix(rest, "bundle")
 	}
-	return slices.Contains(lifecycle.TaskDirs, strings.TrimSuffix(dir, "/")) &&
+	return slices.Contains(rewind.TaskDirs, strings.TrimSuffix(dir, "/")) &&
 		slices.Contains([]string{"jsonl", "evaluator.jsonl"}, rest)
 }
 
@@ -414,8 +416,8 @@ func writeCommit(s *scratchRepo, tree string, message []byte, parents ...string)
 
 // settled refuses a session that is in the middle of something else.
 func settled(s *session.Session, check *session.Checkpoint) error {
-	if lifecycle.Unfinished(s, check) {
-		return &lifecycle.RefusedError{Why: "a rewind or reset of session " + s.ID + " was begun and not finished",
+	if held.Unfinished(s, check) {
+		return &held.RefusedError{Why: "a rewind or reset of session " + s.ID + " was begun and not finished",
 			Hint: "git tilth show " + s.ID}
 	}
 	return nil

@@ -6,7 +6,10 @@ import (
 	"os"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/snapshot"
+	"github.com/git-tilth/git-tilth/internal/teardown"
 )
 
 // Import is a session that begins as what another one is: a fork of one that is here, or one that comes from another
@@ -31,16 +34,14 @@ type Import struct {
 	Step     string // what is done, for when it fails
 	Again    string // the command that does it
 	// Fill writes the session's files, all but the checkpoint, which it sets.
-	Fill func(*Handle) error
+	Fill func(*held.Handle) error
 	// Furnished ends the session's making, once its worktree is as it will be left.
-	Furnished func(*Handle) error
+	Furnished func(*held.Handle) error
 }
 
-const forkMark = "fork" // the third line of a mark
-
 // Arrive makes the session.
-func (a Import) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
-	clearForks(ctx, d, a.Store, a.Location.CommonDir)
+func (a Import) Arrive(ctx context.Context, d held.Deps) (*session.Session, error) {
+	teardown.ClearForks(ctx, d, a.Store, a.Location.CommonDir)
 	branch := (&session.Session{ID: a.ID}).Branch()
 	_, there, err := d.Git.BranchTip(ctx, a.Location.CommonDir, branch)
 	if _, absent := a.Store.Find(a.ID); absent == nil && d.Git.IsDryRun() {
@@ -48,9 +49,9 @@ func (a Import) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
 	}
 	if err != nil || there {
 		if s, missing := a.Store.Find(a.ID); err == nil && missing == nil {
-			return nil, InUse(s) // somebody else was quicker to make it
+			return nil, held.InUse(s) // somebody else was quicker to make it
 		}
-		return nil, errors.Join(err, &RefusedError{Why: "there is a branch " + branch + " here already",
+		return nil, errors.Join(err, &held.RefusedError{Why: "there is a branch " + branch + " here already",
 			Hint: "git branch -m " + branch + " another-name"})
 	}
 	n := New{Store: a.Store, making: a.Location.CommonDir}
@@ -58,16 +59,16 @@ func (a Import) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handle{Deps: d, S: s, Common: a.Location.CommonDir, unlock: unlock}
+	h := &held.Handle{Deps: d, S: s, Common: a.Location.CommonDir, Unlock: unlock}
 	defer h.Close()
 	if err := a.install(ctx, h); err != nil {
-		h.undoCreate(ctx)
-		return nil, &StepError{Step: a.Step, Err: err, Hint: a.Again}
+		undoCreate(ctx, h)
+		return nil, &held.StepError{Step: a.Step, Err: err, Hint: a.Again}
 	}
 	return s, nil
 }
 
-func (a Import) install(ctx context.Context, h *Handle) error {
+func (a Import) install(ctx context.Context, h *held.Handle) error {
 	if err := a.Fill(h); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (a Import) install(ctx context.Context, h *Handle) error {
 	if a.Files != a.Tip {
 		wt, err := h.Worktree(ctx)
 		if err == nil {
-			err = restoreFiles(ctx, h.Git, wt, snapshot{Tip: a.Tip, Files: a.Files})
+			err = snapshot.Restore(ctx, h, wt, snapshot.Snapshot{Tip: a.Tip, Files: a.Files}, 0)
 		}
 		if err != nil {
 			return err
@@ -97,5 +98,5 @@ func (a Import) install(ctx context.Context, h *Handle) error {
 	if err := a.Furnished(h); err != nil {
 		return err
 	}
-	return h.change(func() error { return os.Remove(h.S.Path(session.ResetMarkFile)) })
+	return h.Change(func() error { return os.Remove(h.S.Path(session.ResetMarkFile)) })
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -33,7 +34,7 @@ func TestArriveTwice(t *testing.T) {
 	}
 	a := Import{Store: session.Store{Root: root}, ID: id,
 		Location: gitx.Location{CommonDir: filepath.Join(repo, ".git")}}
-	d := Deps{Git: gitx.New(os.Environ(), false, nil), Now: func() time.Time { make(); return time.Now() }}
+	d := held.Deps{Git: gitx.New(os.Environ(), false, nil), Now: func() time.Time { make(); return time.Now() }}
 	var busy *session.BusyError
 	if _, err := a.Arrive(t.Context(), d); !errors.As(err, &busy) || busy.Session != id {
 		t.Errorf("its directory: %v", err)
@@ -48,7 +49,7 @@ func TestArriveTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Now = time.Now
-	if _, err := a.Arrive(t.Context(), d); !errors.As(err, new(*RefusedError)) {
+	if _, err := a.Arrive(t.Context(), d); !errors.As(err, new(*held.RefusedError)) {
 		t.Errorf("somebody's branch: %v", err)
 	}
 	if left, err := os.ReadDir(root); err != nil || len(left) > 0 {

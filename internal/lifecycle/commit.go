@@ -1,10 +1,16 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/lanes"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -13,18 +19,6 @@ import (
 // CommittingVar is the variable by which what a commit hook starts can tell that the commit is not the user's. Its
 // value is the branch.
 const CommittingVar = "TILTH_COMMITTING"
-
-// HookRefusedError says that one of the repository's hooks refused a commit. Nothing was committed.
-type HookRefusedError struct {
-	Output string // what the hook printed, capped
-}
-
-func (e *HookRefusedError) Error() string {
-	if said := text.FirstLines(e.Output, 3); said != "" {
-		return "a commit hook refused: " + said
-	}
-	return "a commit hook refused without a word"
-}
 
 // RefusedBy is the validator_run by which a commit hook's refusal is on record.
 func RefusedBy(output string) *record.ValidatorRun {
@@ -45,23 +39,23 @@ var ErrBranchMoved = errors.New("the branch has moved")
 // whole calls the tree changed as well where a commit hook changed files without staging them, as formatters do: what
 // it made of the task belongs to the task, and is judged with it. A process that dies before that leaves the changes to
 // the next task, as git does.
-func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, v *record.EvaluatorVerdict,
+func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t session.Task, v *record.EvaluatorVerdict,
 	whole bool) (sha string, err error) {
-	ctx := ignoreFirstSignal(live)
-	mark, err := h.mark()
+	ctx := held.IgnoreFirstSignal(live)
+	mark, err := h.RecordMark()
 	if err != nil {
 		return "", err
 	}
 	summary, person := h.Redact.String(v.Summary), v.By == record.ByPerson
 	if !person {
-		summary = inertBody(summary)
+		summary = message.InertBody(summary)
 	}
-	msg := taskMessage(h.S.ID, t.ID, subjectOf(h.CommitSubject, t), summary, mark, person)
+	msg := message.Task(h.S.ID, t.ID, message.SubjectOf(h.CommitSubject, t), summary, mark, person)
 	committing := CommittingVar + "=" + wt.Branch
 	seen, err := h.Git.BeforeCommit(live, wt, msg, committing)
 	switch {
 	case live.Err() == nil && gitx.ExitCode(err) > 0:
-		return "", &HookRefusedError{seen.Said}
+		return "", &gitx.HookRefusedError{Output: seen.Said}
 	case err != nil:
 		return "", err
 	case live.Err() != nil:
@@ -77,7 +71,7 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 		if tree != v.Tree {
 			return "", ErrTreeChanged
 		}
-		if msg, err = h.asJudged(ctx, t, seen.Message, mark, v.By == record.ByPerson); err != nil {
+		if msg, err = asJudged(ctx, h, t, seen.Message, mark, v.By == record.ByPerson); err != nil {
 			return "", err
 		}
 	}
@@ -85,7 +79,7 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 	if err != nil {
 		return "", err
 	}
-	if tip != v.Base && HasLane(h.S, t.ID) { // nothing of its worker's is there
+	if tip != v.Base && lanes.Has(h.S, t.ID) { // nothing of its worker's is there
 		return "", ErrBranchMoved
 	}
 	sha, err = h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
@@ -100,15 +94,72 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 
 // asJudged is the message that hooks left of a task's commit, with the trailers that it is known by, if one took them
 // away. Until it is made the task is known as the accepted tree.
-func (h *Handle) asJudged(ctx context.Context, t session.Task, msg, mark string, person bool) (string, error) {
+func asJudged(ctx context.Context, h *held.Handle, t session.Task, msg, mark string, person bool) (string, error) {
 	c, err := h.Git.ReadMessage(ctx, msg)
 	if err != nil {
 		return "", err
 	}
-	who := author{sessionID: h.S.ID, tasks: map[string]string{t.ID: t.Status}}
-	task, ok := who.done(c)
-	if ok && task == t.ID && trailer(trailerRecord, one(c.Trailers[trailerRecord])) == mark {
+	who := message.Author{SessionID: h.S.ID, Tasks: map[string]string{t.ID: t.Status}}
+	if task, ok := who.Done(c); ok && task == t.ID && message.SignatureOf(c).Record == mark {
 		return msg, nil
 	}
-	return taskMessage(h.S.ID, t.ID, c.Subject, c.Body, mark, person), nil
+	return message.Task(h.S.ID, t.ID, c.Subject, c.Body, mark, person), nil
+}
+
+// PlaceholderMessage is the message of the commit that holds a failed task's partial work.
+func PlaceholderMessage(h *held.Handle, t session.Task, reason string) (string, error) {
+	mark, err := h.RecordMark()
+	return message.Placeholder(h.S.ID, t, reason, mark), err
+}
+
+// usualSubjects are the forms of subjects that commit-msg hooks are written for.
+var usualSubjects = []string{message.DefaultSubject, "{type}: {title:lower}", "{type}({scope}): {title:lower}",
+	"{type}: {title}", "{title}", "{id} {title}", "[{id}] {title}"}
+
+// SubjectSetting is the command that sets a form of subjects.
+func SubjectSetting(form string) string {
+	return "git config tilth.commitSubject " + text.ShellQuote(form)
+}
+
+// TrySubjects shows the message that a task's commit would have to the repository's commit-msg hook. refused is what it
+// says against the set form, nil where it takes it; passes is then a usual form that it takes, "" for none.
+func TrySubjects(ctx context.Context, h *held.Handle, wt gitx.Worktree, t session.Task, summary string) (
+	refused *gitx.HookRefusedError, passes string, err error,
+) {
+	_, has, err := h.Git.Hooks(ctx, wt)
+	if err != nil || !has("commit-msg") {
+		return nil, "", err
+	}
+	set := cmp.Or(h.CommitSubject, message.DefaultSubject)
+	forms := append([]string{set}, slices.DeleteFunc(slices.Clone(usualSubjects), func(f string) bool {
+		return f == set || t.Scope == "" && strings.Contains(f, "{scope}")
+	})...)
+	for i, form := range forms {
+		msg := message.Task(h.S.ID, t.ID, message.SubjectOf(form, t), h.Redact.String(summary),
+			"1000000 "+strings.Repeat("0", 64), false)
+		says, err := showMessage(ctx, h, wt, msg)
+		switch {
+		case err != nil || says == nil && i == 0:
+			return nil, "", err
+		case says == nil:
+			return refused, form, nil
+		case i == 0:
+			refused = says
+		}
+	}
+	return refused, "", nil
+}
+
+// showMessage runs the commit-msg hook over a message; what it makes of it is thrown away.
+func showMessage(ctx context.Context, h *held.Handle, wt gitx.Worktree,
+	message string) (*gitx.HookRefusedError, error) {
+	try := h.Git.TryMessage
+	if wt.Branch == "" { // the user's checkout
+		try = h.Git.TryMessageOver
+	}
+	p, err := try(ctx, wt, message, CommittingVar+"="+h.S.Branch())
+	if ctx.Err() == nil && gitx.ExitCode(err) > 0 {
+		return &gitx.HookRefusedError{Output: p.Said}, nil
+	}
+	return nil, err
 }

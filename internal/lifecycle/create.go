@@ -6,8 +6,11 @@ import (
 	"fmt"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/teardown"
 )
 
 // New says what session to make.
@@ -17,7 +20,7 @@ type New struct {
 	Base     string              // commit at which the branch begins
 	Label    string              // a few words for lists
 	Start    record.SessionStart // who will work, and within what limits
-	Draft    *Handle             // what the session is made of; nil for nothing
+	Draft    *held.Handle        // what the session is made of; nil for nothing
 	making   string              // the repository of one that counts as torn down until it is whole, "" for none
 }
 
@@ -33,21 +36,21 @@ type New struct {
 //
 // The status becomes prepared only after the seed's commit is on record (CommitSeed). With a dry run's Git nothing is
 // made, and the session is called <id>.
-func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
+func Create(ctx context.Context, d held.Deps, n New) (*held.Handle, error) {
 	s, unlock, err := n.directory(d, newID(d))
 	if err != nil {
 		return nil, err
 	}
-	h := &Handle{Deps: d, S: s, Common: n.Location.CommonDir, base: n.Base, unlock: unlock}
+	h := &held.Handle{Deps: d, S: s, Common: n.Location.CommonDir, Base: n.Base, Unlock: unlock}
 	h.Checkpoint = n.checkpoint(h)
 	if err = h.Save(); err == nil {
-		err = h.begin(n)
+		err = begin(h, n)
 	}
 	if err == nil {
 		err = h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), n.Base, true)
 	}
 	if err != nil {
-		h.undoCreate(ctx)
+		undoCreate(ctx, h)
 		h.Close()
 		return nil, err
 	}
@@ -55,7 +58,7 @@ func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 }
 
 // newID is the id of a session that is made now.
-func newID(d Deps) string {
+func newID(d held.Deps) string {
 	if d.Git.IsDryRun() {
 		return "<id>"
 	}
@@ -63,19 +66,19 @@ func newID(d Deps) string {
 }
 
 // begin writes the first line of the record.
-func (h *Handle) begin(n New) error {
+func begin(h *held.Handle, n New) error {
 	start := n.Start
 	start.Phase, start.Base = cmp.Or(start.Phase, "prep-feature"), cmp.Or(start.Base, n.Base)
 	start.Source, start.Worktree, start.Branch = h.Checkpoint.Source, h.Checkpoint.Workspace, h.Checkpoint.Branch
-	return h.append(&start)
+	return h.Append(&start)
 }
 
 // undoCreate takes back a session in which nothing can have been done yet.
-func (h *Handle) undoCreate(ctx context.Context) {
+func undoCreate(ctx context.Context, h *held.Handle) {
 	if h.Git.IsDryRun() {
 		return
 	}
-	ctx = ignoreFirstSignal(ctx)
+	ctx = held.IgnoreFirstSignal(ctx)
 	// Errors have no one to go to. The directory goes last: by what is left of it reset, and of a fork the next one and
 	// doctor, find what git would not remove.
 	err := h.Git.RemoveWorktree(ctx, h.Common, h.Path(), "")
@@ -83,7 +86,7 @@ func (h *Handle) undoCreate(ctx context.Context) {
 		_, err = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
 	}
 	if err == nil {
-		_ = removeDir(h.S)
+		_ = teardown.RemoveDir(h.S)
 	}
 }
 
@@ -96,8 +99,8 @@ func (h *Handle) undoCreate(ctx context.Context) {
 //  2. the commit            as before; the branch holds nothing else
 //  3. seed_committed        the seed is complete; resume treats it as prepared
 //  4. checkpoint prepared
-func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared record.SessionPrepared) error {
-	ctx = ignoreFirstSignal(ctx)
+func CommitSeed(ctx context.Context, h *held.Handle, tasks, tests int, prepared record.SessionPrepared) error {
+	ctx = held.IgnoreFirstSignal(ctx)
 	wt, err := h.Worktree(ctx)
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared reco
 	// What a rewind brings back.
 	prepared.TokensUsed, prepared.Usage = &h.Checkpoint.TokensUsed, record.JSON(h.Checkpoint.Usage)
 	prepared.StartedAt = h.Checkpoint.StartedAt
-	if err := h.append(&prepared); err != nil {
+	if err := h.Append(&prepared); err != nil {
 		return err
 	}
 	parent, there, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
@@ -114,26 +117,26 @@ func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared reco
 		return err
 	}
 	if !there {
-		parent = h.base // of a dry run
+		parent = h.Base // of a dry run
 	}
-	msg, err := h.seedMessage(tasks, tests)
+	mark, err := h.RecordMark()
 	if err != nil {
 		return err
 	}
 	sha := parent // without a commit of its own, the seed is what the branch begins at
 	if tests > 0 || h.KeepEmptySeed {
-		if sha, err = h.commitSeed(ctx, wt, parent, msg); err != nil {
-			h.undoSeed(ctx, wt, parent)
+		if sha, err = commitSeed(ctx, h, wt, parent, message.Seed(h.S.ID, tasks, tests, mark)); err != nil {
+			undoSeed(ctx, h, wt, parent)
 			return err
 		}
 	}
-	if err = h.noteSeed(sha); err != nil && !h.Seeded() {
-		h.undoSeed(ctx, wt, parent)
+	if err = noteSeed(h, sha); err != nil && !Seeded(h) {
+		undoSeed(ctx, h, wt, parent)
 	}
 	return err
 }
 
-func (h *Handle) commitSeed(ctx context.Context, wt gitx.Worktree, parent, message string) (sha string, err error) {
+func commitSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, parent, message string) (sha string, err error) {
 	tree, _, err := h.Git.StageAll(ctx, wt, parent)
 	if err != nil {
 		return "", err
@@ -145,7 +148,7 @@ func (h *Handle) commitSeed(ctx context.Context, wt gitx.Worktree, parent, messa
 
 // undoSeed takes a seed off the branch and out of the index that did not get on record. Errors have no one to go to:
 // what stays is what reset removes.
-func (h *Handle) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) {
+func undoSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, parent string) {
 	if tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err == nil && tip != parent {
 		_ = h.Git.Reset(ctx, wt, parent, false)
 	}
@@ -155,13 +158,13 @@ func (h *Handle) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) 
 }
 
 // Seeded reports whether the seed is on record. From then on it is part of the session, whatever fails after it.
-func (h *Handle) Seeded() bool {
-	_, err := seedOf(h.S)
+func Seeded(h *held.Handle) bool {
+	_, err := held.SeedOf(h.S)
 	return err == nil
 }
 
 // Reopen takes up a preparation that came to no seed: it is running again, and the index is the branch's once more.
-func (h *Handle) Reopen(ctx context.Context) error {
+func Reopen(ctx context.Context, h *held.Handle) error {
 	wt, err := h.Worktree(ctx)
 	if err != nil {
 		return err
@@ -173,7 +176,7 @@ func (h *Handle) Reopen(ctx context.Context) error {
 	if err := h.Git.ReadTree(ctx, wt, tree, false); err != nil {
 		return err
 	}
-	if err := h.openRecord(); err != nil {
+	if err := h.OpenRecord(); err != nil {
 		return err
 	}
 	h.Checkpoint.Status = session.Running
@@ -181,13 +184,13 @@ func (h *Handle) Reopen(ctx context.Context) error {
 }
 
 // Fail ends a preparation that did not come to a seed.
-func (h *Handle) Fail(reason string, cause error) error {
+func Fail(h *held.Handle, reason string, cause error) error {
 	stop := record.Stop{Reason: reason}
 	if cause != nil {
 		stop.Error = cause.Error()
 	}
-	if err := h.openRecord(); err != nil {
+	if err := h.OpenRecord(); err != nil {
 		return fmt.Errorf("the record of %s: %w", h.S.ID, err)
 	}
-	return h.Stopped(session.Failed, stop)
+	return Stopped(h, session.Failed, stop)
 }

@@ -7,32 +7,34 @@ import (
 	"path/filepath"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/teardown"
 )
 
 // Draft is a session before it is made: a directory without a session's name, in which can be tried whether it could
 // be run. Neither branch nor worktree nor record are there. It becomes a session by Create, or goes with Discard.
-func Draft(d Deps, n New) (*Handle, error) {
+func Draft(d held.Deps, n New) (*held.Handle, error) {
 	s, unlock, err := n.draft(d, session.NewID(d.Now()))
 	if err != nil {
 		return nil, err
 	}
-	h := &Handle{Deps: d, S: s, Common: n.Location.CommonDir, base: n.Base, unlock: unlock}
+	h := &held.Handle{Deps: d, S: s, Common: n.Location.CommonDir, Base: n.Base, Unlock: unlock}
 	h.Checkpoint = n.checkpoint(h)
 	return h, nil
 }
 
 // Discard ends a draft that no session is made of.
-func (h *Handle) Discard() error {
+func Discard(h *held.Handle) error {
 	defer h.Close()
 	return proc.RemoveAll(h.S.Dir)
 }
 
 // checkpoint is that of a session that is begun.
-func (n New) checkpoint(h *Handle) *session.Checkpoint {
+func (n New) checkpoint(h *held.Handle) *session.Checkpoint {
 	return &session.Checkpoint{
 		SessionID: h.S.ID, Source: n.Location.Source, GitCommonDir: n.Location.CommonDir,
 		Workspace: h.S.Workspace(), Branch: h.S.Branch(), Status: session.Running,
@@ -41,18 +43,18 @@ func (n New) checkpoint(h *Handle) *session.Checkpoint {
 }
 
 // directory makes the directory of a session. It has its name once it is locked: one that is not looks damaged.
-func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), err error) {
+func (n New) directory(d held.Deps, id string) (s *session.Session, unlock func(), err error) {
 	switch {
 	case d.Git.IsDryRun():
 		return &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, id)}, func() {}, nil
 	case n.Draft != nil:
-		s, unlock = n.Draft.S, n.Draft.unlock
+		s, unlock = n.Draft.S, n.Draft.Unlock
 	default:
 		if s, unlock, err = n.draft(d, id); err != nil {
 			return nil, nil, err
 		}
 	}
-	release, err := lockRoot(n.Store.Root)
+	release, err := held.LockRoot(n.Store.Root)
 	if err != nil {
 		unlock()
 		return nil, nil, err
@@ -62,7 +64,7 @@ func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), er
 	if err := os.Rename(draft, dir); err != nil {
 		unlock()
 		if errors.Is(err, fs.ErrExist) { // somebody else was quicker to make it
-			err = InUse(&session.Session{ID: s.ID, Dir: dir})
+			err = held.InUse(&session.Session{ID: s.ID, Dir: dir})
 		}
 		return nil, nil, errors.Join(err, os.RemoveAll(draft))
 	}
@@ -72,17 +74,17 @@ func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), er
 
 // draft makes the directory of a session that has no name yet, that of a fork marked, and locks it. What was killed
 // over that goes.
-func (n New) draft(d Deps, id string) (s *session.Session, unlock func(), err error) {
+func (n New) draft(d held.Deps, id string) (s *session.Session, unlock func(), err error) {
 	if err := os.MkdirAll(n.Store.Root, 0o700); err != nil {
 		return nil, nil, err
 	}
-	release, err := lockRoot(n.Store.Root)
+	release, err := held.LockRoot(n.Store.Root)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer release()
 	for _, dir := range unnamed(n.Store) {
-		endLeftovers(filepath.Join(dir, session.WorkspaceDir), filepath.Join(dir, session.JudgeDir))
+		teardown.EndLeftovers(filepath.Join(dir, session.WorkspaceDir), filepath.Join(dir, session.JudgeDir))
 		_ = proc.RemoveAll(dir)
 	}
 	s = &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, session.DraftPrefix+id)}
@@ -90,7 +92,7 @@ func (n New) draft(d Deps, id string) (s *session.Session, unlock func(), err er
 		return nil, nil, err
 	}
 	if n.making != "" {
-		mark := []byte("\n" + n.making + "\n" + forkMark + "\n")
+		mark := []byte("\n" + n.making + "\n" + held.ForkMark + "\n")
 		if err := jsonl.WriteFile(s.Path(session.ResetMarkFile), mark); err != nil {
 			return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
 		}
@@ -103,6 +105,6 @@ func (n New) draft(d Deps, id string) (s *session.Session, unlock func(), err er
 
 // Checkout is the user's own checkout of the session's source, or the source itself where it has none. Hooks see it as
 // they will see the worktree; nothing may be written in it.
-func (h *Handle) Checkout() (gitx.Worktree, error) {
+func Checkout(h *held.Handle) (gitx.Worktree, error) {
 	return h.Git.CheckoutAt(h.Common, h.Checkpoint.Source)
 }

@@ -4,17 +4,39 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/snapshot"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// MakePlan decides what a resume of the session would do.
-func (h *Handle) MakePlan(ctx context.Context) (Plan, error) {
+// clearAside sets aside what a task that is not to be done now has left in the worktree.
+func (x *execution) clearAside(ctx context.Context, wt gitx.Worktree) error {
+	task := x.out.SetAside
+	if task == "" {
+		return nil
+	}
+	tip, ok, err := x.Git.BranchTip(ctx, wt.Common, wt.Branch)
+	if err != nil || !ok {
+		return errors.Join(err, fs.ErrNotExist)
+	}
+	name, _, err := snapshot.SetAside(ctx, x.Handle, wt, task, tip)
+	if err != nil || name == "" {
+		return err
+	}
+	return x.Append(&record.LogRepaired{What: "the worktree held work of " + task + ", which is not to be done",
+		Done: "set aside in " + name})
+}
+
+// PlanOf decides what a resume of the session would do.
+func PlanOf(ctx context.Context, h *held.Handle) (Plan, error) {
 	st, err := ReadState(ctx, h.Git, h.S, h.Checkpoint)
 	if err != nil {
 		return Plan{}, err
@@ -65,17 +87,17 @@ func (o Outcome) String() string { return o.line(o.Aside) }
 //  4. an accepted tree is committed        the tree makes the task done in the next look
 //  5. commits marked done in prd.json
 //  6. the tip is unwound (one soft reset)  the failed tasks still say so in prd.json
-//     the work of a task that is not to be done is set aside (SetAside)
+//     the work of a task that is not to be done is set aside (snapshot.SetAside)
 //  7. failed tasks pending in prd.json
-//     lanes are where the record says (lanes.go)
+//     lanes are where the record says (internal/lanes)
 //  8. session_resume, or the session_start of a prepared session
 //
 // Where 3 to 7 fail or are interrupted, a stop takes the place of 8.
-func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, error) {
+func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome, error) {
 	if p.BranchTip != "" { // a person may have committed since, while a model or a remote was asked
 		tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
 		if err == nil && tip != p.BranchTip {
-			p, err = h.MakePlan(ctx)
+			p, err = PlanOf(ctx, h)
 		}
 		if err != nil {
 			return Outcome{Plan: p}, err
@@ -87,12 +109,12 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	}
 	out := Outcome{Plan: p}
 	if p.Action == Refuse {
-		return out, &RefusedError{Why: "session " + h.S.ID + ": " + p.Why, Hint: p.Hint}
+		return out, &held.RefusedError{Why: "session " + h.S.ID + ": " + p.Why, Hint: p.Hint}
 	}
 	if p.GoingBack != "" {
-		return h.finishThenExecute(ctx, e)
+		return finishThenExecute(ctx, h, e)
 	}
-	if err := h.openRecord(); err != nil {
+	if err := h.OpenRecord(); err != nil {
 		return out, err
 	}
 	out.compareSettings(e.Settings)
@@ -103,9 +125,9 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 				return x.out, err
 			}
 		}
-		return out, h.noteNothing(out, e)
+		return out, noteNothing(h, out, e)
 	}
-	if err := h.settleRecord(p); err != nil {
+	if err := settleRecord(h, p); err != nil {
 		return out, err
 	}
 	h.Checkpoint.Status = session.Running
@@ -117,22 +139,22 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		x.out.Refused = &HookRefusal{Output: *p.History.RefusedBy.Results[0].Output, Verdict: v}
 	}
 	if err := x.repair(ctx); err != nil {
-		return x.out, h.broken(ctx, err)
+		return x.out, broken(ctx, h, err)
 	}
 	if !p.Fresh || !e.First {
-		if err := h.noteResume(x.out, e); err != nil || !p.Fresh {
+		if err := noteResume(h, x.out, e); err != nil || !p.Fresh {
 			return x.out, err
 		}
 	}
 	e.Start.Settings = e.Settings
-	return x.out, h.noteStart(e.Start, len(p.Tasks))
+	return x.out, noteStart(h, e.Start, len(p.Tasks))
 }
 
 // noteNothing ends a plan with nothing in it. A process that died between the stop and the checkpoint left another
 // status.
-func (h *Handle) noteNothing(o Outcome, e Execution) error {
+func noteNothing(h *held.Handle, o Outcome, e Execution) error {
 	if h.Checkpoint.Status != session.AllDone || len(o.SettingsChanged) > 0 {
-		if err := h.settleTotals(); err != nil {
+		if err := h.SettleTotals(); err != nil {
 			return err
 		}
 		h.Checkpoint.Status = session.AllDone
@@ -140,24 +162,24 @@ func (h *Handle) noteNothing(o Outcome, e Execution) error {
 			return err
 		}
 	}
-	return h.noteResume(o, e)
+	return noteResume(h, o, e)
 }
 
 // settleRecord writes down what the process of the last run did not come to write. A prepared session had none.
-func (h *Handle) settleRecord(p Plan) error {
+func settleRecord(h *held.Handle, p Plan) error {
 	if p.Fresh || h.Git.IsDryRun() {
 		return nil
 	}
-	if err := cmp.Or(h.settleTotals(), h.takeOver(p.MarkDone)); err != nil {
+	if err := cmp.Or(h.SettleTotals(), takeOver(h, p.MarkDone)); err != nil {
 		return err
 	}
-	if err := h.settleLedger(p); err != nil {
+	if err := settleLedger(h, p); err != nil {
 		return err
 	}
-	return h.settleLedgers()
+	return settleLedgers(h)
 }
 
-func (h *Handle) noteResume(o Outcome, e Execution) error {
+func noteResume(h *held.Handle, o Outcome, e Execution) error {
 	resume := record.SessionResume{
 		SessionID: h.S.ID, LastStop: record.Optional(o.History.LastStop), Retried: o.Retried, Pending: o.Pending,
 		Plan: o.String(), Sandbox: e.Start.Sandbox, Settings: e.Settings,
@@ -166,32 +188,32 @@ func (h *Handle) noteResume(o Outcome, e Execution) error {
 	if len(o.Unwind) > 0 {
 		resume.UnwoundCommit, resume.UnwoundCommits = &o.Unwind[0].SHA, shas(o.Unwind)
 	}
-	return h.append(&resume)
+	return h.Append(&resume)
 }
 
-func (h *Handle) noteStart(start record.SessionStart, tasks int) error {
+func noteStart(h *held.Handle, start record.SessionStart, tasks int) error {
 	start.Phase, start.Source, start.Worktree, start.Branch = "run", h.Checkpoint.Source, h.Path(), h.S.Branch()
 	start.TaskCount = tasks
-	return h.append(&start)
+	return h.Append(&start)
 }
 
 // execution is a plan that is being carried out.
 type execution struct {
-	*Handle
+	*held.Handle
 	out Outcome
 }
 
 // repair brings the worktree and the branch to what the plan says. Only the setup commands, which may install all of a
 // project's dependencies, end with the first signal; the worktree is then made anew by the next resume.
 func (x *execution) repair(live context.Context) error {
-	ctx := ignoreFirstSignal(live)
-	fresh, aside, err := x.repairWorktree(ctx, x.out.Tree)
+	ctx := held.IgnoreFirstSignal(live)
+	fresh, aside, err := x.RepairWorktree(ctx, x.out.Tree)
 	if err != nil {
 		return err
 	}
 	if x.out.Aside = aside; aside != "" {
 		what := "a directory that is no worktree stood at " + x.Path()
-		if err := x.append(&record.LogRepaired{What: what, Done: "moved to " + aside}); err != nil {
+		if err := x.Append(&record.LogRepaired{What: what, Done: "moved to " + aside}); err != nil {
 			return err
 		}
 	}
@@ -229,22 +251,22 @@ func (x *execution) repair(live context.Context) error {
 		return err
 	}
 	if x.out.Redo != "" {
-		if err := x.append(takenOver(x.out.Redo, session.TaskPending)); err != nil {
+		if err := x.Append(takenOver(x.out.Redo, session.TaskPending)); err != nil {
 			return err
 		}
 	}
-	if err := x.settleTasks(done, x.out.Retried); err != nil {
+	if err := settleTasks(x.Handle, done, x.out.Retried); err != nil {
 		return err
 	}
 	return x.settleLanes(ctx)
 }
 
 // fillNew gives a worktree that was made again the accepted work, which is in the repository still, and what the
-// setup brings. As long as the mark of repairWorktree is there, a resume makes it anew: half of the accepted work
+// setup brings. As long as the mark of held.RepairWorktree is there, a resume makes it anew: half of the accepted work
 // would pass for edited.
 func (x *execution) fillNew(live context.Context) error {
 	if a := x.out.CommitTree; a != nil {
-		ctx := ignoreFirstSignal(live)
+		ctx := held.IgnoreFirstSignal(live)
 		wt, err := x.Worktree(ctx)
 		if err != nil {
 			return err
@@ -262,7 +284,7 @@ func (x *execution) fillNew(live context.Context) error {
 	if err := x.RunSetup(live, x.Path()); err != nil {
 		return err
 	}
-	return x.worktreeMade()
+	return x.WorktreeMade()
 }
 
 // commitAccepted commits a tree that was accepted before the process died. The repo's hooks run, as they would
@@ -271,7 +293,7 @@ func (x *execution) fillNew(live context.Context) error {
 // tree would be taken for work of the next task. The id is then "", as in a dry run.
 func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	a *record.EvaluatorVerdict) (sha string, err error) {
-	ctx := ignoreFirstSignal(live)
+	ctx := held.IgnoreFirstSignal(live)
 	ready, err := x.stageAccepted(ctx, wt, a)
 	if err != nil || !ready {
 		return "", x.giveUp(a.TaskID, err)
@@ -282,12 +304,12 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	}
 	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == a.TaskID })
 	if !x.out.History.Noted {
-		if err := x.append(&record.TaskDone{Scope: x.out.rolledForward(a.TaskID), Summary: a.Summary}); err != nil {
+		if err := x.Append(&record.TaskDone{Scope: x.out.rolledForward(a.TaskID), Summary: a.Summary}); err != nil {
 			return "", err
 		}
 	}
-	sha, err = x.CommitTask(live, wt, tasks[i], a, true)
-	var refused *HookRefusedError
+	sha, err = CommitTask(live, x.Handle, wt, tasks[i], a, true)
+	var refused *gitx.HookRefusedError
 	switch {
 	case errors.As(err, &refused):
 		last := x.out.History
@@ -298,7 +320,7 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 		}
 		run := RefusedBy(refused.Output)
 		run.Scope = x.out.rolledForward(a.TaskID)
-		return "", x.giveUp(a.TaskID, x.append(run))
+		return "", x.giveUp(a.TaskID, x.Append(run))
 	case errors.Is(err, ErrTreeChanged):
 		return "", x.giveUp(a.TaskID, nil)
 	case errors.Is(err, gitx.ErrUnsigned):
@@ -354,7 +376,7 @@ func (x *execution) giveUp(task string, err error) error {
 
 // broken puts on record that the session could not be brought to where the loop begins: a stop, like that of a run.
 // What was repaired stays, and the next resume makes the same plan of the rest.
-func (h *Handle) broken(ctx context.Context, cause error) error {
+func broken(ctx context.Context, h *held.Handle, cause error) error {
 	if h.Git.IsDryRun() {
 		return cause
 	}
@@ -362,7 +384,7 @@ func (h *Handle) broken(ctx context.Context, cause error) error {
 	if ctx.Err() != nil {
 		status, stop = session.Running, record.Stop{Reason: record.Interrupted}
 	}
-	if err := h.Stopped(status, stop); err != nil {
+	if err := Stopped(h, status, stop); err != nil {
 		return errors.Join(cause, err)
 	}
 	return cause
@@ -384,4 +406,19 @@ func shas(commits []gitx.Commit) []string {
 		out = append(out, c.SHA)
 	}
 	return out
+}
+
+// finishThenExecute finishes a rewind or undo that was begun, and then does what there is to do with the session as it
+// became.
+func finishThenExecute(ctx context.Context, h *held.Handle, e Execution) (Outcome, error) {
+	what, err := rewind.Finish(ctx, h)
+	if err != nil || h.Git.IsDryRun() {
+		return Outcome{}, err
+	}
+	p, err := PlanOf(ctx, h)
+	if err != nil {
+		return Outcome{}, err
+	}
+	p.Finished = what
+	return p.Execute(ctx, h, e)
 }

@@ -10,13 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -35,14 +34,14 @@ type parent struct {
 	*session.Session
 	check  *session.Checkpoint
 	common string
-	point  Point
+	point  rewind.Point
 	tasks  []session.Task // as they are there
 	begin  *record.State
 	read   int64 // the record's length before anything was read
 }
 
 // Fork makes the session. The other one is only read: it may be running.
-func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
+func (f Fork) Fork(ctx context.Context, d held.Deps) (*session.Session, error) {
 	p, err := f.parent(ctx, d.Git)
 	if err != nil {
 		return nil, err
@@ -61,19 +60,19 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 	return Import{
 		Store: f.Store, ID: newID(d), Location: n.Location, Tip: p.point.SHA, Files: p.point.SHA,
 		Step: "fork of session " + p.ID, Again: "git tilth fork " + p.ID,
-		Fill: func(h *Handle) error {
+		Fill: func(h *held.Handle) error {
 			h.Checkpoint = n.checkpoint(h)
 			h.Checkpoint.ForkedFrom, h.Checkpoint.ForkedAt = p.ID, p.point.SHA
-			if err := h.change(func() error { return h.copyParent(p) }); err != nil {
+			if err := h.Change(func() error { return copyParent(h, p) }); err != nil {
 				return err
 			}
-			return h.begin(n)
+			return begin(h, n)
 		},
-		Furnished: func(h *Handle) error {
+		Furnished: func(h *held.Handle) error {
 			if err := p.stayed(); err != nil {
 				return err
 			}
-			return h.endFork(p)
+			return endFork(h, p)
 		},
 	}.Arrive(ctx, d)
 }
@@ -82,7 +81,7 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	p := &parent{Session: f.From}
 	cannot := func(err error) (*parent, error) {
-		return nil, refuse("git tilth show "+f.From.ID, "session %s cannot be forked: %s", f.From.ID, err)
+		return nil, held.Refuse("git tilth show "+f.From.ID, "session %s cannot be forked: %s", f.From.ID, err)
 	}
 	if fi, err := os.Stat(p.Path(session.RecordFile)); err == nil {
 		p.read = fi.Size()
@@ -91,29 +90,29 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	if p.check, err = f.From.Checkpoint(); err != nil {
 		return cannot(err)
 	}
-	if Unfinished(f.From, p.check) {
+	if held.Unfinished(f.From, p.check) {
 		return cannot(errors.New("a rewind or reset of it was begun and not finished"))
 	}
-	if p.common, err = CommonOf(f.From, p.check); err != nil {
-		hint := sourceHint(f.From, WorkspaceOf(f.From, p.check))
-		return nil, refuse(hint, "session %s cannot be forked: %s", f.From.ID, err)
+	if p.common, err = held.CommonOf(f.From, p.check); err != nil {
+		hint := held.SourceHint(f.From, held.WorkspaceOf(f.From, p.check))
+		return nil, held.Refuse(hint, "session %s cannot be forked: %s", f.From.ID, err)
 	}
 	if p.begin, err = record.ReadBeginning(p.Path(session.RecordFile)); err != nil {
 		return cannot(err)
 	}
-	points, err := Points(ctx, g, f.From, p.common)
+	points, err := rewind.Points(ctx, g, f.From, p.common)
 	if err != nil {
 		return cannot(err)
 	}
-	i := slices.IndexFunc(points, func(at Point) bool { return at.Name == f.At })
+	i := slices.IndexFunc(points, func(at rewind.Point) bool { return at.Name == f.At })
 	if i < 0 {
-		return cannot(fmt.Errorf("it has no point %q: there are %s", f.At, namesOf(points)))
+		return cannot(fmt.Errorf("it has no point %q: there are %s", f.At, rewind.Names(points)))
 	}
 	p.point = points[i]
 	if p.tasks, err = p.Tasks(); err != nil {
 		return cannot(err)
 	}
-	p.tasks, _ = p.point.at(p.tasks)
+	p.tasks, _ = p.point.At(p.tasks)
 	for i := range p.tasks {
 		if p.tasks[i].Status == session.TaskFailed {
 			p.tasks[i].Status = session.TaskPending
@@ -128,14 +127,14 @@ func (p *parent) stayed() error {
 	if err != nil {
 		return err
 	}
-	back := Unfinished(p.Session, check)
+	back := held.Unfinished(p.Session, check)
 	_, _, err = record.Scan(p.Path(session.RecordFile), p.read, func(l record.Line) error {
 		_, is := l.WentBack()
 		back = back || is
 		return nil
 	})
 	if back || errors.Is(err, jsonl.ErrShrunk) {
-		return refuse("git tilth fork "+p.ID, "session %s was taken back meanwhile", p.ID)
+		return held.Refuse("git tilth fork "+p.ID, "session %s was taken back meanwhile", p.ID)
 	}
 	return err
 }
@@ -148,11 +147,11 @@ func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.Tas
 			states[t.ID] = record.TaskState{Status: t.Status}
 		}
 	}
-	commits, _, err := commitsSince(ctx, g, p.common, p.point.SHA, p.begin.Seed.SHA)
-	shared := inherited(ctx, g, p.common, p.begin.Seed.SHA, commits, p.check)
-	who := authorIn(p.Session, p.check, p.tasks, shared)
+	commits, _, err := held.CommitsSince(ctx, g, p.common, p.point.SHA, p.begin.Seed.SHA)
+	shared := held.Inherited(ctx, g, p.common, p.begin.Seed.SHA, commits, p.check)
+	who := held.AuthorIn(p.Session, p.check, p.tasks, shared)
 	for _, c := range commits {
-		if id, ok := who.done(c); ok && states[id].Status == session.TaskDone && states[id].Commit == "" {
+		if id, ok := who.Done(c); ok && states[id].Status == session.TaskDone && states[id].Commit == "" {
 			states[id] = record.TaskState{Status: session.TaskDone, Commit: c.SHA}
 		}
 	}
@@ -160,7 +159,7 @@ func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.Tas
 }
 
 // copyParent fills a fork's directory with what the other session had at the point.
-func (h *Handle) copyParent(p *parent) error {
+func copyParent(h *held.Handle, p *parent) error {
 	if err := h.SaveTasks(p.tasks); err != nil {
 		return err
 	}
@@ -168,7 +167,7 @@ func (h *Handle) copyParent(p *parent) error {
 		if _, err := os.Lstat(p.Path(name)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := copyFile(p.Path(name), h.S.Path(name)); err != nil {
+		if err := jsonl.CopyFile(p.Path(name), h.S.Path(name)); err != nil {
 			return err
 		}
 	}
@@ -178,75 +177,23 @@ func (h *Handle) copyParent(p *parent) error {
 			return t.ID == task && t.Status == session.TaskDone
 		})
 	}
-	if err := copyFiles(p.Session, h.S, TaskDirs, notDone); err != nil {
+	if err := rewind.CopyFiles(p.Session, h.S, rewind.TaskDirs, notDone); err != nil {
 		return err
 	}
-	return dropEmpty(h.S)
+	return rewind.DropEmpty(h.S)
 }
 
 // endFork makes the session one that is prepared.
-func (h *Handle) endFork(p *parent) error {
+func endFork(h *held.Handle, p *parent) error {
 	prepared := record.SessionPrepared{PRDEntries: len(p.tasks), TokensUsed: new(int64),
 		Usage: record.JSON(h.Checkpoint.Usage), StartedAt: h.Checkpoint.StartedAt}
 	if was := p.begin.Prepared; was != nil {
 		prepared.TestFiles, prepared.InterviewerModel = was.TestFiles, was.InterviewerModel
 	}
-	if err := h.append(&prepared); err != nil {
+	if err := h.Append(&prepared); err != nil {
 		return err
 	}
-	return h.noteSeed(p.begin.Seed.SHA)
-}
-
-// lockRoot locks the sessions root: the directory of a session that is not locked yet looks like one that a kill has
-// left.
-func lockRoot(root string) (release func(), err error) {
-	return lockDir(root, rootPatience, fmt.Errorf("another process keeps %s locked", root))
-}
-
-// lockDir locks a directory, where its file system locks directories. Where another process keeps it locked for as long
-// as one waits the error is busy.
-func lockDir(dir string, patience time.Duration, busy error) (release func(), err error) {
-	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, err
-	}
-	for end := time.Now().Add(patience); ; time.Sleep(rootPause) {
-		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
-		case err != unix.EWOULDBLOCK && err != unix.EINTR:
-			return func() { f.Close() }, nil
-		case !time.Now().Before(end):
-			return nil, errors.Join(busy, f.Close())
-		}
-	}
-}
-
-// A session gets its name within milliseconds. Whoever has the sessions root for longer, such as a worker that runs on,
-// is not waited for.
-var rootPatience, rootPause = 10 * time.Second, 5 * time.Millisecond
-
-// InUse is the error of what another process makes, or has just made, of a session.
-func InUse(s *session.Session) *session.BusyError {
-	if holder, busy := s.Holder(); busy {
-		return holder
-	}
-	return &session.BusyError{Session: s.ID}
-}
-
-// clearForks removes what forks that were killed have left. What cannot be removed is left to `reset`.
-func clearForks(ctx context.Context, d Deps, store session.Store, common string) {
-	if d.Git.IsDryRun() {
-		return
-	}
-	ids, _ := store.IDs()
-	for _, id := range ids {
-		s, err := store.Find(id)
-		if err != nil {
-			continue
-		}
-		if _, _, fork := resetMark(s); fork {
-			_ = finishTeardown(ctx, d, s, common) // one that is locked is being made
-		}
-	}
+	return noteSeed(h, p.begin.Seed.SHA)
 }
 
 // unnamed are the directories of sessions whose makers were killed before they had a name, where the root is locked.

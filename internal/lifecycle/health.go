@@ -10,10 +10,13 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/take"
+	"github.com/git-tilth/git-tilth/internal/teardown"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -35,12 +38,12 @@ func Look(s *session.Session) (left func() bool, err error) {
 	return func() bool {
 		_, busy := s.Holder()
 		now := s.Overview()
-		return !busy && exists(s.Dir) && now.Status == was.Status && now.LastEventAt == was.LastEventAt
+		return !busy && held.Exists(s.Dir) && now.Status == was.Status && now.LastEventAt == was.LastEventAt
 	}, nil
 }
 
 // Check says what is wrong with a session. It changes nothing.
-func Check(ctx context.Context, d Deps, s *session.Session) []Finding {
+func Check(ctx context.Context, d held.Deps, s *session.Session) []Finding {
 	left, err := Look(s)
 	if err != nil {
 		return nil // it changes while it is looked at
@@ -52,18 +55,18 @@ func Check(ctx context.Context, d Deps, s *session.Session) []Finding {
 	return found
 }
 
-func check(ctx context.Context, d Deps, s *session.Session) []Finding {
+func check(ctx context.Context, d held.Deps, s *session.Session) []Finding {
 	o := s.Overview()
 	var out []Finding
 	add := func(command, format string, args ...any) {
 		out = append(out, Finding{Session: s.ID, What: fmt.Sprintf(format, args...), Command: command})
 	}
-	if Resetting(s) {
+	if held.Resetting(s) {
 		what, reset := "its teardown was begun and not finished", "git tilth reset -y "+s.ID
-		if _, _, fork := resetMark(s); fork {
+		if _, _, fork := held.ResetMark(s); fork {
 			what = "a fork that is not whole"
 		}
-		return []Finding{{s.ID, what, reset, func(ctx context.Context) error { return finishTeardown(ctx, d, s, "") }}}
+		return []Finding{{s.ID, what, reset, func(ctx context.Context) error { return teardown.Finish(ctx, d, s, "") }}}
 	}
 	if fi, err := os.Lstat(s.Path(session.LockFile)); err == nil && !fi.Mode().IsRegular() {
 		add("rm -rf "+text.ShellQuote(s.Path(session.LockFile)), "its lock is no file")
@@ -82,8 +85,8 @@ func check(ctx context.Context, d Deps, s *session.Session) []Finding {
 	}
 	resume, plan := "git tilth resume "+s.ID, MakePlan(st)
 	var wt gitx.Worktree
-	if common, err := CommonOf(s, check); err == nil {
-		wt, _ = d.Git.Worktree(ctx, common, WorkspaceOf(s, check), "")
+	if common, err := held.CommonOf(s, check); err == nil {
+		wt, _ = d.Git.Worktree(ctx, common, held.WorkspaceOf(s, check), "")
 	}
 	out = append(out, checkLeft(d, s, wt)...)
 	if o.LastEventAt == "" {
@@ -99,11 +102,11 @@ func check(ctx context.Context, d Deps, s *session.Session) []Finding {
 	case o.State() == "crashed":
 		add(resume, "its run was cut off")
 	}
-	if plan.Action == Refuse || plan.Action == Nothing && st.Tree == treeMissing {
+	if plan.Action == Refuse || plan.Action == Nothing && st.Tree == held.TreeMissing {
 		return out
 	}
-	if words, _ := st.Standing(); st.Tree != treeFine && words != "" {
-		add(resume, "its worktree %s: %s", WorkspaceOf(s, check), words)
+	if words, _ := st.Standing(); st.Tree != held.TreeFine && words != "" {
+		add(resume, "its worktree %s: %s", held.WorkspaceOf(s, check), words)
 	}
 	if st.Unfinished != "" {
 		add(resume, "a %s was left unfinished in its worktree", st.Unfinished)
@@ -113,10 +116,10 @@ func check(ctx context.Context, d Deps, s *session.Session) []Finding {
 
 // checkLeft finds what a process that died left half written or locked. The next resume would put it right, and so
 // can this without one: nothing is lost by it. wt is the zero Worktree where there is none.
-func checkLeft(d Deps, s *session.Session, wt gitx.Worktree) (out []Finding) {
+func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []Finding) {
 	add := func(what, command string, mend func(context.Context) error) {
 		out = append(out, Finding{s.ID, what, command, func(ctx context.Context) error {
-			unlock, err := Lock(d, s)
+			unlock, err := held.Lock(d, s)
 			if err != nil {
 				return err
 			}
@@ -143,44 +146,17 @@ func checkLeft(d Deps, s *session.Session, wt gitx.Worktree) (out []Finding) {
 	return out
 }
 
-// finishTeardown removes what is left of a session whose teardown was begun, or of a fork that was never whole.
-func finishTeardown(ctx context.Context, d Deps, s *session.Session, here string) error {
-	unlock, err := Lock(d, s)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if !Resetting(s) {
-		return nil // who held it until now has made it whole
-	}
-	plan, err := PlanTeardown(ctx, d.Git, s, here, func(string, string) {})
-	if err != nil {
-		return err
-	}
-	return plan.Execute(ctx)
-}
-
 // HalfForks are the directories of a sessions root in which a session was begun that has no name yet.
 func HalfForks(store session.Store) (out []Finding) {
-	_ = underRoot(store, func() error { // while another process has the root none is found
+	_ = held.UnderRoot(store, func() error { // while another process has the root none is found
 		for _, dir := range unnamed(store) {
-			mend := func(context.Context) error { return underRoot(store, func() error { return proc.RemoveAll(dir) }) }
+			mend := func(context.Context) error { return held.UnderRoot(store, func() error { return proc.RemoveAll(dir) }) }
 			out = append(out, Finding{What: "a session was begun in " + dir,
 				Command: "rm -rf " + text.ShellQuote(dir), Mend: mend})
 		}
 		return nil
 	})
 	return out
-}
-
-// underRoot does something while nobody gives a session of the root its name.
-func underRoot(store session.Store, do func() error) error {
-	release, err := lockRoot(store.Root)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return do()
 }
 
 // Orphans are the branches and worktree entries of a repository that have the names of this root's sessions, and no
@@ -208,7 +184,7 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 	add := func(a Finding, mend func(context.Context) error) {
 		if mend != nil && len(ids) > 0 {
 			a.Mend = func(ctx context.Context) error {
-				return underRoot(store, func() error {
+				return held.UnderRoot(store, func() error {
 					if !gone(a.Session) {
 						return nil // it was fetched again since
 					}
@@ -233,7 +209,7 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		if _, still := gitx.AdminDir(common, e.Path); !still {
 			continue // a reset was at work
 		}
-		add(Finding{Session: id, Command: gitLine(common, "worktree", "remove", "--force", e.Path),
+		add(Finding{Session: id, Command: held.GitLine(common, "worktree", "remove", "--force", e.Path),
 			What: "it is gone, and git has an entry for its worktree"},
 			func(ctx context.Context) error { return g.RemoveWorktree(ctx, common, e.Path, "") })
 	}
@@ -242,13 +218,13 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		if !session.ValidID(id) || used[branch] || !gone(id) {
 			continue
 		}
-		own, err := onlyOn(ctx, g, common, branch, branch)
+		own, err := take.OnlyOn(ctx, g, common, branch, branch)
 		if err != nil {
 			if _, there, unread := g.BranchTip(ctx, common, branch); unread == nil && !there {
 				continue
 			}
 		}
-		a := Finding{Session: id, Command: gitLine(common, "branch", "-D", branch),
+		a := Finding{Session: id, Command: held.GitLine(common, "branch", "-D", branch),
 			What: "it is gone, and its branch " + branch + " is there"}
 		var mend func(context.Context) error
 		if err == nil && len(own) > 0 {

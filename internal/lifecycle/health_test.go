@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -94,7 +95,10 @@ func TestExamineBesideAnother(t *testing.T) {
 	if out, err := exec.Command("git", "init", "-q", repo).CombinedOutput(); err != nil {
 		t.Fatalf("%s", out)
 	}
-	s := madeSession(t, t.TempDir())
+	s, err := session.Store{Root: t.TempDir()}.Create("20260601-102030-abcdef")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{{"commit", "-q", "--allow-empty", "-m", "first"}, {"branch", s.Branch()}} {
 		args = append([]string{"-C", repo, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)
 		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
@@ -114,7 +118,7 @@ func TestExamineBesideAnother(t *testing.T) {
 	}
 	asked := 0
 	look := func(do func()) []Finding {
-		d := Deps{Now: time.Now, Git: gitx.New(os.Environ(), false, func(gitx.Call) {
+		d := held.Deps{Now: time.Now, Git: gitx.New(os.Environ(), false, func(gitx.Call) {
 			if asked++; do != nil {
 				do()
 			}

@@ -1,10 +1,10 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -12,7 +12,7 @@ import (
 // settleLedger writes down the reviewer's last word on each task if a process died between the verdict and the ledger.
 // On disk after each step: the ledger line, which is found again by its task, iteration and time; then the event, and
 // it is settled.
-func (h *Handle) settleLedger(p Plan) error {
+func settleLedger(h *held.Handle, p Plan) error {
 	for _, task := range slices.Sorted(maps.Keys(p.Record.Tasks)) {
 		a := p.Record.Tasks[task].Attempt
 		v := a.Verdict
@@ -29,7 +29,7 @@ func (h *Handle) settleLedger(p Plan) error {
 				return err
 			}
 		}
-		appended := LedgerAppended(v)
+		appended := held.LedgerAppended(v)
 		appended.Scope = p.rolledForward(task)
 		if err := h.Record.Append(appended); err != nil {
 			return err
@@ -40,7 +40,7 @@ func (h *Handle) settleLedger(p Plan) error {
 
 // settleLedgers writes the ledgers of tasks that are not done anew where they hold other verdicts than the record, by
 // their number.
-func (h *Handle) settleLedgers() error {
+func settleLedgers(h *held.Handle) error {
 	state, err := h.S.State()
 	if err != nil || h.Checkpoint.GitCommonDir == "" {
 		return err
@@ -58,7 +58,7 @@ func (h *Handle) settleLedgers() error {
 		if int64(len(slices.DeleteFunc(entries, noted))) == t.Ledger {
 			continue
 		}
-		if err := h.rewriteLedger(task); err != nil {
+		if err := rewriteLedger(h, task); err != nil {
 			return err
 		}
 	}
@@ -66,18 +66,18 @@ func (h *Handle) settleLedgers() error {
 }
 
 // rewriteLedger makes a task's ledger from the record, a person's notes included.
-func (h *Handle) rewriteLedger(task string) error {
+func rewriteLedger(h *held.Handle, task string) error {
 	var entries []session.LedgerEntry // the last one first
 	add := func(ts, of, note string) {
 		if of == task && note != "" {
-			entries = append(entries, noteEntry(ts, h.Redact.String(note)))
+			entries = append(entries, held.NoteEntry(ts, h.Redact.String(note)))
 		}
 	}
 	_, err := record.Tail(h.S.Path(session.RecordFile), func(l record.Line) bool {
 		switch e := l.Event().(type) {
 		case *record.EvaluatorVerdict:
 			if e.TaskID == task {
-				entries = append(entries, h.verdictEntry(l.TS, e))
+				entries = append(entries, h.VerdictEntry(l.TS, e))
 			}
 		case *record.TaskMarked:
 			if e.Mark == MarkRetry {
@@ -95,45 +95,6 @@ func (h *Handle) rewriteLedger(task string) error {
 	if err := h.S.WriteLedger(task, entries); err != nil {
 		return err
 	}
-	return h.append(&record.LogRepaired{File: "ledger/" + task + ".jsonl", Why: "did not hold the verdicts on record",
+	return h.Append(&record.LogRepaired{File: "ledger/" + task + ".jsonl", Why: "did not hold the verdicts on record",
 		Done: "written anew"})
-}
-
-// AppendVerdict writes a verdict into the ledger of its task, with what must not be on the record taken out.
-func (h *Handle) AppendVerdict(v *record.EvaluatorVerdict) error {
-	return h.S.AppendLedger(v.TaskID, h.verdictEntry(record.FormatTime(h.Now()), v))
-}
-
-func (h *Handle) verdictEntry(ts string, v *record.EvaluatorVerdict) session.LedgerEntry {
-	clean := func(part any) json.RawMessage { return h.Redact.JSON(record.JSON(part)) }
-	return session.LedgerEntry{
-		TS: ts, Iter: int64(v.Iter), DiffSummary: clean(v.DiffSummary), Case: clean(v.Case),
-		Verdict: clean(struct {
-			Verdict     string   `json:"verdict"`
-			Category    *string  `json:"rejection_category"`
-			Concern     *string  `json:"concern"`
-			Evidence    []string `json:"evidence"`
-			NextStep    *string  `json:"next_step"`
-			ParseFailed bool     `json:"parse_failed,omitempty"`
-		}{v.Verdict, v.RejectionCategory, v.Concern, v.Evidence, v.NextStep, v.ParseFailed}),
-	}
-}
-
-// appendNote writes a person's note into the ledger of a task.
-func (h *Handle) appendNote(s *session.Session, ts, task, note string) error {
-	return s.AppendLedger(task, noteEntry(ts, h.Redact.String(note)))
-}
-
-func noteEntry(ts, note string) session.LedgerEntry {
-	none := json.RawMessage(`{}`)
-	return session.LedgerEntry{TS: ts, DiffSummary: json.RawMessage(`""`), Case: none, Verdict: none, Note: note}
-}
-
-// LedgerAppended is the event that follows a verdict's line in the ledger.
-func LedgerAppended(v *record.EvaluatorVerdict) *record.LedgerAppended {
-	e := &record.LedgerAppended{VerdictSummary: v.Verdict}
-	if v.RejectionCategory != nil {
-		e.VerdictSummary += " (" + *v.RejectionCategory + ")"
-	}
-	return e
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -24,8 +25,8 @@ const (
 //  3. prd.json   what a resume goes by
 //
 // Work that a skipped task has in the worktree or in a placeholder is set aside by the next resume (Plan.SetAside).
-func (h *Handle) Mark(task, mark, note string) error {
-	if err := h.takeOver(nil); err != nil {
+func Mark(h *held.Handle, task, mark, note string) error {
+	if err := takeOver(h, nil); err != nil {
 		return err
 	}
 	tasks, err := h.S.Tasks()
@@ -34,21 +35,21 @@ func (h *Handle) Mark(task, mark, note string) error {
 	}
 	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
 	marked := &record.TaskMarked{Scope: record.Scope{TaskID: task}, Mark: mark, Note: note}
-	if err := h.append(marked); err != nil {
+	if err := h.Append(marked); err != nil {
 		return err
 	}
 	tasks[i].Status = session.TaskSkipped
 	if mark == MarkRetry {
 		tasks[i].Status = session.TaskPending
-		if err := h.change(func() error { return h.prepareRetry(task, note) }); err != nil {
+		if err := h.Change(func() error { return prepareRetry(h, task, note) }); err != nil {
 			return err
 		}
 	}
-	return h.saveTasks(tasks)
+	return saveTasks(h, tasks)
 }
 
-func (h *Handle) saveTasks(tasks []session.Task) error {
-	return h.change(func() error {
+func saveTasks(h *held.Handle, tasks []session.Task) error {
+	return h.Change(func() error {
 		if err := errors.Join(h.SaveTasks(tasks), h.Save()); err != nil {
 			return err
 		}
@@ -56,14 +57,14 @@ func (h *Handle) saveTasks(tasks []session.Task) error {
 	})
 }
 
-func (h *Handle) prepareRetry(task, note string) error {
+func prepareRetry(h *held.Handle, task, note string) error {
 	entries, err := h.S.ReadLedger(task, 1)
 	if err != nil {
 		return err
 	}
 	there := func(e session.LedgerEntry) bool { return e.Note == note }
 	if note != "" && !slices.ContainsFunc(entries, there) {
-		if err := h.appendNote(h.S, record.FormatTime(h.Now()), task, note); err != nil {
+		if err := h.AppendNote(h.S, record.FormatTime(h.Now()), task, note); err != nil {
 			return err
 		}
 	}
@@ -80,8 +81,8 @@ func (h *Handle) prepareRetry(task, note string) error {
 
 // Replan takes over a plan that a person edited between two runs. On disk after each step: task_marked for each task
 // that was added, changed, moved or removed; prd.json, which is what a resume goes by.
-func (h *Handle) Replan(edited []session.Task) error {
-	if err := h.takeOver(nil); err != nil {
+func Replan(h *held.Handle, edited []session.Task) error {
+	if err := takeOver(h, nil); err != nil {
 		return err
 	}
 	before, err := h.S.Tasks()
@@ -89,11 +90,11 @@ func (h *Handle) Replan(edited []session.Task) error {
 		return err
 	}
 	for _, m := range differences(before, edited) {
-		if err := h.append(&m); err != nil {
+		if err := h.Append(&m); err != nil {
 			return err
 		}
 	}
-	return h.saveTasks(edited)
+	return saveTasks(h, edited)
 }
 
 // differences are what an edit did to each task.

@@ -5,20 +5,10 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-)
-
-// TreeState is what stands at a session's worktree path.
-type TreeState string
-
-// The states of a worktree, as MakePlan tells them apart.
-const (
-	treeFine         TreeState = "fine"         // registered, at its path, on the session's branch
-	treeMissing      TreeState = "missing"      // nothing there
-	treePlain        TreeState = "plain"        // a directory that is no worktree
-	treeUnregistered TreeState = "unregistered" // a worktree whose admin entry, or .git file, is gone
-	treeElsewhere    TreeState = "elsewhere"    // registered, but HEAD is not on the session's branch
 )
 
 // State is everything that the decision about a session rests on: the session on disk and git.
@@ -38,8 +28,8 @@ type State struct {
 	// Interviewed reports whether a session without a seed has an interview that can be gone on with.
 	Interviewed bool
 	BranchTip   string // "" when the branch is gone
-	Tree        TreeState
-	treeOn      string // what HEAD is on, for treeElsewhere
+	Tree        held.TreeState
+	treeOn      string // what HEAD is on, for held.TreeElsewhere
 	Dirty       bool   // read only where the plan depends on it
 	Tasks       []session.Task
 	TasksError  string
@@ -60,9 +50,9 @@ type State struct {
 // Standing says what stands at the worktree's path, "" where nobody looked, and whether it is a worktree.
 func (s State) Standing() (words string, isWorktree bool) {
 	switch s.Tree {
-	case treeFine:
+	case held.TreeFine:
 		return "ok", true
-	case treeElsewhere:
+	case held.TreeElsewhere:
 		return "on " + cmp.Or(s.treeOn, "no branch"), true
 	case "":
 		return s.SourceGone, false
@@ -167,7 +157,7 @@ func MakePlan(s State) Plan {
 	}
 	p.headFirst()
 	if c := s.History.Case; c != nil && !s.CaseStale && c.TaskID == p.Begun && p.Redo == "" && len(p.Unwind) == 0 &&
-		c.Base == s.BranchTip && s.Tree == treeFine {
+		c.Base == s.BranchTip && s.Tree == held.TreeFine {
 		p.Review = c
 	}
 	switch {
@@ -241,7 +231,7 @@ func (p *Plan) settleTasks() map[string]string {
 	committed := map[string]string{}
 	if p.SeedKnown {
 		for _, c := range p.Commits {
-			id, ok := who.done(c)
+			id, ok := who.Done(c)
 			if !ok && p.isAccepted(c) {
 				id, ok = p.History.Accepted.TaskID, true
 			}
@@ -250,7 +240,7 @@ func (p *Plan) settleTasks() map[string]string {
 			}
 		}
 	} else {
-		who.foreign = false // without the seed, a subject alone is no proof
+		who.Foreign = false // without the seed, a subject alone is no proof
 	}
 	p.unwindTip(who, status)
 	if a := p.History.Accepted; a != nil && !p.AcceptedStale && status[a.TaskID] != session.TaskDone &&
@@ -282,7 +272,7 @@ func (p *Plan) settleTasks() map[string]string {
 
 // unwindTip collects what stands at the tip and is no one's finished work. It stops at the first commit
 // that is anything else: a person's commit, a finished task, the seed.
-func (p *Plan) unwindTip(who author, status map[string]string) {
+func (p *Plan) unwindTip(who message.Author, status map[string]string) {
 	for _, c := range p.Commits {
 		if !p.unwinds(c, who, status) || len(c.Parents) == 0 {
 			break
@@ -290,15 +280,15 @@ func (p *Plan) unwindTip(who author, status map[string]string) {
 		p.Unwind = append(p.Unwind, c)
 	}
 	for _, c := range p.Commits[len(p.Unwind):] {
-		if task, failed := who.placeholder(c); failed && status[task] != "done" {
+		if task, failed := who.Placeholder(c); failed && status[task] != "done" {
 			p.KeptPlaceholders = append(p.KeptPlaceholders, c)
 		}
 	}
 }
 
 // unwinds reports whether a commit at the tip goes back into the index.
-func (s State) unwinds(c gitx.Commit, who author, status map[string]string) bool {
-	if task, failed := who.placeholder(c); failed {
+func (s State) unwinds(c gitx.Commit, who message.Author, status map[string]string) bool {
+	if task, failed := who.Placeholder(c); failed {
 		// A tool that never unwinds leaves a finished task's only work in its placeholder, and a person may call it
 		// finished.
 		return status[task] != session.TaskDone
@@ -306,11 +296,11 @@ func (s State) unwinds(c gitx.Commit, who author, status map[string]string) bool
 	if !s.SeedKnown {
 		return false
 	}
-	task, ok := who.done(c)
+	task, ok := who.Done(c)
 	switch {
 	case s.ByWorker[c.SHA]:
 		return true
-	case !ok || !who.signed(c) || s.isAccepted(c):
+	case !ok || !who.Signed(c) || s.isAccepted(c):
 		return false // a person's, Python Tilth's, or of the accepted tree under another message
 	}
 	return status[task] != session.TaskDone && !s.proven(c, who) // a commit hook had changed the tree
@@ -318,9 +308,9 @@ func (s State) unwinds(c gitx.Commit, who author, status map[string]string) bool
 
 // proven reports whether what a commit holds was judged as its task's work. The record says so by the tree; of a
 // Python Tilth session, whose attempts name neither commit nor trees, the subject does.
-func (s State) proven(c gitx.Commit, who author) bool {
-	task, _ := who.done(c)
-	return s.isAccepted(c) || s.judged(task, c.Tree) || s.Foreign && s.History.Begun.Base == "" && !who.signed(c)
+func (s State) proven(c gitx.Commit, who message.Author) bool {
+	task, _ := who.Done(c)
+	return s.isAccepted(c) || s.judged(task, c.Tree) || s.Foreign && s.History.Begun.Base == "" && !who.Signed(c)
 }
 
 // judged reports whether a tree was accepted as a task's, by the record.
@@ -335,8 +325,8 @@ func (s State) isAccepted(c gitx.Commit) bool {
 	return a != nil && c.SHA == s.BranchTip && c.Tree == a.Tree && len(c.Parents) == 1 && c.Parents[0] == a.Base
 }
 
-func (s State) author() author {
-	return author{sessionID: s.SessionID, foreign: s.Foreign, tasks: s.status(), inherited: s.Inherited}
+func (s State) author() message.Author {
+	return message.Author{SessionID: s.SessionID, Foreign: s.Foreign, Tasks: s.status(), Inherited: s.Inherited}
 }
 
 // status is each task's status by prd.json.
@@ -365,7 +355,7 @@ func (p *Plan) lastDoneWithoutCommit(status, committed map[string]string) string
 	}
 	who := p.author()
 	for _, c := range p.Commits {
-		if task, failed := who.placeholder(c); failed && task == last {
+		if task, failed := who.Placeholder(c); failed && task == last {
 			return ""
 		}
 	}

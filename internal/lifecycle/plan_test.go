@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -46,7 +47,7 @@ func shaAt(n int) string {
 }
 
 func by(sessionID, subject string, trailers ...string) gitx.Commit {
-	c := gitx.Commit{Subject: subject, Trailers: map[string][]string{trailerSession: {sessionID}}}
+	c := gitx.Commit{Subject: subject, Trailers: map[string][]string{"Tilth-Session": {sessionID}}}
 	for i := 0; i+1 < len(trailers); i += 2 {
 		c.Trailers[trailers[i]] = []string{trailers[i+1]}
 	}
@@ -54,11 +55,11 @@ func by(sessionID, subject string, trailers ...string) gitx.Commit {
 }
 
 func doneBy(sessionID, task string) gitx.Commit {
-	return by(sessionID, task+": Title of "+task, trailerTask, task)
+	return by(sessionID, task+": Title of "+task, "Tilth-Task", task)
 }
 
 func failedBy(sessionID, task string) gitx.Commit {
-	return by(sessionID, "FAILED (iter_cap): "+task+" Title", trailerTask, task, trailerFailed, "iter_cap")
+	return by(sessionID, "FAILED (iter_cap): "+task+" Title", "Tilth-Task", task, "Tilth-Failed", "iter_cap")
 }
 
 func caseOf(task, base string) *record.CaseSubmitted {
@@ -72,7 +73,7 @@ func acceptedTree(task, tree, base string) *record.EvaluatorVerdict {
 
 func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 	s := State{
-		SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: treeFine,
+		SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: held.TreeFine,
 		Tasks:   tasks("failed", "pending"),
 		Commits: chain(plain("a person's"), failedBy(testID, "T-001")),
 	}
@@ -105,7 +106,7 @@ type want struct {
 	retried  string
 	redo     string
 	pending  string
-	worktree TreeState
+	worktree held.TreeState
 	fresh    bool
 	line     string // a part of the plan's line
 }
@@ -161,7 +162,7 @@ func TestMakePlan(t *testing.T) {
 			s.Commits = chain(plain("wip"))
 		}, want{action: Continue, pending: "T-001 T-002"}},
 		{"no worktree, the branch is checked out elsewhere", "", func(s *State) {
-			s.Tree, s.BranchIn, s.BranchHint = treeMissing, "/x", "git -C /x switch --detach"
+			s.Tree, s.BranchIn, s.BranchHint = held.TreeMissing, "/x", "git -C /x switch --detach"
 		}, want{action: Refuse, why: "checked out in /x", hint: "switch --detach"}},
 		{"an accepted tree, judged on the branch's tip", "", func(s *State) {
 			s.Tasks, s.BranchTip, s.History.Accepted = tasks("done", "pending"), "c1", accepted
@@ -279,8 +280,8 @@ func TestMakePlan(t *testing.T) {
 		{"a done task without a commit, its work uncommitted", "clean: there was nothing to commit", func(s *State) {
 			s.Foreign, s.Tasks, s.Commits = true, tasks("done", "done", "pending"), chain(plain("T-001: Title"))
 		}, want{action: Continue, pending: "T-003"}},
-		{"the worktree is missing, unregistered", "missing", func(s *State) { s.Tree = treeMissing },
-			want{action: Continue, worktree: treeMissing, pending: "T-001 T-002", line: "re-create the worktree"}},
+		{"the worktree is missing, unregistered", "missing", func(s *State) { s.Tree = held.TreeMissing },
+			want{action: Continue, worktree: held.TreeMissing, pending: "T-001 T-002", line: "re-create the worktree"}},
 		{"a merge or the like was left unfinished", "", func(s *State) { s.Unfinished = "rebase" },
 			want{action: Continue, pending: "T-001 T-002", line: "drop the unfinished rebase"}},
 		{"the task last worked on is not the first pending", "someone put one before it",
@@ -327,13 +328,13 @@ func TestMakePlan(t *testing.T) {
 		{"an accepted tree, judged on the branch's tip", "of a task that a person skips", func(s *State) {
 			s.History.Accepted, s.Tasks = acceptedTree("T-001", "tree", "seed"), tasks(session.TaskSkipped, "pending")
 		}, want{action: Continue, pending: "T-002"}},
-		{"another directory stands there", "plain", func(s *State) { s.Tree = treePlain },
-			want{action: Continue, worktree: treePlain, pending: "T-001 T-002", line: "re-create the worktree"}},
-		{"the worktree is missing, unregistered", "unregistered", func(s *State) { s.Tree = treeUnregistered },
-			want{action: Continue, worktree: treeUnregistered, pending: "T-001 T-002",
+		{"another directory stands there", "plain", func(s *State) { s.Tree = held.TreePlain },
+			want{action: Continue, worktree: held.TreePlain, pending: "T-001 T-002", line: "re-create the worktree"}},
+		{"the worktree is missing, unregistered", "unregistered", func(s *State) { s.Tree = held.TreeUnregistered },
+			want{action: Continue, worktree: held.TreeUnregistered, pending: "T-001 T-002",
 				line: "register the worktree again"}},
-		{"HEAD was moved to another branch", "", func(s *State) { s.Tree, s.treeOn = treeElsewhere, "other" },
-			want{action: Continue, worktree: treeElsewhere, pending: "T-001 T-002", line: "bring HEAD back"}},
+		{"HEAD was moved to another branch", "", func(s *State) { s.Tree, s.treeOn = held.TreeElsewhere, "other" },
+			want{action: Continue, worktree: held.TreeElsewhere, pending: "T-001 T-002", line: "bring HEAD back"}},
 		{"nothing pending, status all_done", "", func(s *State) {
 			s.Tasks, s.Status, s.History.LastStop = tasks("done", "done"), session.AllDone, "all_done"
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
@@ -354,7 +355,7 @@ func TestMakePlan(t *testing.T) {
 		t.Run(c.row+"/"+c.name, func(t *testing.T) {
 			s := State{
 				SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "seed",
-				Tree:  treeFine,
+				Tree:  held.TreeFine,
 				Tasks: tasks("pending", "pending"),
 			}
 			c.change(&s)
@@ -415,7 +416,7 @@ func (w want) check(t *testing.T, p Plan) {
 // The plan's line is on the record: the same state gives the same line.
 func TestPlanLineIsStable(t *testing.T) {
 	s := State{SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c3",
-		Tree:  treeFine,
+		Tree:  held.TreeFine,
 		Tasks: tasks("pending", "pending", "pending"), Record: judged("T-001", "c1"), Commits: chain(doneBy(testID,
 			"T-003"), doneBy(testID, "T-002"), doneBy(testID, "T-001"))}
 	for i, id := range []string{"T-002", "T-003"} {

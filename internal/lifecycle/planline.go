@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -22,10 +23,10 @@ func (p Plan) Outline() []string {
 func (p Plan) String() string { return p.line("") }
 
 // remakes reports whether no worktree stands where it belongs. One on another branch stays so where nothing is to do.
-func (p Plan) remakes() bool { return p.Tree == treeMissing || p.Tree == treePlain }
+func (p Plan) remakes() bool { return p.Tree == held.TreeMissing || p.Tree == held.TreePlain }
 
 // MovesAside reports whether files that are in the worktree's place go aside, where no commit takes them.
-func (p Plan) MovesAside() bool { return p.Tree == treePlain }
+func (p Plan) MovesAside() bool { return p.Tree == held.TreePlain }
 
 // line is the plan as one line; aside is where what stood at the worktree's path was moved, "" where it was not yet.
 func (p Plan) line(aside string) string {
@@ -47,17 +48,17 @@ func (p Plan) line(aside string) string {
 		add("finish %s", p.Finished)
 	}
 	switch p.Tree {
-	case treePlain:
+	case held.TreePlain:
 		if aside == "" {
 			add("move aside what stands in the worktree's place, re-create the worktree")
 		} else {
 			add("what stood in the worktree's place is in %s; re-create the worktree", aside)
 		}
-	case treeMissing:
+	case held.TreeMissing:
 		add("re-create the worktree")
-	case treeUnregistered:
+	case held.TreeUnregistered:
 		add("register the worktree again")
-	case treeElsewhere:
+	case held.TreeElsewhere:
 		add("bring HEAD back to the session's branch")
 	}
 	if p.Unfinished != "" {

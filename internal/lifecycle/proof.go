@@ -18,7 +18,7 @@ func (p *Plan) unjudged() (from string, commits []gitx.Commit) {
 	rest := p.Commits[len(p.Unwind):]
 	who, status := p.author(), p.status()
 	end := slices.IndexFunc(rest, func(c gitx.Commit) bool {
-		task, ok := who.done(c)
+		task, ok := who.Done(c)
 		return c.SHA == from || p.isAccepted(c) || ok && (status[task] == session.TaskDone || p.proven(c, who))
 	})
 	switch {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -13,15 +15,15 @@ import (
 
 // HasRun reports whether work was done on the seed, so that no other may take its place: in a run, also one that an
 // undo has taken back since and may bring again, or before a fork began.
-func (h *Handle) HasRun(ctx context.Context) (ran bool, err error) {
-	if h.Checkpoint.Status != session.Prepared || Unfinished(h.S, h.Checkpoint) {
+func HasRun(ctx context.Context, h *held.Handle) (ran bool, err error) {
+	if h.Checkpoint.Status != session.Prepared || held.Unfinished(h.S, h.Checkpoint) {
 		return true, nil
 	}
 	state, err := h.S.State()
 	if err != nil || state.Resumed {
 		return state != nil, err
 	}
-	old, _, err := h.seedCommit(ctx)
+	old, _, err := h.SeedCommit(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -35,13 +37,13 @@ func (h *Handle) HasRun(ctx context.Context) (ran bool, err error) {
 //  1. prd.json                  the new plan over the old seed commit, whose tests are the same
 //  2. the branch at a new seed  recordSeed finds it
 //  3. seed_committed            done
-func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) error {
-	ctx = ignoreFirstSignal(ctx)
+func Reseed(ctx context.Context, h *held.Handle, tasks []session.Task, tests int) error {
+	ctx = held.IgnoreFirstSignal(ctx)
 	wt, err := h.Worktree(ctx)
 	if err != nil {
 		return err
 	}
-	old, base, err := h.seedCommit(ctx)
+	old, base, err := h.SeedCommit(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,33 +57,34 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 	if err := h.SaveTasks(tasks); err != nil {
 		return err
 	}
-	msg, err := h.seedMessage(len(tasks), tests)
+	mark, err := h.RecordMark()
 	if err != nil {
 		return err
 	}
 	made, err := h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
-		Tree: tree, Parent: base, Over: old, Message: msg, Reflog: "tilth: seed", Sign: h.Sign,
+		Tree: tree, Parent: base, Over: old, Message: message.Seed(h.S.ID, len(tasks), tests, mark), Reflog: "tilth: seed",
+		Sign: h.Sign,
 	})
 	if err != nil {
 		return err
 	}
-	return h.noteSeed(made)
+	return noteSeed(h, made)
 }
 
 // noteSeed puts the seed's commit on record: from there on the session is prepared.
-func (h *Handle) noteSeed(sha string) error {
-	if err := h.append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
+func noteSeed(h *held.Handle, sha string) error {
+	if err := h.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
 		return err
 	}
 	h.Checkpoint.Status = session.Prepared
 	if tasks, err := h.S.StoredTasks(); err == nil {
-		h.noteStatuses(tasks)
+		h.NoteStatuses(tasks)
 	}
 	return h.Save()
 }
 
 // recordSeed writes down a seed commit whose process died between the commit and the record.
-func (h *Handle) recordSeed(ctx context.Context) error {
+func recordSeed(ctx context.Context, h *held.Handle) error {
 	if h.Common == "" {
 		return nil
 	}
@@ -89,15 +92,15 @@ func (h *Handle) recordSeed(ctx context.Context) error {
 	if err != nil || sha == "" {
 		return err
 	}
-	return h.noteSeed(sha)
+	return noteSeed(h, sha)
 }
 
 // unrecordedSeed is a seed commit that is at the tip of the branch and not on record, "" for none: one with this
 // session's trailer that names no task, before anything was run. It changes nothing: a dry run decides with it too.
 func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
 	common string) (string, error) {
-	recorded, err := seedOf(s)
-	if err == nil && check.Status != session.Prepared || check.GitCommonDir == "" || Unfinished(s, check) {
+	recorded, err := held.SeedOf(s)
+	if err == nil && check.Status != session.Prepared || check.GitCommonDir == "" || held.Unfinished(s, check) {
 		return "", nil
 	}
 	tip, ok, err := g.BranchTip(ctx, common, s.Branch())
@@ -109,8 +112,7 @@ func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check 
 		return "", err
 	}
 	c := commits[0]
-	own := one(c.Trailers[trailerSession]) == s.ID && len(c.Trailers[trailerTask]) == 0
-	if !own || !strings.HasPrefix(c.Subject, "seed: ") {
+	if of := message.SignatureOf(c); of.Session != s.ID || of.Task != "" || !strings.HasPrefix(c.Subject, "seed: ") {
 		return "", nil
 	}
 	if _, err := s.Tasks(); err != nil {

@@ -1,19 +1,70 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
+// settleLanes brings what a run with lanes left to where the next one goes on: no lane that is half made, none of a
+// task that is done or not to be done, and a session's worktree that is as the branch's tip.
+func (x *execution) settleLanes(ctx context.Context) error {
+	if x.Git.IsDryRun() || !held.Exists(x.S.Path(session.LanesDir)) {
+		return nil
+	}
+	if err := lanes.RemoveHalfMade(ctx, x.Handle); err != nil {
+		return err
+	}
+	if x.out.Begun == "" {
+		if err := x.cleanWorktree(ctx); err != nil {
+			return err
+		}
+	}
+	tasks, err := x.S.Tasks()
+	if err != nil {
+		return err
+	}
+	for _, task := range lanes.Of(x.S) {
+		i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
+		switch {
+		case i >= 0 && tasks[i].Status == session.TaskDone:
+			err = lanes.Remove(ctx, x.Handle, task)
+		case i < 0 || tasks[i].Status == session.TaskSkipped:
+			err = lanes.SetAside(ctx, x.Handle, task, x.out.Record.Tasks[task].Attempt)
+		default:
+			_, err = lanes.Resume(ctx, x.Handle, task, x.out.Record.Tasks[task].Attempt)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleanWorktree does that with what a killed commit left: an accepted tree, which a lane has.
+func (x *execution) cleanWorktree(ctx context.Context) error {
+	_, err := lanes.CleanWorktree(ctx, x.Handle, func(tree string) bool {
+		for _, task := range lanes.Of(x.S) {
+			if slices.Contains(x.out.Record.Tasks[task].Trees, tree) {
+				return true
+			}
+		}
+		return false
+	})
+	return err
+}
+
 // takeOver puts the statuses that a person set in prd.json by hand, or another tool, on record. Those of done are done
 // all the same: the branch has their commits.
-func (h *Handle) takeOver(done map[string]string) error {
+func takeOver(h *held.Handle, done map[string]string) error {
 	if h.Git.IsDryRun() {
 		return nil
 	}
@@ -25,7 +76,7 @@ func (h *Handle) takeOver(done map[string]string) error {
 		if done[task] != "" {
 			continue
 		}
-		if err := h.append(takenOver(task, byHand[task])); err != nil {
+		if err := h.Append(takenOver(task, byHand[task])); err != nil {
 			return err
 		}
 	}
@@ -39,7 +90,7 @@ func takenOver(task, status string) *record.TaskMarked {
 
 // settleTasks writes prd.json and progress.txt anew where they are not what record and branch say: done are tasks with
 // their commits, retried are failed ones that go back to pending with the session_resume to come.
-func (h *Handle) settleTasks(done map[string]string, retried []string) error {
+func settleTasks(h *held.Handle, done map[string]string, retried []string) error {
 	if h.Git.IsDryRun() {
 		return nil
 	}
@@ -65,29 +116,12 @@ func (h *Handle) settleTasks(done map[string]string, retried []string) error {
 			return err
 		}
 	}
-	return h.settleProgress(tasks)
-}
-
-// SaveTasks replaces prd.json and notes the statuses in the checkpoint, which is saved after it. A process that dies
-// between the two leaves a file that says what the record says.
-func (h *Handle) SaveTasks(tasks []session.Task) error {
-	if err := h.S.SaveTasks(tasks); err != nil {
-		return err
-	}
-	h.noteStatuses(tasks)
-	return nil
-}
-
-func (h *Handle) noteStatuses(tasks []session.Task) {
-	h.Checkpoint.Statuses = map[string]string{}
-	for _, t := range tasks {
-		h.Checkpoint.Statuses[t.ID] = t.Status
-	}
+	return settleProgress(h, tasks)
 }
 
 // settleProgress makes progress.txt agree with the tasks: it comes after prd.json, so that a process that died may not
 // have written the line of a task that is done.
-func (h *Handle) settleProgress(tasks []session.Task) error {
+func settleProgress(h *held.Handle, tasks []session.Task) error {
 	lines, err := h.S.ProgressTail(0)
 	if err != nil {
 		return err
@@ -116,22 +150,6 @@ func (h *Handle) settleProgress(tasks []session.Task) error {
 	return nil
 }
 
-// settleTotals makes the checkpoint's totals those of the record: a run that died did not come to write its checkpoint.
-// What another tool has counted, and its record does not say, stays.
-func (h *Handle) settleTotals() error {
-	sum, err := h.S.Summarize()
-	if err != nil {
-		return err
-	}
-	c, total := h.Checkpoint, sum.Tokens.Total
-	same := total == c.TokensUsed && sum.Cost == c.Usage.Sum().Cost
-	if foreign := c.GitCommonDir == ""; same || foreign && total <= c.TokensUsed {
-		return nil
-	}
-	c.TokensUsed, c.Usage = total, sum.Usage
-	return nil
-}
-
 // noteCommits writes down the commits of tasks that are done and that are not on record. What a process
 // that died had not written down is at most one, the last; but a person may have set a task back.
 func (x *execution) noteCommits(done map[string]string) error {
@@ -139,7 +157,7 @@ func (x *execution) noteCommits(done map[string]string) error {
 		if x.out.Record.Recorded(t, done[t]) {
 			continue
 		}
-		if err := x.append(&record.Commit{Scope: x.out.rolledForward(t), SHA: done[t]}); err != nil {
+		if err := x.Append(&record.Commit{Scope: x.out.rolledForward(t), SHA: done[t]}); err != nil {
 			return err
 		}
 	}

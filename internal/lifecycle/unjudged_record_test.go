@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -23,7 +24,7 @@ func planOf(t *testing.T, plan []session.Task, lines []string, commits ...gitx.C
 		t.Fatal(err)
 	}
 	st := State{
-		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, Tree: treeFine, Tasks: plan,
+		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, Tree: held.TreeFine, Tasks: plan,
 		Commits: chain(commits...), BranchTip: shaAt(len(commits)),
 	}
 	var err error

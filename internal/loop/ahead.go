@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -33,7 +34,7 @@ type Checked struct {
 
 // CheckAhead does the preflight of a session in a draft of it: neither branch nor worktree nor record are there yet.
 // What it finds is a Stop.
-func CheckAhead(ctx context.Context, draft *lifecycle.Handle, o Options, what Ahead) (*Checked, error) {
+func CheckAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*Checked, error) {
 	c, err := lookAhead(ctx, draft, o, what)
 	switch {
 	case err != nil:
@@ -47,7 +48,7 @@ func CheckAhead(ctx context.Context, draft *lifecycle.Handle, o Options, what Ah
 }
 
 // LookAhead is what the preflight of a session in a draft of it finds, where no session is to be made.
-func LookAhead(ctx context.Context, draft *lifecycle.Handle, o Options, what Ahead) (*record.Preflight, error) {
+func LookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*record.Preflight, error) {
 	c, err := lookAhead(ctx, draft, o, what)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (c *Checked) leave() {
 	}
 }
 
-func lookAhead(ctx context.Context, draft *lifecycle.Handle, o Options, what Ahead) (*Checked, error) {
+func lookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*Checked, error) {
 	r := newRun(draft, o)
 	g := r.sessionGround()
 	defer func() { g.removeTemp() }()
@@ -144,7 +145,7 @@ func (a *attempt) ground(ctx context.Context) (gitx.Worktree, error) {
 // hooksAt is the worktree whose hooks a preflight tries: before there is one, the user's checkout.
 func (a *attempt) hooksAt(ctx context.Context) (gitx.Worktree, error) {
 	if a.run.ahead != nil {
-		return a.run.Checkout()
+		return lifecycle.Checkout(a.run.Handle)
 	}
 	return a.settledWorktree(ctx)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/snapshot"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -95,7 +96,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 			c.Later = append(c.Later, validator.AcceptanceTests(seed.files, t.ID)...)
 		}
 	}
-	aside, err := a.run.Earlier(ctx, a.task.ID, asideCap)
+	aside, err := snapshot.Earlier(ctx, a.run.Handle, a.task.ID, asideCap)
 	if err != nil {
 		return c, err
 	}

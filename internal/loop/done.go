@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
@@ -16,7 +17,7 @@ import (
 // Done commits what is in the worktree as a task, on a person's word: the validators run, no model is asked. It is an
 // attempt like any other, whose verdict is the person's, so that a crash leaves what a crash of a run leaves. isDone is
 // false where validators or a commit hook refused it.
-func Done(ctx context.Context, h *lifecycle.Handle, o Options, task, note string) (isDone bool, err error) {
+func Done(ctx context.Context, h *held.Handle, o Options, task, note string) (isDone bool, err error) {
 	r := newRun(h, o)
 	g := r.sessionGround()
 	defer func() { g.removeTemp() }()
@@ -43,7 +44,7 @@ func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, err
 	if r.tasks[i].Status == session.TaskDone {
 		return true, nil // it had been accepted, and was committed just now
 	}
-	if lifecycle.HasLane(r.S, task) {
+	if lanes.Has(r.S, task) {
 		*g = *r.laneGround(g, task, 1)
 	}
 	if err := errors.Join(os.MkdirAll(filepath.Dir(g.judging), 0o700), r.clearLayers(), g.enclose(),
@@ -61,7 +62,7 @@ func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, err
 	}
 	isDone := err == nil && feedback == ""
 	if isDone && g.lane != "" {
-		err = r.RemoveLane(urgency.IgnoreFirstSignal(ctx), task)
+		err = lanes.Remove(urgency.IgnoreFirstSignal(ctx), r.Handle, task)
 	}
 	return isDone, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/judge"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -129,7 +130,7 @@ func (g *ground) subjectHint(ctx context.Context, t session.Task, summary string
 	if err != nil {
 		return ""
 	}
-	if _, passes, err := g.run.TrySubjects(ctx, wt, t, summary); err == nil && passes != "" {
+	if _, passes, err := lifecycle.TrySubjects(ctx, g.run.Handle, wt, t, summary); err == nil && passes != "" {
 		return lifecycle.SubjectSetting(passes)
 	}
 	return ""
@@ -142,7 +143,7 @@ func (g *ground) hookHint(ctx context.Context, t session.Task, summary string) s
 		return ""
 	}
 	name := "pre-commit"
-	if refused, _, err := g.run.TrySubjects(ctx, wt, t, summary); err == nil && refused != nil {
+	if refused, _, err := lifecycle.TrySubjects(ctx, g.run.Handle, wt, t, summary); err == nil && refused != nil {
 		name = "commit-msg"
 	}
 	file, err := g.run.Git.HookFile(ctx, wt, name)
@@ -155,7 +156,7 @@ func (g *ground) hookHint(ctx context.Context, t session.Task, summary string) s
 // worktree is the checked worktree of the ground.
 func (g *ground) worktree(ctx context.Context) (gitx.Worktree, error) {
 	if g.lane != "" {
-		return g.run.LaneWorktree(ctx, g.lane)
+		return lanes.Worktree(ctx, g.run.Handle, g.lane)
 	}
 	return g.run.Worktree(ctx)
 }

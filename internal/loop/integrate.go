@@ -11,9 +11,11 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/snapshot"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -61,7 +63,7 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 	if g := a.beside.given; g != nil && g.tree != tree {
 		a.beside.given = nil // somebody has changed it since
 	}
-	m, err := a.run.MergeOnto(ctx, a.base, tree, tip)
+	m, err := lanes.MergeOnto(ctx, a.run.Handle, a.base, tree, tip)
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +86,7 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) (feedback string, err error) {
 	dropped, err := a.dropped(ctx, wt, e)
 	if err == nil && dropped != nil {
-		err = a.run.KeepUnfit(ctx, a.task.ID, e.Was, e.From)
+		err = snapshot.KeepUnfit(ctx, a.run.Handle, a.task.ID, e.Was, e.From)
 	}
 	if err != nil {
 		return "", err
@@ -92,7 +94,7 @@ func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMe
 	if err := a.emit(e); err != nil {
 		return "", err
 	}
-	if err := a.run.MoveLane(ctx, wt, e, e.Was); err != nil {
+	if err := lanes.Move(ctx, a.run.Handle, wt, e, e.Was); err != nil {
 		return "", err
 	}
 	news, err := a.changedUnder(ctx, wt, e)
@@ -323,7 +325,7 @@ func (a *attempt) commitPlace(ctx context.Context, tree string) (gitx.Worktree, 
 	if a.at.lane == "" {
 		return a.settledWorktree(ctx)
 	}
-	wt, err := a.run.CleanWorktree(ctx, func(string) bool { return false })
+	wt, err := lanes.CleanWorktree(ctx, a.run.Handle, func(string) bool { return false })
 	if err == nil {
 		err = a.run.Git.ReadTree(ctx, wt, tree, true)
 	}

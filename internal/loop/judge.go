@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -67,7 +68,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		}
 		err = a.accept(ctx, c, j, round == 0)
 		round++
-		var refused *lifecycle.HookRefusedError
+		var refused *gitx.HookRefusedError
 		switch {
 		case errors.Is(err, lifecycle.ErrBranchMoved):
 			a.accepted, a.beside.given = false, &given{verdict: v, by: j.by, tree: j.tree, base: a.base}
@@ -194,7 +195,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	if err := a.run.AppendVerdict(e); err != nil {
 		return nil, err
 	}
-	return v, a.emit(lifecycle.LedgerAppended(e))
+	return v, a.emit(held.LedgerAppended(e))
 }
 
 // doneBefore reports whether a change that changes nothing may be the answer to the task: its acceptance tests are
@@ -254,7 +255,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	if a.byPerson {
 		v.By = record.ByPerson
 	}
-	sha, err := a.run.CommitTask(ctx, wt, a.task, &v, whole)
+	sha, err := lifecycle.CommitTask(ctx, a.run.Handle, wt, a.task, &v, whole)
 	if err != nil {
 		changed := errors.Is(err, lifecycle.ErrTreeChanged)
 		return errors.Join(err, a.uncommitted(urgency.IgnoreFirstSignal(ctx), wt, j, changed))

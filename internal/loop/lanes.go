@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
@@ -17,7 +17,7 @@ import (
 
 // Tasks side by side: each is an attempt like any other, on a ground of its own (a lane), in a goroutine of its own.
 // What they share is behind run.mu; they commit in turn, in the session's worktree. One goroutine, runLanes, decides
-// what is begun. What is on disk after each step stands in lifecycle/lanes.go.
+// what is begun. What is on disk after each step stands in internal/lanes.
 
 // lane is one task at work, as runLanes knows it.
 type lane struct {
@@ -54,12 +54,12 @@ func (r *run) sideBySide() bool {
 	if i < 0 {
 		return false
 	}
-	standing := lifecycle.HasLane(r.S, r.tasks[i].ID)
+	standing := lanes.Has(r.S, r.tasks[i].ID)
 	if r.branch.judgedTo != "" || !standing && r.tasks[i].ID == r.o.From.Begun && !r.ended(r.o.From.Begun) {
 		return false
 	}
 	return r.o.Lanes > 1 || slices.ContainsFunc(r.tasks, func(t session.Task) bool {
-		return !r.ended(t.ID) && lifecycle.HasLane(r.S, t.ID)
+		return !r.ended(t.ID) && lanes.Has(r.S, t.ID)
 	})
 }
 
@@ -167,7 +167,7 @@ func (s *schedule) nextBeside(ctx context.Context) (int, error) {
 	tasks := s.taskList()
 	free := func(i int) bool { return s.at[i] == nil && !s.ended(tasks[i].ID) && len(tasks[i].WaitsFor(tasks)) == 0 }
 	for i, t := range tasks {
-		if s.at[i] == nil && !s.ended(t.ID) && lifecycle.HasLane(s.S, t.ID) {
+		if s.at[i] == nil && !s.ended(t.ID) && lanes.Has(s.S, t.ID) {
 			return i, nil
 		}
 	}
@@ -257,17 +257,17 @@ func (r *run) runLane(ctx context.Context, l *lane) error {
 		r.o.Lease.Progress(ctx)
 	}
 	if r.ended(l.lane) {
-		return errors.Join(err, r.RemoveLane(urgency.IgnoreFirstSignal(ctx), l.lane))
+		return errors.Join(err, lanes.Remove(urgency.IgnoreFirstSignal(ctx), r.Handle, l.lane))
 	}
 	return err
 }
 
 // enterLane makes the lane where it does not stand, and all that an attempt needs there.
 func (r *run) enterLane(ctx context.Context, l *lane) error {
-	if !lifecycle.HasLane(r.S, l.lane) {
+	if !lanes.Has(r.S, l.lane) {
 		tip, err := r.tip(ctx)
 		if err == nil {
-			err = r.MakeLane(ctx, l.lane, tip, l.laneEnv()...)
+			err = lanes.Make(ctx, r.Handle, l.lane, tip, l.laneEnv()...)
 		}
 		if err != nil {
 			return err
@@ -278,8 +278,8 @@ func (r *run) enterLane(ctx context.Context, l *lane) error {
 
 // laneGround is the lane of a task, which stands or is to be made.
 func (r *run) laneGround(session *ground, task string, number int) *ground {
-	return &ground{run: r, lane: task, number: number, path: lifecycle.LanePath(r.S, task),
-		judging: lifecycle.LaneJudging(r.S, task), private: filepath.Join(session.private, task),
+	return &ground{run: r, lane: task, number: number, path: lanes.Path(r.S, task),
+		judging: lanes.Judging(r.S, task), private: filepath.Join(session.private, task),
 		hooked: session.hooked, hooks: session.hooks, removeTemp: func() {}, notified: map[string]bool{}}
 }
 

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -131,7 +133,7 @@ type Limits struct {
 
 // run is one process's work on a session: what holds for all of its attempts.
 type run struct {
-	*lifecycle.Handle
+	*held.Handle
 	o       Options
 	started time.Time
 	mu      sync.Mutex    // guards what lanes share: all below, and the checkpoint
@@ -161,7 +163,7 @@ type branch struct {
 	carried  carried
 }
 
-func newRun(h *lifecycle.Handle, o Options) *run {
+func newRun(h *held.Handle, o Options) *run {
 	r := &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
 		branch: branch{judgedTo: o.From.JudgedTo}, turn: make(chan struct{}, 1), limit: make(chan struct{}, 1)}
 	r.settled = sync.NewCond(&r.mu)
@@ -170,7 +172,7 @@ func newRun(h *lifecycle.Handle, o Options) *run {
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
 // not be written; everything else is in Stop.
-func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
+func Run(ctx context.Context, h *held.Handle, o Options) (Stop, error) {
 	r := newRun(h, o)
 	g := r.sessionGround()
 	defer func() { g.removeTemp() }()
@@ -183,7 +185,7 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	}
 	g.leave()
 	if o.Lease != nil { // the session travels with the work of its lanes
-		if err := h.SetLanesAside(urgency.IgnoreFirstSignal(ctx)); err != nil && stop.Detail == "" {
+		if err := lanes.SetAllAside(urgency.IgnoreFirstSignal(ctx), h); err != nil && stop.Detail == "" {
 			stop.Detail = err.Error()
 		}
 	}
@@ -224,8 +226,8 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 		if i < 0 {
 			return r.nothingLeft()
 		}
-		if lifecycle.HasLane(r.S, r.tasks[i].ID) { // what nobody judged yet is below it, and judged with it here
-			if err := r.SetLanesAside(ctx); err != nil {
+		if lanes.Has(r.S, r.tasks[i].ID) { // what nobody judged yet is below it, and judged with it here
+			if err := lanes.SetAllAside(ctx, r.Handle); err != nil {
 				return stopOf(ctx, err, r.tasks[i].ID)
 			}
 		}
@@ -342,7 +344,7 @@ func (r *run) finish(s Stop) error {
 	if !s.Reset.IsZero() {
 		stop.Reset = record.FormatTime(s.Reset)
 	}
-	return r.Stopped(record.ReasonOf(s.Reason).Status, stop)
+	return lifecycle.Stopped(r.Handle, record.ReasonOf(s.Reason).Status, stop)
 }
 
 // Save writes the checkpoint, which lanes share.

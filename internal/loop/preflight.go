@@ -258,7 +258,7 @@ func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightChe
 	}
 	sample := "A sample of what a worker says of its change, in lines that are wrapped as they will be."
 	longest := slices.MaxFunc(a.run.tasks, func(x, y session.Task) int { return len(x.Title) - len(y.Title) })
-	refused, passes, err := a.run.TrySubjects(ctx, wt, longest, sample)
+	refused, passes, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, longest, sample)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -35,7 +36,7 @@ func TestCapReachedNamesTheCap(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(caps config.Caps, tokens int64, cost float64, minutes int) string {
 		clock := func() time.Time { return now.Add(time.Duration(minutes) * time.Minute) }
-		h := &lifecycle.Handle{Deps: lifecycle.Deps{Now: clock}}
+		h := &held.Handle{Deps: held.Deps{Now: clock}}
 		h.Checkpoint = &session.Checkpoint{TokensUsed: tokens}
 		h.Checkpoint.Usage.Role(record.RoleWorker).Add(session.RoleUsage{Cost: cost})
 		reason, _ := (&run{Handle: h, o: Options{Caps: caps}, started: now}).capReached()
@@ -59,7 +60,7 @@ func TestCapReachedNamesTheCap(t *testing.T) {
 
 func TestWallClockStandsStillWhileALimitIsWaitedFor(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	h := &lifecycle.Handle{Deps: lifecycle.Deps{Now: func() time.Time { return now }}}
+	h := &held.Handle{Deps: held.Deps{Now: func() time.Time { return now }}}
 	h.Checkpoint = &session.Checkpoint{}
 	r := &run{Handle: h, started: now, o: Options{Wait: true, MaxWait: 6 * time.Hour,
 		Caps: config.Caps{config.MaxMinutes: 120}, Waiting: func(until time.Time) { now = until }}}

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
@@ -17,7 +18,7 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 		return wt, err
 	}
 	if a.at.lane != "" {
-		return wt, a.run.FoldLane(ctx, wt, a.base)
+		return wt, lanes.Fold(ctx, a.run.Handle, wt, a.base)
 	}
 	tip, ok, err := a.run.Git.BranchTip(ctx, wt.Common, wt.Branch)
 	switch {

@@ -11,9 +11,11 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/snapshot"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
@@ -119,14 +121,14 @@ func (a *attempt) begin(ctx context.Context) error {
 	if err := a.emit(&reset); err != nil {
 		return err
 	}
-	if err := a.run.LaneBegun(a.at.lane); err != nil {
+	if err := lanes.SetBegun(a.run.Handle, a.at.lane); err != nil {
 		return err
 	}
 	if a.byPerson { // what is in the worktree is what a person wants
 		a.context.project, err = a.run.projectAt(ctx, a.judged)
 		return err
 	}
-	if a.restored, err = a.run.RestoreAside(ctx, wt, a.task.ID, a.base); err != nil {
+	if a.restored, err = snapshot.RestoreAside(ctx, a.run.Handle, wt, a.task.ID, a.base); err != nil {
 		return err
 	}
 	a.context, err = a.loadContext(ctx, wt)
@@ -389,7 +391,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 		return err
 	}
 	if tree != baseTree {
-		msg, err := a.run.PlaceholderMessage(a.task, s.Reason)
+		msg, err := lifecycle.PlaceholderMessage(a.run.Handle, a.task, s.Reason)
 		if err != nil {
 			return err
 		}
@@ -408,7 +410,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 
 // failAside leaves the worktree as the attempt found it, and what was done in a bundle.
 func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string) error {
-	name, sha, err := a.run.SetAside(ctx, wt, a.task.ID, a.base)
+	name, sha, err := snapshot.SetAside(ctx, a.run.Handle, wt, a.task.ID, a.base)
 	if err != nil {
 		return err
 	}

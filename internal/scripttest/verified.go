@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/verify"
 )
@@ -32,7 +32,7 @@ func differences(environ []string, s *session.Session) (found []string) {
 		return nil
 	}
 	r, err := verify.Session(context.Background(), gitx.New(environ, false, nil), s)
-	var refused *lifecycle.RefusedError
+	var refused *held.RefusedError
 	if errors.As(err, &refused) {
 		return nil
 	}

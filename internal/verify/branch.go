@@ -14,7 +14,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -39,7 +39,7 @@ func (c *check) branch(ctx context.Context, common string) error {
 	inherited := map[string][]gitx.Commit{}
 	for i, commit := range c.commits {
 		seen[commit.SHA] = true
-		sig := lifecycle.SignatureOf(commit)
+		sig := message.SignatureOf(commit)
 		m := Commit{SHA: commit.SHA, Kind: Other, Task: sig.Task, Subject: commit.Subject}
 		if sig.Session == c.s.ID {
 			m.Kind = c.kind(commit, sig)
@@ -135,7 +135,7 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 	for _, commit := range commits {
 		if missing(commit) {
 			c.differ(-1, commit.SHA, "it is said to be of session %s, whose record does not name it", from)
-		} else if sig := lifecycle.SignatureOf(commit); sig.Record != "" {
+		} else if sig := message.SignatureOf(commit); sig.Record != "" {
 			marks = c.marked(marks, commit, sig, -1) // where it stands in their record, its hash says
 		}
 	}
@@ -173,7 +173,7 @@ func (c *check) isSeed(sha string) bool {
 
 // kind says whether the record names a commit that has the session's trailers, and as what. A process that died may
 // have made the last one and not have come to write it down.
-func (c *check) kind(commit gitx.Commit, sig lifecycle.Signature) Kind {
+func (c *check) kind(commit gitx.Commit, sig message.Signature) Kind {
 	if c.isSeed(commit.SHA) {
 		return Seed
 	}
@@ -202,7 +202,7 @@ func (c *check) kind(commit gitx.Commit, sig lifecycle.Signature) Kind {
 }
 
 // isUncommitted reports whether a commit is of the accepted tree that the last attempt at its task ends with.
-func (c *check) isUncommitted(commit gitx.Commit, sig lifecycle.Signature) bool {
+func (c *check) isUncommitted(commit gitx.Commit, sig message.Signature) bool {
 	v := c.story.Tasks[sig.Task].Attempt.Verdict
 	if v == nil || !v.Accepted() || sig.Failed != "" || !slices.Equal(commit.Parents, []string{v.Base}) {
 		return false
@@ -238,7 +238,7 @@ func (c *check) judged(s said, commit gitx.Commit) {
 }
 
 // marked takes the mark of a commit that the record names at an offset, -1 for another session's record.
-func (c *check) marked(marks []mark, commit gitx.Commit, sig lifecycle.Signature, at int64) []mark {
+func (c *check) marked(marks []mark, commit gitx.Commit, sig message.Signature, at int64) []mark {
 	m := mark{commit: commit.SHA}
 	n, err := fmt.Sscanf(sig.Record, "%d %64s", &m.size, &m.sum)
 	switch {

@@ -18,8 +18,8 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -102,7 +102,7 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 	}}
 	var common string
 	var err error
-	if c.cp, common, err = lifecycle.AtRest(s); err != nil {
+	if c.cp, common, err = held.AtRest(s); err != nil {
 		return nil, err
 	}
 	c.foreign = c.cp.GitCommonDir == ""

@@ -1,0 +1,143 @@
+package gitx
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// HookRefusedError says that one of the repository's hooks refused a commit. Nothing was committed.
+type HookRefusedError struct {
+	Output string // what the hook printed, capped
+}
+
+func (e *HookRefusedError) Error() string {
+	if said := text.FirstLines(e.Output, 3); said != "" {
+		return "a commit hook refused: " + said
+	}
+	return "a commit hook refused without a word"
+}
+
+// CommitBuilder makes trees and commits that no ref names yet: until a branch is moved to one, nothing of the
+// repository has changed but for objects that a gc takes away. In a dry run even those are made elsewhere.
+type CommitBuilder struct {
+	git  *Git
+	repo string
+	dir  string   // for scratch indexes
+	vars []string // where objects are written
+}
+
+// CommitsIn makes commits in the repository at repo; vars say where objects are read and written.
+func CommitsIn(g *Git, repo string, vars []string) *CommitBuilder {
+	return &CommitBuilder{git: g, repo: repo, vars: vars}
+}
+
+// NewCommitBuilder makes them in the repository at common; remove takes its scratch files away.
+func NewCommitBuilder(g *Git, common string) (b *CommitBuilder, remove func(), err error) {
+	dir, remove, err := proc.TempDir("take")
+	if err != nil {
+		return nil, nil, err
+	}
+	b = &CommitBuilder{git: g, repo: common, dir: dir}
+	if g.IsDryRun() {
+		b.vars = []string{"GIT_OBJECT_DIRECTORY=" + filepath.Join(dir, "objects"),
+			"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(common, "objects")}
+		err = os.Mkdir(filepath.Join(dir, "objects"), 0o700)
+	}
+	return b, remove, err
+}
+
+// run runs a command that writes nothing but objects, and what lies in the bench's directory.
+func (b *CommitBuilder) run(ctx context.Context, stdin string, vars []string, args ...string) (string, error) {
+	c := InRepo(b.repo, args...)
+	c.Vars, c.Stdin = append(vars, b.vars...), []byte(stdin)
+	out, err := b.git.Read(ctx, c)
+	return strings.TrimSpace(string(out)), err
+}
+
+// Merge names the tree that two commits make, and the files in which they conflict.
+func (b *CommitBuilder) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
+	out, err := b.run(ctx, "", nil, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z",
+		"--end-of-options", ours, theirs)
+	list := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
+	if ExitCode(err) == 1 && len(list) > 1 {
+		for i := range list { // git marks a file that a directory is in the way of by whose it is
+			list[i], _, _ = strings.Cut(list[i], "~"+ours)
+			list[i], _, _ = strings.Cut(list[i], "~"+theirs)
+		}
+		return list[0], list[1:], nil
+	}
+	return list[0], nil, err
+}
+
+// Apply names the tree that the change from a commit, without some of its files, to a tree makes of a third, or the
+// files in which they conflict.
+func (b *CommitBuilder) Apply(ctx context.Context, from string, without []string, to, onto string) (tree string,
+	conflicts []string, err error) {
+	index := []string{"GIT_INDEX_FILE=" + filepath.Join(b.dir, "index")}
+	if _, err = b.run(ctx, "", index, "read-tree", from); err != nil {
+		return "", nil, err
+	}
+	if len(without) > 0 {
+		if _, err = b.run(ctx, strings.Join(without, "\x00")+"\x00", index, "update-index", "--force-remove", "-z",
+			"--stdin"); err != nil {
+			return "", nil, err
+		}
+	}
+	made := make([]string, 3)
+	if from, err = b.run(ctx, "", index, "write-tree"); err != nil {
+		return "", nil, err
+	}
+	for i, c := range []TreeCommit{{Tree: from}, {Tree: onto}, {Tree: to}} {
+		c.Message, c.Parent = "apply", made[0]
+		if made[i], err = b.Commit(ctx, c, b.git.Identity(ctx, "", false)); err != nil {
+			return "", nil, err
+		}
+	}
+	return b.Merge(ctx, made[1], made[2])
+}
+
+// Commit makes a commit; with more parents it is a merge. author is variables that say who wrote it, none for the user.
+func (b *CommitBuilder) Commit(ctx context.Context, c TreeCommit, author []string,
+	more ...string) (string, error) {
+	args := []string{"commit-tree", "-F", "-"}
+	for _, p := range append([]string{c.Parent}, more...) {
+		if p != "" {
+			args = append(args, "-p", p)
+		}
+	}
+	if c.Sign {
+		args = append(args, "-S")
+	}
+	return b.run(ctx, c.Message, append(b.git.Identity(ctx, b.repo, c.Sign), author...), append(args, c.Tree)...)
+}
+
+// Author is the variables that make a commit have the author and date of another one.
+func (b *CommitBuilder) Author(ctx context.Context, commit string) ([]string, error) {
+	out, err := b.run(ctx, "", nil, "rev-list", "--no-commit-header", "--max-count=1", "--date=raw",
+		"--format=%an%x00%ae%x00%ad", commit, "--")
+	f := strings.Split(out, "\x00")
+	if err != nil || len(f) != 3 {
+		return nil, errors.Join(err)
+	}
+	return []string{"GIT_AUTHOR_NAME=" + f[0], "GIT_AUTHOR_EMAIL=" + f[1], "GIT_AUTHOR_DATE=@" + f[2]}, nil
+}
+
+// Hooks runs hooks of the repository's that look at a commit before it is made, over an index of its tree; its message
+// is theirs then. dir is where they run. The error is a *HookRefusedError.
+func (b *CommitBuilder) Hooks(ctx context.Context, dir string, c *TreeCommit, names ...string) error {
+	if b.git.IsDryRun() {
+		return nil
+	}
+	p, err := b.git.HooksOver(ctx, b.repo, dir, Proposal{Tree: c.Tree, Message: c.Message}, names...)
+	if ExitCode(err) > 0 {
+		return &HookRefusedError{p.Said}
+	}
+	c.Message = p.Message
+	return err
+}

@@ -1,0 +1,151 @@
+// Package held is a session that one process alone writes: its lock, checkpoint, record, repository and worktree, and
+// the marks by which the next process knows what one that died has begun.
+package held
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/urgency"
+)
+
+// Deps is the outside world, as it was gathered at the start of the process.
+type Deps struct {
+	Git     *gitx.Git
+	Environ []string
+	Now     func() time.Time
+	Redact  *record.Redactor
+	// Sink hears of every event after it is on disk; nil for none.
+	Sink func(record.Line)
+	// Tell hears why a first signal does not end the process yet, in a line for a person; nil for nobody.
+	Tell func(line string)
+	Sign bool // sign harness commits
+	// CommitSubject is the form of the subject of a task's commit (tilth.commitSubject), "" for the default.
+	CommitSubject string
+	KeepEmptySeed bool // make an empty commit for a seed without acceptance tests
+	// UndoKeep is how many undos a session keeps.
+	UndoKeep int
+	Setup    Setup // of a new worktree
+}
+
+// Handle is a session that this process alone writes, from Open to Close.
+type Handle struct {
+	Deps
+	S          *session.Session
+	Checkpoint *session.Checkpoint
+	Record     *record.Record
+	Common     string // the source's common git directory, "" where sourceErr says why it has none
+	Base       string // of a session that is being made: the commit at which its branch begins
+	Unlock     func()
+	// putAway are the worktrees, by path, in which a repository of its own stood in the place of the .git file.
+	putAway sync.Map
+	// Kept orders what lanes do to kept.git; Open says that it stands as this process needs it.
+	Kept struct {
+		sync.Mutex
+		Open bool
+	}
+	EntriesLock sync.Mutex // orders what lanes do to git's list of worktrees
+
+	SourceErr error
+}
+
+// OpenRecord opens the record for appending, after what a crash left of it was repaired.
+func (h *Handle) OpenRecord() error {
+	if h.Record != nil || h.Git.IsDryRun() {
+		return nil
+	}
+	var err error
+	h.Record, err = h.S.OpenRecord(record.Options{Redact: h.Redact, Clock: h.Now, Sink: h.Sink})
+	return err
+}
+
+// Close releases the session.
+func (h *Handle) Close() {
+	if h.Record != nil {
+		h.Record.Close()
+		h.Record = nil
+	}
+	h.Unlock()
+}
+
+// Save writes checkpoint.json.
+func (h *Handle) Save() error {
+	return h.Change(func() error { return h.S.SaveCheckpoint(h.Checkpoint) })
+}
+
+// Change makes a change to the session's files, which a dry run leaves out.
+func (h *Handle) Change(do func() error) error {
+	if h.Git.IsDryRun() {
+		return nil
+	}
+	return do()
+}
+
+// Append writes an event to the record.
+func (h *Handle) Append(e record.Event) error {
+	if err := h.OpenRecord(); err != nil {
+		return err
+	}
+	return h.Change(func() error { return h.Record.Append(e) })
+}
+
+// RecordMark is what a commit says of the record, by which the two are held against each other: its length and hash
+// before the commit. It is "" in a dry run.
+func (h *Handle) RecordMark() (string, error) {
+	if h.Git.IsDryRun() {
+		return "", nil
+	}
+	if err := h.OpenRecord(); err != nil {
+		return "", err
+	}
+	size, sum, err := h.Record.Mark()
+	return fmt.Sprintf("%d %s", size, sum), err
+}
+
+// Path is the session's worktree as recorded.
+func (h *Handle) Path() string { return WorkspaceOf(h.S, h.Checkpoint) }
+
+// Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
+func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
+	if err := h.PutBackDotGit(ctx, h.Path()); err != nil {
+		return gitx.Worktree{}, err
+	}
+	return h.Git.Worktree(ctx, h.Common, h.Path(), h.S.Branch())
+}
+
+// Elsewhere reports whether the worktree's HEAD is not on the session's branch, and what it is on, "" for no branch.
+func (h *Handle) Elsewhere(ctx context.Context) (on string, elsewhere bool) {
+	wt, err := h.Git.Worktree(ctx, h.Common, h.Path(), "")
+	return wt.Head, err == nil && wt.Head != h.S.Branch()
+}
+
+// WorkspaceOf is where a session's worktree is, or would be: where it is recorded, if that is in this session's
+// directory, else where the layout says. c is nil for a checkpoint that cannot be read. What is recorded lies
+// elsewhere when the sessions root was moved, and when the directory is a copy: then it is the worktree of the
+// session that it was copied from.
+func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
+	if c == nil || !filepath.IsAbs(c.Workspace) || !gitx.SamePath(filepath.Dir(c.Workspace), s.Dir) {
+		return s.Workspace()
+	}
+	if Exists(s.Workspace()) && filepath.Base(c.Workspace) != session.WorkspaceDir {
+		return s.Workspace()
+	}
+	return c.Workspace
+}
+
+// IgnoreFirstSignal is the context of a sequence that a first signal does not cut short: it takes a moment, and
+// half of it would be work for the next resume.
+func IgnoreFirstSignal(ctx context.Context) context.Context { return urgency.IgnoreFirstSignal(ctx) }
+
+// Say tells a person, if one listens.
+func (h *Handle) Say(line string) {
+	if h.Tell != nil {
+		h.Tell(line)
+	}
+}

@@ -1,0 +1,153 @@
+package held
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/project"
+)
+
+// Setup is what tilth.setup and tilth.copy do in a new worktree.
+type Setup struct {
+	Copy       []string // patterns of ignored files of the source
+	Configured bool     // a person named the commands, or that there are none
+	// Commands are those for the tree in a directory; nil for none anywhere.
+	Commands func(dir string) []string
+	// Run runs the setup commands in the worktree, with some more environment. An error carries their output.
+	Run func(ctx context.Context, dir string, env ...string) error
+}
+
+// In are the commands for the tree in a directory.
+func (s Setup) In(dir string) []string {
+	if s.Commands == nil {
+		return nil
+	}
+	return s.Commands(dir)
+}
+
+// HasModules reports whether the checkout in a directory has submodules for the harness to check out. Whoever names the
+// commands of the setup and has one for submodules does it.
+func (s Setup) HasModules(dir string) bool {
+	own := func(line string) bool { return s.Configured && strings.Contains(line, "submodule") }
+	fi, err := os.Lstat(filepath.Join(dir, ".gitmodules"))
+	return err == nil && fi.Mode().IsRegular() && !slices.ContainsFunc(s.In(dir), own)
+}
+
+// RunSetup checks out the submodules of a new worktree, or of where changes are judged, copies ignored files of the
+// source into it and runs the setup commands in it.
+func (h *Handle) RunSetup(ctx context.Context, dir string, env ...string) error {
+	if h.Git.IsDryRun() {
+		return nil
+	}
+	if h.Setup.HasModules(dir) {
+		if err := h.Git.CheckOutModules(ctx, h.Common, dir, dir != h.Path()); err != nil {
+			return fmt.Errorf("the submodules: %w", err)
+		}
+	}
+	if len(h.Setup.Copy) > 0 {
+		files, err := h.IgnoredInSource(ctx, h.Setup.Copy...)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := copyInto(h.Checkpoint.Source, dir, f); err != nil {
+				return fmt.Errorf("tilth.copy: %w", err)
+			}
+		}
+	}
+	if h.Setup.Run == nil {
+		return nil
+	}
+	return h.Setup.Run(ctx, dir, env...)
+}
+
+// IgnoredInSource lists the untracked files of the source that the ignore rules cover and that match any of the
+// patterns. In a pattern, * stays within a path segment and ** does not; a directory stands for what is in it.
+func (h *Handle) IgnoredInSource(ctx context.Context, patterns ...string) ([]string, error) {
+	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"}
+	for _, p := range patterns {
+		args = append(args, ":(glob)"+p)
+	}
+	return h.Git.List(ctx, h.Git.In(h.Checkpoint.Source, args...))
+}
+
+// Untracked lists what a worktree has that is not tracked and no build product: what is ignored, or what is not. A
+// directory of which nothing is tracked, or all is ignored, is one entry, with a slash at its end.
+func (h *Handle) Untracked(ctx context.Context, wt gitx.Worktree, ignored bool) (paths []string, err error) {
+	if ignored {
+		paths, err = IgnoredIn(ctx, h.Git, wt)
+	} else {
+		paths, err = h.Git.List(ctx, h.Git.InWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard",
+			"--directory", "--no-empty-directory"))
+	}
+	return slices.DeleteFunc(paths, namesProduct), err
+}
+
+// IgnoredIn lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one
+// entry, with a slash at its end.
+func IgnoredIn(ctx context.Context, g *gitx.Git, wt gitx.Worktree) ([]string, error) {
+	return g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
+}
+
+// namesProduct reports whether a path, as git lists it, is or lies in a build product.
+func namesProduct(p string) bool {
+	for _, name := range strings.Split(strings.TrimSuffix(p, "/"), "/") {
+		if project.IsProduct(name) || slices.Contains(project.Built, name) {
+			return true
+		}
+	}
+	return strings.HasSuffix(p, ".pyc")
+}
+
+// copyInto copies one file or symlink from one root to the same place under another. Both ends are reached through
+// os.Root, so that a link in either tree cannot lead out of it. What is already there is left alone.
+func copyInto(from, to, name string) error {
+	src, err := os.OpenRoot(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer dst.Close()
+	info, err := src.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if _, err := dst.Lstat(name); err == nil {
+		return nil
+	}
+	if err := dst.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := src.Readlink(name)
+		if err != nil {
+			return err
+		}
+		return dst.Symlink(target, name)
+	case info.Mode().IsRegular():
+		data, err := src.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := dst.WriteFile(name, data, info.Mode().Perm()); err != nil {
+			return err
+		}
+		return dst.Chtimes(name, time.Time{}, info.ModTime())
+	}
+	return nil
+}

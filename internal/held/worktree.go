@@ -1,0 +1,265 @@
+package held
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// WholeWorktree is the worktree on its branch, made or repaired where it is not there, for an operation that is carried
+// out whatever was done to it since.
+func (h *Handle) WholeWorktree(ctx context.Context) (gitx.Worktree, error) {
+	state, _ := TreeAt(ctx, h.Git, h.Common, h.Path(), h.S.Branch())
+	if _, _, err := h.RepairWorktree(ctx, state); err != nil {
+		return gitx.Worktree{}, err
+	}
+	if err := h.WorktreeMade(); err != nil {
+		return gitx.Worktree{}, err
+	}
+	return h.Worktree(ctx)
+}
+
+// RepairWorktree makes the worktree fit to work in and says whether it is a new one, and where a directory that was
+// in the way is now. No file of a session's work is lost on the way: that directory is kept, and one whose admin
+// entry is gone is registered again around its files.
+//
+// On disk while a new one is made, and what a resume then makes of it:
+//  1. the marker RemakeMark    missing, whatever stands there: what is not checked out yet is not deleted
+//  2. branch checked out at the path       the same
+//  3. furnished, the marker gone           fine; step 3 is the caller's (WorktreeMade)
+func (h *Handle) RepairWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
+	path := h.Path()
+	if Remaking(h.S) {
+		if err := h.ClearPlace(ctx, path); err != nil {
+			return false, "", err
+		}
+		state = TreeMissing
+	}
+	switch state {
+	case TreeFine:
+		return false, "", nil
+	case TreeElsewhere:
+		return false, "", h.BringBack(ctx, false, "")
+	case TreeUnregistered:
+		return false, "", h.register(ctx, path)
+	}
+	if err := h.branchFree(ctx, path); err != nil {
+		return false, "", err
+	}
+	if state == TreePlain {
+		aside = asideOf(path, h.Now())
+		if err := h.Change(func() error { return os.Rename(path, aside) }); err != nil {
+			return false, "", err
+		}
+	}
+	if err := h.Change(func() error { return jsonl.WriteFile(h.S.Path(RemakeMark), nil) }); err != nil {
+		return false, "", err
+	}
+	return true, aside, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", true)
+}
+
+const asideSuffix = ".found-"
+
+// asideOf is a free place beside a worktree for what was found in it at some time. Two can be found within a second.
+func asideOf(path string, at time.Time) string {
+	base := path + asideSuffix + at.UTC().Format("20060102-150405")
+	aside := base
+	for n := 2; Exists(aside); n++ {
+		aside = fmt.Sprintf("%s-%d", base, n)
+	}
+	return aside
+}
+
+// PutBackDotGit makes the .git of the worktree at path the file that it is, whatever a worker made of it.
+func (h *Handle) PutBackDotGit(ctx context.Context, path string) error {
+	if fi, err := os.Lstat(filepath.Join(path, ".git")); err == nil && fi.IsDir() && !h.Git.IsDryRun() {
+		if err := h.putAwayRepository(ctx, path); err != nil {
+			return err
+		}
+	}
+	return h.Git.Restore(h.Common, path)
+}
+
+// putAwayRepository moves a repository of its own out of the place of the worktree's .git file, which comes back. All
+// files of the worktree stay.
+func (h *Handle) putAwayRepository(ctx context.Context, path string) error {
+	if _, ours := gitx.AdminDir(h.Common, path); !ours {
+		return nil
+	}
+	aside := asideOf(path, h.Now())
+	err := os.Mkdir(aside, 0o700)
+	if err == nil {
+		err = os.Rename(filepath.Join(path, ".git"), filepath.Join(aside, ".git"))
+	}
+	if err != nil {
+		return err
+	}
+	h.putAway.Store(path, true)
+	if _, err := h.Git.Relink(ctx, h.Common, path); err != nil {
+		return err
+	}
+	return h.Append(&record.LogRepaired{What: "the .git of the worktree was a repository of its own",
+		Done: "moved to " + aside + ", the worktree's files kept"})
+}
+
+// HadRepository reports, once, whether the worktree at path had a repository of its own.
+func (h *Handle) HadRepository(path string) bool {
+	_, had := h.putAway.LoadAndDelete(path)
+	return had
+}
+
+// MovedAside lists the directories that were moved out of the worktree's place by a resume, absolute.
+func MovedAside(s *session.Session) []string {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), session.WorkspaceDir+asideSuffix) {
+			out = append(out, filepath.Join(s.Dir, e.Name()))
+		}
+	}
+	return out
+}
+
+// WorktreeMade ends what RepairWorktree began with a new worktree.
+func (h *Handle) WorktreeMade() error {
+	return h.Change(func() error { return os.RemoveAll(h.S.Path(RemakeMark)) })
+}
+
+// ClearPlace removes what a git that was killed while it made a worktree has left at path and in the repository.
+func (h *Handle) ClearPlace(ctx context.Context, path string) error {
+	if err := h.Git.RemoveWorktree(ctx, h.Common, path, ""); err != nil {
+		return err
+	}
+	return h.Change(func() error { return os.RemoveAll(path) })
+}
+
+// BringBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with
+// `git checkout -b` and goes on. Where HEAD is at a commit that does not hold the branch, the rest is brought up to the
+// branch, or finished tasks would be undone. What a worker did since the common ancestor stays, committed or not; else
+// someone looked at another commit, and what differs from that is work. lost is where the branch was, if it is gone.
+func (h *Handle) BringBack(ctx context.Context, byWorker bool, lost string) error {
+	wt, err := h.Git.Worktree(ctx, h.Common, h.Path(), "")
+	if err != nil {
+		return err
+	}
+	tip, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
+	if err != nil {
+		return err
+	}
+	if !ok {
+		tip = lost
+	}
+	head, err := h.Git.RevParse(ctx, wt.AdminDir, "HEAD^{commit}")
+	switch {
+	case tip == "", errors.Is(err, gitx.ErrNotFound): // an orphan branch: everything in the index is new
+	case err != nil:
+		return err
+	default:
+		from, err := h.MergeBase(ctx, head, tip)
+		held := from == tip || byWorker && from == ""
+		if !byWorker {
+			from = head
+		}
+		if err == nil && !held {
+			err = h.catchUp(ctx, wt, from, tip)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	// HEAD last: until then the next look finds it elsewhere, and does this again.
+	return h.Git.AttachHead(ctx, wt, h.S.Branch())
+}
+
+// CatchUp brings up to the commit to a worktree in which a worker went back to an older commit or another line, head:
+// what it did since their common ancestor stays, committed or not, and what finished tasks did is not undone.
+func (h *Handle) CatchUp(ctx context.Context, wt gitx.Worktree, head, to string) error {
+	base, err := h.MergeBase(ctx, head, to)
+	if err != nil || base == "" || base == to {
+		return err
+	}
+	return h.catchUp(ctx, wt, base, to)
+}
+
+// MergeBase names the best common ancestor of two commits; it is "" if they have none.
+func (h *Handle) MergeBase(ctx context.Context, a, b string) (string, error) {
+	return h.Git.Line(ctx, gitx.InRepo(h.Common, "merge-base", "--end-of-options", a, b))
+}
+
+func (h *Handle) catchUp(ctx context.Context, wt gitx.Worktree, from, to string) error {
+	tree, _, err := h.Git.StageAll(ctx, wt, to)
+	if err != nil {
+		return err
+	}
+	return h.Git.CatchUp(ctx, wt, from, to, tree)
+}
+
+// register makes the source and the worktree at path know each other again: one that was moved with the sessions root,
+// one whose .git file is gone, or one whose admin entry was pruned.
+func (h *Handle) register(ctx context.Context, path string) error {
+	known, err := h.Git.Relink(ctx, h.Common, path)
+	if err == nil && !known {
+		err = h.newEntry(ctx, path)
+	}
+	if err == nil {
+		err = h.Change(func() error { return os.RemoveAll(h.S.Path(EntryDir)) })
+	}
+	if err != nil || !known {
+		return err
+	}
+	if state, _ := TreeAt(ctx, h.Git, h.Common, path, h.S.Branch()); state == TreeElsewhere {
+		return h.BringBack(ctx, false, "")
+	}
+	return nil
+}
+
+// branchFree fails where the branch is checked out elsewhere. It is asked before any file is moved: git would refuse
+// halfway.
+func (h *Handle) branchFree(ctx context.Context, path string) error {
+	place, hint, err := CheckedOutIn(ctx, h.Git, h.S, h.Common, path, "git tilth resume "+h.S.ID)
+	if err == nil && place != "" {
+		err = &StepError{Step: "worktree " + path, Err: fmt.Errorf("its branch is checked out in %s", place),
+			Hint: hint}
+	}
+	return err
+}
+
+// newEntry gives a directory whose admin entry was pruned a new one, its files kept.
+//
+// On disk after each step, and what a resume then makes of it:
+//  1. a worktree without files, in entry/    unregistered as before; it is removed and made again
+//  2. its index at the branch's tip          the same
+//  3. its .git file in the directory         a worktree that was moved: Relink
+//  4. its entry leads to the directory       fine
+func (h *Handle) newEntry(ctx context.Context, path string) error {
+	at := h.S.Path(EntryDir, session.WorkspaceDir)
+	if err := h.branchFree(ctx, path); err != nil {
+		return err
+	}
+	if err := h.ClearPlace(ctx, at); err != nil {
+		return err
+	}
+	if err := h.Git.AddWorktree(ctx, h.Common, at, h.S.Branch(), "", false); err != nil {
+		return err
+	}
+	wt, err := h.Git.Worktree(ctx, h.Common, at, h.S.Branch())
+	if err == nil {
+		err = h.Git.ReadTree(ctx, wt, "HEAD", false)
+	}
+	if err == nil {
+		err = h.Git.MoveEntry(wt, path)
+	}
+	return err
+}

@@ -1,0 +1,345 @@
+// Package lanes has the worktrees in which tasks are worked on side by side.
+package lanes
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/snapshot"
+)
+
+// A lane is a worktree in which one task is worked on beside others, lanes/<task>/, with HEAD detached at the commit on
+// which the task's attempt stands: the one that the record names last, in context_reset or lane_merged. Its change
+// comes to the session's worktree only to be committed there; between two commits that one is as the branch's tip.
+//
+// On disk while a lane is made, and what a resume makes of it:
+//  1. the mark lanes/.new/<task>      whatever stands there has no work in it, and is removed
+//  2. the worktree, set up            the same
+//  3. context_reset on record         the same
+//  4. no mark                         a lane; its task goes on there
+//
+// While it is brought to what its change becomes on a newer tip (Move):
+//  1. lane_merged on record           done from here: what differs between was and tree, where the files are as in was
+//  2. index and files                 the same, which changes nothing
+//  3. HEAD at the new base            as the record says
+//
+// While its change is committed:
+//  1. the verdict                     the lane has the work; a session's worktree that has the accepted tree goes back
+//  2. the commit                      the task is done, by its trailers
+//  3. the lane removed                a lane of a task that is done is removed by the next resume
+//
+// Whatever else means the whole session, as going back, a fork or a push, sets aside what lanes hold first
+// (SetAllAside), like the work of a task that failed: the next attempt has it back.
+
+// Places beside the lanes: marks of those that are being made, and where their changes are judged.
+const (
+	newLanes     = ".new"
+	judgingLanes = ".judge"
+)
+
+// Path is where a task's lane is, or would be.
+func Path(s *session.Session, task string) string { return s.Path(session.LanesDir, task) }
+
+// Judging is where changes of a task's lane are judged.
+func Judging(s *session.Session, task string) string {
+	return s.Path(session.LanesDir, judgingLanes, task)
+}
+
+// Of lists the tasks that have a lane, in the order of their ids.
+func Of(s *session.Session) (tasks []string) {
+	return laneNames(s.Path(session.LanesDir))
+}
+
+// Begun are those of them in which an attempt was begun.
+func Begun(s *session.Session) []string {
+	half := laneNames(s.Path(session.LanesDir, newLanes))
+	return slices.DeleteFunc(Of(s), func(task string) bool { return slices.Contains(half, task) })
+}
+
+func laneNames(dir string) (tasks []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if session.ValidTaskID(e.Name()) {
+			tasks = append(tasks, e.Name())
+		}
+	}
+	return tasks
+}
+
+// Has reports whether a task has a lane.
+func Has(s *session.Session, task string) bool { return held.Exists(Path(s, task)) }
+
+// Make makes the lane of a task, at a commit, with the setup of any worktree. From SetBegun on it is one that a
+// resume goes on with.
+func Make(ctx context.Context, h *held.Handle, task, commit string, env ...string) error {
+	path, mark := Path(h.S, task), h.S.Path(session.LanesDir, newLanes, task)
+	err := os.MkdirAll(filepath.Dir(mark), 0o700)
+	if err == nil {
+		err = jsonl.WriteFile(mark, nil)
+	}
+	var wt gitx.Worktree
+	if err == nil {
+		h.EntriesLock.Lock()
+		wt, err = h.Git.AddDetached(ctx, h.Common, path, commit)
+		h.EntriesLock.Unlock()
+	}
+	if err == nil {
+		err = h.Git.ReadTree(ctx, wt, commit, true)
+	}
+	if err == nil {
+		err = h.RunSetup(ctx, path, env...)
+	}
+	return err
+}
+
+// SetBegun takes the mark from a task's lane, whose attempt is on record now; "" is none.
+func SetBegun(h *held.Handle, task string) error {
+	if task == "" {
+		return nil
+	}
+	return proc.RemoveAll(h.S.Path(session.LanesDir, newLanes, task))
+}
+
+// Remove removes a task's lane, with what there is in it and of it.
+func Remove(ctx context.Context, h *held.Handle, task string) error {
+	path := Path(h.S, task)
+	h.EntriesLock.Lock()
+	err := h.Git.RemoveWorktree(ctx, h.Common, path, "")
+	h.EntriesLock.Unlock()
+	if err != nil {
+		return err
+	}
+	judging := Judging(h.S, task)
+	err = errors.Join(proc.RemoveAll(judging), proc.RemoveAll(path),
+		proc.RemoveAll(h.S.Path(session.LanesDir, newLanes, task)))
+	for _, of := range []string{path, judging} {
+		rel, _ := filepath.Rel(h.S.Dir, of)
+		layers := strings.ReplaceAll(rel, string(filepath.Separator), "-")
+		err = errors.Join(err, proc.RemoveAll(h.S.Path(session.CachesDir, layers)))
+	}
+	return err
+}
+
+// DropDir removes the directory of lanes where it has none any more.
+func DropDir(h *held.Handle) {
+	for _, dir := range []string{judgingLanes, newLanes, ""} {
+		_ = os.Remove(h.S.Path(session.LanesDir, dir))
+	}
+}
+
+// Worktree is a task's lane, checked: registered with the source, at its path.
+func Worktree(ctx context.Context, h *held.Handle, task string) (gitx.Worktree, error) {
+	path := Path(h.S, task)
+	if err := h.PutBackDotGit(ctx, path); err != nil {
+		return gitx.Worktree{}, err
+	}
+	return h.Git.Worktree(ctx, h.Common, path, "")
+}
+
+// Fold takes what a worker committed by itself in a lane back into the index: HEAD is at base again.
+func Fold(ctx context.Context, h *held.Handle, wt gitx.Worktree, base string) error {
+	head, err := h.Git.RevParse(ctx, wt.AdminDir, "HEAD^{commit}")
+	switch {
+	case err == nil && head == base && wt.Head == "":
+		return nil
+	case err == nil:
+		err = h.CatchUp(ctx, wt, head, base)
+	case errors.Is(err, gitx.ErrNotFound): // on a branch without a commit
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return h.Git.Detach(ctx, wt, base)
+}
+
+// Merge is what a change becomes on another commit.
+type Merge struct {
+	Tree      string
+	Conflicts []string // files in which the two do not go together; in Tree they have markers
+	Marker    string   // the label of the change's side in those
+}
+
+// MergeOnto says what the change from the commit base to a tree becomes on the commit tip, which base is an ancestor
+// of. It happens in kept.git, without any setting and without a working tree, so that no attribute and no driver has a
+// say. The label is drawn anew each time.
+func MergeOnto(ctx context.Context, h *held.Handle, base, tree, tip string) (m Merge, err error) {
+	dir := h.S.Path(session.KeptGitDir)
+	if m.Marker, err = snapshot.KeepSide(ctx, h, base, tree); err != nil {
+		return m, err
+	}
+	// The tree is for the user's repository, where it will be committed.
+	both := gitx.CommitsIn(h.Git, dir, append(slices.Clone(gitx.NoUserConfig), "GIT_ATTR_NOSYSTEM=1",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.attributesFile", "GIT_CONFIG_VALUE_0="+os.DevNull,
+		"GIT_OBJECT_DIRECTORY="+filepath.Join(h.Common, "objects"),
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES="+gitx.Quote(filepath.Join(dir, "objects"))))
+	m.Tree, m.Conflicts, err = both.Merge(ctx, tip, m.Marker)
+	return m, err
+}
+
+// Move brings a lane to what a lane_merged says; now is the tree that it holds. Files that are not as they were
+// then are somebody's work since and stay.
+func Move(ctx context.Context, h *held.Handle, wt gitx.Worktree, e *record.LaneMerged, now string) error {
+	if err := h.Git.CatchUp(ctx, wt, e.Was, e.Tree, now); err != nil {
+		return err
+	}
+	return h.Git.Detach(ctx, wt, e.Base)
+}
+
+// Resume is a lane that stands, brought to where the record says that it is.
+func Resume(ctx context.Context, h *held.Handle, task string, a record.Attempt) (gitx.Worktree, error) {
+	path := Path(h.S, task)
+	known, err := h.Git.Relink(ctx, h.Common, path)
+	if err == nil && !known {
+		err = laneEntry(ctx, h, task, a.Base())
+	}
+	if err != nil {
+		return gitx.Worktree{}, err
+	}
+	wt, err := Worktree(ctx, h, task)
+	if err == nil {
+		err = h.Git.ClearInProgress(ctx, wt)
+	}
+	if err != nil {
+		return wt, err
+	}
+	head, err := h.Git.RevParse(ctx, wt.AdminDir, "HEAD^{commit}")
+	if err != nil && !errors.Is(err, gitx.ErrNotFound) {
+		return wt, err
+	}
+	if m := a.Merged; m != nil && head != m.Base {
+		if err := Fold(ctx, h, wt, m.From); err != nil {
+			return wt, err
+		}
+		now, _, err := h.Git.StageAll(ctx, wt, m.From)
+		if err != nil {
+			return wt, err
+		}
+		return wt, Move(ctx, h, wt, m, now)
+	}
+	return wt, Fold(ctx, h, wt, a.Base())
+}
+
+// laneEntry gives a lane whose entry was pruned a new one, its files kept, as held.newEntry does.
+func laneEntry(ctx context.Context, h *held.Handle, task, base string) error {
+	at := h.S.Path(held.EntryDir, task)
+	if err := h.ClearPlace(ctx, at); err != nil {
+		return err
+	}
+	wt, err := h.Git.AddDetached(ctx, h.Common, at, base)
+	if err == nil {
+		err = h.Git.ReadTree(ctx, wt, base, false)
+	}
+	if err == nil {
+		err = h.Git.MoveEntry(wt, Path(h.S, task))
+	}
+	return errors.Join(err, os.RemoveAll(h.S.Path(held.EntryDir)))
+}
+
+// CleanWorktree is the session's worktree as it is between two commits of lanes: like the branch's tip. What somebody
+// did there is set aside.
+func CleanWorktree(ctx context.Context, h *held.Handle, accepted func(tree string) bool) (wt gitx.Worktree, err error) {
+	if wt, err = h.Worktree(ctx); err != nil {
+		return wt, err
+	}
+	dirty, err := h.Git.IsDirty(ctx, wt.Path)
+	if err != nil || !dirty {
+		return wt, err
+	}
+	tip, ok, err := h.Git.BranchTip(ctx, wt.Common, wt.Branch)
+	if err != nil || !ok {
+		return wt, errors.Join(err, fs.ErrNotExist)
+	}
+	tree, _, err := h.Git.StageAll(ctx, wt, tip)
+	if err != nil {
+		return wt, err
+	}
+	if accepted(tree) {
+		return wt, h.Git.Reset(ctx, wt, tip, true)
+	}
+	ref, _, err := snapshot.SetAside(ctx, h, wt, session.WorkspaceDir, tip)
+	if err != nil || ref == "" {
+		return wt, err
+	}
+	return wt, h.Append(&record.LogRepaired{What: "the worktree held changes of nobody's task",
+		Done: "set aside in " + ref + " of kept.git"})
+}
+
+// SetAside takes what a lane holds for its task's partial work, and removes the lane.
+func SetAside(ctx context.Context, h *held.Handle, task string, a record.Attempt) error {
+	if a.Base() != "" {
+		wt, err := Resume(ctx, h, task, a)
+		if err != nil {
+			return err
+		}
+		ref, _, err := snapshot.SetAside(ctx, h, wt, task, a.Base())
+		if err != nil {
+			return err
+		}
+		if ref != "" {
+			if err := h.Append(&record.LogRepaired{What: "the lane of " + task + " held work",
+				Done: "set aside in " + ref + " of kept.git"}); err != nil {
+				return err
+			}
+		}
+	}
+	return Remove(ctx, h, task)
+}
+
+// SetAllAside does that with all lanes, before what means the whole session.
+func SetAllAside(ctx context.Context, h *held.Handle) error {
+	if h.Git.IsDryRun() || !held.Exists(h.S.Path(session.LanesDir)) {
+		return nil
+	}
+	state, err := h.S.State()
+	if err == nil {
+		err = RemoveHalfMade(ctx, h)
+	}
+	if err != nil {
+		return err
+	}
+	for _, task := range Of(h.S) {
+		if err := SetAside(ctx, h, task, state.Tasks[task].Attempt); err != nil {
+			return err
+		}
+	}
+	DropDir(h)
+	return nil
+}
+
+// RemoveHalfMade removes the lanes of which a process that died had made, or left, a part.
+func RemoveHalfMade(ctx context.Context, h *held.Handle) error {
+	half := laneNames(h.S.Path(session.LanesDir, newLanes))
+	for _, task := range laneNames(h.S.Path(session.LanesDir, judgingLanes)) {
+		if !Has(h.S, task) {
+			half = append(half, task)
+		}
+	}
+	for _, task := range half {
+		if err := Remove(ctx, h, task); err != nil {
+			return err
+		}
+	}
+	return proc.RemoveAll(h.S.Path(session.LanesDir, newLanes)) // marks that were half written
+}
+
+// RemoveAll removes all lanes with what they hold.
+func RemoveAll(ctx context.Context, h *held.Handle) error {
+	for _, task := range Of(h.S) {
+		if err := Remove(ctx, h, task); err != nil {
+			return err
+		}
+	}
+	return proc.RemoveAll(h.S.Path(session.LanesDir))
+}

@@ -1,0 +1,161 @@
+// Package message is what a session's commits say, and whose commit one is by what it says.
+package message
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// The trailers by which a commit of a session is known.
+const (
+	trailerSession = "Tilth-Session"
+	trailerTask    = "Tilth-Task"
+	trailerFailed  = "Tilth-Failed"
+	trailerRecord  = "Tilth-Record"
+	trailerBy      = "Tilth-By" // person, where no evaluator was asked
+)
+
+// InertBody is a worker's summary as a message's body. Servers act on how its lines begin, so that is looked at when
+// they are broken.
+func InertBody(summary string) string {
+	return text.Inert(text.Wrap(text.Inert(text.Visible(summary)), bodyWidth-len("- ")))
+}
+
+// Task is the commit message of an accepted task. person says that a person's word made it done.
+func Task(sessionID, task, subject, summary, mark string, person bool) string {
+	by := ""
+	if person {
+		by = "person"
+	}
+	return message(subject, summary, trailer(trailerSession, sessionID), trailer(trailerTask, task),
+		trailer(trailerBy, by), trailer(trailerRecord, mark))
+}
+
+// Placeholder is the message of the commit that holds a failed task's partial work.
+func Placeholder(sessionID string, t session.Task, reason, mark string) string {
+	return message(fmt.Sprintf("FAILED (%s): %s %s", reason, t.ID, text.VisibleLine(text.OneLine(t.Title))),
+		"Partial work. git tilth resume takes this commit back into the index.", trailer(trailerSession, sessionID),
+		trailer(trailerTask, t.ID), trailer(trailerFailed, reason), trailer(trailerRecord, mark))
+}
+
+// SeedSubject is the subject of the commit that anchors a session.
+func SeedSubject(tasks, tests int) string {
+	return fmt.Sprintf("seed: %d task(s) + %d acceptance test(s)", tasks, tests)
+}
+
+// Seed is the message of the commit that anchors a session.
+func Seed(sessionID string, tasks, tests int, mark string) string {
+	return message(SeedSubject(tasks, tests), "", trailer(trailerSession, sessionID), trailer(trailerRecord, mark))
+}
+
+// trailer is a line of a message's last block, "" where there is no value.
+func trailer(key, value string) string {
+	if value == "" {
+		return ""
+	}
+	return key + ": " + value
+}
+
+// bodyWidth is where the lines of a message's body are broken, as git's own manual asks for and hooks check.
+const bodyWidth = 72
+
+// message assembles subject, body and a trailer block that git recognises. A body that ends in
+// lines that look like trailers is kept apart from them by the blank line before the block.
+// Whoever reads the body reads it in a terminal.
+func message(subject, body string, trailers ...string) string {
+	var b strings.Builder
+	b.WriteString(subject + "\n\n")
+	if body = strings.TrimSpace(text.Visible(body)); body != "" {
+		b.WriteString(text.Wrap(body, bodyWidth) + "\n\n")
+	}
+	for _, t := range trailers {
+		if t != "" {
+			b.WriteString(t + "\n")
+		}
+	}
+	return b.String()
+}
+
+// The subjects of placeholders without trailers. Python Tilth wrote the first form and looked for
+// the second, so sessions of its various versions may hold either.
+var (
+	foreignPlaceholder = regexp.MustCompile(`^(T-\d{3,}): FAILED \((\w+)\)(?::|$)`)
+	foreignFailed      = regexp.MustCompile(`^FAILED \((\w+)\): (T-\d{3,})\b`)
+	foreignDone        = regexp.MustCompile(`^(T-\d{3,}): `)
+)
+
+// Author tells whose commit this is in the eyes of one session.
+type Author struct {
+	SessionID string
+	Foreign   bool              // made by a tool that writes no trailers
+	Tasks     map[string]string // the status of each, by prd.json
+	Inherited map[string]bool   // commits of the session that this one was forked from
+}
+
+// owns reports whether a commit's trailer names this session, or the one that it shares the commit with.
+func (a Author) owns(c gitx.Commit, trailer string) bool {
+	return trailer == a.SessionID || a.Inherited[c.SHA]
+}
+
+// Placeholder reports the task of a placeholder of this session. A subject alone proves nothing in a session that
+// writes trailers: a worker or a person may begin a commit with "FAILED (".
+func (a Author) Placeholder(c gitx.Commit) (task string, ok bool) {
+	if sig := SignatureOf(c); sig.Session != "" {
+		// A person may have taken the task out of the plan since.
+		return sig.Task, a.owns(c, sig.Session) && sig.Task != "" && sig.Failed != ""
+	}
+	if !a.Foreign && !a.Inherited[c.SHA] {
+		return "", false
+	}
+	reason := ""
+	if m := foreignPlaceholder.FindStringSubmatch(c.Subject); m != nil {
+		task, reason = m[1], m[2]
+	} else if m := foreignFailed.FindStringSubmatch(c.Subject); m != nil {
+		task, reason = m[2], m[1]
+	}
+	_, known := a.Tasks[task]
+	return task, known && record.ReasonOf(reason).Task
+}
+
+// Done reports the task that a commit of this session finished.
+func (a Author) Done(c gitx.Commit) (task string, ok bool) {
+	if sig := SignatureOf(c); sig.Session != "" {
+		_, known := a.Tasks[sig.Task]
+		return sig.Task, a.owns(c, sig.Session) && known && len(c.Trailers[trailerFailed]) == 0
+	}
+	m := foreignDone.FindStringSubmatch(c.Subject)
+	if _, failed := a.Placeholder(c); failed || m == nil || !a.Foreign && !a.Inherited[c.SHA] {
+		return "", false
+	}
+	_, known := a.Tasks[m[1]]
+	return m[1], known
+}
+
+// Signed reports whether a commit has this session's trailer, which anybody who saw one can write.
+func (a Author) Signed(c gitx.Commit) bool { return one(c.Trailers[trailerSession]) == a.SessionID }
+
+// Signature is what a commit says of itself by its trailers, which anybody can write.
+type Signature struct{ Session, Task, Failed, Record string }
+
+// SignatureOf reads the trailers of a commit.
+func SignatureOf(c gitx.Commit) Signature {
+	return Signature{
+		Session: one(c.Trailers[trailerSession]), Task: one(c.Trailers[trailerTask]),
+		Failed: one(c.Trailers[trailerFailed]), Record: one(c.Trailers[trailerRecord]),
+	}
+}
+
+// one returns the last value of a trailer. A case's summary may quote a trailer of its own; git
+// reads only the last block of a message, and the harness writes its own block last.
+func one(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1]
+}

@@ -1,0 +1,307 @@
+package rewind
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/lanes"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/snapshot"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// The reset to the seed is an operation with the journal of the other ways back (rewind.go), and keeps nothing: what a
+// run left is deleted, and the record is cut.
+//
+// On disk after each step; every step may be done twice:
+//  1. the journal                          nothing is undone yet, but it can no longer be called off
+//  2. worktree and branch at the seed; judge/, which has as many files, goes meanwhile
+//  3. the run's files deleted
+//  4. prd.json all pending
+//  5. the record cut, and for a fork that its tasks are to do again
+//  6. checkpoint prepared
+//  7. no journal                           done
+
+// rewoundFiles are what a run leaves beside the record.
+var rewoundFiles = []string{
+	session.LedgerDir, session.ConversationDir, snapshot.UndosDir, session.KeptGitDir,
+	session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, session.AgentDir, RunLog,
+}
+
+// RunLog is where a detached run writes what it prints.
+const RunLog = "run.log"
+
+// cut is what a reset to the seed makes of record and checkpoint.
+type cut struct {
+	RecordLen  int64           `json:"record_len"` // bytes of events.jsonl that stay
+	TokensUsed int64           `json:"tokens_used"`
+	Usage      json.RawMessage `json:"usage"`
+	StartedAt  string          `json:"started_at,omitempty"` // the checkpoint's own, as it was when prep ended
+	// Keep are the paths that were ignored when it began and stay, relative to the worktree. They are bytes, because
+	// names need not be UTF-8.
+	Keep [][]byte `json:"keep,omitempty"`
+}
+
+// notRewound is why a session cannot be rewound; nothing has been changed.
+func notRewound(h *held.Handle, format string, args ...any) error {
+	return held.Refuse("git tilth reset "+h.S.ID+" && git tilth prep-feature", "session %s cannot be rewound: %s", h.S.ID,
+		fmt.Sprintf(format, args...))
+}
+
+// notLooked is an error of git or of the file system, which says nothing about the session.
+func notLooked(h *held.Handle, what string, err error) error {
+	return &held.StepError{Step: "looking at " + what + " of session " + h.S.ID, Err: err,
+		Hint: "git tilth reset --to-seed " + h.S.ID}
+}
+
+// preflight refuses a rewind, or the rest of one, without a repository that holds the seed and the branch, or of a
+// session whose tasks cannot be told. It returns the seed's full id and the branch's tip.
+func preflight(ctx context.Context, h *held.Handle, sha string) (full, tip string, err error) {
+	switch {
+	case held.Resetting(h.S):
+		return "", "", notRewound(h, "its teardown was begun and not finished")
+	case errors.Is(h.SourceErr, held.ErrSourceGone):
+		return "", "", held.Refuse(held.SourceHint(h.S, h.Path())+" and git tilth prep-feature",
+			"session %s cannot be rewound: %s", h.S.ID, h.SourceErr)
+	case errors.Is(h.SourceErr, held.ErrSourceUnknown):
+		return "", "", notRewound(h, "%s", h.SourceErr)
+	case h.SourceErr != nil:
+		return "", "", notLooked(h, "the source", h.SourceErr)
+	case !text.IsSHA(sha):
+		return "", "", notRewound(h, "its seed is recorded as %q, which is not the id of a commit", sha)
+	}
+	full, err = held.ResolveSeed(ctx, h.Git, h.Common, sha)
+	if errors.Is(err, gitx.ErrNotFound) {
+		return "", "", notRewound(h, "its seed %s is not a commit of the repository", sha)
+	}
+	if err != nil {
+		return "", "", notLooked(h, "the seed", err)
+	}
+	tip, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
+	if err != nil {
+		return "", "", notLooked(h, "the branch", err)
+	}
+	if !ok {
+		return "", "", notRewound(h, "its branch %s is gone", h.S.Branch())
+	}
+	tasks, err := h.S.Tasks()
+	if err != nil {
+		return "", "", notRewound(h, "%s", err)
+	}
+	if broken := session.ValidateTasks(tasks); len(broken) > 0 {
+		return "", "", notRewound(h, "%s: %s", h.S.Path(session.TasksFile), broken[0])
+	}
+	return full, tip, nil
+}
+
+// PlanToSeed makes the pre-flight of a reset to the seed, or of the rest of one that was begun; another way back that
+// was begun goes with the rest. Each refusal is a *held.RefusedError, a look that failed a *held.StepError; nothing has
+// been changed.
+func PlanToSeed(ctx context.Context, h *held.Handle) (p Plan, err error) {
+	if j, _ := readJournal(h.S); j != nil && j.Cut != nil {
+		return Plan{What: "finish " + j.String(), Begun: true, SHA: j.After.Worktree.Tip, journal: j},
+			checkCut(ctx, h, j)
+	}
+	if held.Resetting(h.S) {
+		return p, notRewound(h, "its teardown was begun and not finished")
+	}
+	begun, err := record.ReadBeginning(h.S.Path(session.RecordFile))
+	if err != nil {
+		return p, notLooked(h, "the record", err)
+	}
+	seed, prepared := begun.Seed, begun.Prepared
+	switch {
+	case seed == nil:
+		return p, notRewound(h, "%s", held.ErrNoSeed)
+	case seed.Branch != h.S.Branch():
+		return p, notRewound(h, "its seed was committed on %q, which is not its branch", seed.Branch)
+	case prepared == nil:
+		return p, notRewound(h, "no session_prepared event with tokens_used in the record")
+	}
+	if p.SHA, p.From, err = preflight(ctx, h, seed.SHA); err != nil {
+		return p, err
+	}
+	base, err := h.MergeBase(ctx, p.SHA, p.From)
+	if err != nil {
+		return p, notLooked(h, "the branch", err)
+	}
+	if base != p.SHA {
+		return p, notRewound(h, "its branch does not contain the seed %s", p.SHA)
+	}
+	if p.Worktree, err = h.Worktree(ctx); err != nil {
+		return p, notRewound(h, "%s", err)
+	}
+	// The seed's line stays, with its newline.
+	end, err := lineEnd(h.S, begun.SeedAt)
+	if err != nil {
+		return p, err
+	}
+	p.journal = &journal{looked: true, Started: record.FormatTime(h.Now()), Cut: &cut{RecordLen: end,
+		TokensUsed: *prepared.TokensUsed, Usage: usageBefore(h, prepared), StartedAt: prepared.StartedAt}}
+	p.journal.After.Worktree = snapshot.Snapshot{Tip: p.SHA, Files: p.SHA}
+	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
+		p.RunBytes = fi.Size() - end
+	}
+	return p, nil
+}
+
+// lineEnd is the offset behind the line of the record that begins at off, and behind its newline.
+func lineEnd(s *session.Session, off int64) (int64, error) {
+	end, _, err := jsonl.Scan(s.Path(session.RecordFile), off, func(int64, []byte) error { return jsonl.ErrStop })
+	return end, err
+}
+
+// usageBefore is what the interview had used when it ended. Only this tool's record says it by role; of another's
+// usage, the interview's own member is what can be kept.
+func usageBefore(h *held.Handle, prepared *record.SessionPrepared) json.RawMessage {
+	if prepared.Usage != nil {
+		return prepared.Usage
+	}
+	return record.JSON(session.Usage{Interview: h.Checkpoint.Usage.Interview})
+}
+
+// keepIgnored notes what is ignored and stays. Half-way, the ignore rules are the seed's already.
+func (p Plan) keepIgnored(ctx context.Context, h *held.Handle) error {
+	keep, err := h.Git.IgnoredBefore(ctx, p.Worktree, p.SHA)
+	for _, path := range keep {
+		p.journal.Cut.Keep = append(p.journal.Cut.Keep, []byte(path))
+	}
+	return err
+}
+
+// checkCut makes the pre-flight of a reset to the seed that was begun and not finished, for what has been damaged
+// since: what is needed to the end is asked for before the first step. The errors are those of PlanToSeed.
+func checkCut(ctx context.Context, h *held.Handle, j *journal) error {
+	if _, _, err := preflight(ctx, h, j.After.Worktree.Tip); err != nil {
+		return err
+	}
+	fi, err := os.Lstat(h.S.Path(session.RecordFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return notRewound(h, "its record is gone")
+	case err != nil:
+		return notLooked(h, "the record", err)
+	case !fi.Mode().IsRegular() || fi.Size() < j.Cut.RecordLen:
+		return notRewound(h, "its record is damaged: it is shorter than it was when the rewind began")
+	}
+	return nil
+}
+
+// forgetRun takes the steps from the journal on.
+func forgetRun(ctx context.Context, h *held.Handle, j *journal) error {
+	if !j.looked {
+		if err := checkCut(ctx, h, j); err != nil {
+			return err
+		}
+	}
+	if h.Record != nil {
+		h.Record.Close()
+		h.Record = nil
+	}
+	wt, err := h.WholeWorktree(ctx)
+	if err != nil {
+		return err
+	}
+	var keep []string
+	for _, path := range j.Cut.Keep {
+		keep = append(keep, string(path))
+	}
+	if err := h.Change(func() error { return lanes.RemoveAll(ctx, h) }); err != nil {
+		return err
+	}
+	gone := make(chan error, 1)
+	go func() { gone <- h.Change(func() error { return proc.RemoveAll(h.S.Path(session.JudgeDir)) }) }()
+	err = h.Git.RewindTree(ctx, wt, j.After.Worktree.Tip, keep)
+	if err = errors.Join(err, <-gone); err != nil {
+		return err
+	}
+	return h.Change(func() error { return rewindFiles(h, j) })
+}
+
+// rewindFiles takes the steps of a reset to the seed after git's.
+func rewindFiles(h *held.Handle, j *journal) error {
+	old, _ := filepath.Glob(h.S.Path("aside", "*.bundle"))
+	for _, name := range rewoundFiles {
+		old = append(old, h.S.Path(name))
+	}
+	for _, path := range append(old, held.MovedAside(h.S)...) {
+		if err := proc.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	tasks, err := h.S.Tasks()
+	if err != nil {
+		return err
+	}
+	for i := range tasks {
+		tasks[i].Status = "pending"
+	}
+	if err := h.SaveTasks(tasks); err != nil {
+		return err
+	}
+	if err := cutFile(h.S.Path(session.RecordFile), j.Cut.RecordLen); err != nil {
+		return err
+	}
+	if err := forgetShared(h, j, tasks); err != nil {
+		return err
+	}
+	h.Checkpoint.Status, h.Checkpoint.TokensUsed = session.Prepared, j.Cut.TokensUsed
+	var usage session.Usage
+	_ = json.Unmarshal(j.Cut.Usage, &usage) // what another tool has in a shape of its own is not counted
+	h.Checkpoint.Usage = usage
+	if j.Cut.StartedAt != "" {
+		h.Checkpoint.StartedAt = j.Cut.StartedAt
+	}
+	h.Checkpoint.Conversations, h.Checkpoint.Preflight = nil, ""
+	if err := h.Save(); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(h.S.Path(session.GoBackFile)), jsonl.SyncDir(h.S.Dir))
+}
+
+// forgetShared puts on record that the tasks which a fork began with are to do again: they stand before the seed's
+// line.
+func forgetShared(h *held.Handle, j *journal, tasks []session.Task) error {
+	if at := h.Checkpoint.ForkedAt; at == "" || at == j.After.Worktree.Tip {
+		return nil
+	}
+	e := record.SessionRewound{To: PointSeed, From: h.Checkpoint.ForkedAt, SHA: j.After.Worktree.Tip,
+		Counts: j.Cut.RecordLen, Tasks: map[string]record.TaskState{}}
+	for _, t := range tasks {
+		e.Tasks[t.ID] = record.TaskState{Status: session.TaskPending}
+	}
+	return h.Append(&e)
+}
+
+// cutFile shortens a file to n bytes, durably. A file that is shorter already stays as it is.
+func cutFile(path string, n int64) error {
+	f, err := jsonl.OpenFile(path, os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if fi.Size() <= n {
+		return nil
+	}
+	if err := f.Truncate(n); err != nil {
+		return err
+	}
+	return f.Sync()
+}

@@ -1,0 +1,322 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// A task that fails in a run that goes on leaves its partial work in kept.git as refs/aside/<task>: one commit on the
+// one at which its attempt began. The worktree goes back to there. The next attempt at the task gets the work back, or,
+// where it does not fit on the branch's tip any more, is shown it.
+//
+// On disk after each step of setting aside, and what a resume makes of it:
+//  1. task_failed                the task is the last that was worked on: it comes first, its work is in the worktree
+//  2. the ref                    as 1; bringing back what is there already changes nothing
+//  3. the worktree at the base   the work comes back when the task is begun; a kill half-way leaves the index of 2,
+//     from which bringing back restores all files
+//  4. prd.json failed, progress  the same
+//
+// Of bringing back, which happens after context_reset has made the task the last that was worked on:
+//  1. the objects in the repository  nothing refers to them; a gc may take them, and the next try has them again
+//  2. index and files                what is there already applies again
+//  3. the ref is removed, or, where the work does not fit, gets a number: it is shown from then on
+//
+// The end of a run removes what there is of tasks that are done, after the stop: the end of the next one does the same.
+//
+// A task that is skipped or removed while its work is in the worktree has it set aside by the next plan
+// (Plan.SetAside), before any other task is begun. So work is either in the worktree, and its task comes first, or in
+// kept.git.
+//
+// An earlier build kept such work in bundles, aside/<task>.bundle. Who holds the session takes those over.
+
+// asideRef is where a task's work is set aside; n is 0 for what is to come back, else the number of what did not fit.
+func asideRef(task string, n int) string {
+	if n > 0 {
+		task = fmt.Sprintf("%s.%d", task, n)
+	}
+	return "aside/" + task
+}
+
+// Aside is work of a task that was set aside.
+type Aside struct {
+	Ref    string // in kept.git, as git names it
+	SHA    string // its commit
+	Dir    string // a git directory that has it
+	Remove func()
+}
+
+// AsideOf is the newest work of a task that was set aside, nil for none. Whoever has looked at it calls Remove.
+func AsideOf(ctx context.Context, g *gitx.Git, s *session.Session, common, task string) (*Aside, error) {
+	for _, n := range []int{0, unfit(s, task)} {
+		a := &Aside{Ref: "refs/" + asideRef(task, n), SHA: readRef(s, asideRef(task, n)), Dir: s.Path(session.KeptGitDir),
+			Remove: func() {}}
+		if a.SHA != "" {
+			return a, nil
+		}
+	}
+	bundles, _ := filepath.Glob(s.Path("aside", task+".*bundle"))
+	if len(bundles) == 0 {
+		return nil, nil
+	}
+	a := &Aside{Ref: "refs/" + asideRef(task, 0)}
+	top, remove, err := proc.TempDir("bundle")
+	if err != nil {
+		return nil, err
+	}
+	a.Remove, a.Dir = remove, filepath.Join(top, "git")
+	if err = gitx.Borrow(common, a.Dir); err == nil {
+		if err = unbundle(ctx, g, a.Dir, bundles[0]); err == nil {
+			a.SHA, err = bundleHead(ctx, g, common, bundles[0])
+		}
+	}
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	return a, nil
+}
+
+// unfit is how often work of a task did not fit when it was to come back.
+func unfit(s *session.Session, task string) (n int) {
+	for readRef(s, asideRef(task, n+1)) != "" {
+		n++
+	}
+	return n
+}
+
+// AdoptBundles takes over what an earlier build, or one that sent the session here, has set aside in bundles.
+func AdoptBundles(ctx context.Context, h *held.Handle) error {
+	bundles, _ := filepath.Glob(h.S.Path("aside", "T-*.bundle"))
+	if len(bundles) == 0 || h.Common == "" || h.Git.IsDryRun() {
+		return nil
+	}
+	in, err := openKept(h)
+	if err != nil {
+		return err
+	}
+	for _, path := range bundles {
+		name := strings.TrimSuffix(filepath.Base(path), ".bundle")
+		sha, err := bundleHead(ctx, h.Git, h.Common, path)
+		if err == nil {
+			err = unbundle(ctx, h.Git, in.dir, path)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			err = h.Append(&record.LogRepaired{File: "aside/" + filepath.Base(path),
+				Why: "cannot be read: " + err.Error(), Done: "the task begins without it"})
+		} else {
+			err = in.setRef("aside/"+name, sha)
+		}
+		if err = errors.Join(err, proc.RemoveAll(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DropDone removes what was set aside of tasks that are done.
+func DropDone(h *held.Handle) error {
+	tasks, err := h.S.Tasks()
+	if err != nil {
+		return nil // a plan that cannot be read says of none that it is done
+	}
+	for _, t := range tasks {
+		if t.Status == session.TaskDone {
+			if err := forgetAside(h, t.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return dropKeptGit(h.S)
+}
+
+// forgetAside removes what was set aside of a task.
+func forgetAside(h *held.Handle, task string) error {
+	for n := unfit(h.S, task); n >= 0; n-- {
+		if err := proc.RemoveAll(h.S.Path(session.KeptGitDir, "refs", asideRef(task, n))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetAside takes what is in the worktree, whose branch is at base, for a task's partial work, into kept.git. The
+// worktree is then what base is, but for ignored files. It returns the ref there and its commit, "" where there is
+// nothing to set aside.
+func SetAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, task, base string) (ref, sha string, err error) {
+	h.Kept.Lock()
+	defer h.Kept.Unlock()
+	if readRef(h.S, asideRef(task, 0)) != "" { // a resume that was killed brought it back, or began to
+		if _, err := restoreAside(ctx, h, wt, task, base); err != nil {
+			return "", "", err
+		}
+	}
+	tree, _, err := h.Git.StageAll(ctx, wt, base)
+	if err != nil {
+		return "", "", err
+	}
+	if was, err := h.Git.RevParse(ctx, h.Common, base+"^{tree}"); err != nil || was == tree {
+		return "", "", err
+	}
+	ignored, err := h.Git.IgnoredBefore(ctx, wt, base)
+	if err != nil {
+		return "", "", err
+	}
+	in, err := openKept(h)
+	if err == nil {
+		sha, err = in.commit(ctx, tree, base, "Partial work of "+task+"\n")
+	}
+	if err == nil {
+		_, err = in.keep(ctx, base, map[string]string{asideRef(task, 0): sha})
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if err := h.Git.Reset(ctx, wt, base, true); err != nil {
+		return "", "", err
+	}
+	return "refs/" + asideRef(task, 0), sha, dropUncovered(ctx, h, wt, ignored)
+}
+
+// KeepUnfit keeps a tree, made on the commit base, as work of a task that did not fit.
+func KeepUnfit(ctx context.Context, h *held.Handle, task, tree, base string) error {
+	h.Kept.Lock()
+	defer h.Kept.Unlock()
+	in, err := openKept(h)
+	if err != nil {
+		return err
+	}
+	sha, err := in.commit(ctx, tree, base, "Partial work of "+task+"\n")
+	if err == nil {
+		_, err = in.keep(ctx, base, map[string]string{asideRef(task, unfit(h.S, task)+1): sha})
+	}
+	return err
+}
+
+// KeepSide makes the commit of one side of a merge, which no ref names, where lanes write one at a time. Its message is
+// drawn anew each time.
+func KeepSide(ctx context.Context, h *held.Handle, base, tree string) (sha string, err error) {
+	h.Kept.Lock()
+	defer h.Kept.Unlock()
+	in, err := openKept(h)
+	if err != nil {
+		return "", err
+	}
+	side := gitx.CommitsIn(h.Git, in.dir, slices.Clone(gitx.NoUserConfig))
+	sha, err = side.Commit(ctx, gitx.TreeCommit{Tree: tree, Parent: base, Message: rand.Text() + "\n"},
+		h.Git.Identity(ctx, "", false))
+	if err == nil { // as all files of a session
+		err = os.Chmod(filepath.Join(in.dir, "objects", sha[:2], sha[2:]), 0o600)
+	}
+	return sha, err
+}
+
+// dropUncovered removes those files that only rules of the task had ignored: without these they would be taken for the
+// next one's. Dependencies and what is built stay, as git-tilth commits them for nobody.
+func dropUncovered(ctx context.Context, h *held.Handle, wt gitx.Worktree, ignored []string) error {
+	if len(ignored) == 0 || h.Git.IsDryRun() {
+		return nil
+	}
+	others, err := h.Git.List(ctx, h.Git.InWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard"))
+	if err != nil {
+		return err
+	}
+	was := map[string]bool{}
+	for _, name := range ignored {
+		was[strings.TrimSuffix(name, "/")] = true
+	}
+	for _, name := range others {
+		if within(name, was) && gitx.ProductRoot(wt.Path, name) == "" {
+			if err := proc.RemoveAll(filepath.Join(wt.Path, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// RestoreAside gives the worktree, whose branch is at tip, a task's work that was set aside, on top of what is in it.
+// back is false where there is none, or where it does not fit: then Earlier shows it.
+func RestoreAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, task, tip string) (back bool, err error) {
+	h.Kept.Lock()
+	defer h.Kept.Unlock()
+	return restoreAside(ctx, h, wt, task, tip)
+}
+
+func restoreAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, task, tip string) (back bool, err error) {
+	sha := readRef(h.S, asideRef(task, 0))
+	if sha == "" {
+		return false, nil
+	}
+	in, err := openKept(h)
+	if err == nil {
+		err = in.give(ctx, h.Common, asideRef(task, 0))
+	}
+	if err != nil {
+		return false, err
+	}
+	tree, err := withAside(ctx, h, wt, sha, tip)
+	if err != nil {
+		return false, err
+	}
+	at := h.S.Path(session.KeptGitDir, "refs", asideRef(task, 0))
+	if tree == "" {
+		kept := h.S.Path(session.KeptGitDir, "refs", asideRef(task, unfit(h.S, task)+1))
+		return false, h.Change(func() error {
+			if err := os.Rename(at, kept); err != nil {
+				return err
+			}
+			return jsonl.SyncDir(filepath.Dir(at))
+		})
+	}
+	if err := h.Git.ReadTree(ctx, wt, tree, true); err != nil {
+		return false, err
+	}
+	// A ref that came back after a power cut would be taken for newer than what the worker has done since.
+	return true, h.Change(func() error { return errors.Join(os.Remove(at), jsonl.SyncDir(filepath.Dir(at))) })
+}
+
+// withAside names the tree that what is in the worktree becomes with set-aside work, "" where that does not fit.
+func withAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, sha, tip string) (string, error) {
+	commits, err := h.Git.Log(ctx, h.Common, sha, "", 1)
+	if err != nil || len(commits) == 0 || len(commits[0].Parents) != 1 {
+		return "", err
+	}
+	tree, err := h.Git.Mutate(ctx, h.Git.InWorktree(wt, "write-tree"))
+	if conflicts := gitx.ExitCode(err) == 128; !conflicts && (err != nil || tree == commits[0].Tree) {
+		return tree, err // setting it aside was cut short: files may be gone that the index has
+	}
+	now, _, err := h.Git.StageAll(ctx, wt, tip)
+	if err != nil {
+		return "", err
+	}
+	tree, _, err = h.Git.ApplyChange(ctx, wt, commits[0].Parents[0], sha, now)
+	return tree, err
+}
+
+// Earlier is the newest work of a task that did not fit when it was to come back, as a patch of at most limit bytes; ""
+// for none.
+func Earlier(ctx context.Context, h *held.Handle, task string, limit int64) (string, error) {
+	n := unfit(h.S, task)
+	if n == 0 {
+		return "", nil
+	}
+	sha := readRef(h.S, asideRef(task, n))
+	patch, _, err := h.Git.Diff(ctx, h.S.Path(session.KeptGitDir), sha+"^", sha, limit)
+	return strings.ToValidUTF8(string(patch), "\uFFFD"), err
+}

@@ -1,0 +1,186 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// keptGit is kept.git, the session's own bare repository: commits that the user's has no ref to, or has not at all.
+// It reads the objects of the user's and holds what is above the seed itself, so that a gc there takes nothing of it.
+// It is made when something is kept, and goes with its last ref. Its refs are files, each written in one step:
+//
+//	refs/aside/<task>       the partial work of a failed task, on the commit at which its attempt began
+//	refs/aside/<task>.<n>   such work that did not fit when it was to come back
+//	refs/undo/<n>/...       what an undo needs (internal/rewind)
+//
+// No gc runs there. A pack without a ref is what a process that died has left, and goes with the repository.
+type keptGit struct {
+	git *gitx.Git
+	dir string
+}
+
+// openKept opens the session's kept.git, made if it is missing. Where the user's repository is now is written anew the
+// first time: later other lanes may read there. Who holds the session alone writes there, one lane at a time, so that
+// an index and its lock are what a process that died has left.
+func openKept(h *held.Handle) (keptGit, error) {
+	k := keptGit{h.Git, h.S.Path(session.KeptGitDir)}
+	return k, h.Change(func() error {
+		err := errors.Join(proc.RemoveAll(filepath.Join(k.dir, "index")),
+			proc.RemoveAll(filepath.Join(k.dir, "index.lock")), k.removeTemps())
+		if !h.Kept.Open || !held.Exists(k.dir) {
+			err = errors.Join(err, gitx.Borrow(h.Common, k.dir), gitx.KeepPrivate(k.dir))
+			h.Kept.Open = err == nil
+		}
+		return err
+	})
+}
+
+// removeTemps removes objects and refs that were half written.
+func (k keptGit) removeTemps() error {
+	return filepath.WalkDir(k.dir, func(path string, d os.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		half := strings.Contains(path, jsonl.TempMark) || strings.HasPrefix(filepath.Base(path), "tmp_")
+		if err == nil && half && !d.IsDir() {
+			return os.Remove(path)
+		}
+		return err
+	})
+}
+
+func (k keptGit) command(args ...string) gitx.Command { return gitx.InRepo(k.dir, args...) }
+
+// commit makes a commit of a tree, on parent.
+func (k keptGit) commit(ctx context.Context, tree, parent, message string) (sha string, err error) {
+	c := k.command("commit-tree", "-p", parent, "-F", "-", tree)
+	c.Stdin = []byte(message)
+	c.Vars = append(c.Vars, k.git.Identity(ctx, "", false)...)
+	if k.git.IsDryRun() {
+		sha = "<commit>"
+	}
+	made, err := k.git.Mutate(ctx, c)
+	return cmp.Or(made, sha), err
+}
+
+// commitOf makes a commit of the tree that a command makes.
+func (k keptGit) commitOf(ctx context.Context, parent string, c gitx.Command) (string, error) {
+	tree, err := k.git.Mutate(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return k.commit(ctx, tree, parent, "kept\n")
+}
+
+// keep takes over all that commits reach and base, which the user's repository always has, does not, and then gives
+// each its ref, below refs/. pack is the name of what they are in, "" where base reaches all of them.
+func (k keptGit) keep(ctx context.Context, base string, commits map[string]string) (pack string, err error) {
+	revs := "^" + base + "\n"
+	for _, sha := range commits {
+		if sha != base {
+			revs += sha + "\n"
+		}
+	}
+	if strings.Count(revs, "\n") > 1 {
+		c := k.command("pack-objects", "--quiet", "--revs", "--delta-base-offset",
+			filepath.Join(k.dir, "objects/pack/pack"))
+		c.Stdin = []byte(revs)
+		if k.git.IsDryRun() {
+			pack = "<pack>"
+		} else if err := os.MkdirAll(filepath.Join(k.dir, "objects/pack"), 0o700); err != nil {
+			return "", err
+		}
+		made, err := k.git.Mutate(ctx, c)
+		if pack = cmp.Or(made, pack); err != nil || k.git.IsDryRun() {
+			return pack, err
+		}
+		if err := k.open(); err != nil {
+			return "", err
+		}
+	}
+	for ref, sha := range commits {
+		if err := k.setRef(ref, sha); err != nil {
+			return "", err
+		}
+	}
+	return pack, nil
+}
+
+// open gives what git has written the mode of all files of a session: git takes the right to write away.
+func (k keptGit) open() error {
+	return filepath.WalkDir(filepath.Join(k.dir, "objects"), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return os.Chmod(path, 0o600)
+	})
+}
+
+// setRef writes a ref, durably.
+func (k keptGit) setRef(ref, sha string) error {
+	if k.git.IsDryRun() {
+		return nil
+	}
+	path := filepath.Join(k.dir, "refs", filepath.FromSlash(ref))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return jsonl.WriteFile(path, []byte(sha+"\n"))
+}
+
+// give brings what refs reach into the repository at common. Nothing there refers to it yet: whoever needs it moves a
+// ref there at once.
+func (k keptGit) give(ctx context.Context, common string, refs ...string) error {
+	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune",
+		"--no-auto-maintenance", k.dir}
+	for _, ref := range refs {
+		args = append(args, "refs/"+ref)
+	}
+	_, err := k.git.Mutate(ctx, gitx.InRepo(common, args...))
+	return err
+}
+
+// DropPack removes a pack that nothing needs any more.
+func DropPack(s *session.Session, pack string) error {
+	if !text.IsSHA(pack) {
+		return nil
+	}
+	at := s.Path(session.KeptGitDir, "objects/pack", "pack-"+pack)
+	return errors.Join(proc.RemoveAll(at+".idx"), proc.RemoveAll(at+".rev"), proc.RemoveAll(at+".pack"))
+}
+
+// dropKeptGit removes kept.git where it has no ref any more.
+func dropKeptGit(s *session.Session) error {
+	var refs []string
+	err := filepath.WalkDir(s.Path(session.KeptGitDir, "refs"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			refs = append(refs, path)
+		}
+		return err
+	})
+	if err != nil || len(refs) > 0 {
+		return nil // none is there, or it is needed, or who knows
+	}
+	return proc.RemoveAll(s.Path(session.KeptGitDir))
+}
+
+// readRef is the commit that a ref below refs/ names, "" for none.
+func readRef(s *session.Session, ref string) string {
+	data, err := jsonl.ReadFile(s.Path(session.KeptGitDir, "refs", filepath.FromSlash(ref)))
+	if sha := strings.TrimSpace(string(data)); err == nil && text.IsSHA(sha) {
+		return sha
+	}
+	return ""
+}

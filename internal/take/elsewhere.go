@@ -1,0 +1,169 @@
+package take
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// OnlyOn lists the commits that are reachable from tip and from no branch but the given one, tag or remote branch: what
+// is lost with it.
+func OnlyOn(ctx context.Context, g *gitx.Git, common, tip, branch string) ([]string, error) {
+	out, err := g.Line(ctx, gitx.InRepo(common, "rev-list", tip, "--not", "--exclude="+branch, "--branches", "--tags",
+		"--remotes"))
+	return strings.Fields(out), err
+}
+
+// FindElsewhere fills in of sessions of one repository what only it can tell: whether worktree and branch are gone
+// (Cleansed), and whether all that is done is on another branch, a tag or a remote branch (Taken). It asks git at most
+// four times, however many there are. What cannot be found out is left as it is.
+func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*session.Overview) {
+	var asked []*session.Overview
+	for _, o := range all {
+		if o.Busy == nil && !o.Resetting && o.Tasks.Total > 0 && (o.Finished() || !held.Exists(o.Workspace)) {
+			asked = append(asked, o)
+		}
+	}
+	if len(asked) == 0 {
+		return
+	}
+	refs, err := g.Read(ctx, gitx.InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)",
+		"refs/heads/session/"))
+	if err != nil {
+		return
+	}
+	tips := map[string]string{}
+	for line := range strings.Lines(string(refs)) {
+		sha, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		tips[strings.TrimPrefix(ref, "refs/heads/")] = sha
+	}
+	notes, ends := map[string][]Taken{}, []string{}
+	for _, o := range asked {
+		tip := tips[o.Branch]
+		o.Cleansed = tip == "" && !held.Exists(o.Workspace)
+		if tip == "" || !o.Finished() {
+			continue
+		}
+		ends = append(ends, tip)
+		notes[o.ID] = takenNotes(&session.Session{ID: o.ID, Dir: o.Dir})
+		for _, n := range notes[o.ID] {
+			ends = append(ends, n.To)
+		}
+	}
+	here, err := onlyHere(ctx, g, common, ends, "session/*")
+	if err != nil || len(ends) == 0 {
+		return
+	}
+	for _, o := range asked {
+		if tip := tips[o.Branch]; tip != "" && o.Finished() {
+			o.Taken = len(here.left(tip, &session.Session{ID: o.ID, Dir: o.Dir}, notes[o.ID])) == 0
+		}
+	}
+}
+
+// onlyHereCommits are commits that no other branch, no tag and no remote branch has, with the parents of each.
+type onlyHereCommits map[string][]string
+
+// onlyHere finds them below some commits, where branches of a pattern do not count. Of one that the repository does not
+// have nothing is known.
+func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string, but string) (onlyHereCommits, error) {
+	ask := gitx.InRepo(common, "cat-file", "--batch-check=%(objectname)")
+	ask.Stdin = []byte(strings.Join(ends, "\n") + "\n")
+	out, err := g.Read(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	only, there := onlyHereCommits{}, []string{}
+	for line := range strings.Lines(string(out)) {
+		if sha, rest, _ := strings.Cut(strings.TrimSpace(line), " "); rest == "" {
+			there = append(there, sha)
+		} else {
+			only[sha] = nil // missing
+		}
+	}
+	ask = gitx.InRepo(common, "rev-list", "--parents", "--stdin", "--exclude="+but, "--not", "--branches",
+		"--tags", "--remotes")
+	ask.Stdin = []byte(strings.Join(there, "\n") + "\n")
+	if out, err = g.Read(ctx, ask); err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(out)) {
+		shas := strings.Fields(line)
+		only[shas[0]] = shas[1:]
+	}
+	return only, nil
+}
+
+// left are the commits of a session, the last first, that no other branch has, as they are or as they were taken there.
+func (only onlyHereCommits) left(tip string, s *session.Session, notes []Taken) (left []string) {
+	taken, seen := map[string]bool{}, map[string]bool{}
+	for _, n := range notes {
+		if _, gone := only[n.To]; gone {
+			continue // it was thrown away
+		}
+		for _, sha := range n.Tasks {
+			taken[sha] = true
+		}
+	}
+	seed, _ := held.SeedOf(s)
+	for next := []string{tip}; len(next) > 0; next = next[1:] {
+		sha := next[0]
+		parents, here := only[sha]
+		if !here || seen[sha] {
+			continue
+		}
+		seen[sha] = true
+		if !taken[sha] && (seed == "" || !strings.HasPrefix(sha, seed)) {
+			left = append(left, sha)
+		}
+		next = append(next, parents...)
+	}
+	return left
+}
+
+// takenNotes are the takes of a session, the last first.
+func takenNotes(s *session.Session) (notes []Taken) {
+	_, _ = jsonl.Tail(s.Path(takenFile), func(_ int64, line []byte) bool {
+		var t Taken
+		if json.Unmarshal(line, &t) == nil {
+			notes = append(notes, t)
+		}
+		return true
+	})
+	return notes
+}
+
+// Lost names the commits of a session that go with its branch, which is at tip: those that are nowhere else, and
+// were not taken.
+func Lost(ctx context.Context, g *gitx.Git, common string, s *session.Session, tip, branch string) (names []string,
+	err error) {
+	if tip == "" {
+		return nil, nil
+	}
+	notes, ends := takenNotes(s), []string{tip}
+	for _, n := range notes {
+		ends = append(ends, n.To)
+	}
+	only, err := onlyHere(ctx, g, common, ends, branch)
+	if err != nil {
+		return nil, err
+	}
+	for _, sha := range slices.Backward(only.left(tip, s, notes)) {
+		commits, err := g.Log(ctx, common, sha, "", 1)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range commits {
+			names = append(names, fmt.Sprintf("%s (%s)", text.Head(sha, 10), text.Clip(text.OneLine(c.Subject), 60)))
+		}
+	}
+	return names, nil
+}

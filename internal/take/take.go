@@ -1,0 +1,332 @@
+// Package take brings what a session has done into a branch of the user's.
+package take
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// How a take brings commits into a branch.
+const (
+	Pick   = "pick"   // each task's commit again, on the branch
+	Squash = "squash" // one commit
+	Merge  = "merge"  // the session's branch, fast-forward where possible
+)
+
+// Request is what a person wants to have of a session.
+type Request struct {
+	Tasks []string // none: the whole of it
+	Onto  string   // a branch; "" for the one that is checked out at Here
+	How   string   // "" for Pick of chosen tasks, and Merge of the whole
+	Here  gitx.Location
+	// TestsOf picks a task's acceptance tests from the seed's files.
+	TestsOf func(files []string, task string) []string
+}
+
+// Taken is a line of taken.jsonl.
+type Taken struct {
+	TS    string            `json:"ts"`
+	Onto  string            `json:"onto"`
+	How   string            `json:"how"`
+	From  string            `json:"from"`
+	To    string            `json:"to"`
+	Tasks map[string]string `json:"tasks"` // commits of the session, by task
+}
+
+// Plan is a take, worked out or carried out.
+type Plan struct {
+	S       *session.Session
+	Note    Taken
+	Tasks   []string // that are new to the branch, oldest first
+	Already []string // that made no difference there
+	Left    []string // that are not done, with why
+	Above   int      // commits on the session's branch above its last task
+	common  string
+	place   string   // where the branch is checked out
+	dirty   []string // what git status says of that before anything is changed
+	cutOff  bool     // an earlier take into the branch was, while it changed the checkout
+}
+
+// taker works out a take.
+type taker struct {
+	held.Deps
+	*gitx.CommitBuilder
+	Plan
+	want    Request
+	commits []gitx.Commit // since the seed, newest first
+	seed    []string      // files that the seed brought
+	empty   string        // the seed's commit, where it brought none
+}
+
+// Take brings commits into a branch. What a person has to settle first is a *held.RefusedError, and nothing was
+// changed.
+func Take(ctx context.Context, d held.Deps, s *session.Session, r Request) (Plan, error) {
+	how := Merge
+	if len(r.Tasks) > 0 {
+		how = Pick
+	}
+	note := Taken{How: cmp.Or(r.How, how), Tasks: map[string]string{}}
+	t := &taker{Deps: d, want: r, Plan: Plan{S: s, Note: note}}
+	if t.Note.How == Merge && len(t.want.Tasks) > 0 {
+		return t.Plan, &held.RefusedError{Why: "--merge takes the whole session, not chosen tasks", Hint: "git tilth take -h"}
+	}
+	if err := t.read(ctx); err != nil {
+		return t.Plan, err
+	}
+	release, err := held.LockDir(t.common, 0, ErrTaking) // or the checkout of a branch that two move is in between
+	if err != nil {
+		return t.Plan, err
+	}
+	defer release()
+	if err := t.work(ctx); err != nil {
+		return t.Plan, err
+	}
+	return t.Plan, t.execute(ctx, d)
+}
+
+// work makes the commits that a take brings into a branch. It moves no ref.
+func (t *taker) work(ctx context.Context) error {
+	if err := t.target(ctx); err != nil {
+		return err
+	}
+	if _, can := t.Git.Version(ctx, 2, 38); !can {
+		return &held.RefusedError{Why: "take needs git 2.38 or newer", Hint: "git merge " + t.S.Branch()}
+	}
+	bench, remove, err := gitx.NewCommitBuilder(t.Git, t.common)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	t.CommitBuilder = bench
+	there, err := t.there(ctx)
+	if err != nil {
+		return err
+	}
+	if len(t.want.Tasks) == 0 && t.Note.How != Pick && !there.parts {
+		if t.empty == "" || there.seed || t.Note.How == Squash {
+			return t.whole(ctx)
+		}
+		if _, err := t.mergeBase(ctx, t.empty); err != nil {
+			return err
+		}
+		if t.want.How == Merge {
+			return &held.RefusedError{Why: "a merge would bring the seed's commit along, in which nothing is",
+				Hint: "git tilth take --pick " + t.S.ID}
+		}
+	}
+	if t.Note.How == Merge {
+		t.Note.How = Pick
+	}
+	return t.chosen(ctx, there)
+}
+
+// there is what a branch has of the session.
+type there struct {
+	tasks map[string]bool // as they are, or as they were taken
+	parts bool            // some of them only as they were taken
+	seed  bool
+}
+
+// there finds out what the branch has. A take that was thrown away, or that went into another branch, is not there.
+func (t *taker) there(ctx context.Context) (of there, err error) {
+	of.tasks = map[string]bool{}
+	has := func(sha string) bool {
+		if sha == "" || err != nil {
+			return false
+		}
+		_, no := t.Git.Read(ctx, gitx.InRepo(t.common, "merge-base", "--is-ancestor", sha, t.Note.From))
+		if gitx.ExitCode(no) < 0 {
+			err = no
+		}
+		return no == nil
+	}
+	of.seed = has(t.empty)
+	top := ""
+	for _, c := range t.commits { // newest first: what the branch has of one, it has of those below
+		if top != "" || has(c.SHA) {
+			top = c.SHA
+			of.tasks[t.taskOf(c)] = true
+		}
+	}
+	for _, n := range takenNotes(t.S) {
+		ours := map[string]bool{}
+		for id, sha := range n.Tasks {
+			ours[id] = !of.tasks[id] && t.Note.Tasks[id] == sha
+		}
+		for id, open := range ours {
+			if open && has(n.To) {
+				of.tasks[id], of.parts = true, true
+			}
+		}
+	}
+	return of, err
+}
+
+// read finds the commits of the tasks that are to be taken. A commit is a task's where the record says so: subjects and
+// trailers prove nothing.
+func (t *taker) read(ctx context.Context) error {
+	s := t.S
+	check, err := s.Checkpoint()
+	if err != nil {
+		return &held.RefusedError{Why: err.Error(), Hint: "git tilth show " + s.ID}
+	}
+	if t.common, err = held.CommonOf(s, check); err != nil {
+		return &held.RefusedError{Why: err.Error(), Hint: "git tilth show " + s.ID}
+	}
+	tip, ok, err := t.Git.BranchTip(ctx, t.common, s.Branch())
+	if err != nil || !ok {
+		return errors.Join(err, &held.RefusedError{Why: "branch " + s.Branch() + " is gone", Hint: "git tilth show " + s.ID})
+	}
+	h := &held.Handle{Deps: t.Deps, S: s, Checkpoint: check, Common: t.common}
+	seed, files, err := h.SeedFiles(ctx)
+	if err != nil {
+		return &held.RefusedError{Why: "the seed cannot be read: " + err.Error(), Hint: "git merge " + s.Branch()}
+	}
+	for _, f := range files {
+		if f.Status == "A" {
+			t.seed = append(t.seed, f.Path)
+		}
+	}
+	if begin, err := held.SeedBeginning(s); err == nil && len(files) == 0 && seed != begin.Base {
+		t.empty = seed
+	}
+	if t.commits, _, err = held.CommitsSince(ctx, t.Git, t.common, tip, seed); err != nil {
+		return err
+	}
+	sum, err := s.Summarize()
+	if err != nil {
+		return err
+	}
+	tasks, err := s.Tasks()
+	if err != nil {
+		return &held.RefusedError{Why: err.Error(), Hint: "git tilth show " + s.ID}
+	}
+	for _, task := range tasks {
+		if len(t.want.Tasks) > 0 && !slices.Contains(t.want.Tasks, task.ID) {
+			continue
+		}
+		if task.Status != session.TaskDone {
+			if len(t.want.Tasks) > 0 {
+				return &held.RefusedError{Why: task.ID + " is " + task.Status + "; only what is done is taken",
+					Hint: "git tilth review " + task.ID + " " + s.ID}
+			}
+			t.Left = append(t.Left, task.ID+" "+task.Status)
+			continue
+		}
+		i := -1
+		if of := sum.Tasks[task.ID]; of != nil && of.Commit != "" {
+			i = slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return strings.HasPrefix(c.SHA, of.Commit) })
+		}
+		if i < 0 {
+			return &held.RefusedError{Why: "the commit of " + task.ID + " that the record names is not on " + s.Branch() +
+				": it was rebased, or made by hand", Hint: "git log " + s.Branch()}
+		}
+		t.Note.Tasks[task.ID] = t.commits[i].SHA
+	}
+	if len(t.Note.Tasks) == 0 {
+		return &held.RefusedError{Why: "nothing of session " + s.ID + " is done yet", Hint: "git tilth review " + s.ID}
+	}
+	return nil
+}
+
+// target settles the branch, and refuses one that cannot be moved without touching what a person is at.
+func (t *taker) target(ctx context.Context) error {
+	entries, err := t.Git.Worktrees(ctx, t.common, "")
+	if err != nil {
+		return err
+	}
+	// Git lists a checkout whose git directory lies elsewhere, as a submodule's does, under that directory.
+	if main := t.common; gitx.SamePath(t.want.Here.GitDir, main) && t.want.Here.TopLevel != "" {
+		for i := range entries {
+			if gitx.SamePath(entries[i].Path, main) {
+				entries[i].Path = t.want.Here.TopLevel
+			}
+		}
+	}
+	here := func(path string) bool { return t.want.Here.TopLevel != "" && gitx.SamePath(path, t.want.Here.TopLevel) }
+	branch := t.want.Onto
+	for _, e := range entries {
+		if branch == "" && here(e.Path) {
+			branch = e.Branch
+		}
+	}
+	if branch == "" {
+		hint := "git branch"
+		if check, err := t.S.Checkpoint(); err == nil && !gitx.SamePath(t.want.Here.CommonDir, t.common) {
+			hint = held.GitLine(held.SourceNow(check.Source, t.common), "tilth", "take", t.S.ID)
+		}
+		return held.Refuse(hint, "no branch of the repository is checked out here: --onto names one")
+	}
+	if strings.HasPrefix(branch, "session/") {
+		return &held.RefusedError{Why: branch + " is a session's branch: --onto names another", Hint: "git branch"}
+	}
+	for _, e := range entries {
+		if e.Branch != branch {
+			continue
+		}
+		if !here(e.Path) {
+			where := "branch " + branch + " is checked out in " + e.Path
+			if e.Gone {
+				return &held.RefusedError{Why: where + ", which is not there: it may be on a disk that is not, or gone for good",
+					Hint: "git worktree remove " + text.ShellQuote(e.Path)}
+			}
+			return &held.RefusedError{Why: where, Hint: "cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.S.ID}
+		}
+		t.place = e.Path
+	}
+	if rebasing(t.common, branch) {
+		return &held.RefusedError{Why: branch + " is being rebased", Hint: "git rebase --continue\ngit rebase --abort"}
+	}
+	to, _ := t.Git.Line(ctx, gitx.InRepo(t.common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
+	if to != "" && t.place == "" {
+		return &held.RefusedError{Why: "branch " + branch + " is another name of " + to,
+			Hint: "git tilth take --onto " + text.ShellQuote(strings.TrimPrefix(to, "refs/heads/")) + " " + t.S.ID}
+	}
+	from, ok, err := t.Git.BranchTip(ctx, t.common, branch)
+	if err != nil || !ok {
+		return errors.Join(err, held.Refuse("git branch --list", "there is no branch %s",
+			text.VisibleLine(branch)))
+	}
+	t.Note.Onto, t.Note.From, t.Note.To = branch, from, from
+	if t.place == "" {
+		return t.clearLocks(ctx, t.Git, "")
+	}
+	var begun taking
+	data, _ := jsonl.ReadFile(t.S.Path(takingFile))
+	if json.Unmarshal(data, &begun) == nil && begun.Onto == branch {
+		t.cutOff, t.dirty = begun.From == from, begun.Dirty
+		if err := t.clearLocks(ctx, t.Git, t.want.Here.GitDir); err != nil {
+			return err
+		}
+		if t.cutOff {
+			return t.unchanged(ctx, t.Deps)
+		}
+	}
+	t.dirty, err = t.status(ctx, t.Deps)
+	return err
+}
+
+// rebasing reports whether a rebase of a branch goes on in a worktree. At its end it wants the branch where it was.
+func rebasing(common, branch string) bool {
+	for _, of := range []string{"", "worktrees/*"} {
+		notes, _ := filepath.Glob(filepath.Join(text.GlobQuote(common), of, "rebase-*", "head-name"))
+		for _, note := range notes {
+			if name, _ := os.ReadFile(note); strings.TrimSpace(string(name)) == "refs/heads/"+branch {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,70 @@
+package teardown
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/take"
+)
+
+// cleanseBegun is what stands in the mark of a worktree that is removed. What is changed there then is half of it.
+const cleanseBegun = "cleanse\n"
+
+// Cleanse removes a session's worktree and branch and keeps its directory. The error is a *held.RefusedError where
+// something would be lost: uncommitted changes, or commits that are on no other branch, tag or remote branch, were not taken and
+// are not on the remote that the session was pushed to. One that was killed is finished by the next.
+func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote string,
+	report func(step, skipped string)) error {
+	if check, err := s.Checkpoint(); err == nil && check.Status == session.Prepared {
+		return &held.RefusedError{Why: "session " + s.ID + " has not been run",
+			Hint: "git tilth resume " + s.ID + "\ngit tilth reset " + s.ID}
+	}
+	r, err := PlanOf(ctx, g, s, here, report)
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		return err
+	}
+	if r.Common == "" || r.Original != "" {
+		return held.Refuse("git tilth show "+s.ID, "the repository of session %s is not known: %s", s.ID, r.Lost)
+	}
+	if begun, _ := os.ReadFile(s.Path(held.RemakeMark)); r.Dirty && string(begun) != cleanseBegun {
+		return &held.RefusedError{Why: "the worktree of session " + s.ID + " has changes that are not committed",
+			Hint: held.GitLine(r.Worktree, "status")}
+	}
+	lost, err := take.Lost(ctx, g, r.Common, s, r.Tip, r.Branch)
+	if err != nil {
+		return err
+	}
+	if len(lost) > 0 && (remote == "" || r.remoteTip(ctx, remote) != r.Tip) {
+		return &held.RefusedError{Why: "not merged, taken or pushed: " + strings.Join(lost, ", ") +
+			"; a reset gives it up, and the record", Hint: "git tilth take " + s.ID + "\ngit tilth push " + s.ID}
+	}
+	admin, _ := gitx.AdminDir(r.Common, r.Worktree)
+	if !g.IsDryRun() { // a worktree of which half is gone is made anew by a resume
+		if err := jsonl.WriteFile(s.Path(held.RemakeMark), []byte(cleanseBegun)); err != nil {
+			return err
+		}
+	}
+	if err := r.removeFromRepo(ctx, admin, "git tilth cleanse "+s.ID); err != nil || g.IsDryRun() {
+		return err
+	}
+	return errors.Join(proc.RemoveAll(s.Path(session.JudgeDir)), proc.RemoveAll(s.Path(session.CachesDir)),
+		proc.RemoveAll(s.Path(session.LanesDir)),
+		os.Remove(s.Path(held.RemakeMark)))
+}
+
+// remoteTip is the commit of the branch on a remote as it is now, "" where that is not known.
+func (r Plan) remoteTip(ctx context.Context, remote string) string {
+	ask := gitx.InRepo(r.Common, "ls-remote", "--end-of-options", remote, "refs/heads/"+r.Branch)
+	ask.Dir = r.Source // where a remote's relative path begins
+	out, _ := r.git.Line(ctx, ask)
+	tip, _, _ := strings.Cut(out, "\t")
+	return tip
+}

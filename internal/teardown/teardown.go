@@ -1,0 +1,340 @@
+// Package teardown removes a session, or its worktree and branch alone.
+package teardown
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/lanes"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/take"
+)
+
+// ClearForks removes what forks that were killed have left. What cannot be removed is left to `reset`.
+func ClearForks(ctx context.Context, d held.Deps, store session.Store, common string) {
+	if d.Git.IsDryRun() {
+		return
+	}
+	ids, _ := store.IDs()
+	for _, id := range ids {
+		s, err := store.Find(id)
+		if err != nil {
+			continue
+		}
+		if _, _, fork := held.ResetMark(s); fork {
+			_ = Finish(ctx, d, s, common) // one that is locked is being made
+		}
+	}
+}
+
+// Finish removes what is left of a session whose teardown was begun, or of a fork that was never whole.
+func Finish(ctx context.Context, d held.Deps, s *session.Session, here string) error {
+	unlock, err := held.Lock(d, s)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if !held.Resetting(s) {
+		return nil // who held it until now has made it whole
+	}
+	plan, err := PlanOf(ctx, d.Git, s, here, func(string, string) {})
+	if err != nil {
+		return err
+	}
+	return plan.Execute(ctx)
+}
+
+// The teardown removes the worktree, then the branch, then the session directory. Each step finds out by itself
+// whether it is needed, so a teardown that died anywhere is finished by running it again:
+//
+//  1. the marker session.ResetMarkFile     nothing is removed, but the session is neither run nor resumed any more
+//  2. worktree and admin entry gone
+//  3. branch gone
+//  4. everything in the directory but the checkpoint and the marker
+//  5. the directory
+//
+// What a damaged checkpoint no longer tells is derived, and what it tells is believed only where it can be this
+// session's: the branch is always session/<id>, and a path is removed by git only if it lies where the layout says,
+// or if nothing is there and only git's entry goes. A worktree that a person made on the branch stays, and git
+// refuses to delete the branch.
+
+// Plan is what there is of a session to remove, as far as it can be found out.
+type Plan struct {
+	S        *session.Session
+	Source   string // "" when it is not known
+	Common   string // "" when the source is gone, or not known
+	Lost     string // why there is no Common
+	Worktree string
+	Branch   string
+	Status   string   // "damaged" when the checkpoint cannot be read
+	Tip      string   // of the branch, "" when it is gone
+	Entry    bool     // git has a worktree registered
+	OnDisk   bool     // there is a directory at Worktree
+	Commits  int      // since the seed, that nothing else holds
+	Held     bool     // another branch, a tag or a remote has all that the branch has
+	Dirty    bool     // uncommitted changes
+	Aside    []string // what a resume moved out of the worktree's place
+	// Stale are other places for which git has the session's branch checked out and where nothing is any more: its
+	// worktree was there before it, or the sessions root, was moved.
+	Stale []string
+	// Original is the directory of the session of which this one is a copy, "" for none. Branch, entry and worktree
+	// are that one's, and nothing of them is touched: what goes is the directory of the copy.
+	Original string
+
+	git    *gitx.Git
+	report func(step, skipped string)
+}
+
+// PlanOf finds out what a teardown would remove. It changes nothing and puts up with every damage. here is the
+// common directory of the repository that the command stands in, "" for none: a repository that was moved is known by
+// what it holds. report hears of each step of carrying it out, and whether it was skipped and why. The error is a
+// *held.StepError.
+func PlanOf(ctx context.Context, g *gitx.Git, s *session.Session, here string,
+	report func(step, skipped string)) (Plan, error) {
+	r := Plan{S: s, Branch: s.Branch(), Status: "damaged", Aside: held.MovedAside(s), git: g, report: report}
+	check, err := s.Checkpoint()
+	if err != nil {
+		check = nil
+	} else {
+		r.Source, r.Status = check.Source, check.Status
+	}
+	r.Worktree = held.WorkspaceOf(s, check)
+	if fi, err := os.Lstat(r.Worktree); err == nil && fi.IsDir() {
+		r.OnDisk = true
+	}
+	switch r.Common, err = held.CommonOf(s, check); {
+	case err == nil:
+	case !errors.Is(err, held.ErrSourceGone) && !errors.Is(err, held.ErrSourceUnknown):
+		return r, r.unclear(err)
+	case here != "" && held.HasSession(here, s, r.Worktree):
+		r.Common = here
+	default:
+		r.Lost = err.Error()
+		return r, nil
+	}
+	r.Source = held.SourceNow(r.Source, r.Common)
+	if r.Tip, _, err = g.BranchTip(ctx, r.Common, r.Branch); err != nil {
+		return r, r.unclear(err)
+	}
+	// Where it has its entry git is not asked: it reads every worktree of the repository.
+	if _, r.Entry = gitx.AdminDir(r.Common, r.Worktree); !r.Entry {
+		entries, err := g.Worktrees(ctx, r.Common, r.Worktree)
+		if err != nil {
+			return r, r.unclear(err)
+		}
+		r.findElsewhere(entries, check)
+	}
+	r.count(ctx)
+	return r, nil
+}
+
+// unclear is what keeps a plan from knowing what there is. Nothing is removed then: the rest would be an orphan.
+func (r Plan) unclear(err error) error {
+	where := cmp.Or(r.Common, "its source repository")
+	return &held.StepError{
+		Step: "looking for the worktree and branch of session " + r.S.ID + " in " + where, Err: err,
+		Hint: "git tilth reset -y " + r.S.ID,
+	}
+}
+
+// findElsewhere looks through git's list for a session that has no entry at its place.
+func (r *Plan) findElsewhere(entries []gitx.WorktreeEntry, check *session.Checkpoint) {
+	elsewhere := ""
+	for _, e := range entries {
+		switch {
+		case gitx.SamePath(e.Path, r.Worktree):
+			r.Entry, r.Worktree = true, e.Path
+		case e.Branch != r.Branch:
+		case held.IsHalfEntry(r.S, e), e.Gone && (!e.Locked || inside(e.Path, r.Worktree)):
+			r.Stale = append(r.Stale, e.Path)
+		default:
+			elsewhere = filepath.Dir(e.Path)
+		}
+	}
+	if r.Entry {
+		return
+	}
+	recorded := ""
+	if check != nil {
+		recorded = filepath.Dir(check.Workspace)
+	}
+	for _, dir := range []string{elsewhere, recorded} {
+		if held.IsCopyOf(r.S, dir) {
+			r.Original, r.Stale = dir, nil
+		}
+	}
+}
+
+// inside reports whether a registered path has the layout of this session's worktree, under another root.
+func inside(path, worktree string) bool {
+	return filepath.Base(path) == filepath.Base(worktree) &&
+		filepath.Base(filepath.Dir(path)) == filepath.Base(filepath.Dir(worktree))
+}
+
+// count says what will be lost. It is for a person to read; what cannot be counted is left out.
+func (r *Plan) count(ctx context.Context) {
+	if r.Original != "" {
+		return
+	}
+	if sha, err := held.SeedOf(r.S); err == nil && r.Tip != "" {
+		if commits, known, err := held.CommitsSince(ctx, r.git, r.Common, r.Tip, sha); err == nil && known {
+			r.Commits = len(commits)
+			if own, err := take.OnlyOn(ctx, r.git, r.Common, r.Tip, r.Branch); err == nil {
+				r.Commits, r.Held = min(r.Commits, len(own)), len(own) == 0
+			}
+		}
+	}
+	if _, err := r.git.Worktree(ctx, r.Common, r.Worktree, ""); err == nil {
+		r.Dirty, _ = r.git.IsDirty(ctx, r.Worktree)
+	}
+}
+
+// Execute removes a session.
+func (r Plan) Execute(ctx context.Context) error {
+	ctx = held.IgnoreFirstSignal(ctx)
+	again := "git tilth reset -y " + r.S.ID
+	admin, err := r.mark()
+	if err != nil {
+		return &held.StepError{Step: "session directory", Err: err, Hint: again}
+	}
+	if !r.git.IsDryRun() {
+		places := PlacesOf(r.S, "")
+		if r.Original == "" {
+			places = append(places, append(r.Stale, r.Worktree)...)
+		}
+		EndLeftovers(places...)
+	}
+	switch {
+	case r.Common == "":
+		r.report("worktree", r.Lost)
+		r.report("branch "+r.Branch, r.Lost)
+	case r.Original != "":
+		r.report("worktree and branch "+r.Branch, "they are of the session in "+r.Original+", of which this is a copy")
+	default:
+		if err := r.removeFromRepo(ctx, admin, again); err != nil {
+			return err
+		}
+	}
+	if r.git.IsDryRun() {
+		return nil
+	}
+	if err := RemoveDir(r.S); err != nil {
+		return &held.StepError{Step: "session directory", Err: err, Hint: again}
+	}
+	r.report("session directory", "")
+	return nil
+}
+
+// removeFromRepo removes the worktree, then the branch. again is the command that finishes it.
+func (r Plan) removeFromRepo(ctx context.Context, admin, again string) error {
+	for _, task := range lanes.Of(r.S) {
+		path := lanes.Path(r.S, task)
+		if err := r.git.RemoveWorktree(ctx, r.Common, path, ""); err != nil {
+			return &held.StepError{Step: "worktree " + path, Err: err, Hint: again}
+		}
+		r.report("worktree "+path, "")
+	}
+	err := r.git.Restore(r.Common, r.Worktree)
+	if err == nil {
+		err = r.removeWorktree(ctx, admin)
+	}
+	if err != nil {
+		return &held.StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
+	}
+	deleted, err := r.git.DeleteBranch(ctx, r.Common, r.Branch)
+	switch {
+	case err != nil:
+		if place, free, err := held.CheckedOutIn(ctx, r.git, r.S, r.Common, r.Worktree, again); err == nil && place != "" {
+			again = free
+		}
+		return &held.StepError{Step: "branch " + r.Branch, Err: err, Hint: again}
+	case deleted:
+		r.report("branch "+r.Branch, "")
+	default:
+		r.report("branch "+r.Branch, "already gone")
+	}
+	return nil
+}
+
+// mark writes the marker and returns the worktree's admin directory, which the marker holds: a git that is killed
+// while it removes it leaves a directory that nothing else connects with the session. The common directory is in it
+// for a teardown that dies when the marker is all that is left.
+func (r Plan) mark() (admin string, err error) {
+	if admin, common, _ := held.ResetMark(r.S); admin+common != "" {
+		return admin, nil
+	}
+	if r.Common != "" {
+		admin, _ = gitx.AdminDir(r.Common, r.Worktree)
+	}
+	if r.git.IsDryRun() {
+		return admin, nil
+	}
+	path := r.S.Path(session.ResetMarkFile)
+	err = jsonl.WriteFile(path, []byte(admin+"\n"+r.Common+"\n"))
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		// A full disk must not keep a session from being removed, which makes room. An empty file mostly still fits.
+		_ = jsonl.WriteFile(path, nil)
+		err = nil
+	}
+	return admin, err
+}
+
+// removeWorktree removes the worktree and whatever an interrupted git has left of its entry, which may be admin.
+func (r Plan) removeWorktree(ctx context.Context, admin string) error {
+	if err := r.git.RemoveWorktree(ctx, r.Common, r.Worktree, admin); err != nil {
+		return err
+	}
+	switch {
+	case r.Entry:
+		r.report("worktree "+r.Worktree, "")
+	case r.OnDisk:
+		r.report("worktree "+r.Worktree, "not registered with git; it goes with the session directory")
+	default:
+		r.report("worktree "+r.Worktree, "already gone")
+	}
+	for _, path := range r.Stale {
+		if err := r.git.RemoveWorktree(ctx, r.Common, path, ""); err != nil {
+			return err
+		}
+		r.report("git's entry for "+path, "")
+	}
+	return nil
+}
+
+// RemoveDir removes the session directory, the files by which a half-removed one is recognised last. A worktree may
+// hold directories without write permission, which are opened first.
+func RemoveDir(s *session.Session) error {
+	entries, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	last := []string{session.CheckpointFile, session.LockFile, session.ResetMarkFile}
+	for _, e := range entries {
+		if slices.Contains(last, e.Name()) {
+			continue
+		}
+		if err := proc.RemoveAll(s.Path(e.Name())); err != nil {
+			return err
+		}
+	}
+	for _, name := range last {
+		if err := os.RemoveAll(s.Path(name)); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(s.Dir)
+}
