@@ -17,6 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -350,6 +351,7 @@ func (w *repoContext) judging(asked loop.Options) (loop.Options, error) {
 	if o.Sandbox, err = w.sandbox(); err != nil {
 		return o, err
 	}
+	w.git.Sandbox = func() (*sandbox.Box, error) { return o.Sandbox, nil } // the same for a whole run
 	if o.Prompts, err = loop.LoadPrompts(w.promptDir()); err != nil {
 		return o, refuse("git config tilth.prompts", "%s", err)
 	}

@@ -118,6 +118,7 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 	if !q.shut {
 		q.box = q.box.With(q.wt.Path)
 	}
+	q.box = q.box.Once()
 	return remove, nil
 }
 

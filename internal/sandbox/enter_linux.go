@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -15,45 +16,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The descriptors that the process has which enters a wall.
+// The descriptors that the process has which enters a wall, before it becomes the command.
 const (
 	rulesetFD = 3 + iota
 	reportFD  // where it says what the kernel refused
-	groupFD   // cgroup.procs of the control group that it is to join
 )
 
 // The words of the command line that enters a wall, before the command.
 const (
-	argFlags  = 1 + iota // "n": no network; "s": in namespaces; "t": with a /tmp of its own; "g": there is a groupFD
-	argLayers            // paths with a layer, joined by NL
-	argPath              // of the program
+	argFlags = 1 + iota // "n": no network
+	argPath             // of the program
 	argArgv
 )
 
-// Start starts a command inside the box: this program, which enters the wall and executes the command. Where that
-// cannot be, the error is the one that the command would have outside. It is as if cmd itself had been started: its
+// Start starts a command inside the box: a process that enters the wall and executes the command. Where that cannot
+// be, the error is the one that the command would have outside. It is as if cmd itself had been started: its
 // attributes, streams and environment hold.
 func (b *Box) Start(cmd *exec.Cmd) error {
 	if b == nil {
 		return cmd.Start()
 	}
-	b = b.resolving()
-	rules, err := b.ruleset()
+	if _, err := networkFilter(); err != nil && b.NoNetwork {
+		return fmt.Errorf("the sandbox cannot %s: %w", stepWords[stepNetwork], err)
+	}
+	rules, ops, done, err := b.looked()
 	if err != nil {
 		return fmt.Errorf("the sandbox cannot be made: %w", err)
 	}
-	defer rules.Close()
+	defer done()
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	inside := *cmd
-	err = b.inSpace(&inside, rules, w)
+	err = b.inSpace(ops, &inside, rules, w)
 	if errors.Is(err, errSpace) {
 		inside = *cmd
 		inside.Path, inside.ExtraFiles = selfExe, []*os.File{rules, w}
-		inside.Args = b.enter("", nil, cmd.Path, cmd.Args)
+		inside.Args = append([]string{Name, Name, "-" + b.flags(), cmd.Path}, cmd.Args...)
 		err = inside.Start()
 	}
 	w.Close()
@@ -73,9 +74,30 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	return nil
 }
 
+// looked is what the box comes to now, or came to at first.
+func (b *Box) looked() (rules *os.File, ops []string, done func(), err error) {
+	if b.once != nil {
+		b.once.Lock()
+		defer b.once.Unlock()
+		if b.once.rules != nil {
+			return b.once.rules, b.once.ops, func() {}, nil
+		}
+	}
+	now := b.resolving()
+	if rules, err = now.ruleset(); err != nil {
+		return nil, nil, nil, err
+	}
+	ops = now.mounts()
+	if b.once == nil {
+		return rules, ops, func() { rules.Close() }, nil
+	}
+	b.once.rules, b.once.ops = rules, ops
+	return rules, ops, func() {}, nil
+}
+
 // inSpace starts it in namespaces of its own. A control group is joined from within: a sibling cannot be made in one.
-func (b *Box) inSpace(inside *exec.Cmd, rules, report *os.File) error {
-	files, flags := []*os.File{rules, report}, "s"
+func (b *Box) inSpace(ops []string, inside *exec.Cmd, rules, report *os.File) error {
+	files, flags := []*os.File{rules, report}, b.flags()
 	if attr := inside.SysProcAttr; attr != nil && attr.UseCgroupFD {
 		fd, err := unix.Openat(attr.CgroupFD, "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -83,9 +105,11 @@ func (b *Box) inSpace(inside *exec.Cmd, rules, report *os.File) error {
 		}
 		group := os.NewFile(uintptr(fd), "cgroup.procs")
 		defer group.Close()
-		files, flags = append(files, group), "sg"
+		files = append(files, group)
 	}
-	ops := b.mounts()
+	if attr := inside.SysProcAttr; attr != nil && attr.Setsid {
+		flags += "s"
+	}
 	if ownTemp(ops) {
 		flags += "t"
 	}
@@ -95,8 +119,7 @@ func (b *Box) inSpace(inside *exec.Cmd, rules, report *os.File) error {
 			layers = append(layers, ops[i+1])
 		}
 	}
-	inside.Args = b.enter(flags, layers, inside.Path, inside.Args)
-	return spaces.start(ops, inside, files...)
+	return spaces.start(ops, flags, strings.Join(layers, "\n"), inside, files...)
 }
 
 // ownTemp reports whether all of /tmp may be changed, and nothing in it is what lies there outside, only to be read.
@@ -112,11 +135,11 @@ func ownTemp(ops []string) bool {
 // selfExe is this program, also after its file was replaced.
 const selfExe = "/proc/self/exe"
 
-func (b *Box) enter(flags string, layers []string, path string, argv []string) []string {
+func (b *Box) flags() string {
 	if b.NoNetwork {
-		flags += "n"
+		return "n"
 	}
-	return append([]string{Name, Name, "-" + flags, strings.Join(layers, "\n"), path}, argv...)
+	return ""
 }
 
 // init is here for the process of such a command line: nothing else of the program is set up for it.
@@ -137,94 +160,187 @@ func init() {
 	}
 	runtime.LockOSThread()
 	args := os.Args[1:]
-	has := func(flag string) bool { return strings.Contains(args[argFlags], flag) }
-	// Whoever started this process may have left files open for it, and Landlock looks at none that is open.
-	_ = unix.CloseRange(rulesetFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
-	var err error
-	if has("g") {
-		_, err = unix.Write(groupFD, []byte("0"))
+	e := entry{rules: rulesetFD, report: reportFD, caps: os.Geteuid() == 0}
+	if err := e.prepare(args[argFlags], "", nil, nil); err == nil && e.enter() {
+		var errno syscall.Errno
+		_ = errors.As(syscall.Exec(args[argPath], args[argArgv:], os.Environ()), &errno)
+		e.fail(stepPlain, errno)
 	}
-	if err == nil {
-		err = enter(has("s"), has("t"), has("n"), strings.Split(args[argLayers], "\n"))
-	}
-	if err == nil {
-		err = syscall.Exec(args[argPath], args[argArgv:], os.Environ())
-	}
-	report(err)
 	os.Exit(126)
 }
 
-// report sends why a command could not be executed. The number of the kernel's error goes in front of the words, so
-// that it stays the error that it is.
-func report(err error) {
-	var errno syscall.Errno
-	words := ""
-	if !errors.As(err, &errno) || err != error(errno) {
-		words = err.Error()
-	}
-	_, _ = fmt.Fprintf(os.NewFile(reportFD, "report"), "%d %s", errno, words)
+// entry is how a process gets behind the wall and executes a command. It does so by system calls alone, because it may
+// be a fork of one with threads, in which nothing else can be relied upon: nothing is allocated there, and no stack
+// grows. There is no way back.
+type entry struct {
+	files         [3]int // its streams, in a fork
+	group         int    // cgroup.procs of the control group that a fork is to join; 0 for none
+	session       bool   // a fork is to begin a session
+	dir           *byte  // of a fork; nil for where it is
+	rules, report int
+	caps          bool // there may be capabilities to drop
+	mask          unix.Sigset_t
+	limits, cut   *unix.SockFprog
+	path          *byte
+	argv, env     []*byte
+
+	zero   [1]byte
+	header unix.CapUserHeader
+	none   [2]unix.CapUserData
+	said   [2]uint32
 }
 
+// The steps in which an entry can fail.
+const (
+	stepPlain = iota // the error is the one that the command would have outside
+	stepCaps
+	stepPrivs
+	stepRules
+	stepNetwork
+)
+
+var stepWords = []string{stepCaps: "drop capabilities", stepPrivs: "be entered: no_new_privs",
+	stepRules: "be entered", stepNetwork: "cut off the network"}
+
+// reported is the error of an entry.
 func reported(said []byte) error {
-	var errno syscall.Errno
-	number, words, _ := strings.Cut(string(said), " ")
-	_, _ = fmt.Sscan(number, &errno)
-	if words == "" {
+	if len(said) != 8 {
+		return errors.New("the sandbox cannot be entered")
+	}
+	step, errno := binary.NativeEndian.Uint32(said), syscall.Errno(binary.NativeEndian.Uint32(said[4:]))
+	if step == stepPlain {
 		return errno
 	}
-	return errors.New(words)
+	return fmt.Errorf("the sandbox cannot %s: %w", stepWords[step], errno)
 }
 
-// enter puts this thread behind the wall, and what it executes. There is no way back.
-func enter(inSpace, ownTemp, noNetwork bool, layers []string) error {
-	if inSpace {
-		if err := allowOwn(ownTemp, layers); err != nil {
+// prepare notes what is to be executed.
+func (e *entry) prepare(flags, path string, argv, env []string) (err error) {
+	e.zero[0], e.header.Version, e.limits = '0', unix.LINUX_CAPABILITY_VERSION_3, limitsFilter()
+	if strings.Contains(flags, "n") {
+		if e.cut, err = networkFilter(); err != nil {
 			return err
 		}
 	}
-	if inSpace || os.Geteuid() == 0 {
-		for c := uintptr(0); c < 64 && unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) != unix.EINVAL; c++ {
-		}
-		var none [2]unix.CapUserData
-		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-		if err := unix.Capset(&header, &none[0]); err != nil {
-			return fmt.Errorf("the sandbox cannot drop capabilities: %w", err)
-		}
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("the sandbox cannot be entered: no_new_privs: %w", err)
-	}
-	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rulesetFD, 0, 0); errno != 0 {
-		return fmt.Errorf("the sandbox cannot be entered: %w", errno)
-	}
-	if limits := limitsFilter(); limits != nil { // best effort: a kernel without seccomp has no such filter
-		_ = filter(limits, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW)
-	}
-	if !noNetwork {
-		return nil
-	}
-	network, err := networkFilter()
+	e.path, err = syscall.BytePtrFromString(path)
 	if err == nil {
-		err = filter(network, 0)
+		e.argv, err = syscall.SlicePtrFromStrings(argv)
 	}
-	if err != nil {
-		return fmt.Errorf("the sandbox cannot cut off the network: %w", err)
+	if err == nil {
+		e.env, err = syscall.SlicePtrFromStrings(env)
 	}
-	return nil
+	return err
 }
 
-func filter(program *unix.SockFprog, flags uintptr) error {
-	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
-		uintptr(unsafe.Pointer(program)))
-	if errno != 0 {
-		return errno
+// blockSignals keeps a fork from running this program's handlers. It returns what was blocked before.
+func blockSignals() (was unix.Sigset_t, err error) {
+	var all unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
 	}
-	return nil
+	err = unix.PthreadSigmask(unix.SIG_SETMASK, &all, &was)
+	return was, err
+}
+
+// fork starts a child of this process's parent that enters the wall. A program that is executed for that costs more
+// than most commands.
+//
+//go:noinline
+//go:norace
+func (e *entry) fork() (pid uintptr, errno syscall.Errno) {
+	var err error
+	if e.mask, err = blockSignals(); err != nil {
+		return 0, unix.EINVAL
+	}
+	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, unix.CLONE_PARENT|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if pid == 0 && errno == 0 {
+		e.begin()
+	}
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &e.mask, nil)
+	return pid, errno
+}
+
+// begin is the life of a fork.
+//
+//go:nosplit
+//go:norace
+func (e *entry) begin() {
+	var errno syscall.Errno
+	if e.session {
+		_, _, errno = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+	}
+	if errno == 0 && e.group != 0 {
+		_, _, errno = syscall.RawSyscall(unix.SYS_WRITE, uintptr(e.group), uintptr(unsafe.Pointer(&e.zero)), 1)
+	}
+	for to := 0; to < len(e.files) && errno == 0; to++ {
+		_, _, errno = syscall.RawSyscall(unix.SYS_DUP3, uintptr(e.files[to]), uintptr(to), 0)
+	}
+	if errno == 0 && e.dir != nil {
+		_, _, errno = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(e.dir)), 0, 0)
+	}
+	if errno == 0 && e.enter() {
+		syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&e.mask)), 0, 8, 0, 0)
+		_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(e.path)),
+			uintptr(unsafe.Pointer(&e.argv[0])), uintptr(unsafe.Pointer(&e.env[0])))
+	}
+	if errno != 0 {
+		e.fail(stepPlain, errno)
+	}
+	for {
+		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 126, 0, 0)
+	}
+}
+
+// fail says why a command could not be executed.
+//
+//go:nosplit
+//go:norace
+func (e *entry) fail(step uint32, errno syscall.Errno) bool {
+	e.said[0], e.said[1] = step, uint32(errno)
+	syscall.RawSyscall(unix.SYS_WRITE, uintptr(e.report), uintptr(unsafe.Pointer(&e.said)), unsafe.Sizeof(e.said))
+	return false
+}
+
+// enter puts this thread behind the wall, and what it executes.
+//
+//go:nosplit
+//go:norace
+func (e *entry) enter() bool {
+	// Whoever started this process may have left files open for it, and Landlock looks at none that is open.
+	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, rulesetFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	if e.caps {
+		var errno syscall.Errno
+		for c := uintptr(0); c < 64 && errno != unix.EINVAL; c++ {
+			_, _, errno = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0, 0)
+		}
+		_, _, errno = syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&e.header)),
+			uintptr(unsafe.Pointer(&e.none)), 0)
+		if errno != 0 {
+			return e.fail(stepCaps, errno)
+		}
+	}
+	_, _, errno := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
+	if errno != 0 {
+		return e.fail(stepPrivs, errno)
+	}
+	_, _, errno = syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(e.rules), 0, 0)
+	if errno != 0 {
+		return e.fail(stepRules, errno)
+	}
+	if e.limits != nil { // best effort: a kernel without seccomp has no such filter
+		syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+			uintptr(unsafe.Pointer(e.limits)))
+	}
+	if e.cut == nil {
+		return true
+	}
+	_, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(e.cut)))
+	return errno == 0 || e.fail(stepNetwork, errno)
 }
 
 // allowOwn allows what the namespaces have of their own. That is known only in them. A right holds for all that is
 // mounted below, too.
-func allowOwn(temp bool, layers []string) error {
+func allowOwn(rules int, temp bool, layers []string) error {
 	own := map[string]uint64{"/proc": readTree, "/dev/shm": readTree | editTree, "/dev/pts": readTree | editTree,
 		"/dev/ptmx": readTree | editTree}
 	if temp {
@@ -235,12 +351,10 @@ func allowOwn(temp bool, layers []string) error {
 	}
 	delete(own, "")
 	abi, err := version()
-	rules := os.NewFile(rulesetFD, "landlock")
 	for path, right := range own {
 		if err == nil {
 			err = allow(rules, path, right&rights(abi))
 		}
 	}
-	runtime.KeepAlive(rules)
 	return err
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -8,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +36,8 @@ type viewStart struct {
 func hold() {
 	stayDeaf()
 	unix.CloseOnExec(socketFD)
+	// Go raises the limit of open files for itself, and takes that back where it is about to execute something.
+	_ = syscall.Exec("", nil, nil)
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		_ = send(socketFD, []string{"a mount namespace: " + err.Error()}, nil)
 		return
@@ -171,21 +175,43 @@ func (v view) serve(ops []string, pidNS int, made chan<- []string) {
 	}
 	made <- []string{""}
 	for s := range v {
-		count, _ := strconv.Atoi(s.words[2])
-		attr := &syscall.ProcAttr{Dir: s.words[1], Env: s.words[3+count:],
-			Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT, Setsid: s.words[0] == "s"}}
-		for _, fd := range s.fds {
-			attr.Files = append(attr.Files, uintptr(fd))
-		}
-		pid, err := syscall.ForkExec(selfExe, s.words[3:3+count], attr)
-		errno, _ := err.(syscall.Errno)
-		if said := []string{"", strconv.Itoa(pid)}; err != nil {
+		pid, err := s.start()
+		said := []string{"", strconv.Itoa(pid)}
+		if err != nil {
+			errno := unix.EINVAL
+			_ = errors.As(err, &errno)
 			said[0] = strconv.Itoa(int(errno))
-			s.answer <- said
-		} else {
-			s.answer <- said
 		}
+		s.answer <- said
 	}
+}
+
+// start starts a command as this thread's namespaces have it.
+func (s viewStart) start() (pid int, err error) {
+	flags, layers, dir, path := s.words[0], s.words[1], s.words[2], s.words[3]
+	e := entry{files: [3]int(s.fds[:3]), rules: s.fds[3], report: s.fds[4], caps: true,
+		session: strings.Contains(flags, "s")}
+	if len(s.fds) > 5 {
+		e.group = s.fds[5]
+	}
+	if dir != "" {
+		e.dir, err = syscall.BytePtrFromString(dir)
+	}
+	if err == nil {
+		err = allowOwn(e.rules, strings.Contains(flags, "t"), strings.Split(layers, "\n"))
+	}
+	count, _ := strconv.Atoi(s.words[4])
+	if err == nil {
+		err = e.prepare(flags, path, s.words[5:5+count], s.words[5+count:])
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, errno := e.fork()
+	if errno != 0 {
+		err = errno
+	}
+	return int(n), err
 }
 
 // enter makes the mount namespace: the system to read, and in what is closed only what is open.

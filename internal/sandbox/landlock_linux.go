@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unsafe"
@@ -140,7 +141,7 @@ func look(path string) string {
 	case listed:
 		return fmt.Sprint(st.Dev, st.Ino, st.Ctim)
 	}
-	return fmt.Sprint(st.Dev, st.Ino)
+	return strconv.FormatUint(st.Dev, 10) + " " + strconv.FormatUint(st.Ino, 10)
 }
 
 // build makes the ruleset of a Box.
@@ -168,7 +169,7 @@ func (b *Box) build() (made, error) {
 		}
 		for _, path := range cover {
 			if err == nil {
-				err = allow(rules, path, right&known)
+				err = allow(int(rules.Fd()), path, right&known)
 			}
 		}
 	}
@@ -208,7 +209,7 @@ func create(attr *unix.LandlockRulesetAttr) (*os.File, error) {
 }
 
 // allow adds what may be done at and below a path. What is not there needs no right.
-func allow(rules *os.File, path string, right uint64) error {
+func allow(rules int, path string, right uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return absent(path, err)
@@ -222,7 +223,7 @@ func allow(rules *os.File, path string, right uint64) error {
 		right &= readFile | editFile
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: right, Parent_fd: int32(fd)}
-	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, rules.Fd(), unix.LANDLOCK_RULE_PATH_BENEATH,
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(rules), unix.LANDLOCK_RULE_PATH_BENEATH,
 		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
 	// A socket or pipe that was opened by its path takes no rule, and needs none.
 	if errno != 0 && errno != unix.EBADFD {

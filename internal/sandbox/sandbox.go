@@ -34,6 +34,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -73,7 +75,15 @@ type Box struct {
 	SharePIDs bool
 	home      string
 	links     links    // as they are while one command is started; nil: to be looked at each time
+	once      *once    // what it came to for its first command; nil: it is looked at for each
 	trails    []string // paths that may lead to what is open by symbolic links
+}
+
+// once is what a Box comes to: a ruleset, and what its namespaces are made of.
+type once struct {
+	sync.Mutex
+	rules *os.File
+	ops   []string
 }
 
 // Layer is a path, and where what is written to it goes.
@@ -130,6 +140,9 @@ func there(path string) bool {
 	return err == nil
 }
 
+// Once returns a Box of which it is looked once at what it names, for commands that follow each other at once.
+func (b *Box) Once() *Box { return b.but(func(out *Box) { out.once = new(once) }) }
+
 // In returns a Box with a directory for temporary files.
 func (b *Box) In(temp string) *Box { return b.but(func(out *Box) { out.Temp = temp }) }
 
@@ -139,6 +152,7 @@ func (b *Box) but(change func(*Box)) *Box {
 		return nil
 	}
 	out := *b
+	out.once = nil
 	change(&out)
 	return &out
 }
@@ -247,7 +261,11 @@ func (l links) read(path string) string {
 	key := path + "/->"
 	to, known := l[key]
 	if !known {
-		if to, _ = os.Readlink(path); l != nil {
+		var buf [4096]byte
+		if n, err := syscall.Readlink(path, buf[:]); err == nil {
+			to = string(buf[:n])
+		}
+		if l != nil {
 			l[key] = to
 		}
 	}
@@ -266,7 +284,8 @@ func (l links) reals(paths []string) []string {
 
 // below reports whether path is dir or lies in it.
 func below(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+	rest, in := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
+	return path == dir || in && strings.HasPrefix(rest, "/")
 }
 
 // around returns what covers top but for the hidden paths in it, and the directories that were looked into for that. A

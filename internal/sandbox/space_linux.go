@@ -127,8 +127,8 @@ func (h *holder) begin(attr *syscall.SysProcAttr) error {
 	return nil
 }
 
-// start starts a command in the box's namespaces. errSpace is the error where there are none.
-func (h *holder) start(ops []string, cmd *exec.Cmd, extra ...*os.File) error {
+// start starts a command in the namespaces that are made of ops. errSpace is the error where there are none.
+func (h *holder) start(ops []string, flags, layers string, cmd *exec.Cmd, extra ...*os.File) error {
 	h.Lock()
 	defer h.Unlock()
 	if h.open(); h.err != nil {
@@ -143,12 +143,8 @@ func (h *holder) start(ops []string, cmd *exec.Cmd, extra ...*os.File) error {
 	if err != nil {
 		return err
 	}
-	flags := ""
-	if cmd.SysProcAttr != nil && cmd.SysProcAttr.Setsid {
-		flags = "s"
-	}
-	request := slices.Concat([]string{"start", view, flags, cmd.Dir, strconv.Itoa(len(cmd.Args))}, cmd.Args,
-		cmd.Environ())
+	request := slices.Concat([]string{"start", view, flags, layers, cmd.Dir, cmd.Path, strconv.Itoa(len(cmd.Args))},
+		cmd.Args, cmd.Environ())
 	said, err := h.ask(request, append(files, extra...)...)
 	switch {
 	case err != nil:
