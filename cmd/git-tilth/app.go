@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -20,10 +21,12 @@ import (
 func (p *process) run(args []string) error {
 	p.args = args
 	app := p.app()
-	args, err := p.arrange(app, p.undeprecate(args))
+	line := cmdline.Line{ForGit: diffName}
+	args, err := line.Arrange(app, p.undeprecate(args))
 	if err != nil {
 		return err
 	}
+	p.gitFlags, p.gitPaths = line.GitFlags, line.GitPaths
 	return app.RunContext(p.ctx, args)
 }
 
@@ -120,7 +123,7 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 			continue
 		}
 		for _, f := range p.globalFlags() {
-			if dry, is := f.(*cli.BoolFlag); is && hasFlag(c.Flags, "-n") && dry.Name == "dry-run" {
+			if dry, is := f.(*cli.BoolFlag); is && cmdline.HasFlag(c.Flags, "-n") && dry.Name == "dry-run" {
 				dry.Aliases = nil // log -n 5 is git's
 			}
 			c.Flags = append(c.Flags, f)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -32,7 +33,7 @@ func TestStopWhoeverComesNext(t *testing.T) {
 	defer null.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // or it would be waited for
-	w := &repoContext{p: &process{ctx: ctx, stdout: &output{file: null}}}
+	w := &repoContext{Kit: &equip.Kit{}, p: &process{ctx: ctx, stdout: &output{file: null}}}
 	if err := w.awaitRelease(s, os.Getpid()+1); err != nil {
 		t.Error(err)
 	}
@@ -57,13 +58,13 @@ func TestMarkATaskThatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, err := w.git.RevParse(t.Context(), w.loc.CommonDir, "HEAD^{commit}")
+	base, err := w.Git.RevParse(t.Context(), w.Loc.CommonDir, "HEAD^{commit}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := w.deps(nil)
+	deps := w.Deps(nil)
 	deps.Git = p.git(false)
-	h, err := lifecycle.Create(t.Context(), deps, lifecycle.New{Store: w.store, Location: w.loc, Base: base})
+	h, err := lifecycle.Create(t.Context(), deps, lifecycle.New{Store: w.Store, Location: w.Loc, Base: base})
 	if err != nil {
 		t.Fatal(err)
 	}

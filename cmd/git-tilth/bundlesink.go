@@ -65,12 +65,12 @@ func (s *bundleSink) look(ctx context.Context, b *seed.Bundle) (err error) {
 	if err != nil {
 		return err
 	}
-	ask := s.w.git.InWorktree(wt, "check-ignore", "-z", "--stdin")
+	ask := s.w.Git.InWorktree(wt, "check-ignore", "-z", "--stdin")
 	for path := range b.TestFiles {
 		ask.Stdin = append(ask.Stdin, path+"\x00"...)
 	}
 	// Where none is, that is an error; and a path that git cannot take breaks a rule that Check knows.
-	s.rules.Ignored, _ = s.w.git.List(ctx, ask)
+	s.rules.Ignored, _ = s.w.Git.List(ctx, ask)
 	return nil
 }
 

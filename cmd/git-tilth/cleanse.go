@@ -15,7 +15,7 @@ func (p *process) cleanseCommand() *cli.Command {
 		Usage:     "remove a session's worktree and branch once its work is elsewhere; the record stays",
 		ArgsUsage: "[<session>]",
 		Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error {
-			unlock, err := held.Lock(w.deps(nil), s)
+			unlock, err := held.Lock(w.Deps(nil), s)
 			if err != nil {
 				return err
 			}
@@ -24,7 +24,7 @@ func (p *process) cleanseCommand() *cli.Command {
 			if common, err := commonOf(s); err == nil && remote == "" {
 				remote, _, _ = w.pushRemote(common) // none is fine
 			}
-			return teardown.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, remote, p.sayRemoved)
+			return teardown.Cleanse(p.ctx, w.Git, s, w.Loc.CommonDir, remote, p.sayRemoved)
 		}),
 	})
 }

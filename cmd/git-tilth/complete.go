@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -41,7 +42,7 @@ func (p *process) candidates(app *cli.App, before []string, word string) (list [
 		case skip != "":
 			skip = ""
 		case strings.HasPrefix(w, "-"):
-			if !strings.Contains(w, "=") && takesValue(flags, w) {
+			if !strings.Contains(w, "=") && cmdline.TakesValue(flags, w) {
 				skip = strings.TrimLeft(w, "-")
 			}
 		default:
@@ -57,7 +58,7 @@ func (p *process) candidates(app *cli.App, before []string, word string) (list [
 	case skip != "":
 		return p.valuesOf(skip)
 	case strings.HasPrefix(word, "-"):
-		for _, f := range visible(flags) {
+		for _, f := range cmdline.Visible(flags) {
 			list = append(list, candidate{"--" + f.Names()[0], strings.ReplaceAll(f.GetUsage(), "`", "")})
 		}
 	case len(cmds) > 0:
@@ -74,13 +75,6 @@ func (p *process) candidates(app *cli.App, before []string, word string) (list [
 		}
 	}
 	return list
-}
-
-func takesValue(flags []cli.Flag, word string) bool {
-	return slices.ContainsFunc(flags, func(f cli.Flag) bool {
-		doc, ok := f.(cli.DocGenerationFlag)
-		return ok && slices.Contains(f.Names(), strings.TrimLeft(word, "-")) && doc.TakesValue()
-	})
 }
 
 // valuesOf are the values that a flag or an argument may have; a shell completes files where there are none. What

@@ -32,21 +32,21 @@ type configRow struct {
 
 func (w *repoContext) showConfig(asJSON bool) error {
 	var rows []configRow
-	for _, v := range w.config.All() {
+	for _, v := range w.Config.All() {
 		rows = append(rows, w.configRow(v))
 	}
-	agents := w.config.Agents()
+	agents := w.Config.Agents()
 	for _, name := range slices.Sorted(maps.Keys(agents)) {
 		for _, key := range slices.Sorted(maps.Keys(agents[name])) {
 			rows = append(rows, configRow{agent.Key(name, key), agents[name][key], "git config"})
 		}
 	}
-	if dropped := agent.Dropped(w.p.environ, w.config.List("tilth.sandboxEnv")); len(dropped) > 0 {
+	if dropped := agent.Dropped(w.p.environ, w.Config.List("tilth.sandboxEnv")); len(dropped) > 0 {
 		rows = append(rows, configRow{"(not in a run)", dropped,
 			"environment: they look like keys; tilth.sandboxEnv, or tilth.agent.<name>.env, keeps them"})
 	}
-	if w.config.Text("tilth.sandbox") != "off" {
-		for _, o := range w.box().Open {
+	if w.Config.Text("tilth.sandbox") != "off" {
+		for _, o := range w.Box().Open {
 			rows = append(rows, configRow{"(open in a run)", o.Path, o.Why})
 		}
 	}
@@ -73,13 +73,13 @@ func (w *repoContext) configRow(v config.Value) configRow {
 	}
 	switch v.Name {
 	case "tilth.sessionsDir":
-		row.Value = w.store.Root
+		row.Value = w.Store.Root
 		if w.p.getenv("TILTH_SESSIONS_DIR") == "" && w.p.getenv("TILTH_HOME") != "" {
 			row.Origin = "environment TILTH_HOME"
 		}
 	case "tilth.setup":
 		if len(v.Values) == 0 {
-			row.Value, row.Origin = w.detectedSetup(), "detected"
+			row.Value, row.Origin = w.DetectedSetup(), "detected"
 		}
 	case "tilth.validator":
 		if len(v.Values) == 0 {
@@ -90,14 +90,14 @@ func (w *repoContext) configRow(v config.Value) configRow {
 			break
 		}
 		role := config.Role(strings.Split(v.Name, ".")[1])
-		c, err := w.chooseAgent(role)
+		c, err := w.ChooseAgent(role)
 		switch {
 		case err != nil:
 			row.Value, row.Origin = "", "none: no endpoint is configured and no agent program is on PATH"
-		case c.program != nil:
-			row.Value, row.Origin = c.program.Name, c.why
+		case c.Program != nil:
+			row.Value, row.Origin = c.Program.Name, c.Why
 		default:
-			row.Value, row.Origin = "builtin", c.why
+			row.Value, row.Origin = "builtin", c.Why
 		}
 	}
 	return row
@@ -105,13 +105,13 @@ func (w *repoContext) configRow(v config.Value) configRow {
 
 // detected are the validators that the user's checkout suggests.
 func (w *repoContext) detected() []string {
-	top := w.loc.TopLevel
+	top := w.Loc.TopLevel
 	files, err := w.trackedFiles(top)
 	if top == "" || err != nil {
 		return []string{"none"}
 	}
 	var found []string
-	err = w.withSandbox(top, func(in validator.ExecEnv) error {
+	err = w.WithSandbox(top, func(in validator.ExecEnv) error {
 		for _, v := range validator.Detect(w.p.ctx, in, files, validator.Tasks{}) {
 			if v.Skip != "" {
 				found = append(found, v.Name+" is not run: "+v.Skip)

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/pattern"
@@ -44,6 +42,7 @@ type exitError struct {
 }
 
 func (e *exitError) Error() string { return e.msg }
+
 func (e *exitError) Unwrap() error { return e.err }
 
 // refuse is an error of what was asked for; nothing has been changed.
@@ -89,13 +88,6 @@ func hinted(hint string) string {
 		b.WriteString(strings.TrimSuffix(line, "\n") + "\n")
 	}
 	return b.String()
-}
-
-// isCommand reports whether a hint is a line for the shell, and not a word for the person.
-func isCommand(hint string) bool {
-	first, _, _ := strings.Cut(hint, " ")
-	return slices.Contains([]string{"git", "claude", "export", "echo", "${EDITOR:-vi}", "rustup", "pyenv", "rbenv",
-		"nodenv", "goenv", "mise", "asdf", "volta"}, first)
 }
 
 // interruptedOr is judge, but for what a signal made fail: a git command that it ended, and a refusal for want of that
@@ -156,15 +148,10 @@ func worldHint(err error) string {
 	}
 	for _, no := range []error{syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENOTDIR} {
 		if errors.Is(err, no) {
-			return anyRoot()
+			return equip.AnyRoot()
 		}
 	}
 	return ""
-}
-
-// anyRoot is the command after which sessions are kept where anybody can write.
-func anyRoot() string {
-	return "export TILTH_SESSIONS_DIR=" + text.ShellQuote(filepath.Join(os.TempDir(), "tilth-sessions"))
 }
 
 // executionError is why a session could not be brought to where its loop begins. What was reached is kept, so that
@@ -215,7 +202,7 @@ func stopError(s loop.Stop, sessionID, resume string) error {
 	case s.Reason == loop.PreflightFailed && first == "":
 		e.hint = "git tilth resume --no-preflight " + sessionID
 	case first == "":
-	case isCommand(first):
+	case equip.IsCommand(first):
 		e.hint = first + " && " + e.hint // to be copied as one line
 	default:
 		advice = "; " + first
@@ -281,7 +268,7 @@ func resumeCommand(id string, over []config.Reached, strict bool) string {
 
 // resumeOf is the command that goes on with a session that is not at hand, by the caps that hold here.
 func (w *repoContext) resumeOf(o session.Overview) string {
-	return resumeCommand(o.ID, w.config.Caps().Reached(loop.Usage(o.TokensUsed, o.Cost, 0)), false)
+	return resumeCommand(o.ID, w.Config.Caps().Reached(loop.Usage(o.TokensUsed, o.Cost, 0)), false)
 }
 
 // raised is a multiple of a cap with room for at least half of it above what was used.

@@ -175,14 +175,14 @@ func (w *repoContext) place(h *held.Handle, remote string) (fleet.Remote, error)
 // placeHere is where sessions arrive: the repository of the command.
 func (w *repoContext) placeHere(remote string) (fleet.Remote, error) {
 	return fleet.Remote{
-		Deps: w.deps(nil), Store: w.store, Location: w.loc, Remote: cmp.Or(remote, "origin"),
-		MaxFetch: w.config.Count("tilth.maxFetch"),
+		Deps: w.Deps(nil), Store: w.Store, Location: w.Loc, Remote: cmp.Or(remote, "origin"),
+		MaxFetch: w.Config.Count("tilth.maxFetch"),
 	}, w.repo()
 }
 
 // isRemote refuses the remote that is taken where none is named, where the repository has no remote at all.
 func (w *repoContext) isRemote(place fleet.Remote) error {
-	names, err := w.git.Line(w.p.ctx, gitx.InRepo(place.Location.CommonDir, "remote"))
+	names, err := w.Git.Line(w.p.ctx, gitx.InRepo(place.Location.CommonDir, "remote"))
 	if err == nil && names == "" && place.Remote == "origin" {
 		return refuse("git remote -h", "this repository has no remote (git remote add origin URL)")
 	}
@@ -316,7 +316,7 @@ func (w *repoContext) remoteRows(ctx context.Context, place fleet.Remote) ([]rem
 		if r.State == session.Running && !c.Held(w.p.now()) {
 			r.State = "stopped"
 		}
-		_, unknown := w.store.Find(c.Session)
+		_, unknown := w.Store.Find(c.Session)
 		r.Elsewhere = unknown != nil
 		rows = append(rows, r)
 	}
@@ -335,7 +335,7 @@ func (w *repoContext) claim(ctx *context.Context, h *held.Handle, o *loop.Option
 		return nil, err
 	}
 	before := *ctx
-	claimed, lease, err := place.Take(before, h.S, w.config.Duration("tilth.lease"), func(line string) {
+	claimed, lease, err := place.Take(before, h.S, w.Config.Duration("tilth.lease"), func(line string) {
 		w.p.warnf("git-tilth: session %s %s\n", h.S.ID, text.VisibleLine(line))
 	})
 	if err != nil || w.p.dryRun {

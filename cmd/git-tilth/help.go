@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -128,18 +129,18 @@ func (p *process) sayStanding() {
 	}
 	all, err := w.overviews(false)
 	if err != nil || len(all) == 0 {
-		worker, unset := w.chooseAgent(config.Worker)
-		var refused *exitError
+		worker, unset := w.ChooseAgent(config.Worker)
+		var refused *held.RefusedError
 		switch {
 		case errors.As(unset, &refused):
-			say("%s (git tilth doctor)", text.OneLine(refused.msg))
-		case unset == nil && worker.program != nil:
-			say("The work is done by %s: %s", worker.program.Name, worker.why)
+			say("%s (git tilth doctor)", text.OneLine(refused.Why))
+		case unset == nil && worker.Program != nil:
+			say("The work is done by %s: %s", worker.Program.Name, worker.Why)
 		}
 		say("No session of this repository yet.\nnext: git tilth run tasks.md, or git tilth run 'what is to be done'")
 		return
 	}
-	s, err := w.store.Find(all[0].ID)
+	s, err := w.Store.Find(all[0].ID)
 	if err != nil {
 		say("%s", err)
 		return

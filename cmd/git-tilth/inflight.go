@@ -28,7 +28,7 @@ func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
-	newest, err := w.store.Find(found[0].ID)
+	newest, err := w.Store.Find(found[0].ID)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (w *repoContext) planOf(s *session.Session) (lifecycle.Plan, error) {
 	if err != nil {
 		return lifecycle.Plan{}, err
 	}
-	state, err := lifecycle.ReadState(w.p.ctx, w.git, s, check)
+	state, err := lifecycle.ReadState(w.p.ctx, w.Git, s, check)
 	return lifecycle.MakePlan(state), err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
@@ -24,11 +25,11 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 	if r.imported != nil || w.p.dryRun {
 		return nil
 	}
-	role, err := w.role(config.Prep)
+	role, err := w.Role(config.Prep)
 	if err != nil {
-		var e *exitError
+		var e *held.RefusedError
 		if errors.As(err, &e) {
-			e.hint += "\n  or write the tasks down and use git tilth prep-feature --from PATH"
+			e.Hint += "\n  or write the tasks down and use git tilth prep-feature --from PATH"
 		}
 		return err
 	}
@@ -65,7 +66,7 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 
 // interview lets the model ask until it hands in a seed.
 func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink) (*seed.Bundle, error) {
-	source := w.loc.TopLevel
+	source := w.Loc.TopLevel
 	if source == "" {
 		// A bare repository has no tree to read; the new worktree is one.
 		source = h.Path()
@@ -79,7 +80,7 @@ func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink)
 	if err != nil {
 		return nil, err
 	}
-	add, shut, err := h.S.OpenTranscript(record.RoleInterview, record.Scope{}, w.p.now(), w.redact)
+	add, shut, err := h.S.OpenTranscript(record.RoleInterview, record.Scope{}, w.p.now(), w.Redact)
 	if err != nil {
 		return nil, err
 	}
@@ -88,12 +89,12 @@ func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink)
 	if r.typed {
 		sink.approve = terminal.Approve
 	}
-	calls := agent.Calls{Attempts: int(w.config.Count("tilth.providerAttempts"))}
+	calls := agent.Calls{Attempts: int(w.Config.Count("tilth.providerAttempts"))}
 	var turn agent.Turn
 	if r.interviewer.Program == nil {
 		calls.Chat = r.interviewer.Client.Chat
 	} else {
-		box, err := w.sandbox()
+		box, err := w.Sandbox()
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +109,7 @@ func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink)
 	return seed.Interview(w.p.ctx, seed.Deps{
 		History: r.history, Prior: h.Checkpoint.Usage.Interview,
 		Brief: r.brief, Context: loop.ProjectContext(source), Source: source, Files: files,
-		Calls: calls, Program: r.interviewer.Program, Turn: turn, ModelName: modelOf(r.interviewer),
+		Calls: calls, Program: r.interviewer.Program, Turn: turn, ModelName: equip.ModelOf(r.interviewer),
 		Tools: box, Terminal: terminal, Propose: sink.propose,
 		Transcript: add,
 		Emit:       h.Record.Append,
@@ -123,12 +124,12 @@ func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink)
 
 // interviewTurn is what all turns of an agent program that interviews have in common: it reads the source.
 func (w *repoContext) interviewTurn(h *held.Handle, r loop.Role, source string) agent.Turn {
-	env := r.Program.Environ(w.git.Environ(w.p.ctx, source), w.config.List("tilth.sandboxEnv"))
+	env := r.Program.Environ(w.Git.Environ(w.p.ctx, source), w.Config.List("tilth.sandboxEnv"))
 	return agent.Turn{
-		Dir: source, Model: r.Model, MaxTurns: int(w.config.Count("tilth.maxTurns")),
-		Timeout: w.config.Duration("tilth.turnTimeout"),
-		Linger:  w.config.Duration("tilth.linger"), Env: append(env, h.S.Mark()),
-		GitDir: w.loc.GitDir, CommonDir: w.loc.CommonDir, Private: h.S.Path(session.AgentDir),
+		Dir: source, Model: r.Model, MaxTurns: int(w.Config.Count("tilth.maxTurns")),
+		Timeout: w.Config.Duration("tilth.turnTimeout"),
+		Linger:  w.Config.Duration("tilth.linger"), Env: append(env, h.S.Mark()),
+		GitDir: w.Loc.GitDir, CommonDir: w.Loc.CommonDir, Private: h.S.Path(session.AgentDir),
 	}
 }
 
@@ -148,7 +149,7 @@ func (w *repoContext) unseeded() (*session.Session, error) {
 		return nil, err
 	}
 	for _, o := range all {
-		s, err := w.store.Find(o.ID)
+		s, err := w.Store.Find(o.ID)
 		if err != nil || o.Resetting || lifecycle.Seeded((&held.Handle{S: s})) || begun(s) == nil {
 			continue
 		}
@@ -191,5 +192,5 @@ func (w *repoContext) continuePrep(r prepRequest) (*session.Session, error) {
 
 // trackedFiles lists the files of the index at dir and below, relative to dir.
 func (w *repoContext) trackedFiles(dir string) ([]string, error) {
-	return w.git.List(w.p.ctx, w.git.In(dir, "ls-files", "-z", "--cached", "--deduplicate"))
+	return w.Git.List(w.p.ctx, w.Git.In(dir, "ls-files", "-z", "--cached", "--deduplicate"))
 }

@@ -51,13 +51,13 @@ func (p *process) markCommands() []*cli.Command {
 // onTask holds the session of the task that a command means. A done task is refused.
 func (w *repoContext) onTask(s *session.Session, task, note string, do taskAction) error {
 	show := w.newProgress(s, false)
-	h, err := w.hold(s, show.event)
+	h, err := w.hold(s, show.Event)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	h.Tell = show.tell
-	show.name()
+	h.Tell = show.Tell
+	show.Name()
 	plan, err := w.betweenRuns(h)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (w *repoContext) conclude(h *held.Handle) (next string, err error) {
 	if err != nil || plan.Action == lifecycle.Refuse || plan.NeedsWorker() {
 		return "resume", nil // a resume says why
 	}
-	o, err := w.judging(loop.Options{})
+	o, err := w.Judging(loop.Options{})
 	if err != nil {
 		return "", err
 	}
@@ -138,16 +138,16 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 			"what is in %s is no worktree, and would not be committed; a resume moves it aside", h.Path())
 	}
 	if plan.Begun != "" && plan.Begun != task {
-		if dirty, err := w.git.IsDirty(w.p.ctx, h.Path()); err != nil || dirty || len(plan.Unwind) > 0 {
+		if dirty, err := w.Git.IsDirty(w.p.ctx, h.Path()); err != nil || dirty || len(plan.Unwind) > 0 {
 			return refuse("git tilth resume "+h.S.ID+"\ngit tilth skip "+plan.Begun+" "+h.S.ID,
 				"the worktree holds the work of %s, which would be committed as %s", plan.Begun, task)
 		}
 	}
-	o, err := w.judging(loop.Options{})
+	o, err := w.Judging(loop.Options{})
 	if err != nil {
 		return err
 	}
-	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Start: w.startOf(o), Only: task})
+	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Start: w.StartOf(o), Only: task})
 	if err != nil {
 		return w.p.executionError(err, h.S.ID)
 	}
@@ -158,7 +158,7 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 		return w.planDone(h, task, note)
 	}
 	// An accepted tree that a commit hook refuses, or changes, is work that waits in the worktree like any other.
-	if dirty, err := w.git.IsDirty(w.p.ctx, h.Path()); out.Begun != "" && out.Begun != task && (err != nil || dirty) {
+	if dirty, err := w.Git.IsDirty(w.p.ctx, h.Path()); out.Begun != "" && out.Begun != task && (err != nil || dirty) {
 		if err := lifecycle.Stopped(h, session.Running, record.Stop{Reason: record.Interrupted}); err != nil {
 			return fail("", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/progress"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -16,14 +17,14 @@ const maxNoted = 500
 // by their content: their files may change where the setting does not.
 func (w *repoContext) noted(o loop.Options) map[string]record.Setting {
 	all := map[string]record.Setting{}
-	for _, v := range w.config.Judging() {
+	for _, v := range w.Config.Judging() {
 		value := v.Value
 		if len(value) > maxNoted {
 			value = fmt.Sprintf("%.*s... (sha256 %.16x)", maxNoted, value, sha256.Sum256([]byte(value)))
 		}
 		all[v.Name] = record.Setting{Value: value, Origin: v.Origin}
 	}
-	if o.Prompts != nil && w.config.Text("tilth.prompts") != "" {
+	if o.Prompts != nil && w.Config.Text("tilth.prompts") != "" {
 		p := all["tilth.prompts"]
 		p.Value += " (" + o.Prompts.Sum() + ")"
 		all["tilth.prompts"] = p
@@ -32,14 +33,14 @@ func (w *repoContext) noted(o loop.Options) map[string]record.Setting {
 }
 
 // tellChanged says which of those settings are not what they were at the last start, and where each is from.
-func tellChanged(show *progress, changed []record.SettingChange) {
+func tellChanged(show *progress.Lines, changed []record.SettingChange) {
 	for _, c := range changed {
 		before, after := orUnset(c.Before), orUnset(c.After)
 		line := fmt.Sprintf("since the last start %s changed from %s to %s", c.Name, before, after)
 		if c.Origin != "" {
 			line += " (" + c.Origin + ")"
 		}
-		show.tell(text.VisibleLine(line))
+		show.Tell(text.VisibleLine(line))
 	}
 }
 

@@ -19,7 +19,7 @@ const notifyPatience = 30 * time.Second
 
 // notify tells the user of a run's end by tilth.notify. What goes wrong in it is said and changes nothing.
 func (w *repoContext) notify(h *held.Handle, stop loop.Stop) {
-	how := w.config.Text("tilth.notify")
+	how := w.Config.Text("tilth.notify")
 	if how == "" {
 		return
 	}

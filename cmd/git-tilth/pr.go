@@ -65,7 +65,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 		return refuse("git tilth take "+s.ID, "there is no remote to push to (git remote add names one)")
 	}
 	r.branch, r.dir = s.Branch(), held.SourceNow(s.Overview().Source, common)
-	head, _ := w.git.Line(w.p.ctx, gitx.InRepo(common, "symbolic-ref", "--quiet", "refs/remotes/"+remote+"/HEAD"))
+	head, _ := w.Git.Line(w.p.ctx, gitx.InRepo(common, "symbolic-ref", "--quiet", "refs/remotes/"+remote+"/HEAD"))
 	r.base = cmp.Or(r.base, strings.TrimPrefix(head, "refs/remotes/"+remote+"/"), "main")
 	r.title = cmp.Or(text.OneLine(found.Label), found.Tasks[0].Title)
 	var body bytes.Buffer
@@ -78,7 +78,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 		w.p.printf("would run: git push %s %s:%s\n", remote, ref, ref)
 		return nil
 	}
-	if err := w.userGit(r.dir, w.git.ForUser(common), nil, "push", remote, ref+":"+ref); err != nil {
+	if err := w.userGit(r.dir, w.Git.ForUser(common), nil, "push", remote, ref+":"+ref); err != nil {
 		return &exitError{code: exitFailed, msg: "the branch was not pushed to " + remote,
 			hint: "git tilth pr " + s.ID, err: err}
 	}
@@ -151,7 +151,7 @@ func compareURL(host, path string, r request) string {
 // pushRemote is the remote that the user pushes to and its URL: remote.pushDefault, else origin, else the only one; ""
 // for none.
 func (w *repoContext) pushRemote(common string) (name, url string, err error) {
-	ask := func(args ...string) (string, error) { return w.git.Line(w.p.ctx, gitx.InRepo(common, args...)) }
+	ask := func(args ...string) (string, error) { return w.Git.Line(w.p.ctx, gitx.InRepo(common, args...)) }
 	out, err := ask("remote")
 	if err != nil {
 		return "", "", err

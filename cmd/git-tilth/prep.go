@@ -112,7 +112,7 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 	}
 	if w.p.dryRun {
 		if r.imported == nil && r.unready == nil {
-			_, r.unready = w.role(config.Prep)
+			_, r.unready = w.Role(config.Prep)
 		}
 		if r.unready != nil {
 			w.p.warnf("note: without -n this is refused: %s\n", r.unready) // the plan can be shown without it
@@ -164,27 +164,27 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		return refuse("git tilth prep-feature -h", "--continue goes on with what was asked for then")
 	}
 	// checkpoint.json and the record are JSON: a path that is no text could not be found again.
-	for _, path := range []string{w.loc.Source, w.loc.CommonDir, w.store.Root} {
+	for _, path := range []string{w.Loc.Source, w.Loc.CommonDir, w.Store.Root} {
 		if !utf8.ValidString(path) {
 			return refuse("", "the path %q is not UTF-8, and cannot be recorded", path)
 		}
 	}
 	var err error
-	if r.baseSHA, err = w.git.RevParse(w.p.ctx, w.loc.GitDir, cmp.Or(r.base, "HEAD")+"^{commit}"); err != nil {
+	if r.baseSHA, err = w.Git.RevParse(w.p.ctx, w.Loc.GitDir, cmp.Or(r.base, "HEAD")+"^{commit}"); err != nil {
 		if r.base == "" {
-			return refuse(w.firstCommit(), "the repository has no commit to begin at")
+			return refuse(w.FirstCommit(), "the repository has no commit to begin at")
 		}
 		return refuse("git log --oneline --all", "--base %s is not a commit", r.base)
 	}
 	// Refs are files: a branch of this name leaves no room for session/<id>.
-	if _, taken, err := w.git.BranchTip(w.p.ctx, w.loc.CommonDir, "session"); err == nil && taken {
+	if _, taken, err := w.Git.BranchTip(w.p.ctx, w.Loc.CommonDir, "session"); err == nil && taken {
 		return refuse("git branch -m session another-name",
 			"a branch is called session, so that none can be called session/<id>")
 	}
 	if r.from != "" {
 		return w.importTasks(r)
 	}
-	if r.prompts, err = seed.LoadPrompts(w.promptDir()); err != nil {
+	if r.prompts, err = seed.LoadPrompts(w.PromptDir()); err != nil {
 		return refuse("git config tilth.prompts", "%s", err)
 	}
 	return nil
@@ -200,27 +200,27 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 	if r.imported != nil {
 		describeImport(out, r.imported, !r.runs || w.p.dryRun)
 	}
-	if !w.loc.Bare {
-		if dirty, err := w.git.IsDirty(w.p.ctx, w.loc.TopLevel, w.p.inDir(r.from)); err == nil && dirty {
+	if !w.Loc.Bare {
+		if dirty, err := w.Git.IsDirty(w.p.ctx, w.Loc.TopLevel, w.p.inDir(r.from)); err == nil && dirty {
 			w.p.warnf("note: %s has uncommitted changes; they are left alone and are not part of the session\n",
-				w.loc.TopLevel)
+				w.Loc.TopLevel)
 		}
 	}
 	if w.p.dryRun {
-		fmt.Fprintf(out, "would make a session from %.10s in %s\n", r.baseSHA, w.store.Root)
+		fmt.Fprintf(out, "would make a session from %.10s in %s\n", r.baseSHA, w.Store.Root)
 	}
 	start := w.prepStart()
 	start.InterviewerModel = r.interviewer.Model
 	if r.imported != nil {
 		start.TaskCount = len(r.imported.Tasks)
 	}
-	n := lifecycle.New{Store: w.store, Location: w.loc, Base: r.baseSHA, Label: w.label(r), Start: start}
+	n := lifecycle.New{Store: w.Store, Location: w.Loc, Base: r.baseSHA, Label: w.label(r), Start: start}
 	if r.check != nil {
 		if err := w.tryFirst(&n, r); err != nil {
 			return nil, err
 		}
 	}
-	h, err := lifecycle.Create(w.p.ctx, w.deps(sink), n)
+	h, err := lifecycle.Create(w.p.ctx, w.Deps(sink), n)
 	if err != nil {
 		if w.p.ctx.Err() != nil {
 			return nil, context.Canceled
@@ -235,9 +235,9 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 // the run's own session_start has the last word.
 func (w *repoContext) prepStart() record.SessionStart {
 	return record.SessionStart{
-		BaseURL: config.ShownURL(w.config.Endpoint(config.Prep).BaseURL), Limits: w.config.Caps(),
-		WorkerModel:    record.Optional(w.config.Endpoint(config.Worker).Model),
-		EvaluatorModel: record.Optional(w.config.Endpoint(config.Evaluator).Model),
+		BaseURL: config.ShownURL(w.Config.Endpoint(config.Prep).BaseURL), Limits: w.Config.Caps(),
+		WorkerModel:    record.Optional(w.Config.Endpoint(config.Worker).Model),
+		EvaluatorModel: record.Optional(w.Config.Endpoint(config.Evaluator).Model),
 	}
 }
 

@@ -32,7 +32,7 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 		}
 	}
 	if !r.all {
-		done, err := message.DoneIn(w.p.ctx, w.git, w.loc.CommonDir, r.baseSHA, r.imported.Tasks, w.tasksOfSession)
+		done, err := message.DoneIn(w.p.ctx, w.Git, w.Loc.CommonDir, r.baseSHA, r.imported.Tasks, w.tasksOfSession)
 		if err != nil {
 			return fail("", err)
 		}
@@ -48,7 +48,7 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 	b := &r.imported.Bundle
 	var files []string
 	if len(b.TestFiles) > 0 {
-		if files, err = w.git.List(w.p.ctx, gitx.InRepo(w.loc.CommonDir, "ls-tree", "-r", "-z", "--name-only",
+		if files, err = w.Git.List(w.p.ctx, gitx.InRepo(w.Loc.CommonDir, "ls-tree", "-r", "-z", "--name-only",
 			"--full-tree", r.baseSHA)); err != nil {
 			return fail("", err)
 		}
@@ -61,7 +61,7 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 
 // tasksOfSession are the tasks of a session by its id, none where it is not here.
 func (w *repoContext) tasksOfSession(id string) []session.Task {
-	s, err := w.store.Find(id)
+	s, err := w.Store.Find(id)
 	if err != nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (w *repoContext) tasksOfSession(id string) []session.Task {
 
 // paidFor refuses tasks that a session of this repository has done and that are nowhere else yet.
 func (w *repoContext) paidFor(from string, tasks []session.Task) error {
-	if w.config.Bool("tilth.again") {
+	if w.Config.Bool("tilth.again") {
 		return nil
 	}
 	all, err := w.overviews(false)
@@ -95,7 +95,7 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 			continue
 		}
 		// A clone made again has the path of the one that is gone, and with it its sessions, but not their branches.
-		if _, there, err := w.git.BranchTip(w.p.ctx, w.loc.CommonDir, o.Branch); there || err != nil {
+		if _, there, err := w.Git.BranchTip(w.p.ctx, w.Loc.CommonDir, o.Branch); there || err != nil {
 			return refuse("git tilth take "+o.ID,
 				"%s of %s: done by session %s, and not taken yet; --again does it once more", strings.Join(ids, ", "),
 				text.Clip(text.OneLine(from), 200), o.ID)
@@ -106,14 +106,14 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 
 // tickIn notes where in the repository the list lies whose items are to be ticked, if they are and it does.
 func (w *repoContext) tickIn(from string, im *seed.Imported) {
-	if !w.config.Bool("tilth.tick") || !im.Boxes {
+	if !w.Config.Bool("tilth.tick") || !im.Boxes {
 		return
 	}
 	real, err := filepath.EvalSymlinks(from)
 	if err != nil {
 		return
 	}
-	if path, err := filepath.Rel(w.loc.TopLevel, real); err == nil && filepath.IsLocal(path) {
+	if path, err := filepath.Rel(w.Loc.TopLevel, real); err == nil && filepath.IsLocal(path) {
 		im.Meta.Checklist = filepath.ToSlash(path)
 	}
 }

@@ -23,16 +23,14 @@ import (
 
 // process is the outside world, gathered once and passed down.
 type process struct {
-	ctx          context.Context
-	dir          string
-	environ      []string
-	stdin        *os.File
-	lines        *text.Lines // of stdin: what a person answers
-	stdout       *output
-	stderr       *os.File
-	stopSignals  func()
-	notedSandbox atomic.Bool // that there is none, or what it lacks, was said
-	notedSetup   atomic.Bool // what a lock file asks for
+	ctx         context.Context
+	dir         string
+	environ     []string
+	stdin       *os.File
+	lines       *text.Lines // of stdin: what a person answers
+	stdout      *output
+	stderr      *os.File
+	stopSignals func()
 
 	traits          map[*cli.Command]traits
 	args            []string // as they were given

@@ -5,47 +5,18 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// noCommand is what to look at where no command is known that mends a finding.
-const noCommand = "git tilth config"
-
-// ready asks those who work and judge for a sign of life, as doctor does. No model is asked anything.
-func (w *repoContext) ready(context.Context) (checks []record.PreflightCheck) {
-	d := &doctor{repoContext: w, answers: map[string]check{}}
-	said := map[string]bool{}
-	for _, role := range []config.Role{config.Worker, config.Evaluator} {
-		d.examineRole(role)
-		c := d.checks[len(d.checks)-1]
-		if c.Status != finding || said[c.Detail] {
-			continue
-		}
-		said[c.Detail] = true
-		mend := ""
-		if isCommand(c.Command) && c.Command != noCommand {
-			mend = c.Command
-		}
-		checks = append(checks, record.PreflightCheck{Name: string(role), From: "tilth." + string(role),
-			Problem: c.Detail, Mend: mend})
-	}
-	return checks
-}
-
-// tell says something to the person at the terminal before there is a session.
-func (w *repoContext) tell(line string) { w.p.warnf("git-tilth: %s\n", line) }
-
 // tryFirst tries in a draft of a session whether it could be run, and leaves the draft for the session to be made of.
 func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
-	draft, err := lifecycle.Draft(w.deps(nil), *n)
+	draft, err := lifecycle.Draft(w.Deps(nil), *n)
 	if err != nil {
 		return fail("", fmt.Errorf("the session could not be made: %w", err))
 	}
-	draft.Tell = w.tell
+	draft.Tell = w.Tell
 	err = r.check(draft, loop.Ahead{Base: r.baseSHA, Tasks: r.imported.Tasks, Tests: r.imported.TestFiles})
 	if err != nil {
 		return errors.Join(err, lifecycle.Discard(draft))

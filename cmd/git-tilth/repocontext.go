@@ -13,7 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
-	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/cmdline"
+	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -25,22 +26,12 @@ import (
 // repoContext is where a command stands: the repository it was called in, if any, the settings that hold there and the
 // sessions root.
 type repoContext struct {
+	*equip.Kit
 	p      *process
-	git    *gitx.Git
-	loc    gitx.Location // zero outside a repository
 	inRepo bool
-	config *config.Config
-	common string            // the repository whose settings these are, "" for none
 	flags  map[string]string // the settings among the command's flags
-	store  session.Store
-	redact *record.Redactor
 	tasks  []string          // that the command names
-	keys   map[string]string // credentials that did not come from the environment
-	asked  map[string]string // what git's credential helpers said, by URL
 	said   map[string]bool   // settings without an effect that were named
-
-	credentials []string // files of git's that hold them
-	gitFiles    []string // files that git's settings name
 
 	gone  sync.Map                              // by name of a repository: whether nothing is there any more
 	holds func() func(branch, path string) bool // what the repository has of a session, read once
@@ -49,10 +40,7 @@ type repoContext struct {
 // enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's
 // variables are honoured once, here, and not when a directory was named: then that is what the user meant.
 func (p *process) enter(dir string, flags map[string]string) (*repoContext, error) {
-	w := &repoContext{p: p, flags: flags, keys: map[string]string{}, asked: map[string]string{},
-		said: map[string]bool{}}
-	w.git = p.git(p.dryRun)
-	w.git.Sandbox = w.sandbox
+	w := &repoContext{Kit: newKit(p), p: p, flags: flags, said: map[string]bool{}}
 	at, environ := p.dir, p.environ
 	if dir != "" {
 		at, environ = p.inDir(dir), nil
@@ -60,28 +48,33 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 			return nil, refuse("", "%s is not a directory", dir)
 		}
 	}
-	loc, err := w.git.Discover(p.ctx, at, environ)
+	loc, err := w.Git.Discover(p.ctx, at, environ)
 	switch {
 	case err == nil:
-		w.loc, w.inRepo = loc, true
+		w.Loc, w.inRepo = loc, true
 	case !errors.Is(err, gitx.ErrNotFound):
 		return nil, fail("", err)
 	}
-	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.SessionRefs(w.loc.CommonDir) })
-	if err := w.configure(w.loc.CommonDir); err != nil {
+	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.SessionRefs(w.Loc.CommonDir) })
+	if err := w.configure(w.Loc.CommonDir); err != nil {
 		return nil, err
 	}
-	root := w.config.Text("tilth.sessionsDir")
+	root := w.Config.Text("tilth.sessionsDir")
 	if root != "" {
-		root = w.inHome(root) // the repository that a relative one is read in varies
+		root = w.InHome(root) // the repository that a relative one is read in varies
 	}
-	w.store = session.Store{Root: sessionsRoot(p.getenv, root)}
-	if w.store.Root == "" {
-		return nil, refuse(anyRoot(),
+	w.Store = session.Store{Root: sessionsRoot(p.getenv, root)}
+	if w.Store.Root == "" {
+		return nil, refuse(equip.AnyRoot(),
 			"there is no home directory to keep sessions in: HOME is not set")
 	}
-	w.git.FilterTime = w.config.Duration("tilth.validatorTimeout")
+	w.Git.FilterTime = w.Config.Duration("tilth.validatorTimeout")
 	return w, w.notInside()
+}
+
+func newKit(p *process) *equip.Kit {
+	return equip.New(&equip.Kit{Ctx: p.ctx, Dir: p.dir, Environ: p.environ, Version: version, Changes: p.changes,
+		Verbose: p.verbose, Warnf: p.warnf, Git: p.git(p.dryRun)})
 }
 
 // notInside refuses a command that changes something when a run's worker, validator or hook calls it. The mark in the
@@ -96,26 +89,24 @@ func (w *repoContext) notInside() error {
 
 // configure takes the settings that hold in a repository, "" for none.
 func (w *repoContext) configure(common string) error {
-	entries, err := w.git.ConfigList(w.p.ctx, common)
+	entries, err := w.Git.ConfigList(w.p.ctx, common)
 	if err != nil {
 		return fail("", err)
 	}
-	w.common, w.credentials, w.gitFiles = common, credentialFiles(entries), namedFiles(entries)
-	if w.config, err = config.Load(w.p.environ, w.flags, entries); err != nil {
+	if err := w.Set(common, w.flags, entries); err != nil {
 		return err
 	}
-	for _, name := range w.config.Gone {
+	for _, name := range w.Config.Gone {
 		if !w.said[name] {
 			w.said[name] = true
 			w.p.warnf("git-tilth: the setting %s is one of earlier builds and is ignored\n", text.VisibleLine(name))
 		}
 	}
-	for name, keys := range w.config.Agents() {
+	for name, keys := range w.Config.Agents() {
 		if err := agent.KnownKeys(name, keys); err != nil {
 			return refuse("git config --show-origin --get-regexp '^tilth[.]agent[.]'", "%s", err)
 		}
 	}
-	w.redact = w.redactor()
 	return nil
 }
 
@@ -127,7 +118,7 @@ func (w *repoContext) configureFor(s *session.Session) error {
 		return nil // who reads it next says so
 	}
 	common, err := held.CommonOf(s, check)
-	if err != nil || common == w.common {
+	if err != nil || common == w.Common {
 		return nil // without its repository nothing is judged
 	}
 	err = w.configure(common)
@@ -138,43 +129,17 @@ func (w *repoContext) configureFor(s *session.Session) error {
 	return err
 }
 
-// redactor takes out of the record what is secret in the environment, in the URLs that are configured, and the keys
-// known so far.
-func (w *repoContext) redactor() *record.Redactor {
-	return record.NewRedactor(slices.Concat(w.p.environ, w.config.URLs()), w.keys)
-}
-
 // repo refuses to go on outside a repository.
 func (w *repoContext) repo() error {
 	if !w.inRepo {
-		return refuse("git init && "+w.firstCommit(), "not inside a git repository")
+		return refuse("git init && "+w.FirstCommit(), "not inside a git repository")
 	}
 	return nil
 }
 
-// firstCommit is the command that makes the commit which a session can begin at: of what lies here, if anything does.
-func (w *repoContext) firstCommit() string {
-	files, _ := os.ReadDir(cmp.Or(w.loc.TopLevel, w.p.dir))
-	if w.loc.Bare || !slices.ContainsFunc(files, func(d os.DirEntry) bool { return d.Name() != ".git" }) {
-		return "git commit --allow-empty -m start"
-	}
-	return "git add -A && git commit -m start"
-}
-
-// deps are what a session needs of the outside world.
-func (w *repoContext) deps(sink func(record.Line)) held.Deps {
-	return held.Deps{
-		Git: w.git, Environ: w.p.environ, Now: w.p.now, Redact: w.redact, Sink: sink,
-		Sign: w.config.Bool("tilth.signCommits"), CommitSubject: w.config.Text("tilth.commitSubject"),
-		KeepEmptySeed: w.config.Text("tilth.seedCommit") == "keep",
-		UndoKeep:      int(w.config.Count("tilth.undoKeep")),
-		Setup:         w.setup(),
-	}
-}
-
 // hold takes a session for this process.
 func (w *repoContext) hold(s *session.Session, sink func(record.Line)) (*held.Handle, error) {
-	return lifecycle.Open(w.p.ctx, w.deps(sink), s)
+	return lifecycle.Open(w.p.ctx, w.Deps(sink), s)
 }
 
 // in is the action of a command where it stands: in the workspace that its argument names, else here.
@@ -207,7 +172,7 @@ func (w *repoContext) orGone(s *session.Session, err error) error {
 	if err == nil || w.p.ctx.Err() != nil {
 		return err
 	}
-	if _, gone := w.store.Find(s.ID); gone != nil {
+	if _, gone := w.Store.Find(s.ID); gone != nil {
 		return gone
 	}
 	if holder, busy := s.Holder(); busy && held.Resetting(s) {
@@ -270,7 +235,7 @@ func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 func (w *repoContext) tasksAndSession(ctx *cli.Context, toChange bool) (*session.Session, error) {
 	args, most := ctx.Args().Slice(), mostArgs(ctx.Command.ArgsUsage)-1
 	n := 0
-	for n < len(args) && n < most && taskNumber(args[n]) != "" {
+	for n < len(args) && n < most && cmdline.TaskNumber(args[n]) != "" {
 		n++
 	}
 	needed := ctx.Command.ArgsUsage[0] == '<'
@@ -310,8 +275,8 @@ func tasksIn(s *session.Session, words []string) (ids []string) {
 	plan, _ := s.Tasks() // of one that cannot be read, who needs it says so
 	for _, word := range words {
 		id := session.TaskOf(plan, word)
-		if id == "" && taskNumber(word) != "" {
-			id = fmt.Sprintf("T-%03s", taskNumber(word))
+		if id == "" && cmdline.TaskNumber(word) != "" {
+			id = fmt.Sprintf("T-%03s", cmdline.TaskNumber(word))
 		}
 		ids = append(ids, cmp.Or(id, word))
 	}

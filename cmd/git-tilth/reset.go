@@ -37,7 +37,7 @@ func (p *process) resetCommand() *cli.Command {
 
 // tearDown is `git tilth reset`. may is asked once nobody else can change the session any more.
 func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) error {
-	unlock, err := held.Lock(w.deps(nil), s)
+	unlock, err := held.Lock(w.Deps(nil), s)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 	if err := may(); err != nil {
 		return err
 	}
-	plan, err := teardown.PlanOf(w.p.ctx, w.git, s, w.loc.CommonDir, w.p.sayRemoved)
+	plan, err := teardown.PlanOf(w.p.ctx, w.Git, s, w.Loc.CommonDir, w.p.sayRemoved)
 	if err = cmp.Or(w.p.ctx.Err(), err); err != nil {
 		return err // nothing is removed yet, and a signal kept some of the plan from being read
 	}
@@ -77,12 +77,12 @@ func (w *repoContext) takenBack(s *session.Session, why error) error {
 }
 
 func (w *repoContext) takeBack(s *session.Session) error {
-	unlock, err := held.Lock(w.deps(nil), s)
+	unlock, err := held.Lock(w.Deps(nil), s)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	plan, err := teardown.PlanOf(w.p.ctx, w.git, s, w.loc.CommonDir, func(string, string) {})
+	plan, err := teardown.PlanOf(w.p.ctx, w.Git, s, w.Loc.CommonDir, func(string, string) {})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,9 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
@@ -39,7 +38,7 @@ func (p *process) reviewCommand() *cli.Command {
 				return err // a signal kept some of it from being read
 			}
 			if task != "" {
-				r.Commands = taskCommands(r, r.Task(task))
+				r.Commands = view.TaskCommands(r, r.Task(task))
 				r.Next = r.Commands[0].Line
 			}
 			return r.Write(p.stdout, p.terminal(ctx.Bool("json")), task, ctx.Bool("md"))
@@ -72,15 +71,15 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 		r.Commands = append(r.Commands, view.Command{Line: r.Next, Why: "says what is wrong: " + err.Error()})
 		return r
 	}
-	_, there, err := w.git.BranchTip(w.p.ctx, common, s.Branch())
+	_, there, err := w.Git.BranchTip(w.p.ctx, common, s.Branch())
 	r.Gone = err == nil && !there
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if t.Commit != "" {
-			files, _, _, _ := w.git.Changes(w.p.ctx, common, t.Commit+"^", t.Commit, 0)
-			t.Changed = changeLines(files)
-			t.TestsChanged = testsChanged(t.TestsChanged, files)
-			t.Strayed = strayed(t.Touches, files)
+			files, _, _, _ := w.Git.Changes(w.p.ctx, common, t.Commit+"^", t.Commit, 0)
+			t.Changed = view.ChangeLines(files)
+			t.TestsChanged = view.TestsChanged(t.TestsChanged, files)
+			t.Strayed = view.Strayed(t.Touches, files)
 			for _, f := range files {
 				t.Files, t.Insertions, t.Deletions = t.Files+1, t.Insertions+f.Added, t.Deletions+f.Deleted
 			}
@@ -94,55 +93,9 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 	return r
 }
 
-// strayed are the changed files that the patterns of what a task touches leave out; none where it has no patterns.
-func strayed(touches []string, files []gitx.FileChange) (outside []string) {
-	paths, err := pattern.NewPaths(touches...)
-	if len(touches) == 0 || err != nil {
-		return nil
-	}
-	for _, f := range files {
-		if !paths.Match(f.Path) {
-			outside = append(outside, f.Path)
-		}
-	}
-	return outside
-}
-
-// testsChanged adds to the tests that a change alters, as the record names them, those that can be seen in it: files of
-// tests that were there before, with the lines that came and went.
-func testsChanged(named []string, files []gitx.FileChange) (tests []string) {
-	tests = []string{}
-	for _, f := range files {
-		if !slices.Contains(named, f.Path) && (f.Status == "A" || !view.IsTest(f.Path)) {
-			continue
-		}
-		switch {
-		case f.Status == "D":
-			tests = append(tests, f.Path+" (deleted)")
-		case f.Deleted > f.Added:
-			tests = append(tests, fmt.Sprintf("%s (+%d -%d: less than there was)", f.Path, f.Added, f.Deleted))
-		default:
-			tests = append(tests, fmt.Sprintf("%s (+%d -%d)", f.Path, f.Added, f.Deleted))
-		}
-	}
-	for _, path := range named {
-		if !slices.ContainsFunc(files, func(f gitx.FileChange) bool { return f.Path == path }) {
-			tests = append(tests, path)
-		}
-	}
-	return tests
-}
-
-func changeLines(files []gitx.FileChange) (lines []string) {
-	for _, f := range files {
-		lines = append(lines, fmt.Sprintf("%s %s +%d -%d", f.Status, f.Path, f.Added, f.Deleted))
-	}
-	return lines
-}
-
 // aside is what was set aside of a task's work, nil for nothing.
 func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside {
-	work, err := snapshot.AsideOf(w.p.ctx, w.git, s, common, task)
+	work, err := snapshot.AsideOf(w.p.ctx, w.Git, s, common, task)
 	if work == nil && err == nil {
 		return nil
 	}
@@ -151,11 +104,11 @@ func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside
 	}
 	defer work.Remove()
 	a := &view.Aside{Ref: work.Ref, Files: []string{}}
-	files, _, _, err := w.git.Changes(w.p.ctx, work.Dir, work.SHA+"^", work.SHA, 0)
+	files, _, _, err := w.Git.Changes(w.p.ctx, work.Dir, work.SHA+"^", work.SHA, 0)
 	if err != nil {
 		a.Files = append(a.Files, "cannot be read: "+err.Error())
 	} else {
-		a.Files = append(a.Files, changeLines(files)...)
+		a.Files = append(a.Files, view.ChangeLines(files)...)
 	}
 	return a
 }
@@ -165,7 +118,7 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 	add := func(line, why string) { list = append(list, view.Command{Line: line, Why: why}) }
 	tasks := d.Tasks
 	mend := ""
-	if isCommand(r.Mend) && tasks.Pending > 0 && d.Busy == nil && !r.Gone && tasks.Failed == 0 {
+	if equip.IsCommand(r.Mend) && tasks.Pending > 0 && d.Busy == nil && !r.Gone && tasks.Failed == 0 {
 		mend = r.Mend
 		add(mend, "mends what stopped it")
 	}
@@ -216,11 +169,11 @@ func (w *repoContext) sayChanged(h *held.Handle) {
 	if err != nil || begin.Base == "" {
 		return
 	}
-	tip, _, err := w.git.BranchTip(ctx, h.Common, h.S.Branch())
+	tip, _, err := w.Git.BranchTip(ctx, h.Common, h.S.Branch())
 	if err != nil || tip == "" {
 		return
 	}
-	files, _, _, err := w.git.Changes(ctx, h.Common, begin.Base, tip, 0)
+	files, _, _, err := w.Git.Changes(ctx, h.Common, begin.Base, tip, 0)
 	if err != nil || len(files) == 0 {
 		return
 	}
@@ -229,26 +182,6 @@ func (w *repoContext) sayChanged(h *held.Handle) {
 		added, deleted = added+f.Added, deleted+f.Deleted
 	}
 	w.p.printf("changed %s, +%d -%d: git tilth review %s\n", text.Plural(len(files), "file"), added, deleted, h.S.ID)
-}
-
-// taskCommands is what to run next about one task.
-func taskCommands(r *view.Review, t *view.ReviewTask) (list []view.Command) {
-	id := r.SessionID
-	add := func(verb, why string) {
-		list = append(list, view.Command{Line: "git tilth " + verb + " " + t.ID + " " + id, Why: why})
-	}
-	if t.Commit != "" || t.Aside != nil || t.Iterations > 0 {
-		add("diff", "shows its change")
-	}
-	switch {
-	case t.Status == session.TaskDone && !r.Gone:
-		add("take", "takes it")
-	case t.Status == session.TaskFailed && !r.Gone:
-		add("retry", "tries it again (-m 'your word')")
-	default:
-		list = append(list, view.Command{Line: "git tilth review " + id, Why: "the whole session"})
-	}
-	return list
 }
 
 // diff shows a change with the user's own git: `git diff <parent> <commit>` for a task, `git diff <base> <branch>` for
@@ -272,21 +205,21 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	case t.Commit != "":
 		revs = []string{t.Commit + "^", t.Commit}
 	case t.Aside != nil:
-		work, err := snapshot.AsideOf(w.p.ctx, w.git, s, common, task)
+		work, err := snapshot.AsideOf(w.p.ctx, w.Git, s, common, task)
 		if work == nil {
 			return fail("git tilth review "+task+" "+s.ID, cmp.Or(err, errors.New("it was brought back meanwhile")))
 		}
 		defer work.Remove()
 		revs, objects = []string{work.SHA + "^", work.SHA}, filepath.Join(work.Dir, "objects")
 	case t.Iterations > 0:
-		if wt, err = w.git.Worktree(w.p.ctx, common, r.Worktree, s.Branch()); err != nil {
+		if wt, err = w.Git.Worktree(w.p.ctx, common, r.Worktree, s.Branch()); err != nil {
 			return refuse("git tilth show "+s.ID, "%s", err)
 		}
 		revs = []string{"HEAD"}
 	default:
 		return refuse("git tilth review "+task+" "+s.ID, "%s has no change: %s", task, t.Reason)
 	}
-	env, box, remove, err := w.git.ForDiff(w.p.ctx, common, wt, objects)
+	env, box, remove, err := w.Git.ForDiff(w.p.ctx, common, wt, objects)
 	if err != nil {
 		return fail("", err)
 	}
@@ -303,7 +236,7 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 // compares two commits of a repository that it was told.
 func (w *repoContext) pathsHere(paths []string) (list []string) {
 	real, err := filepath.EvalSymlinks(w.p.dir)
-	rel, relErr := filepath.Rel(w.loc.TopLevel, real)
+	rel, relErr := filepath.Rel(w.Loc.TopLevel, real)
 	for _, path := range paths {
 		if err == nil && relErr == nil && filepath.IsLocal(rel) && !strings.HasPrefix(path, ":") {
 			path = filepath.Join(rel, path)

@@ -125,9 +125,9 @@ func (p *process) forkCommand() *cli.Command {
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			made, err := lifecycle.Fork{
-				Store: w.store, From: s, At: tasksIn(s, []string{ctx.String("at")})[0], Label: ctx.String("label"),
+				Store: w.Store, From: s, At: tasksIn(s, []string{ctx.String("at")})[0], Label: ctx.String("label"),
 				Start: w.prepStart(),
-			}.Fork(p.ctx, w.deps(nil))
+			}.Fork(p.ctx, w.Deps(nil))
 			return p.sayMade(made, err)
 		}),
 	})

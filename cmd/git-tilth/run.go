@@ -18,6 +18,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/progress"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -150,7 +151,7 @@ func (w *repoContext) run(r runRequest) error {
 		return err
 	}
 	prepared := preparedOf(all)
-	here, within := containing(w.store, w.p.dir)
+	here, within := containing(w.Store, w.p.dir)
 	isHere := func(o session.Overview) bool { return o.ID == here.ID }
 	switch {
 	case within && r.from == "" && slices.ContainsFunc(prepared, isHere):
@@ -164,7 +165,7 @@ func (w *repoContext) run(r runRequest) error {
 }
 
 func (w *repoContext) proceedWith(id string, r runRequest) error {
-	s, err := w.store.Find(id)
+	s, err := w.Store.Find(id)
 	if err != nil {
 		return err
 	}
@@ -204,7 +205,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 		return refuse("git tilth prep-feature\ngit tilth run --from tasks.md\ngit tilth run 'what is to be done'",
 			"no prepared session in this repository")
 	}
-	o, unready := w.options(r.options)
+	o, unready := w.Options(r.options)
 	if unready != nil && !w.p.dryRun {
 		return unready
 	}
@@ -233,7 +234,7 @@ func (w *repoContext) headsUp(all []session.Overview) bool {
 		if o.Status == session.Prepared || record.ReasonOf(o.LastStop).Last || o.Busy != nil {
 			continue
 		}
-		s, err := w.store.Find(o.ID)
+		s, err := w.Store.Find(o.ID)
 		if err != nil {
 			continue
 		}
@@ -257,7 +258,7 @@ func (w *repoContext) headsUp(all []session.Overview) bool {
 
 // pause gives a person the time to think again.
 func (w *repoContext) pause() error {
-	seconds := w.config.Number("tilth.resumeNotice")
+	seconds := w.Config.Number("tilth.resumeNotice")
 	if seconds <= 0 {
 		return nil
 	}
@@ -275,15 +276,15 @@ func (w *repoContext) pause() error {
 func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	show := w.newProgress(s, r.json)
 	if r.among {
-		show.of = s.ID[len(s.ID)-6:] + "  "
+		show.Of = s.ID[len(s.ID)-6:] + "  "
 	}
-	h, err := w.hold(s, show.event)
+	h, err := w.hold(s, show.Event)
 	if err != nil {
 		return err
 	}
 	closeOnce := sync.OnceFunc(h.Close)
 	defer closeOnce()
-	h.Tell = show.tell
+	h.Tell = show.Tell
 	plan, err := lifecycle.PlanOf(w.p.ctx, h)
 	if err != nil {
 		return fail("", err)
@@ -301,11 +302,11 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	var o loop.Options
 	if plan.NeedsWorker() {
 		// Who works is settled before anything is changed.
-		if o, err = w.options(r.options); err != nil {
+		if o, err = w.Options(r.options); err != nil {
 			return err
 		}
-		h.Redact = w.redact
-		show.caps = o.Caps
+		h.Redact = w.Redact
+		show.Caps = o.Caps
 	}
 	if r.detach && plan.Action == lifecycle.Continue {
 		closeOnce()
@@ -318,11 +319,11 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		return err
 	}
 	defer func() { err = release(err) }()
-	with := lifecycle.Execution{Start: w.startOf(o), First: r.verb == "run"}
+	with := lifecycle.Execution{Start: w.StartOf(o), First: r.verb == "run"}
 	if plan.NeedsWorker() {
 		with.Settings = w.noted(o)
 	}
-	o.Waiting = show.waiting
+	o.Waiting = show.Waiting
 	strict := slices.Contains(r.flags, "--strict-caps=true")
 	for again := uint(0); ; again++ {
 		out, err := plan.Execute(ctx, h, with)
@@ -330,16 +331,16 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 			return w.p.executionError(err, s.ID)
 		}
 		tellChanged(show, out.SettingsChanged)
-		show.start(fmt.Sprintf("session %s: %s", s.ID, out))
+		show.Start(fmt.Sprintf("session %s: %s", s.ID, out))
 		if out.Action == lifecycle.Nothing {
 			return h.S.WriteSummary()
 		}
 		if again == 0 {
-			show.bounds(h)
+			show.Bounds(h)
 			if o.Lanes > 1 && slices.IndexFunc(out.Tasks, func(t session.Task) bool {
 				return len(t.Needs)+len(t.Touches) > 0
 			}) < 0 {
-				show.tell("no task says what it needs or touches: all are taken to be independent")
+				show.Tell("no task says what it needs or touches: all are taken to be independent")
 			}
 		}
 		o.From = out
@@ -361,10 +362,19 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	}
 }
 
+func (w *repoContext) newProgress(s *session.Session, asJSON bool) *progress.Lines {
+	return progress.New(s, w.p.terminal(asJSON), w.p.stdout, w.p.stderr, isTerminal(w.p.stderr))
+}
+
 // report ends the lines of a run, and takes out of its result what they have told.
-func (w *repoContext) report(h *held.Handle, show *progress, stop loop.Stop, result error) error {
-	told := show.stopped(h, stop, result)
-	if !show.term.JSON {
+func (w *repoContext) report(h *held.Handle, show *progress.Lines, stop loop.Stop, result error) error {
+	why, next := "", "git tilth take "+h.S.ID
+	var stopped *exitError
+	if errors.As(result, &stopped) {
+		why, next = stopped.msg, stopped.hint
+	}
+	told := show.Stopped(h, stop, why, next)
+	if !show.Term.JSON {
 		w.sayChanged(h)
 	}
 	if told {

@@ -84,7 +84,7 @@ func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byt
 	environ := w.editorEnviron()
 	ask := gitx.InRepo(h.Common, "var", "GIT_EDITOR")
 	ask.Environ = environ
-	editor, err := w.git.Line(w.p.ctx, ask)
+	editor, err := w.Git.Line(w.p.ctx, ask)
 	if err != nil || editor == "" {
 		return nil, refuse("GIT_EDITOR=vi "+again, "there is no editor to open the seed in")
 	}
@@ -164,7 +164,7 @@ func (w *repoContext) seedLint(s *session.Session, asJSON bool) error {
 	if err != nil {
 		return refuse("git tilth reset "+s.ID, "session %s is damaged: %s", s.ID, err)
 	}
-	h := &held.Handle{Deps: w.deps(nil), S: s, Checkpoint: check}
+	h := &held.Handle{Deps: w.Deps(nil), S: s, Checkpoint: check}
 	if h.Common, err = held.CommonOf(s, check); err != nil {
 		return refuse("", "%s", err)
 	}
@@ -212,9 +212,9 @@ func (w *repoContext) testRunner(h *held.Handle, tasks []session.Task,
 		all = append(all, t.ID)
 	}
 	return func(ctx context.Context, task string) (report validator.Report, err error) {
-		err = w.withSandbox(h.Path(), func(in validator.ExecEnv) error {
+		err = w.WithSandbox(h.Path(), func(in validator.ExecEnv) error {
 			vs := validator.Detect(ctx, in, nil, validator.Tasks{Current: task, All: all, Seed: files})
-			report = validator.Run(ctx, vs, in, w.config.Duration("tilth.validatorTimeout"))
+			report = validator.Run(ctx, vs, in, w.Config.Duration("tilth.validatorTimeout"))
 			return ctx.Err()
 		})
 		if len(report.Results) == 0 {

@@ -12,8 +12,10 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/take"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // sessionsRoot is the sessions root: $TILTH_SESSIONS_DIR, else $TILTH_HOME/sessions, else configured (the value of
@@ -51,18 +53,18 @@ func sessionsRoot(getenv func(string) string, configured string) string {
 // guess.
 func (w *repoContext) session(arg string, toChange bool) (*session.Session, error) {
 	if arg != "" {
-		return w.store.FindFirst(arg, w.isOurs())
+		return w.Store.FindFirst(arg, w.isOurs())
 	}
-	if s, ok := containing(w.store, w.p.dir); ok {
+	if s, ok := containing(w.Store, w.p.dir); ok {
 		return s, nil
 	}
-	ids, err := w.store.IDs()
+	ids, err := w.Store.IDs()
 	if err != nil {
 		return nil, fail("", err)
 	}
 	var unclear []string
 	for _, id := range ids {
-		s, err := w.store.Find(id)
+		s, err := w.Store.Find(id)
 		if err != nil {
 			continue
 		}
@@ -80,12 +82,12 @@ func (w *repoContext) session(arg string, toChange bool) (*session.Session, erro
 	switch {
 	case len(unclear) > 0:
 		return nil, refuse("git tilth list --all",
-			"no session in %s is known to be of this repository; of %s it cannot be told", w.store.Root,
+			"no session in %s is known to be of this repository; of %s it cannot be told", w.Store.Root,
 			strings.Join(unclear, ", "))
 	case w.inRepo:
-		return nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.store.Root)
+		return nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.Store.Root)
 	}
-	return nil, refuse("git tilth prep-feature", "no session in %s", w.store.Root)
+	return nil, refuse("git tilth prep-feature", "no session in %s", w.Store.Root)
 }
 
 // isOurs tells the sessions of this repository; nil outside of one.
@@ -158,8 +160,8 @@ func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 	common, err := held.CommonOf(s, check)
 	switch {
 	case err == nil:
-		return common == w.loc.CommonDir, true
-	case check != nil && check.Source == w.loc.Source, held.HasSession(w.loc.CommonDir, s, s.Workspace()):
+		return common == w.Loc.CommonDir, true
+	case check != nil && check.Source == w.Loc.Source, held.HasSession(w.Loc.CommonDir, s, s.Workspace()):
 		return true, true
 	}
 	return false, !errors.Is(err, held.ErrSourceUnknown)
@@ -171,7 +173,7 @@ func (w *repoContext) orphaned(s *session.Session, source, commonDir, linked str
 	if source == "" || linked != "" || !w.isGone(source) || !w.isGone(commonDir) || held.Resetting(s) {
 		return false, false
 	}
-	return source == w.loc.Source || w.holds()(s.Branch(), s.Workspace()), true
+	return source == w.Loc.Source || w.holds()(s.Branch(), s.Workspace()), true
 }
 
 // isGone reports whether nothing is left where a session says its repository is. Thousands of sessions can name one
@@ -203,22 +205,22 @@ func (w *repoContext) named(source, commonDir, linked string) (belongs, sure boo
 		}
 		common = of
 	}
-	return common == w.loc.CommonDir, common != ""
+	return common == w.Loc.CommonDir, common != ""
 }
 
 // overviews are the sessions of this repository, newest first, or all of them.
 func (w *repoContext) overviews(all bool) ([]session.Overview, error) {
-	ids, err := w.store.IDs()
+	ids, err := w.Store.IDs()
 	if err != nil {
 		return nil, fail("", err)
 	}
 	if all {
-		return w.withElsewhere(w.store.Overview(ids, nil)), nil
+		return w.withElsewhere(w.Store.Overview(ids, nil)), nil
 	}
 	type answer struct{ belongs, sure bool }
 	var mu sync.Mutex
 	known := map[[3]string]answer{}
-	return w.withElsewhere(w.store.Overview(ids, func(s *session.Session, source, commonDir, linked string) bool {
+	return w.withElsewhere(w.Store.Overview(ids, func(s *session.Session, source, commonDir, linked string) bool {
 		mu.Lock()
 		a, ok := known[[3]string{source, commonDir, linked}]
 		if !ok {
@@ -246,7 +248,7 @@ func (w *repoContext) withElsewhere(all []session.Overview) []session.Overview {
 	}
 	var wg sync.WaitGroup
 	for common, those := range of {
-		wg.Go(func() { take.FindElsewhere(w.p.ctx, w.git, common, those) })
+		wg.Go(func() { take.FindElsewhere(w.p.ctx, w.Git, common, those) })
 	}
 	wg.Wait()
 	return all
@@ -259,4 +261,16 @@ func commonOf(s *session.Session) (string, error) {
 		return "", err
 	}
 	return held.CommonOf(s, check)
+}
+
+// workOf names the session's own commits as git does: those since the commit that it was begun at.
+func workOf(s *session.Session) string {
+	begun, err := record.ReadBeginning(s.Path(session.RecordFile))
+	switch {
+	case err == nil && begun.Base != "":
+		return text.Head(begun.Base, 10) + ".." + s.Branch()
+	case err == nil && begun.Seed != nil:
+		return text.Head(begun.Seed.SHA, 10) + ".." + s.Branch()
+	}
+	return s.Branch()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lanes"
@@ -45,7 +46,7 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 		return d
 	}
 	d.Usage, d.Worktree.Path = check.Usage, held.WorkspaceOf(s, check)
-	st, err := lifecycle.ReadState(w.p.ctx, w.git, s, check)
+	st, err := lifecycle.ReadState(w.p.ctx, w.Git, s, check)
 	if err != nil {
 		d.Resume = err.Error()
 	} else {
@@ -80,7 +81,7 @@ func (w *repoContext) fillPoints(d *view.Detail, s *session.Session, check *sess
 	if err != nil {
 		return
 	}
-	points, err := rewind.Points(w.p.ctx, w.git, s, common)
+	points, err := rewind.Points(w.p.ctx, w.Git, s, common)
 	if err != nil {
 		return
 	}
@@ -100,7 +101,7 @@ func (w *repoContext) fillWorktree(d *view.Detail, st lifecycle.State) {
 		d.OnBranch = commitsOfTasks(st.Commits, d.Summary)
 	}
 	if isWorktree {
-		d.Worktree.Dirty, _ = w.git.IsDirty(w.p.ctx, d.Worktree.Path)
+		d.Worktree.Dirty, _ = w.Git.IsDirty(w.p.ctx, d.Worktree.Path)
 	}
 }
 
@@ -128,32 +129,32 @@ func (w *repoContext) conversation(task string, c *session.Conversation, dir str
 		v.Cost += a.Cost
 	}
 	worker, model, why := w.workerOf(c.Agent)
-	if v.Why = why; worker.program == nil || why != "" {
+	if v.Why = why; worker.Program == nil || why != "" {
 		return v
 	}
-	env := agent.ScrubEnv(w.git.Environ(w.p.ctx, dir))
-	if box, err := w.sandbox(); err == nil {
-		worker.program.Box = box.Reading(dir)
+	env := agent.ScrubEnv(w.Git.Environ(w.p.ctx, dir))
+	if box, err := w.Sandbox(); err == nil {
+		worker.Program.Box = box.Reading(dir)
 	}
-	choice := worker.program.Choose(w.p.ctx, agent.Search{Stored: c, Dir: dir, Env: env, Model: model})
+	choice := worker.Program.Choose(w.p.ctx, agent.Search{Stored: c, Dir: dir, Env: env, Model: model})
 	v.Resumable, v.Why = choice.Ref.Resume, choice.Why
 	return v
 }
 
 // workerOf is the one of the workers who has a name, and its model, or why it is none.
-func (w *repoContext) workerOf(name string) (worker choice, model, why string) {
-	first, err := w.chooseAgent(config.Worker)
+func (w *repoContext) workerOf(name string) (worker equip.Choice, model, why string) {
+	first, err := w.ChooseAgent(config.Worker)
 	if err != nil {
 		return first, "", "no worker is configured"
 	}
-	model = w.config.Text("tilth.worker.model")
-	for _, c := range append([]choice{first}, first.others...) {
-		if c.name() == name {
-			return c, cmp.Or(model, w.config.Agents()[name]["model"]), ""
+	model = w.Config.Text("tilth.worker.model")
+	for _, c := range append([]equip.Choice{first}, first.Others...) {
+		if c.Name() == name {
+			return c, cmp.Or(model, w.Config.Agents()[name]["model"]), ""
 		}
 		model = "" // which is the first one's
 	}
-	return first, "", "the worker is " + first.name() + " now, the conversation belongs to " + name
+	return first, "", "the worker is " + first.Name() + " now, the conversation belongs to " + name
 }
 
 // builtinConversation is what the builtin worker has said about a task, if it has, and whether resume --continue

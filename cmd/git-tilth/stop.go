@@ -78,7 +78,7 @@ func (w *repoContext) running(s *session.Session) (*session.Session, error) {
 	case 0:
 		return s, nil
 	case 1:
-		return w.store.Find(ids[0])
+		return w.Store.Find(ids[0])
 	}
 	return nil, refuse("git tilth stop "+ids[0], "several sessions are running: %s", strings.Join(ids, ", "))
 }

@@ -27,7 +27,7 @@ func (p *process) takeCommand() *cli.Command {
 			&cli.BoolFlag{Name: "merge", Usage: "merge, by fast-forward where possible (default for the whole)"},
 		},
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			r := take.Request{Onto: ctx.String("onto"), Here: w.loc, TestsOf: validator.AcceptanceTests,
+			r := take.Request{Onto: ctx.String("onto"), Here: w.Loc, TestsOf: validator.AcceptanceTests,
 				Tasks: w.tasks}
 			for _, how := range []string{take.Pick, take.Squash, take.Merge} {
 				if ctx.Bool(how) && r.How != "" {
@@ -44,7 +44,7 @@ func (p *process) takeCommand() *cli.Command {
 
 // take is `git tilth take`. Everything that can be refused is refused before the branch moves, which one command does.
 func (w *repoContext) take(s *session.Session, r take.Request) error {
-	plan, err := take.Take(w.p.ctx, w.deps(nil), s, r)
+	plan, err := take.Take(w.p.ctx, w.Deps(nil), s, r)
 	if errors.Is(err, take.ErrTaking) {
 		return &exitError{code: exitBusy, msg: err.Error(), hint: "git tilth take " + s.ID, err: err}
 	}

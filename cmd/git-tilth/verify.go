@@ -21,7 +21,7 @@ func (p *process) verifyCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			found, err := verify.Session(p.ctx, w.git, s)
+			found, err := verify.Session(p.ctx, w.Git, s)
 			if err = cmp.Or(err, p.ctx.Err()); err == nil && len(found.Differences) > 0 {
 				err = changed()
 			}

@@ -97,7 +97,7 @@ func (w *repoContext) serve(o view.ServeOptions, addr, arg string) error {
 			return err
 		}
 	}
-	err = view.Serve(w.p.ctx, ln, w.store, o)
+	err = view.Serve(w.p.ctx, ln, w.Store, o)
 	if w.p.ctx.Err() != nil {
 		return nil // interrupting is how serving ends
 	}
@@ -110,17 +110,17 @@ func (w *repoContext) diffOf(ctx context.Context, s *session.Session, sha string
 	if err != nil {
 		return "", false
 	}
-	data, cut, err := w.git.Diff(ctx, common, "", sha, diffCap)
+	data, cut, err := w.Git.Diff(ctx, common, "", sha, diffCap)
 	if err != nil {
 		return "", false
 	}
-	return w.redact.String(string(data)), cut // what was committed may hold a secret; a page must not
+	return w.Redact.String(string(data)), cut // what was committed may hold a secret; a page must not
 }
 
 // openURL shows a URL in the user's browser by a file that leads there and that only the user can read: the URL carries
 // a token, and everybody can read command lines. forget removes the file.
 func (w *repoContext) openURL(url string) (forget func()) {
-	f, err := os.CreateTemp(w.store.Root, ".open-*.html")
+	f, err := os.CreateTemp(w.Store.Root, ".open-*.html")
 	if err == nil {
 		_, err = fmt.Fprintf(f, "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>"+
 			"<meta http-equiv=refresh content=\"0; url=%[1]s\"><a href=\"%[1]s\">git tilth</a>\n",

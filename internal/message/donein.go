@@ -16,7 +16,7 @@ const maxTaskCommits = 10_000
 // DoneIn finds the tasks of a list that commits below base have done, whichever session made them. Ids are given anew
 // with each list, so that a commit is a task's where it says that it is one's and has the title too. What was reverted
 // is not done.
-// lifecycle.planOf gives the tasks of a session by its id, none where they are not known: then the title has to do.
+// planOf gives the tasks of a session by its id, none where they are not known: then the title has to do.
 func DoneIn(ctx context.Context, g *gitx.Git, common, base string, tasks []session.Task,
 	planOf func(id string) []session.Task) (map[string]string, error) {
 	agrees := func(c gitx.Commit, t session.Task) bool {

@@ -1,4 +1,5 @@
-package main
+// Package cmdline reads command lines as git does, and writes the man pages of what they may hold.
+package cmdline
 
 import (
 	"slices"
@@ -6,23 +7,31 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// arrange puts a command line into the order in which the library reads it: the command, its flags, --, its arguments.
+// Line is a command line that is put in order, and what of it belongs to git.
+type Line struct {
+	ForGit   string   // the command whose other flags are those of git
+	GitFlags []string // of git, as they were given
+	GitPaths []string // what followed --, for git
+}
+
+// Arrange puts a command line into the order in which the library reads it: the command, its flags, --, its arguments.
 // On the command line flags may stand anywhere, as in git; -- ends them.
-func (p *process) arrange(app *cli.App, args []string) ([]string, error) {
-	var global, words []string
+func (w *Line) Arrange(app *cli.App, args []string) ([]string, error) {
+	var global, names []string
 	rest := args[1:]
 	for len(rest) > 0 && isFlag(rest[0]) && rest[0] != "--" {
-		if !hasFlag(app.Flags, rest[0]) {
+		if !HasFlag(app.Flags, rest[0]) {
 			return nil, unknownFlag("git tilth", app.Flags, rest[0])
 		}
 		global, rest = append(global, rest[0]), rest[1:]
 	}
 	var leaf *cli.Command
 	for cmds := app.Commands; len(cmds) > 0; cmds = leaf.Subcommands {
-		at := slices.IndexFunc(rest, func(w string) bool { return !isFlag(w) })
+		at := slices.IndexFunc(rest, func(word string) bool { return !isFlag(word) })
 		if at < 0 || leaf == nil && at > 0 {
 			break
 		}
@@ -30,43 +39,43 @@ func (p *process) arrange(app *cli.App, args []string) ([]string, error) {
 		if i < 0 {
 			break
 		}
-		leaf, words = cmds[i], append(words, rest[at])
+		leaf, names = cmds[i], append(names, rest[at])
 		rest = slices.Delete(slices.Clone(rest), at, at+1)
 	}
 	if leaf == nil || leaf.Action == nil || leaf.SkipFlagParsing {
-		return slices.Concat(args[:1], global, words, rest), nil
+		return slices.Concat(args[:1], global, names, rest), nil
 	}
-	flags, given, err := p.sortWords(leaf, "git tilth "+strings.Join(words, " "), rest)
+	flags, given, err := w.sort(leaf, "git tilth "+strings.Join(names, " "), rest)
 	if err != nil {
 		return nil, err
 	}
 	if len(given) > 0 {
 		given = append([]string{"--"}, given...)
 	}
-	return slices.Concat(args[:1], global, words, flags, given), nil
+	return slices.Concat(args[:1], global, names, flags, given), nil
 }
 
-// sortWords tells a command's flags, with their values, from its arguments. What belongs to git is put by.
-func (p *process) sortWords(c *cli.Command, name string, words []string) (flags, args []string, err error) {
-	for i := 0; i < len(words); i++ {
-		word := words[i]
+// sort tells a command's flags, with their values, from its arguments. What belongs to git is put by.
+func (w *Line) sort(c *cli.Command, name string, given []string) (flags, args []string, err error) {
+	for i := 0; i < len(given); i++ {
+		word := given[i]
 		switch {
-		case word == "--" && c.Name == diffName:
-			p.gitPaths = words[i+1:]
+		case word == "--" && c.Name == w.ForGit:
+			w.GitPaths = given[i+1:]
 			return flags, args, nil
 		case word == "--":
-			return flags, append(args, words[i+1:]...), nil
+			return flags, append(args, given[i+1:]...), nil
 		case !isFlag(word):
 			args = append(args, word)
 			continue
 		}
 		split := shortFlags(c.Flags, word)
 		switch {
-		case split == nil && c.Name == diffName:
-			p.gitFlags = append(p.gitFlags, word)
-			if i+1 < len(words) && ofGitFlag(word, words[i+1]) {
+		case split == nil && c.Name == w.ForGit:
+			w.GitFlags = append(w.GitFlags, word)
+			if i+1 < len(given) && ofGitFlag(word, given[i+1]) {
 				i++
-				p.gitFlags = append(p.gitFlags, words[i])
+				w.GitFlags = append(w.GitFlags, given[i])
 			}
 			continue
 		case split == nil:
@@ -74,9 +83,9 @@ func (p *process) sortWords(c *cli.Command, name string, words []string) (flags,
 		}
 		flags = append(flags, split...)
 		last := split[len(split)-1]
-		if takesValue(c.Flags, last) && !strings.Contains(word, "=") && len(split) == 1 && i+1 < len(words) {
+		if TakesValue(c.Flags, last) && !strings.Contains(word, "=") && len(split) == 1 && i+1 < len(given) {
 			i++
-			flags = append(flags, words[i])
+			flags = append(flags, given[i])
 		}
 	}
 	return flags, args, nil
@@ -90,7 +99,8 @@ func flagName(word string) string {
 	return name
 }
 
-func hasFlag(flags []cli.Flag, word string) bool {
+// HasFlag reports whether a word is one of the flags, or one that all commands have.
+func HasFlag(flags []cli.Flag, word string) bool {
 	name := flagName(word)
 	has := func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }
 	return name == "h" || name == "help" || name == "version" || slices.ContainsFunc(flags, has)
@@ -99,7 +109,7 @@ func hasFlag(flags []cli.Flag, word string) bool {
 // shortFlags is a flag as the library takes it, or several of one letter behind one dash, the last of which may have
 // its value behind it: -kn, -j4. It is nil for a flag that is not known.
 func shortFlags(flags []cli.Flag, word string) (split []string) {
-	if hasFlag(flags, word) {
+	if HasFlag(flags, word) {
 		return []string{word}
 	}
 	if strings.HasPrefix(word, "--") {
@@ -107,11 +117,11 @@ func shortFlags(flags []cli.Flag, word string) (split []string) {
 	}
 	for i, r := range word[1:] {
 		one := "-" + string(r)
-		if !hasFlag(flags, one) {
+		if !HasFlag(flags, one) {
 			return nil
 		}
 		split = append(split, one)
-		if takesValue(flags, one) {
+		if TakesValue(flags, one) {
 			return append(split, word[1+i+len(string(r)):])
 		}
 	}
@@ -127,13 +137,13 @@ func ofGitFlag(flag, word string) bool {
 	if slices.Contains([]string{"-S", "-G", "-O", "-l", "--inter-hunk-context"}, flag) {
 		return true
 	}
-	return taskNumber(word) == "" && strings.Trim(word, "0123456789abcdef-") != ""
+	return TaskNumber(word) == "" && strings.Trim(word, "0123456789abcdef-") != ""
 }
 
 // unknownFlag names the flag that a mistyped one is nearest to.
 func unknownFlag(command string, flags []cli.Flag, word string) error {
 	known := []string{"help"}
-	for _, f := range visible(flags) {
+	for _, f := range Visible(flags) {
 		known = append(known, f.Names()...)
 	}
 	known = slices.DeleteFunc(known, func(name string) bool { return len(name) == 1 })
@@ -142,12 +152,12 @@ func unknownFlag(command string, flags []cli.Flag, word string) error {
 		near = "; did you mean --" + near + "?"
 	}
 	shown, _, _ := strings.Cut(word, "=")
-	return refuse(command+" -h", "unknown flag %s%s", shown, near)
+	return held.Refuse(command+" -h", "unknown flag %s%s", shown, near)
 }
 
-// taskNumber is the number by which a word names a task, without leading zeros: T-004, t4 and 4 are 4. It is "" for a
+// TaskNumber is the number by which a word names a task, without leading zeros: T-004, t4 and 4 are 4. It is "" for a
 // word that names none.
-func taskNumber(word string) string {
+func TaskNumber(word string) string {
 	digits := word
 	if word != "" && word[0]|0x20 == 't' {
 		digits = strings.TrimPrefix(word[1:], "-")
@@ -159,4 +169,23 @@ func taskNumber(word string) string {
 		return "0"
 	}
 	return digits
+}
+
+// TakesValue reports whether a flag takes a value.
+func TakesValue(flags []cli.Flag, word string) bool {
+	return slices.ContainsFunc(flags, func(f cli.Flag) bool {
+		doc, ok := f.(cli.DocGenerationFlag)
+		return ok && slices.Contains(f.Names(), strings.TrimLeft(word, "-")) && doc.TakesValue()
+	})
+}
+
+// Visible are the flags that -h shows.
+func Visible(flags []cli.Flag) (list []cli.DocGenerationFlag) {
+	for _, f := range flags {
+		doc, ok := f.(cli.DocGenerationFlag)
+		if hidden, can := f.(cli.VisibleFlag); ok && (!can || hidden.IsVisible()) {
+			list = append(list, doc)
+		}
+	}
+	return list
 }

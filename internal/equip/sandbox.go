@@ -1,4 +1,4 @@
-package main
+package equip
 
 import (
 	"fmt"
@@ -8,101 +8,102 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// sandbox is what all that a worker starts may do, beside what each part of a run adds to it. It is nil where the
+// Sandbox is what all that a worker starts may do, beside what each part of a run adds to it. It is nil where the
 // system has none: tilth.sandbox says whether that is a note, once, or a refusal.
-func (w *repoContext) sandbox() (*sandbox.Box, error) {
-	state, system := w.sandboxState()
+func (k *Kit) Sandbox() (*sandbox.Box, error) {
+	state, system := k.SandboxState()
 	says := strings.Replace(state.Detail, "none: ", "no sandbox: ", 1)
 	switch {
-	case state.Status == finding:
-		return nil, refuse(state.Command, "%s", says)
-	case w.config.Text("tilth.sandbox") == "off":
-		w.noteSandbox("the sandbox is " + says)
+	case state.Status == Finding:
+		return nil, held.Refuse(state.Command, "%s", says)
+	case k.Config.Text("tilth.sandbox") == "off":
+		k.noteSandbox("the sandbox is " + says)
 		return nil, nil
-	case system.Err != nil, len(system.Lacks) > 0 && (system.Short || w.p.verbose):
-		w.noteSandbox(says)
+	case system.Err != nil, len(system.Lacks) > 0 && (system.Short || k.Verbose):
+		k.noteSandbox(says)
 	}
 	if system.Err != nil {
 		return nil, nil
 	}
-	return w.box(), nil
+	return k.Box(), nil
 }
 
-// box is the sandbox as it is set, whether this system has one or not.
-func (w *repoContext) box() *sandbox.Box {
+// Box is the sandbox as it is set, whether this system has one or not.
+func (k *Kit) Box() *sandbox.Box {
 	paths := func(name string) (out []string) {
-		for _, path := range w.config.List(name) {
-			out = append(out, w.inHome(path))
+		for _, path := range k.Config.List(name) {
+			out = append(out, k.InHome(path))
 		}
 		return out
 	}
-	given := sandbox.Given{Getenv: w.p.getenv, Root: w.store.Root, Repo: w.places(), Read: paths("tilth.sandboxRead"),
+	given := sandbox.Given{Getenv: k.getenv, Root: k.Store.Root, Repo: k.places(), Read: paths("tilth.sandboxRead"),
 		Hide:      paths("tilth.sandboxHide"),
-		Installed: func(name string) bool { _, err := w.lookPath(name); return err == nil }}
-	for _, path := range w.credentials {
-		given.Hide = append(given.Hide, w.inHome(path))
+		Installed: func(name string) bool { _, err := k.lookPath(name); return err == nil }}
+	for _, path := range k.credentials {
+		given.Hide = append(given.Hide, k.InHome(path))
 	}
-	for _, path := range w.gitFiles {
-		given.Git = append(given.Git, w.inHome(path))
+	for _, path := range k.gitFiles {
+		given.Git = append(given.Git, k.InHome(path))
 	}
 	box := sandbox.Default(given)
-	box.NoNetwork = w.config.Text("tilth.sandboxNetwork") == "off"
+	box.NoNetwork = k.Config.Text("tilth.sandboxNetwork") == "off"
 	box.Write = append(box.Write, paths("tilth.sandboxWrite")...)
 	return box
 }
 
 // places are the repository's, with those from which it borrows objects.
-func (w *repoContext) places() []string {
-	if w.common == "" {
+func (k *Kit) places() []string {
+	if k.Common == "" {
 		return nil
 	}
-	out := []string{w.common, w.loc.TopLevel}
-	if top, ok := strings.CutSuffix(w.common, "/.git"); ok {
+	out := []string{k.Common, k.Loc.TopLevel}
+	if top, ok := strings.CutSuffix(k.Common, "/.git"); ok {
 		out = append(out, top)
 	}
-	borrowed, _ := jsonl.ReadFile(filepath.Join(w.common, "objects/info/alternates"))
+	borrowed, _ := jsonl.ReadFile(filepath.Join(k.Common, "objects/info/alternates"))
 	for line := range strings.Lines(string(borrowed)) {
 		if dir := strings.TrimSpace(line); !strings.HasPrefix(dir, "#") && dir != "" {
-			out = append(out, filepath.Join(w.common, "objects", dir), dir)
+			out = append(out, filepath.Join(k.Common, "objects", dir), dir)
 		}
 	}
 	return out
 }
 
-// sandboxState is whether there is a sandbox, as it is set and as this system has it.
-func (w *repoContext) sandboxState() (state check, system sandbox.System) {
-	want, system := w.config.Get("tilth.sandbox"), sandbox.Probe()
-	offline := w.config.Text("tilth.sandboxNetwork") == "off"
+// SandboxState is whether there is a sandbox, as it is set and as this system has it.
+func (k *Kit) SandboxState() (state Check, system sandbox.System) {
+	want, system := k.Config.Get("tilth.sandbox"), sandbox.Probe()
+	offline := k.Config.Text("tilth.sandboxNetwork") == "off"
 	const all = "what the worker starts can do all that you can"
-	state = check{Name: "sandbox", Status: note}
+	state = Check{Name: "sandbox", Status: Note}
 	switch {
 	case want.Value == "off" && offline:
-		state.Status, state.Command = finding, w.change("tilth.sandbox", "auto")
+		state.Status, state.Command = Finding, k.Change("tilth.sandbox", "auto")
 		state.Detail = "tilth.sandboxNetwork = off needs the sandbox, which is off (" + want.Origin + ")"
 	case want.Value == "off":
 		state.Detail = "off (" + want.Origin + "): " + all
 	case system.Err != nil && (want.Value == "on" || offline):
 		var lift []string
 		if want.Value == "on" {
-			lift = append(lift, w.change("tilth.sandbox", "auto"))
+			lift = append(lift, k.Change("tilth.sandbox", "auto"))
 		}
 		if offline {
-			lift = append(lift, w.change("tilth.sandboxNetwork", "on"))
+			lift = append(lift, k.Change("tilth.sandboxNetwork", "on"))
 		}
-		state.Status, state.Command = finding, strings.Join(lift, " && ")
+		state.Status, state.Command = Finding, strings.Join(lift, " && ")
 		state.Detail = "none: " + system.Err.Error()
 	case system.Err != nil:
 		state.Detail = fmt.Sprintf("none: %s; %s (tilth.sandbox)", system.Err, all)
 	case len(system.Lacks) > 0:
 		state.Detail = "the sandbox (" + system.Kind + ") has gaps: " + strings.Join(system.Lacks, "; ")
 	default:
-		state.Status, state.Detail = well, system.Kind+" holds"
+		state.Status, state.Detail = Well, system.Kind+" holds"
 	}
 	return state, system
 }
@@ -140,24 +141,24 @@ func namedFiles(entries []config.Entry) (files []string) {
 	return slices.Compact(files)
 }
 
-// inHome is a path of a setting: with ~ expanded, and a relative one in the home directory.
-func (w *repoContext) inHome(path string) string {
+// InHome is a path of a setting: with ~ expanded, and a relative one in the home directory.
+func (k *Kit) InHome(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(w.p.getenv("HOME"), strings.TrimPrefix(path, "~/"))
+	return filepath.Join(k.getenv("HOME"), strings.TrimPrefix(path, "~/"))
 }
 
 // noteSandbox says something of the sandbox, once a process and only where something is started.
-func (w *repoContext) noteSandbox(says string) {
-	if w.p.changes && !w.p.notedSandbox.Swap(true) {
-		w.p.warnf("git-tilth: %s\n", says)
+func (k *Kit) noteSandbox(says string) {
+	if k.Changes && !k.notedSandbox.Swap(true) {
+		k.Warnf("git-tilth: %s\n", says)
 	}
 }
 
-// withSandbox does what runs commands in a directory before a worker has begun: setup and tests.
-func (w *repoContext) withSandbox(dir string, do func(validator.ExecEnv) error) error {
-	box, err := w.sandbox()
+// WithSandbox does what runs commands in a directory before a worker has begun: setup and tests.
+func (k *Kit) WithSandbox(dir string, do func(validator.ExecEnv) error) error {
+	box, err := k.Sandbox()
 	if err != nil {
 		return err
 	}
@@ -169,6 +170,6 @@ func (w *repoContext) withSandbox(dir string, do func(validator.ExecEnv) error) 
 		defer remove()
 		box = box.Of(dir).With(dir).In(temp)
 	}
-	env := agent.ToolEnv(w.git.Environ(w.p.ctx, dir), w.config.List("tilth.sandboxEnv"))
+	env := agent.ToolEnv(k.Git.Environ(k.Ctx, dir), k.Config.List("tilth.sandboxEnv"))
 	return do(validator.ExecEnv{Dir: dir, Env: env, Box: box})
 }

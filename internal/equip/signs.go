@@ -1,4 +1,4 @@
-package main
+package equip
 
 import (
 	"cmp"
@@ -12,37 +12,37 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// examineRole asks who works in a role for a sign of life. No model is asked anything.
-func (d *doctor) examineRole(role config.Role) {
-	c, err := d.chooseAgent(role)
-	var refused *exitError
+// CheckRole asks who works in a role for a sign of life. No model is asked anything. answers are those of others.
+func (k *Kit) CheckRole(role config.Role, answers map[string]Check) Check {
+	c, err := k.ChooseAgent(role)
+	var refused *held.RefusedError
 	if errors.As(err, &refused) {
-		d.add(string(role), finding, refused.hint, "%s", refused.msg)
-		return
+		return Check{Name: string(role), Status: Finding, Command: refused.Hint, Detail: refused.Why}
 	}
-	key := fmt.Sprint(d.config.Endpoint(role))
-	if c.program != nil {
-		key = c.program.Name
+	key := fmt.Sprint(k.Config.Endpoint(role))
+	if c.Program != nil {
+		key = c.Program.Name
 	}
-	answer, known := d.answers[key]
+	answer, known := answers[key]
 	if !known {
-		if c.program != nil {
-			answer = d.askProgram(role, c.program)
+		if c.Program != nil {
+			answer = k.askProgram(role, c.Program)
 		} else {
-			answer = d.askEndpoint(role)
+			answer = k.askEndpoint(role)
 		}
-		d.answers[key] = answer
+		answers[key] = answer
 	}
 	answer.Name = string(role)
-	if len(c.others) > 0 && answer.Status == finding {
-		answer.Status = note // the next one takes over
+	if len(c.Others) > 0 && answer.Status == Finding {
+		answer.Status = Note // the next one takes over
 	}
-	d.checks = append(d.checks, answer)
+	return answer
 }
 
 // answerTime is how long an endpoint may take to say that it is there.
@@ -54,74 +54,74 @@ const versionTime = time.Minute
 // agentTime is how long an agent may take to start and to say who it is.
 const agentTime = time.Minute
 
-func (d *doctor) askEndpoint(role config.Role) check {
-	client, name, err := d.client(role)
+func (k *Kit) askEndpoint(role config.Role) Check {
+	client, name, err := k.client(role)
 	if err != nil {
-		var refused *exitError
+		var refused *held.RefusedError
 		errors.As(err, &refused)
-		return check{Status: finding, Detail: err.Error(), Command: refused.hint}
+		return Check{Status: Finding, Detail: err.Error(), Command: refused.Hint}
 	}
 	defer client.Close()
-	shown := config.ShownURL(d.config.Endpoint(role).BaseURL)
-	ctx, cancel := context.WithTimeout(d.p.ctx, answerTime)
+	shown := config.ShownURL(k.Config.Endpoint(role).BaseURL)
+	ctx, cancel := context.WithTimeout(k.Ctx, answerTime)
 	defer cancel()
 	models, err := client.Models(ctx)
 	var f *model.Failure
 	switch {
 	case errors.As(err, &f) && (f.Status == 401 || f.Status == 403):
-		c := check{Status: finding, Detail: f.Message, Command: askKey("TILTH_API_KEY")}
-		if d.keyless(role) {
+		c := Check{Status: Finding, Detail: f.Message, Command: askKey("TILTH_API_KEY")}
+		if k.keyless(role) {
 			c.Detail += ", and there is no key"
-		} else if own := "tilth." + string(role) + ".apiKey"; d.config.Get(own).Value != "" {
+		} else if own := "tilth." + string(role) + ".apiKey"; k.Config.Get(own).Value != "" {
 			c.Command = askKey("TILTH_" + strings.ToUpper(string(role)) + "_API_KEY")
 		}
 		return c
 	case errors.As(err, &f) && f.Status != 404 && f.Status != 405:
-		return check{Status: finding, Detail: f.Message, Command: cmp.Or(f.Hint(), noCommand)}
+		return Check{Status: Finding, Detail: f.Message, Command: cmp.Or(f.Hint(), NoCommand)}
 	case err != nil || len(models) == 0:
-		return check{Status: well, Detail: shown + " answers, and has no list of models"}
+		return Check{Status: Well, Detail: shown + " answers, and has no list of models"}
 	case !slices.ContainsFunc(models, func(m model.Listed) bool { return m.ID == name }):
-		return check{Status: note, Detail: fmt.Sprintf("%s answers, and does not list %s (it lists %s)", shown, name,
+		return Check{Status: Note, Detail: fmt.Sprintf("%s answers, and does not list %s (it lists %s)", shown, name,
 			text.Plural(len(models), "model"))}
 	}
 	if is := slices.IndexFunc(models, func(m model.Listed) bool { return m.ID == name }); models[is].NoTools {
-		c := check{Status: finding, Command: noCommand,
+		c := Check{Status: Finding, Command: NoCommand,
 			Detail: fmt.Sprintf("%s lists %s as a model that calls no tools", shown, name)}
 		if i := slices.IndexFunc(models, func(m model.Listed) bool { return !m.NoTools }); i >= 0 {
 			c.Command = "git config tilth." + string(role) + ".model " + text.ShellQuote(models[i].ID)
 		}
 		return c
 	}
-	return check{Status: well, Detail: shown + " answers, and has " + name}
+	return Check{Status: Well, Detail: shown + " answers, and has " + name}
 }
 
-func (d *doctor) askProgram(role config.Role, p *agent.Program) check {
-	path, err := d.lookPath(p.Binary)
+func (k *Kit) askProgram(role config.Role, p *agent.Program) Check {
+	path, err := k.lookPath(p.Binary)
 	if err != nil {
-		return check{Status: finding, Detail: p.NotInstalled().Error(), Command: d.without(role, p)}
+		return Check{Status: Finding, Detail: p.NotInstalled().Error(), Command: k.without(role, p)}
 	}
 	if p.SpeaksACP() {
-		return d.initialize(p)
+		return k.initialize(p)
 	}
 	if p.Package == "" { // one that the user described
-		return check{Status: well, Detail: p.Name + " is " + path}
+		return Check{Status: Well, Detail: p.Name + " is " + path}
 	}
-	env := p.Environ(d.git.Environ(d.p.ctx, os.TempDir()), nil)
-	out, err := proc.Run(d.p.ctx, proc.Cmd{Argv: []string{path, "--version"}, Dir: os.TempDir(), Env: env,
+	env := p.Environ(k.Git.Environ(k.Ctx, os.TempDir()), nil)
+	out, err := proc.Run(k.Ctx, proc.Cmd{Argv: []string{path, "--version"}, Dir: os.TempDir(), Env: env,
 		Timeout: versionTime, OutputCap: 4096})
 	said := text.OneLine(string(out.Output))
 	if out.TimedOut {
 		said = "it did not answer within " + versionTime.String()
 	}
 	if err != nil || out.ExitCode != 0 {
-		return check{Status: finding, Command: "npm install -g " + p.Package,
+		return Check{Status: Finding, Command: "npm install -g " + p.Package,
 			Detail: fmt.Sprintf("%s --version fails: %s", p.Name,
 				cmp.Or(said, reason(err), fmt.Sprintf("exit status %d, and it says nothing", out.ExitCode)))}
 	}
-	if p.LoggedOut(d.p.ctx, path, env) {
-		return check{Status: finding, Detail: p.Name + " is not logged in", Command: p.Login}
+	if p.LoggedOut(k.Ctx, path, env) {
+		return Check{Status: Finding, Detail: p.Name + " is not logged in", Command: p.Login}
 	}
-	return check{Status: well, Detail: p.Name + " answers: " + text.Clip(said, 80)}
+	return Check{Status: Well, Detail: p.Name + " answers: " + text.Clip(said, 80)}
 }
 
 func reason(err error) string {
@@ -132,17 +132,17 @@ func reason(err error) string {
 }
 
 // initialize starts an agent that speaks the Agent Client Protocol. No conversation is begun.
-func (d *doctor) initialize(p *agent.Program) check {
-	ctx, cancel := context.WithTimeout(d.p.ctx, agentTime)
+func (k *Kit) initialize(p *agent.Program) Check {
+	ctx, cancel := context.WithTimeout(k.Ctx, agentTime)
 	defer cancel()
-	env := p.Environ(d.git.Environ(ctx, os.TempDir()), d.config.List("tilth.sandboxEnv"))
+	env := p.Environ(k.Git.Environ(ctx, os.TempDir()), k.Config.List("tilth.sandboxEnv"))
 	info, err := p.Initialize(ctx, env, nil)
 	login := p.Login
 	if login == "" && len(info.Auth) > 0 {
 		login = "its own command (" + strings.Join(info.Auth, ", ") + ")"
 	}
 	if err != nil {
-		return check{Status: finding, Detail: p.Name + " does not answer by ACP: " + err.Error(),
+		return Check{Status: Finding, Detail: p.Name + " does not answer by ACP: " + err.Error(),
 			Command: cmp.Or(p.Login, "git config --get-regexp '^tilth.agent."+p.Name+"'")}
 	}
 	resumes := "cannot resume a conversation"
@@ -154,5 +154,5 @@ func (d *doctor) initialize(p *agent.Program) check {
 	if login != "" {
 		detail += "; to log in: " + login
 	}
-	return check{Status: well, Detail: detail}
+	return Check{Status: Well, Detail: detail}
 }

@@ -1,34 +1,16 @@
-package main
+package cmdline
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 )
 
-// date is that of the man pages, set by the Makefile from git.
-var date = "1970-01-01"
-
-// manCommand writes the man pages, git-tilth(1) and one a command, from the definitions that -h prints.
-func (p *process) manCommand() *cli.Command {
-	return p.declare(traits{looks: true}, &cli.Command{
-		Name: "man", Hidden: true, Usage: "write the man pages into a directory", ArgsUsage: "<directory>",
-		Action: func(ctx *cli.Context) error {
-			for name, page := range manPages(ctx.App) {
-				if err := os.WriteFile(filepath.Join(ctx.Args().First(), name+".1"), []byte(page), 0o644); err != nil {
-					return fail("", err)
-				}
-			}
-			return nil
-		},
-	})
-}
-
-func manPages(app *cli.App) map[string]string {
+// Pages are git-tilth(1) and one page a command, by their names.
+func Pages(app *cli.App, version, date string) map[string]string {
+	head := func(page, what string) string { return manHead(page, what, version, date) }
 	var list strings.Builder
 	pages := map[string]string{}
 	also := "git\\-tilth(1), git(1)"
@@ -46,12 +28,12 @@ func manPages(app *cli.App) map[string]string {
 			page := strings.ReplaceAll(name, " ", "-")
 			fmt.Fprintf(&list, ".TP\n\\fB%s\\fR(1)\n%s.\n", roff(page), roff(c.Usage))
 			synopsis := name + " [<options>] " + c.ArgsUsage
-			pages[page] = manHead(page, c.Usage) + manSynopsis(synopsis) + ".SH DESCRIPTION\n" + manText(c.Usage+"."+
+			pages[page] = head(page, c.Usage) + manSynopsis(synopsis) + ".SH DESCRIPTION\n" + manText(c.Usage+"."+
 				"\n\n"+c.Description) + ".SH OPTIONS\n" + manFlags(c.Flags) + manExits + ".SH SEE ALSO\n" + also + "\n"
 		}
 	}
 	each("git tilth", app.Commands)
-	pages["git-tilth"] = manHead("git-tilth", app.Usage) + manSynopsis(app.UsageText) + ".SH DESCRIPTION\n" +
+	pages["git-tilth"] = head("git-tilth", app.Usage) + manSynopsis(app.UsageText) + ".SH DESCRIPTION\n" +
 		manText(manWhat) + ".SH OPTIONS\n" + manFlags(app.Flags) + ".SH COMMANDS\n" + list.String() + manExits +
 		".SH FILES\n.TP\n~/.tilth/sessions/<id>/\n" + manText(manFiles) +
 		".SH SEE ALSO\ngit(1), git\\-worktree(1), git\\-config(1), git\\-credential(1)\n"
@@ -73,7 +55,7 @@ var manExits = ".SH EXIT STATUS\n" + manText("0 did what was asked; 1 a task fai
 	"anything was changed; 3 git, the filesystem or the model endpoint failed; 4 the session is in use by another "+
 	"process; 5 stopped at a cap of the session, resumable; 130 interrupted.")
 
-func manHead(page, what string) string {
+func manHead(page, what, version, date string) string {
 	return fmt.Sprintf(".TH %s 1 \"%s\" \"git\\-tilth %s\" \"Git Manual\"\n.SH NAME\n%s \\- %s\n",
 		strings.ToUpper(roff(page)), date, roff(version), roff(page), roff(what))
 }
@@ -85,7 +67,7 @@ var placeholder = regexp.MustCompile("`([^`]+)`")
 
 func manFlags(flags []cli.Flag) string {
 	var b strings.Builder
-	for _, f := range visible(flags) {
+	for _, f := range Visible(flags) {
 		var names []string
 		for _, n := range f.Names() {
 			names = append(names, dashes(n))
@@ -107,17 +89,6 @@ func dashes(name string) string {
 		return "-" + name
 	}
 	return "--" + name
-}
-
-// visible are the flags that -h shows.
-func visible(flags []cli.Flag) (list []cli.DocGenerationFlag) {
-	for _, f := range flags {
-		doc, ok := f.(cli.DocGenerationFlag)
-		if hidden, can := f.(cli.VisibleFlag); ok && (!can || hidden.IsVisible()) {
-			list = append(list, doc)
-		}
-	}
-	return list
 }
 
 // manText is paragraphs.

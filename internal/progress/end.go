@@ -1,8 +1,7 @@
-package main
+package progress
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -10,15 +9,13 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/loop"
-	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// stopped prints the summary of a run that ended with a result. It is what a person at a terminal is told of that;
-// told reports whether it was.
-func (p *progress) stopped(h *held.Handle, s loop.Stop, result error) (told bool) {
+// Stopped prints the summary of a run. why is what went wrong, "" for nothing: it is what a person at a terminal is
+// told of that; told reports whether it was. next is the command to run next.
+func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why, next string) (told bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {
@@ -26,7 +23,7 @@ func (p *progress) stopped(h *held.Handle, s loop.Stop, result error) (told bool
 		p.timer = nil
 	}
 	p.clearLive()
-	if p.term.JSON {
+	if p.Term.JSON {
 		return false
 	}
 	// In one piece: another run may be telling of its own.
@@ -58,33 +55,16 @@ func (p *progress) stopped(h *held.Handle, s loop.Stop, result error) (told bool
 			fmt.Fprintln(p.out, "  "+text.VisibleLine(strings.TrimRight(line, "\n")))
 		}
 	}
-	next := "git tilth take " + h.S.ID
-	var stopped *exitError
-	if errors.As(result, &stopped) {
-		next = stopped.hint
-		if told = p.term.TTY && isTerminal(p.err); told && len(s.Left) == 0 && stopped.msg != s.Reason {
-			fmt.Fprintln(p.out, "  "+text.VisibleLine(stopped.msg))
-		}
+	if told = why != "" && p.Term.TTY && p.errTTY; told && len(s.Left) == 0 && why != s.Reason {
+		fmt.Fprintln(p.out, "  "+text.VisibleLine(why))
 	}
 	fmt.Fprintf(p.out, "%s\n", p.capUse(h))
 	fmt.Fprintf(p.out, "branch  %s\nnext    %s\n", h.S.Branch(), next)
 	return told
 }
 
-// workOf names the session's own commits as git does: those since the commit that it was begun at.
-func workOf(s *session.Session) string {
-	begun, err := record.ReadBeginning(s.Path(session.RecordFile))
-	switch {
-	case err == nil && begun.Base != "":
-		return text.Head(begun.Base, 10) + ".." + s.Branch()
-	case err == nil && begun.Seed != nil:
-		return text.Head(begun.Seed.SHA, 10) + ".." + s.Branch()
-	}
-	return s.Branch()
-}
-
 // capUse is how much of each cap was used.
-func (p *progress) capUse(h *held.Handle) string {
+func (p *Lines) capUse(h *held.Handle) string {
 	elapsed := p.now().Sub(p.since) - p.still
 	used := loop.Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Sum().Cost, elapsed)
 	used[config.MaxIterations] = float64(p.iter)
@@ -95,7 +75,7 @@ func (p *progress) capUse(h *held.Handle) string {
 	}
 	var parts, lastTask []string
 	for _, c := range config.AllCaps() {
-		n, limit := used[c.Name], p.caps[c.Name]
+		n, limit := used[c.Name], p.Caps[c.Name]
 		if c.Label == "" || n == 0 && (limit == 0 || c.PerTask) {
 			continue
 		}
@@ -119,7 +99,7 @@ func (p *progress) capUse(h *held.Handle) string {
 	for i, part := range append(parts, lastTask...) {
 		n := utf8.RuneCountInString(part)
 		switch {
-		case i > 0 && p.term.Width > 0 && columns+2+n > p.term.Width:
+		case i > 0 && p.Term.Width > 0 && columns+2+n > p.Term.Width:
 			line, columns = line+"\n", 0
 		case i > 0:
 			line, columns = line+"  ", columns+2

@@ -1,10 +1,10 @@
-package main
+// Package progress shows a run at the terminal as it happens, and how it ended.
+package progress
 
 import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,18 +21,19 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// progress shows a run as it happens: one line per event worth seeing and, on a terminal, a live last line; with --json
+// Lines shows a run as it happens: one line per event worth seeing and, on a terminal, a live last line; with --json
 // the events themselves. It shows what is on the record and decides nothing.
-type progress struct {
-	out   io.Writer
-	err   *os.File
-	term  view.Terminal
-	caps  config.Caps
-	since time.Time
-	idle  time.Time     // since when a usage limit is waited for; zero where none is
-	still time.Duration // waited for usage limits until then
-	now   func() time.Time
-	of    string // begins each line of a run that is one of several, "" for the only one
+type Lines struct {
+	out    io.Writer
+	err    io.Writer
+	errTTY bool
+	Term   view.Terminal
+	Caps   config.Caps
+	since  time.Time
+	idle   time.Time     // since when a usage limit is waited for; zero where none is
+	still  time.Duration // waited for usage limits until then
+	now    func() time.Time
+	Of     string // begins each line of a run that is one of several, "" for the only one
 
 	mu     sync.Mutex
 	titles map[string]string
@@ -56,17 +57,17 @@ type atWork struct {
 }
 
 // work is the task of an event, if that is worked on; else what is said of it says nothing of a task at work.
-func (p *progress) work(task string) *atWork {
+func (p *Lines) work(task string) *atWork {
 	if of := p.at[task]; of != nil {
 		return of
 	}
 	return &atWork{}
 }
 
-func (w *repoContext) newProgress(s *session.Session, asJSON bool) *progress {
-	t := w.p.terminal(asJSON)
-	pr := &progress{
-		out: w.p.stdout, err: w.p.stderr, term: t, now: w.p.now, since: w.p.now(),
+// New shows the runs of a session on a terminal. tty says that errors can be read there too.
+func New(s *session.Session, term view.Terminal, out, err io.Writer, tty bool) *Lines {
+	pr := &Lines{
+		out: out, err: err, errTTY: tty, Term: term, now: time.Now, since: time.Now(),
 		titles: map[string]string{}, plan: s.Tasks, at: map[string]*atWork{},
 	}
 	if check, err := s.Checkpoint(); err == nil {
@@ -75,8 +76,8 @@ func (w *repoContext) newProgress(s *session.Session, asJSON bool) *progress {
 	return pr
 }
 
-// name learns the tasks' titles.
-func (p *progress) name() {
+// Name learns the tasks' titles.
+func (p *Lines) Name() {
 	if tasks, err := p.plan(); err == nil {
 		for _, t := range tasks {
 			p.titles[t.ID] = t.Title
@@ -84,30 +85,30 @@ func (p *progress) name() {
 	}
 }
 
-// start prints what is about to happen and begins the live line.
-func (p *progress) start(line string) {
+// Start prints what is about to happen and begins the live line.
+func (p *Lines) Start(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.name()
-	if p.term.JSON {
+	p.Name()
+	if p.Term.JSON {
 		return
 	}
 	p.line("", nil, line)
-	if p.term.TTY && p.timer == nil && p.of == "" {
+	if p.Term.TTY && p.timer == nil && p.Of == "" {
 		p.timer = time.AfterFunc(time.Second, p.redraw)
 	}
 }
 
-// bounds prints what ends the run if nothing else does.
-func (p *progress) bounds(h *held.Handle) {
+// Bounds prints what ends the run if nothing else does.
+func (p *Lines) Bounds(h *held.Handle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.term.JSON {
+	if p.Term.JSON {
 		return
 	}
 	var parts []string
 	add := func(name, format string, say func(float64) string) {
-		if limit := p.caps[name]; limit > 0 {
+		if limit := p.Caps[name]; limit > 0 {
 			parts = append(parts, fmt.Sprintf(format, say(limit)))
 		}
 	}
@@ -129,7 +130,7 @@ func (p *progress) bounds(h *held.Handle) {
 }
 
 // redraw keeps the live line true while nothing happens.
-func (p *progress) redraw() {
+func (p *Lines) redraw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {
@@ -138,14 +139,14 @@ func (p *progress) redraw() {
 	}
 }
 
-// event is the record's sink.
-func (p *progress) event(l record.Line) {
+// Event is the record's sink.
+func (p *Lines) Event(l record.Line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.idle.IsZero() {
 		p.still, p.idle = p.still+p.now().Sub(p.idle), time.Time{}
 	}
-	if p.term.JSON {
+	if p.Term.JSON {
 		p.out.Write(append(append([]byte{}, l.Raw...), '\n'))
 		return
 	}
@@ -196,7 +197,7 @@ var quietEvents = map[string]bool{
 }
 
 // describe is the line of an event, "" for none: its words after its task and, within one, its iteration.
-func (p *progress) describe(e record.Event) string {
+func (p *Lines) describe(e record.Event) string {
 	in := e.Common()
 	_, says := view.Line(e, nil)
 	says = text.Clip(text.OneLine(text.HeadBytes(says, maxSaid*4)), maxSaid)
@@ -258,7 +259,7 @@ func (p *progress) describe(e record.Event) string {
 const maxSaid = 400
 
 // spent is what a task took so far.
-func (p *progress) spent(task string) string {
+func (p *Lines) spent(task string) string {
 	of := p.work(task)
 	if of.begun.IsZero() {
 		return ""
@@ -271,17 +272,17 @@ func (p *progress) spent(task string) string {
 }
 
 // line prints what an event says above the live line, with the time. Without an event it is said now.
-func (p *progress) line(ts string, e record.Event, says string) {
+func (p *Lines) line(ts string, e record.Event, says string) {
 	p.clearLive()
 	at := record.ParseTime(ts)
 	if at.IsZero() {
 		at = p.now()
 	}
-	fmt.Fprintln(p.term.Writer(p.out), p.term.RunLine(at, e, text.VisibleLine(p.of+says)))
+	fmt.Fprintln(p.Term.Writer(p.out), p.Term.RunLine(at, e, text.VisibleLine(p.Of+says)))
 	p.drawLive()
 }
 
-func (p *progress) clearLive() {
+func (p *Lines) clearLive() {
 	if p.shown > 0 {
 		fmt.Fprint(p.out, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", p.shown-1))
 		p.shown = 0
@@ -296,7 +297,7 @@ const maxRows = 12
 
 // drawLive redraws the last line: task, iteration of cap, tokens, cost, time, what the worker does. With several tasks
 // at work each has a line of its own above it.
-func (p *progress) drawLive() {
+func (p *Lines) drawLive() {
 	if p.timer == nil {
 		return
 	}
@@ -313,7 +314,7 @@ func (p *progress) drawLive() {
 	}
 	for _, task := range tasks[:min(len(tasks), maxRows)] {
 		of := p.at[task]
-		row := []string{fmt.Sprintf("%s  iteration %d of %d", task, max(of.iter, 1), int(p.caps[config.MaxIterations]))}
+		row := []string{fmt.Sprintf("%s  iteration %d of %d", task, max(of.iter, 1), int(p.Caps[config.MaxIterations]))}
 		if len(tasks) == 1 {
 			row, sum = append(row, sum...), nil
 		}
@@ -322,15 +323,15 @@ func (p *progress) drawLive() {
 	if sum != nil {
 		lines = append(lines, p.fits(sum, &atWork{}))
 	}
-	fmt.Fprint(p.term.Writer(p.out), "\r\x1b[K"+strings.Join(lines, "\r\n"))
+	fmt.Fprint(p.Term.Writer(p.out), "\r\x1b[K"+strings.Join(lines, "\r\n"))
 	p.shown = len(lines)
 }
 
 // fits is a line of parts, with what somebody does as far as the terminal has room for it.
-func (p *progress) fits(parts []string, of *atWork) string {
+func (p *Lines) fits(parts []string, of *atWork) string {
 	room := 0 // for any number of columns
-	if p.term.Width > 0 {
-		room = max(p.term.Width-1-utf8.RuneCountInString(strings.Join(parts, between)+between), 1)
+	if p.Term.Width > 0 {
+		room = max(p.Term.Width-1-utf8.RuneCountInString(strings.Join(parts, between)+between), 1)
 	}
 	if of.waits != "" {
 		parts = append(parts, of.waits)
@@ -338,24 +339,24 @@ func (p *progress) fits(parts []string, of *atWork) string {
 		parts = append(parts, now)
 	}
 	line := []rune(strings.Join(parts, between))
-	if p.term.Width > 0 && len(line) >= p.term.Width {
-		line = line[:p.term.Width-1]
+	if p.Term.Width > 0 && len(line) >= p.Term.Width {
+		line = line[:p.Term.Width-1]
 	}
 	return string(line)
 }
 
-// waiting tells that the run waits for a usage limit.
-func (p *progress) waiting(until time.Time) {
+// Waiting tells that the run waits for a usage limit.
+func (p *Lines) Waiting(until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.idle = p.now()
-	if !p.term.JSON {
+	if !p.Term.JSON {
 		p.line("", nil, "usage limit: waiting until "+until.Local().Format("2006-01-02 15:04:05")+"; Ctrl-C stops")
 	}
 }
 
-// tell says something to the person at the terminal, whatever standard output is for.
-func (p *progress) tell(line string) {
+// Tell says something to the person at the terminal, whatever standard output is for.
+func (p *Lines) Tell(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clearLive()

@@ -1,4 +1,4 @@
-package main
+package equip
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 
 // setup is what tilth.setup and tilth.copy ask for in a new worktree; where tilth.setup is not set, what its lock files
 // say, behind the wall only: what installs runs scripts of everybody whose code is installed.
-func (w *repoContext) setup() held.Setup {
-	s := held.Setup{Copy: w.config.List("tilth.copy")}
-	if lines := w.config.List("tilth.setup"); len(lines) > 0 {
+func (k *Kit) setup() held.Setup {
+	s := held.Setup{Copy: k.Config.List("tilth.copy")}
+	if lines := k.Config.List("tilth.setup"); len(lines) > 0 {
 		s.Configured = true
 		if !slices.Equal(lines, []string{validator.NoSetup}) {
 			s.Commands = func(string) []string { return lines }
 			s.Run = func(ctx context.Context, dir string, env ...string) error {
-				return w.withSandbox(dir, func(in validator.ExecEnv) error {
+				return k.WithSandbox(dir, func(in validator.ExecEnv) error {
 					in.Env = append(in.Env, env...)
 					return validator.RunSetup(ctx, lines, in)
 				})
@@ -31,8 +31,8 @@ func (w *repoContext) setup() held.Setup {
 		return s
 	}
 	s.Commands = func(dir string) []string {
-		found := w.setupByLock(dir)
-		if lines := found.Commands(); len(lines) > 0 && w.walled(lines) {
+		found := k.setupByLock(dir)
+		if lines := found.Commands(); len(lines) > 0 && k.walled(lines) {
 			return lines
 		}
 		return nil
@@ -43,15 +43,15 @@ func (w *repoContext) setup() held.Setup {
 		if len(lines) == 0 {
 			return nil
 		}
-		found := w.setupByLock(dir)
-		return w.withSandbox(dir, func(in validator.ExecEnv) error {
+		found := k.setupByLock(dir)
+		return k.WithSandbox(dir, func(in validator.ExecEnv) error {
 			in.Env = append(append(in.Env, found.Env...), env...)
 			first.CompareAndSwap(nil, &found.Sum)
 			if in.Box != nil && found.Sum == *first.Load() { // before any worker could have written the lock files
 				box := *in.Box
 				box.NoNetwork, in.Box = false, &box
 			}
-			w.noteSetup(lines)
+			k.noteSetup(lines)
 			return validator.RunSetup(ctx, lines, in)
 		})
 	}
@@ -59,43 +59,43 @@ func (w *repoContext) setup() held.Setup {
 }
 
 // setupByLock is what the lock files in a directory ask for.
-func (w *repoContext) setupByLock(dir string) validator.LockSetup {
+func (k *Kit) setupByLock(dir string) validator.LockSetup {
 	return validator.SetupByLock(validator.ExecEnv{Dir: dir,
-		Env: agent.ToolEnv(w.git.Environ(w.p.ctx, dir), w.config.List("tilth.sandboxEnv"))})
+		Env: agent.ToolEnv(k.Git.Environ(k.Ctx, dir), k.Config.List("tilth.sandboxEnv"))})
 }
 
 // walled reports whether what a lock file asks for may be run. Where not, it is said once.
-func (w *repoContext) walled(lines []string) bool {
-	box, err := w.sandbox()
+func (k *Kit) walled(lines []string) bool {
+	box, err := k.Sandbox()
 	if box != nil || err != nil {
 		return err == nil
 	}
-	if w.p.changes && !w.p.notedSetup.Swap(true) {
-		w.p.warnf("git-tilth: not run for want of a sandbox: %s (git config tilth.setup %s runs it)\n",
+	if k.Changes && !k.notedSetup.Swap(true) {
+		k.Warnf("git-tilth: not run for want of a sandbox: %s (git config tilth.setup %s runs it)\n",
 			strings.Join(lines, "; "), text.ShellQuote(strings.Join(lines, " && ")))
 	}
 	return false
 }
 
 // noteSetup says once what is installed: it may take minutes.
-func (w *repoContext) noteSetup(lines []string) {
-	if !w.p.notedSetup.Swap(true) {
-		w.p.warnf("setup: %s (by the lock file; git config tilth.setup %s turns it off)\n", strings.Join(lines, "; "),
+func (k *Kit) noteSetup(lines []string) {
+	if !k.notedSetup.Swap(true) {
+		k.Warnf("setup: %s (by the lock file; git config tilth.setup %s turns it off)\n", strings.Join(lines, "; "),
 			validator.NoSetup)
 	}
 }
 
-// detectedSetup is what would be run in the user's checkout, for config.
-func (w *repoContext) detectedSetup() []string {
-	if w.loc.TopLevel == "" {
+// DetectedSetup is what would be run in the user's checkout, for config.
+func (k *Kit) DetectedSetup() []string {
+	if k.Loc.TopLevel == "" {
 		return []string{validator.NoSetup}
 	}
 	var out []string
-	for _, step := range w.setupByLock(w.loc.TopLevel).Steps {
+	for _, step := range k.setupByLock(k.Loc.TopLevel).Steps {
 		line := fmt.Sprintf("%s (%s)", step.Command, step.Lock)
 		if step.Missing != "" {
 			line += " is not run: " + step.Missing + " is not installed"
-		} else if box, err := w.sandbox(); box == nil && err == nil {
+		} else if box, err := k.Sandbox(); box == nil && err == nil {
 			line += " is not run: there is no sandbox"
 		}
 		out = append(out, line)

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/cmdline"
+)
+
+// date is that of the man pages, set by the Makefile from git.
+var date = "1970-01-01"
+
+// manCommand writes the man pages, git-tilth(1) and one a command, from the definitions that -h prints.
+func (p *process) manCommand() *cli.Command {
+	return p.declare(traits{looks: true}, &cli.Command{
+		Name: "man", Hidden: true, Usage: "write the man pages into a directory", ArgsUsage: "<directory>",
+		Action: func(ctx *cli.Context) error {
+			for name, page := range cmdline.Pages(ctx.App, version, date) {
+				if err := os.WriteFile(filepath.Join(ctx.Args().First(), name+".1"), []byte(page), 0o644); err != nil {
+					return fail("", err)
+				}
+			}
+			return nil
+		},
+	})
+}

@@ -1,0 +1,94 @@
+// Package equip says with what a session is worked on, by the settings: who works, behind which wall, in a worktree
+// that is set up how; and asks them for signs of life.
+package equip
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Kit is what sessions are worked on with where a command stands: the repository, the settings that hold there, and by
+// these who works, behind which wall, in a worktree that is set up how.
+type Kit struct {
+	Ctx     context.Context
+	Dir     string
+	Environ []string
+	Version string // of git-tilth, as endpoints are told
+	Changes bool   // the command is not one that only looks
+	Verbose bool
+	Warnf   func(format string, args ...any)
+
+	Git    *gitx.Git
+	Loc    gitx.Location // zero outside a repository
+	Store  session.Store
+	Config *config.Config
+	Common string // the repository whose settings these are, "" for none
+	Redact *record.Redactor
+
+	keys         map[string]string // credentials that did not come from the environment
+	asked        map[string]string // what git's credential helpers said, by URL
+	credentials  []string          // files of git's that hold them
+	gitFiles     []string          // files that git's settings name
+	notedSandbox atomic.Bool       // that there is none, or what it lacks, was said
+	notedSetup   atomic.Bool       // what a lock file asks for
+}
+
+// New makes a kit whose programs are behind its wall.
+func New(k *Kit) *Kit {
+	k.keys, k.asked = map[string]string{}, map[string]string{}
+	k.Git.Sandbox = k.Sandbox
+	return k
+}
+
+// Set takes the settings that hold in a repository, "" for none.
+func (k *Kit) Set(common string, flags map[string]string, entries []config.Entry) (err error) {
+	k.Common, k.credentials, k.gitFiles = common, credentialFiles(entries), namedFiles(entries)
+	if k.Config, err = config.Load(k.Environ, flags, entries); err != nil {
+		return err
+	}
+	k.Redact = k.redactor()
+	return nil
+}
+
+// getenv looks a variable up in the environment as it was gathered.
+func (k *Kit) getenv(name string) string { return proc.Getenv(k.Environ, name) }
+
+// Tell says something to the person at the terminal before there is a session.
+func (k *Kit) Tell(line string) { k.Warnf("git-tilth: %s\n", line) }
+
+// redactor takes out of the record what is secret in the environment, in the URLs that are configured, and the keys
+// known so far.
+func (k *Kit) redactor() *record.Redactor {
+	return record.NewRedactor(slices.Concat(k.Environ, k.Config.URLs()), k.keys)
+}
+
+// FirstCommit is the command that makes the commit which a session can begin at: of what lies here, if anything does.
+func (k *Kit) FirstCommit() string {
+	files, _ := os.ReadDir(cmp.Or(k.Loc.TopLevel, k.Dir))
+	if k.Loc.Bare || !slices.ContainsFunc(files, func(d os.DirEntry) bool { return d.Name() != ".git" }) {
+		return "git commit --allow-empty -m start"
+	}
+	return "git add -A && git commit -m start"
+}
+
+// Deps are what a session needs of the outside world.
+func (k *Kit) Deps(sink func(record.Line)) held.Deps {
+	return held.Deps{
+		Git: k.Git, Environ: k.Environ, Now: time.Now, Redact: k.Redact, Sink: sink,
+		Sign: k.Config.Bool("tilth.signCommits"), CommitSubject: k.Config.Text("tilth.commitSubject"),
+		KeepEmptySeed: k.Config.Text("tilth.seedCommit") == "keep",
+		UndoKeep:      int(k.Config.Count("tilth.undoKeep")),
+		Setup:         k.setup(),
+	}
+}

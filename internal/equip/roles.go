@@ -1,0 +1,414 @@
+package equip
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// setupHint shows the shortest ways to say who works, each of which can be pasted.
+const setupHint = `npm install -g @anthropic-ai/claude-code && claude auth login
+  or @openai/codex, @google/gemini-cli, opencode-ai: one on PATH is used as it is
+git config --global tilth.baseUrl http://localhost:11434/v1 && git tilth doctor
+  any OpenAI-compatible endpoint, here Ollama's; doctor names its models
+git tilth demo
+  shows it all, with a scripted model`
+
+// Choice says who works in a role, and why.
+type Choice struct {
+	Program *agent.Program // nil for a model
+	Why     string
+	Others  []Choice // who takes over, in this order
+}
+
+// Name is what who works is called.
+func (c Choice) Name() string { return loop.Role{Program: c.Program}.Name() }
+
+// ChooseAgent decides between a model and an agent program: what is set, else a model if an endpoint is, else
+// what is installed.
+func (k *Kit) ChooseAgent(r config.Role) (Choice, error) {
+	name := "tilth." + string(r) + ".agent"
+	set := k.Config.Get(name)
+	endpoint := k.Config.Endpoint(r)
+	switch {
+	case set.Value != "":
+		return k.listed(r, set.Value, name+" ("+set.Origin+")")
+	case endpoint.BaseURL != "":
+		return Choice{Why: "an endpoint is configured"}, nil
+	case r != config.Worker:
+		c, err := k.ChooseAgent(config.Worker)
+		c.Why = "as the worker: " + c.Why
+		return c, err
+	}
+	if found := agent.Find(k.lookPath); found != nil {
+		return Choice{Program: found, Why: "found on PATH: " + found.Binary}, nil
+	}
+	return Choice{}, held.Refuse(setupHint,
+		"nothing is configured to do the work: no model endpoint, and no agent program on PATH")
+}
+
+// listed are those whom a setting names, the first of them with the others.
+func (k *Kit) listed(r config.Role, list, why string) (first Choice, err error) {
+	var all []Choice
+	var names []string
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		c := Choice{Why: why}
+		if name != "builtin" {
+			if c.Program, err = agent.Named(name, k.Config.Agents()[name]); err != nil {
+				return Choice{}, held.Refuse("git tilth config", "%s: %s", why, err)
+			}
+		}
+		if slices.Contains(names, name) {
+			return Choice{}, held.Refuse("git tilth config", "%s: %s is named twice", why, name)
+		}
+		all, names = append(all, c), append(names, name)
+	}
+	if len(all) > 1 && r == config.Prep {
+		return Choice{}, held.Refuse("git config tilth.prep.agent "+text.ShellQuote(names[0]),
+			"%s: only one can hold the interview", why)
+	}
+	first, first.Others = all[0], all[1:]
+	return first, nil
+}
+
+// lookPath finds a program as those that start it do: relative entries of PATH are not searched.
+func (k *Kit) lookPath(name string) (string, error) {
+	return proc.LookPath(name, k.Dir, k.Environ)
+}
+
+// Role resolves who works in a role, ready to work, with those who take over.
+func (k *Kit) Role(r config.Role) (loop.Role, error) {
+	c, err := k.ChooseAgent(r)
+	if err != nil {
+		return loop.Role{}, err
+	}
+	role, err := k.oneRole(r, c, k.Config.Text("tilth."+string(r)+".model"))
+	for _, c := range c.Others {
+		if err != nil {
+			return role, err
+		}
+		var next loop.Role
+		next, err = k.oneRole(r, c, "")
+		role.Others = append(role.Others, next)
+	}
+	return role, err
+}
+
+// oneRole is one of those who work in a role. model is what is set for it beside tilth.agent.<name>.model.
+func (k *Kit) oneRole(r config.Role, c Choice, model string) (role loop.Role, err error) {
+	role.Program = c.Program
+	own := k.Config.Agents()[role.Name()]["model"]
+	if c.Program == nil {
+		role.Client, role.Model, err = k.clientFor(r, own)
+		return role, err
+	}
+	if _, err := k.lookPath(c.Program.Binary); err != nil {
+		return role, held.Refuse(k.without(r, c.Program), "%s: %s", c.Why, c.Program.NotInstalled())
+	}
+	role.Model = cmp.Or(model, own)
+	return role, nil
+}
+
+// without are the ways on where a program that is to work in a role is not there: it is installed, or what names it
+// goes, so that an endpoint or another program works.
+func (k *Kit) without(r config.Role, p *agent.Program) (hint string) {
+	if p.Package != "" {
+		hint = "npm install -g " + p.Package + "\n"
+	}
+	if k.Config.Get("tilth."+string(r)+".agent").Value == "" {
+		r = config.Worker // whose setting holds for all
+	}
+	name := "tilth." + string(r) + ".agent"
+	if strings.HasPrefix(k.Config.Get(name).Origin, "environment") {
+		return hint + "unset TILTH_" + strings.ToUpper(string(r)) + "_AGENT"
+	}
+	return hint + k.gitConfigOf(name) + " --unset-all " + name
+}
+
+// client makes the client of a role's endpoint. Its key is asked of git's credential helpers if no variable has it.
+func (k *Kit) client(r config.Role) (*model.Client, string, error) { return k.clientFor(r, "") }
+
+// clientFor makes it for another model than the role's, "" for that one.
+func (k *Kit) clientFor(r config.Role, other string) (*model.Client, string, error) {
+	e := k.Config.Endpoint(r)
+	e.Model = cmp.Or(other, e.Model)
+	if e.BaseURL == "" {
+		return nil, "", held.Refuse(setupHint, "no model endpoint for the %s: tilth.baseUrl (TILTH_BASE_URL) is not set", r)
+	}
+	if e.Model == "" {
+		return nil, "", k.withoutModel(r, e)
+	}
+	if e.APIKey == "" {
+		e.APIKey = k.credential(e.BaseURL)
+	}
+	k.hide(r, e.APIKey)
+	c, err := model.New(model.Endpoint(e), model.Options{Stream: k.Config.Bool("tilth.stream"),
+		Timeout: k.Config.Duration("tilth.requestTimeout"), UserAgent: "git-tilth/" + k.Version})
+	if err != nil {
+		return nil, "", held.Refuse("git tilth config", "%s", err)
+	}
+	return c, e.Model, nil
+}
+
+// withoutModel names the models that an endpoint has, where none is set.
+func (k *Kit) withoutModel(r config.Role, e config.Endpoint) error {
+	set := "git config --global tilth." + string(r) + ".model "
+	e.Model, e.APIKey = "none", cmp.Or(e.APIKey, k.credential(e.BaseURL))
+	c, err := model.New(model.Endpoint(e), model.Options{Timeout: answerTime})
+	if err != nil {
+		return held.Refuse("git tilth config", "%s", err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(k.Ctx, answerTime)
+	defer cancel()
+	models, err := c.Models(ctx)
+	hint, why := "echo 'which model?' && read -r model && "+set+`"$model"`, config.ShownURL(e.BaseURL)+" lists none"
+	f, failed := errors.AsType[*model.Failure](err)
+	switch {
+	case failed && (f.Status == 401 || f.Status == 403):
+		hint, why = askKey("TILTH_API_KEY"), f.Message
+	case failed:
+		why = f.Message
+	case len(models) > 0:
+		hint, why = set+text.ShellQuote(models[0].ID), ""
+		for _, m := range models {
+			why += ", " + m.ID
+		}
+		why = "the endpoint has " + text.Clip(text.OneLine(strings.TrimPrefix(why, ", ")), 300)
+	}
+	return held.Refuse(hint, "no model is set for the %s (tilth.%s.model); %s", r, r, why)
+}
+
+// keyless reports whether nothing gives a key for a role's endpoint.
+func (k *Kit) keyless(role config.Role) bool {
+	e := k.Config.Endpoint(role)
+	return e.APIKey == "" && k.credential(e.BaseURL) == ""
+}
+
+// askKey sets a variable to a key that is pasted unseen: neither the screen nor the shell's history has it.
+func askKey(name string) string {
+	return "echo 'paste the key, then Enter:' && read -rs " + name + " && export " + name
+}
+
+// helperPatience is how long a credential helper may take: some ask a server.
+const helperPatience = 30 * time.Second
+
+// credential asks git's credential helpers for the key of a URL, once. Having none is no fault: local servers need
+// none, and others will say so.
+func (k *Kit) credential(url string) string {
+	if key, asked := k.asked[url]; asked {
+		return key
+	}
+	ctx, cancel := context.WithTimeout(k.Ctx, helperPatience)
+	defer cancel()
+	key := Password(ctx, k.Git, k.Common, url)
+	k.asked[url] = key
+	return key
+}
+
+// Password asks the credential helpers of the user, and of the repository with this common directory unless it is "",
+// for the password of a URL; "" for none. Nobody is prompted, and a helper that waits for someone ends with the
+// context.
+func Password(ctx context.Context, g *gitx.Git, common, url string) (password string) {
+	if url == "" || strings.ContainsAny(url, "\n\x00") {
+		return ""
+	}
+	c := gitx.Command{Dir: "/", Args: []string{"credential", "fill"}}
+	if common != "" {
+		c = gitx.InRepo(common, c.Args...)
+	}
+	c.Stdin, c.Keys = []byte("url="+url+"\n\n"), true
+	out, err := g.Read(ctx, c)
+	for line := range strings.Lines(string(out)) {
+		if value, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "password="); is && err == nil {
+			password = value
+		}
+	}
+	return password
+}
+
+// hide keeps a key that came from elsewhere than the environment out of the record. Each role may have one of its own.
+func (k *Kit) hide(r config.Role, key string) {
+	if key == "" || slices.Contains(slices.Collect(maps.Values(k.keys)), key) {
+		return
+	}
+	name := "TILTH_API_KEY"
+	if k.keys[name] != "" {
+		name = "TILTH_" + strings.ToUpper(string(r)) + "_API_KEY"
+	}
+	k.keys[name] = key
+	k.Redact = k.redactor()
+}
+
+// Options checks everything that a run needs before it starts. What its own flags say is in asked.
+func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
+	o, err := k.Judging(asked)
+	if err != nil {
+		return o, err
+	}
+	if k.Config.Count("tilth.lanes") > 1 {
+		if v, can := k.Git.Version(k.Ctx, 2, 38); !can {
+			return o, held.Refuse("git tilth run -h", "more than one lane needs git 2.38, and this is git %s: use -j 1",
+				cmp.Or(v, "(unknown)"))
+		}
+	}
+	if o.Worker, err = k.Role(config.Worker); err != nil {
+		return o, err
+	}
+	if o.Worker.Client == nil && k.Config.Endpoint(config.Worker).BaseURL != "" &&
+		k.Config.Endpoint(config.Worker).Model != "" {
+		// A program works, but there is an endpoint to ask what was learned.
+		if o.Worker.Client, _, err = k.client(config.Worker); err != nil {
+			return o, err
+		}
+	}
+	if o.Evaluator, err = k.Role(config.Evaluator); err != nil || k.Config.Text("tilth.capMode") != "strict" {
+		return o, err
+	}
+	for _, role := range []*loop.Role{&o.Worker, &o.Evaluator} {
+		err = errors.Join(err, k.holdToCaps(role, o.Caps))
+		for i := range role.Others {
+			err = errors.Join(err, k.holdToCaps(&role.Others[i], o.Caps))
+		}
+	}
+	return o, err
+}
+
+// holdToCaps makes a role one whose model calls can be held to the caps. The calls of an agent program are its own.
+func (k *Kit) holdToCaps(r *loop.Role, caps config.Caps) error {
+	const task = "git config tilth.capMode task" // where the task at hand may pass a cap before the run stops
+	switch {
+	case caps[config.MaxTokens] == 0 && caps[config.MaxCost] == 0:
+		return nil
+	case r.Program != nil:
+		return held.Refuse(task, "strict caps cannot hold %s: an agent program makes its model calls itself", r.Program.Name)
+	}
+	r.MaxAnswer = k.Config.Count("tilth.maxAnswerTokens")
+	if caps[config.MaxCost] == 0 {
+		return nil
+	}
+	if prompt, answer, known := k.Config.Price(r.Model); known {
+		r.Price = &model.Price{Prompt: prompt, Answer: answer}
+		return nil
+	}
+	why := "the endpoint's list of models names none"
+	models, err := r.Client.Models(k.Ctx)
+	if err != nil {
+		why = "the endpoint gives no list of models: " + err.Error()
+	}
+	for _, m := range models {
+		if m.ID == r.Model && m.Price != nil {
+			r.Price = m.Price
+			if m.MaxAnswer > 0 {
+				r.MaxAnswer = min(r.MaxAnswer, m.MaxAnswer)
+			}
+			return nil
+		}
+	}
+	return held.Refuse("git config --edit", "a strict dollar cap needs the price of %s: %s (%s is the dollars for a "+
+		"million tokens of prompt and of answer, as in '3 15')", r.Model, why, config.PriceKey(r.Model))
+}
+
+// Judging is what a run needs without those who work and judge.
+func (k *Kit) Judging(asked loop.Options) (loop.Options, error) {
+	o := loop.Options{
+		Caps: k.Config.Caps(), Attempts: int(k.Config.Count("tilth.providerAttempts")),
+		Validators: k.Config.List("tilth.validator"),
+		Wait:       asked.Wait, MaxWait: k.Config.Duration("tilth.maxWait"), Continue: asked.Continue,
+		Fresh:       asked.Fresh,
+		KeepGoing:   asked.KeepGoing || k.Config.Text("tilth.onFailure") == "continue",
+		Lanes:       int(k.Config.Count("tilth.lanes")),
+		NoPreflight: asked.NoPreflight, KnownFailures: asked.KnownFailures, Ready: k.ready,
+		Checked:         asked.Checked,
+		ValidatorConfig: k.gitConfigOf("tilth.validator"),
+		Borrow:          k.Config.Text("tilth.judgeBorrow") == "deps",
+		AllowBinary:     k.Config.List("tilth.allowBinary"),
+		MinFree:         k.Config.Count("tilth.minFree"),
+		MaxFile:         k.Config.Count("tilth.maxFileSize"), KeepEnv: k.Config.List("tilth.sandboxEnv"),
+		Limits: loop.Limits{
+			Bash: k.Config.Duration("tilth.bashTimeout"), Validator: k.Config.Duration("tilth.validatorTimeout"),
+			Turn: k.Config.Duration("tilth.turnTimeout"), Turns: int(k.Config.Count("tilth.maxTurns")),
+			Linger: k.Config.Duration("tilth.linger"),
+		},
+	}
+	var err error
+	if o.Sandbox, err = k.Sandbox(); err != nil {
+		return o, err
+	}
+	k.Git.Sandbox = func() (*sandbox.Box, error) { return o.Sandbox, nil } // the same for a whole run
+	if o.Prompts, err = loop.LoadPrompts(k.PromptDir()); err != nil {
+		return o, held.Refuse("git config tilth.prompts", "%s", err)
+	}
+	if _, err := validator.FromConfig(o.Validators, ""); err != nil {
+		return o, held.Refuse("git config --get-all tilth.validator", "%s", err)
+	}
+	return o, nil
+}
+
+// gitConfigOf is the git command of the file that a setting is from.
+func (k *Kit) gitConfigOf(name string) string {
+	origin := k.Config.Get(name).Origin
+	if file, ok := strings.CutPrefix(origin, "file:"); ok && !k.ofRepo(file) {
+		return "git config --file " + text.ShellQuote(file)
+	}
+	return "git config"
+}
+
+// Change is the command that gives a setting another value where it has the one that holds.
+func (k *Kit) Change(name, value string) string {
+	if v, ok := strings.CutPrefix(k.Config.Get(name).Origin, "environment "); ok {
+		return "export " + v + "=" + value
+	}
+	return k.gitConfigOf(name) + " " + name + " " + value
+}
+
+// ofRepo reports whether a file is the repository's own config.
+func (k *Kit) ofRepo(file string) bool {
+	rel, err := filepath.Rel(k.Common, file)
+	return k.Common != "" && (!filepath.IsAbs(file) || err == nil && filepath.IsLocal(rel))
+}
+
+// PromptDir is the directory of the user's own prompts, "" for none.
+func (k *Kit) PromptDir() string {
+	dir := k.Config.Text("tilth.prompts")
+	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+		return k.getenv("HOME") + "/" + rest
+	}
+	return dir
+}
+
+// StartOf is what session_start says of who works, beside where.
+func (k *Kit) StartOf(o loop.Options) record.SessionStart {
+	wall, _ := k.SandboxState()
+	return record.SessionStart{Sandbox: wall.Detail,
+		WorkerModel: new(ModelOf(o.Worker)), EvaluatorModel: new(ModelOf(o.Evaluator)),
+		WorkerAgent: o.Worker.Name(), EvaluatorAgent: o.Evaluator.Name(),
+		BaseURL: config.ShownURL(k.Config.Endpoint(config.Worker).BaseURL), Limits: o.Caps,
+	}
+}
+
+// ModelOf is the model of a role, or the program that chooses one itself.
+func ModelOf(r loop.Role) string {
+	if r.Model == "" && r.Program != nil {
+		return r.Program.Name
+	}
+	return r.Model
+}

@@ -1,0 +1,77 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Strayed are the changed files that the patterns of what a task touches leave out; none where it has no patterns.
+func Strayed(touches []string, files []gitx.FileChange) (outside []string) {
+	paths, err := pattern.NewPaths(touches...)
+	if len(touches) == 0 || err != nil {
+		return nil
+	}
+	for _, f := range files {
+		if !paths.Match(f.Path) {
+			outside = append(outside, f.Path)
+		}
+	}
+	return outside
+}
+
+// TestsChanged adds to the tests that a change alters, as the record names them, those that can be seen in it: files of
+// tests that were there before, with the lines that came and went.
+func TestsChanged(named []string, files []gitx.FileChange) (tests []string) {
+	tests = []string{}
+	for _, f := range files {
+		if !slices.Contains(named, f.Path) && (f.Status == "A" || !IsTest(f.Path)) {
+			continue
+		}
+		switch {
+		case f.Status == "D":
+			tests = append(tests, f.Path+" (deleted)")
+		case f.Deleted > f.Added:
+			tests = append(tests, fmt.Sprintf("%s (+%d -%d: less than there was)", f.Path, f.Added, f.Deleted))
+		default:
+			tests = append(tests, fmt.Sprintf("%s (+%d -%d)", f.Path, f.Added, f.Deleted))
+		}
+	}
+	for _, path := range named {
+		if !slices.ContainsFunc(files, func(f gitx.FileChange) bool { return f.Path == path }) {
+			tests = append(tests, path)
+		}
+	}
+	return tests
+}
+
+// ChangeLines says what became of each file, a line each.
+func ChangeLines(files []gitx.FileChange) (lines []string) {
+	for _, f := range files {
+		lines = append(lines, fmt.Sprintf("%s %s +%d -%d", f.Status, f.Path, f.Added, f.Deleted))
+	}
+	return lines
+}
+
+// TaskCommands is what to run next about one task.
+func TaskCommands(r *Review, t *ReviewTask) (list []Command) {
+	id := r.SessionID
+	add := func(verb, why string) {
+		list = append(list, Command{Line: "git tilth " + verb + " " + t.ID + " " + id, Why: why})
+	}
+	if t.Commit != "" || t.Aside != nil || t.Iterations > 0 {
+		add("diff", "shows its change")
+	}
+	switch {
+	case t.Status == session.TaskDone && !r.Gone:
+		add("take", "takes it")
+	case t.Status == session.TaskFailed && !r.Gone:
+		add("retry", "tries it again (-m 'your word')")
+	default:
+		list = append(list, Command{Line: "git tilth review " + id, Why: "the whole session"})
+	}
+	return list
+}
