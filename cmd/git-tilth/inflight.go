@@ -83,7 +83,7 @@ const goOn = "git tilth prep-feature --continue"
 func (w *repoContext) nextVerb(s *session.Session) string {
 	plan, err := w.planOf(s)
 	switch {
-	case err == nil && plan.Action == lifecycle.Refuse && !lifecycle.Seeded((&held.Handle{S: s})) && begun(s) != nil:
+	case err == nil && plan.Action == lifecycle.Refuse && !held.Seeded(s) && begun(s) != nil:
 		return goOn
 	case err != nil, plan.Action == lifecycle.Refuse:
 		return ""

@@ -150,7 +150,7 @@ func (w *repoContext) unseeded() (*session.Session, error) {
 	}
 	for _, o := range all {
 		s, err := w.Store.Find(o.ID)
-		if err != nil || o.Resetting || lifecycle.Seeded((&held.Handle{S: s})) || begun(s) == nil {
+		if err != nil || o.Resetting || held.Seeded(s) || begun(s) == nil {
 			continue
 		}
 		return s, nil
@@ -176,7 +176,7 @@ func (w *repoContext) continuePrep(r prepRequest) (*session.Session, error) {
 		return nil, err
 	}
 	defer h.Close()
-	if lifecycle.Seeded(h) {
+	if held.Seeded(h.S) {
 		return s, nil // the process had died behind the seed's commit
 	}
 	if err := lifecycle.Reopen(w.p.ctx, h); err != nil {

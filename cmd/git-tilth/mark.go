@@ -194,7 +194,7 @@ func (w *repoContext) planDone(h *held.Handle, task, note string) error {
 		return nil // it is made first
 	}
 	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
-	_, err = lifecycle.CommitTask(w.p.ctx, h, wt, tasks[i], &record.EvaluatorVerdict{Summary: note, By: record.ByPerson},
-		false)
+	_, err = lifecycle.CommitTask(w.p.ctx, h, wt, tasks[i], &record.EvaluatorVerdict{Summary: note,
+		By: record.ByPerson}, false)
 	return err
 }

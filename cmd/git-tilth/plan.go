@@ -28,7 +28,7 @@ func (p *process) planCommand() *cli.Command {
 // with which the same command goes on.
 func (w *repoContext) editPlan(h *held.Handle) error {
 	s := h.S
-	if lifecycle.Seeded(h) {
+	if held.Seeded(h.S) {
 		ran, err := lifecycle.HasRun(w.p.ctx, h)
 		if err != nil {
 			return fail("git tilth doctor", err)
@@ -53,7 +53,8 @@ func (w *repoContext) editPlan(h *held.Handle) error {
 	return w.editTasks(h, "git tilth plan "+s.ID, old, kept, func(all []session.Task, _ int) (string, error) {
 		settled := func(t session.Task) bool { return isDone(t) || t.Status == session.TaskSkipped }
 		left := len(slices.DeleteFunc(slices.Clone(all), settled))
-		return fmt.Sprintf("%s to do\nnext: git tilth resume %s\n", text.Plural(left, "task"), s.ID), lifecycle.Replan(h, all)
+		return fmt.Sprintf("%s to do\nnext: git tilth resume %s\n", text.Plural(left, "task"), s.ID),
+			lifecycle.Replan(h, all)
 	})
 }
 

@@ -249,7 +249,7 @@ func (w *repoContext) seedIt(h *held.Handle, r prepRequest) error {
 		return nil
 	case w.p.dryRun:
 		return fail("", err)
-	case lifecycle.Seeded(h):
+	case held.Seeded(h.S):
 		// The seed is complete, only the checkpoint does not say so.
 		return fail("git tilth resume "+h.S.ID, err)
 	}
@@ -339,7 +339,7 @@ func (w *repoContext) fillSeed(h *held.Handle, r prepRequest) error {
 		prepared.Imported = r.imported.Format
 	}
 	err = lifecycle.CommitSeed(w.p.ctx, h, len(b.Tasks), tests, prepared)
-	if err != nil && !lifecycle.Seeded(h) && sink.undo != nil {
+	if err != nil && !held.Seeded(h.S) && sink.undo != nil {
 		sink.undo()
 	}
 	return err

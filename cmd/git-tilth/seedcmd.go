@@ -49,7 +49,7 @@ func (p *process) seedCommand() *cli.Command {
 // nothing of what was typed is lost.
 func (w *repoContext) editSeed(h *held.Handle) error {
 	s := h.S
-	if !lifecycle.Seeded(h) {
+	if !held.Seeded(h.S) {
 		return refuse("git tilth reset "+s.ID+" && git tilth prep-feature", "session %s has no seed", s.ID)
 	}
 	ran, err := lifecycle.HasRun(w.p.ctx, h)

@@ -198,8 +198,8 @@ func (d *Doctor) examineSessions() {
 
 func (d *Doctor) addAilments(found []lifecycle.Finding) {
 	for _, a := range found {
-		d.Checks = append(d.Checks, equip.Check{Name: "session", Session: a.Session, Status: equip.Finding, Detail: a.What,
-			Command: a.Command, Safe: a.Mend != nil, Mend: a.Mend})
+		d.Checks = append(d.Checks, equip.Check{Name: "session", Session: a.Session, Status: equip.Finding,
+			Detail: a.What, Command: a.Command, Safe: a.Mend != nil, Mend: a.Mend})
 	}
 }
 

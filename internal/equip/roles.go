@@ -151,7 +151,8 @@ func (k *Kit) clientFor(r config.Role, other string) (*model.Client, string, err
 	e := k.Config.Endpoint(r)
 	e.Model = cmp.Or(other, e.Model)
 	if e.BaseURL == "" {
-		return nil, "", held.Refuse(setupHint, "no model endpoint for the %s: tilth.baseUrl (TILTH_BASE_URL) is not set", r)
+		return nil, "",
+			held.Refuse(setupHint, "no model endpoint for the %s: tilth.baseUrl (TILTH_BASE_URL) is not set", r)
 	}
 	if e.Model == "" {
 		return nil, "", k.withoutModel(r, e)
@@ -299,7 +300,8 @@ func (k *Kit) holdToCaps(r *loop.Role, caps config.Caps) error {
 	case caps[config.MaxTokens] == 0 && caps[config.MaxCost] == 0:
 		return nil
 	case r.Program != nil:
-		return held.Refuse(task, "strict caps cannot hold %s: an agent program makes its model calls itself", r.Program.Name)
+		return held.Refuse(task, "strict caps cannot hold %s: an agent program makes its model calls itself",
+			r.Program.Name)
 	}
 	r.MaxAnswer = k.Config.Count("tilth.maxAnswerTokens")
 	if caps[config.MaxCost] == 0 {

@@ -41,7 +41,7 @@ func ResetMark(s *session.Session) (admin, common string, fork bool) {
 	return admin, common, fork
 }
 
-// IsHalfEntry reports whether git's entry is one that newEntry was making.
+// IsHalfEntry reports whether git's entry is one that NewEntry was making.
 func IsHalfEntry(s *session.Session, e gitx.WorktreeEntry) bool {
 	return gitx.SamePath(e.Path, s.Path(EntryDir, session.WorkspaceDir))
 }

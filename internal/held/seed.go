@@ -49,6 +49,12 @@ func SeedOf(s *session.Session) (sha string, err error) {
 	return b.Seed.SHA, nil
 }
 
+// Seeded reports whether the seed is on record. From then on it is part of the session, whatever fails after it.
+func Seeded(s *session.Session) bool {
+	_, err := SeedBeginning(s)
+	return err == nil
+}
+
 // SeedBeginning is the beginning of a record, with the seed; without one it is an error.
 func SeedBeginning(s *session.Session) (*record.State, error) {
 	b, err := record.ReadBeginning(s.Path(session.RecordFile))

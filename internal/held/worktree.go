@@ -1,6 +1,7 @@
 package held
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,7 +212,7 @@ func (h *Handle) catchUp(ctx context.Context, wt gitx.Worktree, from, to string)
 func (h *Handle) register(ctx context.Context, path string) error {
 	known, err := h.Git.Relink(ctx, h.Common, path)
 	if err == nil && !known {
-		err = h.newEntry(ctx, path)
+		err = h.NewEntry(ctx, path, "")
 	}
 	if err == nil {
 		err = h.Change(func() error { return os.RemoveAll(h.S.Path(EntryDir)) })
@@ -236,27 +237,35 @@ func (h *Handle) branchFree(ctx context.Context, path string) error {
 	return err
 }
 
-// newEntry gives a directory whose admin entry was pruned a new one, its files kept.
+// NewEntry gives a worktree whose admin entry was pruned a new one, its files kept: that of a lane at a commit, the
+// session's own, where that is "", on its branch.
 //
 // On disk after each step, and what a resume then makes of it:
 //  1. a worktree without files, in entry/    unregistered as before; it is removed and made again
 //  2. its index at the branch's tip          the same
 //  3. its .git file in the directory         a worktree that was moved: Relink
 //  4. its entry leads to the directory       fine
-func (h *Handle) newEntry(ctx context.Context, path string) error {
-	at := h.S.Path(EntryDir, session.WorkspaceDir)
-	if err := h.branchFree(ctx, path); err != nil {
-		return err
+func (h *Handle) NewEntry(ctx context.Context, path, commit string) (err error) {
+	name := filepath.Base(path)
+	if commit == "" {
+		name, err = session.WorkspaceDir, h.branchFree(ctx, path)
 	}
-	if err := h.ClearPlace(ctx, at); err != nil {
-		return err
-	}
-	if err := h.Git.AddWorktree(ctx, h.Common, at, h.S.Branch(), "", false); err != nil {
-		return err
-	}
-	wt, err := h.Git.Worktree(ctx, h.Common, at, h.S.Branch())
+	at := h.S.Path(EntryDir, name)
 	if err == nil {
-		err = h.Git.ReadTree(ctx, wt, "HEAD", false)
+		err = h.ClearPlace(ctx, at)
+	}
+	var wt gitx.Worktree
+	switch {
+	case err != nil:
+	case commit != "":
+		wt, err = h.Git.AddDetached(ctx, h.Common, at, commit)
+	default:
+		if err = h.Git.AddWorktree(ctx, h.Common, at, h.S.Branch(), "", false); err == nil {
+			wt, err = h.Git.Worktree(ctx, h.Common, at, h.S.Branch())
+		}
+	}
+	if err == nil {
+		err = h.Git.ReadTree(ctx, wt, cmp.Or(commit, "HEAD"), false)
 	}
 	if err == nil {
 		err = h.Git.MoveEntry(wt, path)

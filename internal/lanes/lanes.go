@@ -202,7 +202,7 @@ func Resume(ctx context.Context, h *held.Handle, task string, a record.Attempt) 
 	path := Path(h.S, task)
 	known, err := h.Git.Relink(ctx, h.Common, path)
 	if err == nil && !known {
-		err = laneEntry(ctx, h, task, a.Base())
+		err = errors.Join(h.NewEntry(ctx, path, a.Base()), os.RemoveAll(h.S.Path(held.EntryDir)))
 	}
 	if err != nil {
 		return gitx.Worktree{}, err
@@ -229,22 +229,6 @@ func Resume(ctx context.Context, h *held.Handle, task string, a record.Attempt) 
 		return wt, Move(ctx, h, wt, m, now)
 	}
 	return wt, Fold(ctx, h, wt, a.Base())
-}
-
-// laneEntry gives a lane whose entry was pruned a new one, its files kept, as held.newEntry does.
-func laneEntry(ctx context.Context, h *held.Handle, task, base string) error {
-	at := h.S.Path(held.EntryDir, task)
-	if err := h.ClearPlace(ctx, at); err != nil {
-		return err
-	}
-	wt, err := h.Git.AddDetached(ctx, h.Common, at, base)
-	if err == nil {
-		err = h.Git.ReadTree(ctx, wt, base, false)
-	}
-	if err == nil {
-		err = h.Git.MoveEntry(wt, Path(h.S, task))
-	}
-	return errors.Join(err, os.RemoveAll(h.S.Path(held.EntryDir)))
 }
 
 // CleanWorktree is the session's worktree as it is between two commits of lanes: like the branch's tip. What somebody

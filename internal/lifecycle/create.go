@@ -130,7 +130,7 @@ func CommitSeed(ctx context.Context, h *held.Handle, tasks, tests int, prepared 
 			return err
 		}
 	}
-	if err = noteSeed(h, sha); err != nil && !Seeded(h) {
+	if err = noteSeed(h, sha); err != nil && !held.Seeded(h.S) {
 		undoSeed(ctx, h, wt, parent)
 	}
 	return err
@@ -155,12 +155,6 @@ func undoSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, parent stri
 	if tree, err := h.Git.RevParse(ctx, h.Common, parent+"^{tree}"); err == nil {
 		_ = h.Git.ReadTree(ctx, wt, tree, false)
 	}
-}
-
-// Seeded reports whether the seed is on record. From then on it is part of the session, whatever fails after it.
-func Seeded(h *held.Handle) bool {
-	_, err := held.SeedOf(h.S)
-	return err == nil
 }
 
 // Reopen takes up a preparation that came to no seed: it is running again, and the index is the branch's once more.

@@ -150,7 +150,9 @@ func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []Finding
 func HalfForks(store session.Store) (out []Finding) {
 	_ = held.UnderRoot(store, func() error { // while another process has the root none is found
 		for _, dir := range unnamed(store) {
-			mend := func(context.Context) error { return held.UnderRoot(store, func() error { return proc.RemoveAll(dir) }) }
+			mend := func(context.Context) error {
+				return held.UnderRoot(store, func() error { return proc.RemoveAll(dir) })
+			}
 			out = append(out, Finding{What: "a session was begun in " + dir,
 				Command: "rm -rf " + text.ShellQuote(dir), Mend: mend})
 		}

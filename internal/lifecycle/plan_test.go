@@ -73,7 +73,8 @@ func acceptedTree(task, tree, base string) *record.EvaluatorVerdict {
 
 func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 	s := State{
-		SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: held.TreeFine,
+		SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2",
+		Tree:    held.TreeFine,
 		Tasks:   tasks("failed", "pending"),
 		Commits: chain(plain("a person's"), failedBy(testID, "T-001")),
 	}

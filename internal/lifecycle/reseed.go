@@ -62,8 +62,9 @@ func Reseed(ctx context.Context, h *held.Handle, tasks []session.Task, tests int
 		return err
 	}
 	made, err := h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
-		Tree: tree, Parent: base, Over: old, Message: message.Seed(h.S.ID, len(tasks), tests, mark), Reflog: "tilth: seed",
-		Sign: h.Sign,
+		Tree: tree, Parent: base, Over: old, Message: message.Seed(h.S.ID, len(tasks), tests, mark),
+		Reflog: "tilth: seed",
+		Sign:   h.Sign,
 	})
 	if err != nil {
 		return err

@@ -15,7 +15,8 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 	commit := doneBy(testID, "T-002")
 	commit.Tree = "made by the hook"
 	state := State{
-		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: held.TreeFine,
+		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2",
+		Tree:    held.TreeFine,
 		Tasks:   tasks("done", "pending"),
 		History: record.History{Accepted: acceptedTree("T-002", "judged", "c1")},
 		Commits: chain(commit, doneBy(testID, "T-001")),
@@ -46,7 +47,8 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 // accepted tree where it was judged is the task's, whatever it says.
 func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 	state := State{
-		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: held.TreeFine,
+		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2",
+		Tree:    held.TreeFine,
 		Tasks:   tasks("done", "pending"),
 		History: record.History{Accepted: acceptedTree("T-002", "judged", "c1")},
 		Commits: chain(gitx.Commit{Subject: "EVIL", Tree: "judged"}, doneBy(testID, "T-001")),
@@ -85,7 +87,8 @@ func TestCommittingNeedsAWorker(t *testing.T) {
 // The last stop says all_done and the process died before the checkpoint did: no second stop is written.
 func TestAllDoneIsNotConcludedTwice(t *testing.T) {
 	state := State{
-		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c1", Tree: held.TreeFine,
+		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c1",
+		Tree:    held.TreeFine,
 		History: record.History{LastStop: session.AllDone}, Tasks: tasks("done"),
 		Commits: chain(doneBy(testID, "T-001")),
 	}

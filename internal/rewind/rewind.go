@@ -96,8 +96,8 @@ func PlanTo(ctx context.Context, h *held.Handle, name, note string) (Plan, error
 	}
 	i := slices.IndexFunc(points, func(at Point) bool { return at.Name == name })
 	if i < 0 {
-		return p, held.Refuse("git tilth show "+h.S.ID, "session %s has no point %q: one can go back to %s", h.S.ID, name,
-			Names(points))
+		return p, held.Refuse("git tilth show "+h.S.ID, "session %s has no point %q: one can go back to %s", h.S.ID,
+			name, Names(points))
 	}
 	p.point = points[i]
 	if p.Over, err = isAt(ctx, h, p, note); err != nil {

@@ -54,8 +54,8 @@ type cut struct {
 
 // notRewound is why a session cannot be rewound; nothing has been changed.
 func notRewound(h *held.Handle, format string, args ...any) error {
-	return held.Refuse("git tilth reset "+h.S.ID+" && git tilth prep-feature", "session %s cannot be rewound: %s", h.S.ID,
-		fmt.Sprintf(format, args...))
+	return held.Refuse("git tilth reset "+h.S.ID+" && git tilth prep-feature", "session %s cannot be rewound: %s",
+		h.S.ID, fmt.Sprintf(format, args...))
 }
 
 // notLooked is an error of git or of the file system, which says nothing about the session.

@@ -61,8 +61,8 @@ type Aside struct {
 // AsideOf is the newest work of a task that was set aside, nil for none. Whoever has looked at it calls Remove.
 func AsideOf(ctx context.Context, g *gitx.Git, s *session.Session, common, task string) (*Aside, error) {
 	for _, n := range []int{0, unfit(s, task)} {
-		a := &Aside{Ref: "refs/" + asideRef(task, n), SHA: readRef(s, asideRef(task, n)), Dir: s.Path(session.KeptGitDir),
-			Remove: func() {}}
+		a := &Aside{Ref: "refs/" + asideRef(task, n), SHA: readRef(s, asideRef(task, n)),
+			Dir: s.Path(session.KeptGitDir), Remove: func() {}}
 		if a.SHA != "" {
 			return a, nil
 		}

@@ -53,8 +53,8 @@ func WriteBundles(ctx context.Context, g *gitx.Git, s *session.Session, dir stri
 		name := e.Name() + ".bundle"
 		ref := "refs/aside/" + e.Name()
 		bundles[name] = filepath.Join(dir, name)
-		c := gitx.InRepo(s.Path(session.KeptGitDir), "-c", "pack.threads=1", "bundle", "create", "--quiet", bundles[name],
-			ref, "^"+ref+"^")
+		c := gitx.InRepo(s.Path(session.KeptGitDir), "-c", "pack.threads=1", "bundle", "create", "--quiet",
+			bundles[name], ref, "^"+ref+"^")
 		if _, err := g.Mutate(ctx, c); err != nil {
 			return nil, err
 		}

@@ -80,7 +80,8 @@ func Take(ctx context.Context, d held.Deps, s *session.Session, r Request) (Plan
 	note := Taken{How: cmp.Or(r.How, how), Tasks: map[string]string{}}
 	t := &taker{Deps: d, want: r, Plan: Plan{S: s, Note: note}}
 	if t.Note.How == Merge && len(t.want.Tasks) > 0 {
-		return t.Plan, &held.RefusedError{Why: "--merge takes the whole session, not chosen tasks", Hint: "git tilth take -h"}
+		return t.Plan, &held.RefusedError{Why: "--merge takes the whole session, not chosen tasks",
+			Hint: "git tilth take -h"}
 	}
 	if err := t.read(ctx); err != nil {
 		return t.Plan, err
@@ -187,7 +188,8 @@ func (t *taker) read(ctx context.Context) error {
 	}
 	tip, ok, err := t.Git.BranchTip(ctx, t.common, s.Branch())
 	if err != nil || !ok {
-		return errors.Join(err, &held.RefusedError{Why: "branch " + s.Branch() + " is gone", Hint: "git tilth show " + s.ID})
+		return errors.Join(err, &held.RefusedError{Why: "branch " + s.Branch() + " is gone",
+			Hint: "git tilth show " + s.ID})
 	}
 	h := &held.Handle{Deps: t.Deps, S: s, Checkpoint: check, Common: t.common}
 	seed, files, err := h.SeedFiles(ctx)
@@ -230,8 +232,8 @@ func (t *taker) read(ctx context.Context) error {
 			i = slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return strings.HasPrefix(c.SHA, of.Commit) })
 		}
 		if i < 0 {
-			return &held.RefusedError{Why: "the commit of " + task.ID + " that the record names is not on " + s.Branch() +
-				": it was rebased, or made by hand", Hint: "git log " + s.Branch()}
+			return held.Refuse("git log "+s.Branch(), "the commit of %s that the record names is not on %s: it was "+
+				"rebased, or made by hand", task.ID, s.Branch())
 		}
 		t.Note.Tasks[task.ID] = t.commits[i].SHA
 	}
@@ -279,10 +281,11 @@ func (t *taker) target(ctx context.Context) error {
 		if !here(e.Path) {
 			where := "branch " + branch + " is checked out in " + e.Path
 			if e.Gone {
-				return &held.RefusedError{Why: where + ", which is not there: it may be on a disk that is not, or gone for good",
-					Hint: "git worktree remove " + text.ShellQuote(e.Path)}
+				return held.Refuse("git worktree remove "+text.ShellQuote(e.Path),
+					"%s, which is not there: it may be on a disk that is not, or gone for good", where)
 			}
-			return &held.RefusedError{Why: where, Hint: "cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.S.ID}
+			return &held.RefusedError{Why: where,
+				Hint: "cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.S.ID}
 		}
 		t.place = e.Path
 	}

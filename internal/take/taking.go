@@ -58,8 +58,9 @@ func (p Plan) advance(ctx context.Context, d held.Deps) error {
 		// A hook, or a person while one ran, may have gone to another branch, which the merge would move.
 		on, err := d.Git.Line(ctx, d.Git.In(p.place, "symbolic-ref", "--quiet", "HEAD"))
 		if err != nil || on != "refs/heads/"+n.Onto {
-			return errors.Join(err, &held.RefusedError{Why: n.Onto + " is not checked out any more; nothing was changed",
-				Hint: held.GitLine(p.place, "switch", n.Onto) + " && git tilth take " + p.S.ID})
+			return errors.Join(err,
+				&held.RefusedError{Why: n.Onto + " is not checked out any more; nothing was changed",
+					Hint: held.GitLine(p.place, "switch", n.Onto) + " && git tilth take " + p.S.ID})
 		}
 		if err := jsonl.WriteFile(mark, record.JSON(taking{n, p.dirty})); err != nil {
 			return err
@@ -82,7 +83,8 @@ func (p Plan) advance(ctx context.Context, d held.Deps) error {
 		return err // git refuses in the middle where the disk is full
 	}
 	if p.cutOff {
-		return &held.RefusedError{Why: refused + "; a take into " + n.Onto + " was cut off here before", Hint: p.putAway()}
+		return &held.RefusedError{Why: refused + "; a take into " + n.Onto + " was cut off here before",
+			Hint: p.putAway()}
 	}
 	return errors.Join(&held.RefusedError{Why: refused + "; nothing was changed",
 		Hint: "git tilth take " + p.S.ID}, os.RemoveAll(mark))

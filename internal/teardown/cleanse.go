@@ -19,8 +19,8 @@ import (
 const cleanseBegun = "cleanse\n"
 
 // Cleanse removes a session's worktree and branch and keeps its directory. The error is a *held.RefusedError where
-// something would be lost: uncommitted changes, or commits that are on no other branch, tag or remote branch, were not taken and
-// are not on the remote that the session was pushed to. One that was killed is finished by the next.
+// something would be lost: uncommitted changes, or commits that are on no other branch, tag or remote branch, were not
+// taken and are not on the remote that the session was pushed to. One that was killed is finished by the next.
 func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote string,
 	report func(step, skipped string)) error {
 	if check, err := s.Checkpoint(); err == nil && check.Status == session.Prepared {

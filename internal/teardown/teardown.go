@@ -255,7 +255,8 @@ func (r Plan) removeFromRepo(ctx context.Context, admin, again string) error {
 	deleted, err := r.git.DeleteBranch(ctx, r.Common, r.Branch)
 	switch {
 	case err != nil:
-		if place, free, err := held.CheckedOutIn(ctx, r.git, r.S, r.Common, r.Worktree, again); err == nil && place != "" {
+		if place, free, err := held.CheckedOutIn(ctx, r.git, r.S, r.Common, r.Worktree,
+			again); err == nil && place != "" {
 			again = free
 		}
 		return &held.StepError{Step: "branch " + r.Branch, Err: err, Hint: again}
