@@ -3,6 +3,7 @@
 package held
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -74,9 +75,9 @@ func (h *Handle) Close() {
 	h.Unlock()
 }
 
-// Save writes checkpoint.json.
+// Save writes checkpoint.json. It and what was saved before outlive a power cut.
 func (h *Handle) Save() error {
-	return h.Change(func() error { return h.S.SaveCheckpoint(h.Checkpoint) })
+	return h.Change(func() error { return cmp.Or(h.S.SaveCheckpoint(h.Checkpoint), h.S.Sync()) })
 }
 
 // Change makes a change to the session's files, which a dry run leaves out.

@@ -15,10 +15,9 @@ import (
 const TempMark = ".tmp-"
 
 // Replace replaces the file at path by what fill writes, by rename: a reader sees the old content or the new. Its mode
-// is 0600. With durable, a crash of the machine leaves one of them too. The order matters: without the fsync before it,
-// a crash after the rename can leave an empty file; without the fsync of the directory after it, the rename can be
-// lost.
-func Replace(path string, durable bool, fill func(io.Writer) error) error {
+// is 0600. With synced, a crash of the machine leaves one of them too: without the fsync before it, a crash after the
+// rename can leave an empty file. Until the directory is synced it may be the old content.
+func Replace(path string, synced bool, fill func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+TempMark+"*")
 	if err != nil {
 		return err
@@ -27,7 +26,7 @@ func Replace(path string, durable bool, fill func(io.Writer) error) error {
 	if err = fill(out); err == nil {
 		err = out.Flush()
 	}
-	if err == nil && durable {
+	if err == nil && synced {
 		err = f.Sync()
 	}
 	if err = cmp.Or(err, f.Close()); err == nil {
@@ -36,15 +35,18 @@ func Replace(path string, durable bool, fill func(io.Writer) error) error {
 	if err != nil {
 		os.Remove(f.Name())
 	}
-	if err != nil || !durable {
-		return err
-	}
-	return SyncDir(filepath.Dir(path))
+	return err
 }
 
-// WriteFile replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a mix.
+// WriteFile replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a mix, and
+// once it returns the new.
 func WriteFile(path string, data []byte) error {
-	err := Replace(path, true, func(w io.Writer) error {
+	return cmp.Or(Put(path, data, true), SyncDir(filepath.Dir(path)))
+}
+
+// Put is Replace by data.
+func Put(path string, data []byte, synced bool) error {
+	err := Replace(path, synced, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})

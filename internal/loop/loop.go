@@ -347,9 +347,11 @@ func (r *run) finish(s Stop) error {
 	return lifecycle.Stopped(r.Handle, record.ReasonOf(s.Reason).Status, stop)
 }
 
-// Save writes the checkpoint, which lanes share.
+// Save writes the checkpoint, which lanes share. Its directory is not synced, as it is once the run has ended: a power
+// cut may bring an old one back, and with it what the kernel had not written of its own accord, which is seconds old.
+// Totals and statuses are on record. What a conversation's id leads to is the program's, which syncs nothing either.
 func (r *run) Save() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.Handle.Save()
+	return r.S.SaveCheckpoint(r.Checkpoint)
 }

@@ -167,14 +167,14 @@ func (w *worker) store(id string) error {
 	a, c, choice, now := w.a, w.onDisk(), w.conversation.choice, record.FormatTime(w.a.run.Now())
 	if c == nil || c.ID != id || c.Over || c.Agent != w.who.Program.Name {
 		lost := c
-		c = &session.Conversation{Agent: w.who.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.who.Model, Created: now}
+		c = &session.Conversation{Agent: w.who.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.who.Model, Created: now,
+			LastUsed: now}
 		if lost != nil && (lost.Agent == c.Agent || len(a.run.o.Worker.Others) == 0) {
 			c.Attempts = lost.Attempts // the task's history goes on
 		}
-	}
-	c.LastUsed = now
-	if err := cmp.Or(a.setConversation(c), a.run.Save()); err != nil {
-		return err
+		if err := cmp.Or(a.setConversation(c), a.run.Save()); err != nil {
+			return err
+		}
 	}
 	w.conversation.stored = id
 	if choice.How == "continued" && id == choice.Ref.ID {

@@ -422,7 +422,9 @@ func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string
 	return a.settle(session.TaskFailed, "failed:"+reason)
 }
 
-// settle writes a task's end to prd.json and progress.txt, and the checkpoint's totals with it.
+// settle writes a task's end to prd.json and progress.txt, and the checkpoint's totals with it. All of that is on record,
+// synced, and written again where a power cut takes it back (lifecycle/settle.go): the contents are synced, because a
+// plan and a conversation are nowhere else, and the names are not.
 func (a *attempt) settle(status, progress string) error {
 	r := a.run
 	r.mu.Lock()
@@ -434,7 +436,7 @@ func (a *attempt) settle(status, progress string) error {
 	if err := r.S.AppendProgress(a.task.ID, progress, a.task.Title); err != nil {
 		return err
 	}
-	return r.Handle.Save()
+	return r.S.SaveCheckpoint(r.Checkpoint)
 }
 
 // emit writes an event of this attempt to the record.

@@ -2,6 +2,7 @@ package rewind
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,7 +22,7 @@ func (p Plan) layOutNext(h *held.Handle, next *session.Session) error {
 		return err
 	}
 	dropped := func(task string) bool { return slices.Contains(p.drop, task) }
-	if err := CopyFiles(h.S, next, keptDirs, dropped); err != nil {
+	if err := cmp.Or(CopyFiles(h.S, next, keptDirs, dropped), next.Sync()); err != nil {
 		return err
 	}
 	if p.journal.Note == "" {

@@ -22,13 +22,17 @@ func readJSON[T any](path string, decode func([]byte) (T, error)) (v T, err erro
 	return v, err
 }
 
-// save replaces a file of a session by what was encoded, if it was.
-func save(path string, text []byte, err error) error {
+// save replaces a file of a session by what was encoded, if it was. What cannot be made again is synced, so that a power
+// cut leaves the old content or the new. That it is the new is for Sync to say.
+func save(path string, text []byte, err error, synced bool) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return jsonl.WriteFile(path, text)
+	return jsonl.Put(path, text, synced)
 }
+
+// Sync makes what was saved before outlive a power cut.
+func (s *Session) Sync() error { return jsonl.SyncDir(s.Dir) }
 
 // removeStaleTemps deletes what a killed writer left in dir. Only the lock's holder calls it, so files that
 // only the holder writes are leftovers at any age; chat.html and taking.json have other writers, so theirs must be old.

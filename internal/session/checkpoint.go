@@ -65,10 +65,11 @@ func (s *Session) Checkpoint() (*Checkpoint, error) {
 	return readJSON(s.Path(CheckpointFile), decodeCheckpoint)
 }
 
-// SaveCheckpoint replaces checkpoint.json; unknown members of the file that cp was read from stay.
+// SaveCheckpoint replaces checkpoint.json; unknown members of the file that cp was read from stay. Before Sync a power
+// cut may bring the old one back.
 func (s *Session) SaveCheckpoint(cp *Checkpoint) error {
 	data, err := cp.encode()
-	return save(s.Path(CheckpointFile), data, err)
+	return save(s.Path(CheckpointFile), data, err, true)
 }
 
 // decodeCheckpoint reads a checkpoint of this program or of Python Tilth.

@@ -41,7 +41,7 @@ func decodeSeedMeta(data []byte) (*SeedMeta, error) {
 // SaveSeedMeta writes seed-meta.json.
 func (s *Session) SaveSeedMeta(m *SeedMeta) error {
 	data, err := indent(encode(m, nil))
-	return save(s.Path(SeedMetaFile), data, err)
+	return save(s.Path(SeedMetaFile), data, err, true)
 }
 
 // looseText is a string, or empty.

@@ -120,7 +120,8 @@ func (s *Session) summarize() (sum *Summary, end int64, err error) {
 	return sum, end, err
 }
 
-// WriteSummary is Summarize, and replaces summary.json by the result. Only the lock's holder may call it.
+// WriteSummary is Summarize, and replaces summary.json by the result. Only the lock's holder may call it. It is not
+// synced: what a power cut leaves of it does not have its hash, and is made again.
 func (s *Session) WriteSummary() error {
 	sum, end, err := s.summarize()
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *Session) WriteSummary() error {
 	if err == nil {
 		text = bytes.Replace(text, []byte(noSum), []byte(sumOf(text)), 1)
 	}
-	return save(s.Path(SummaryFile), text, err)
+	return save(s.Path(SummaryFile), text, err, false)
 }
 
 func sumOf(text []byte) string {

@@ -121,10 +121,10 @@ func complete(tasks []Task) []Task {
 // FormatTasks is a task list as prd.json has it.
 func FormatTasks(tasks []Task) ([]byte, error) { return indent(jsonl.Encode(complete(tasks))) }
 
-// SaveTasks replaces prd.json.
+// SaveTasks replaces prd.json. Before Sync a power cut may bring the old one back.
 func (s *Session) SaveTasks(tasks []Task) error {
 	data, err := FormatTasks(tasks)
-	return save(s.Path(TasksFile), data, err)
+	return save(s.Path(TasksFile), data, err, true)
 }
 
 // ValidateTasks lists every rule that the tasks break, one line each, with the entry that breaks it.
