@@ -33,6 +33,7 @@ type ground struct {
 	judging    string          // of the place where changes are judged
 	private    string          // for an agent program's own files
 	place      *judge.Checkout // nil before the first task
+	judgement  string          // has the layers of what judges a change; "" for none yet
 	box        *sandbox.Box    // Options.Sandbox with a directory for temporary files
 	removeTemp func()          // removes that
 	hooked     gitx.Worktree   // where the repository's hooks run
@@ -71,8 +72,75 @@ func (r *run) clearLayers() error {
 	return nil
 }
 
+// judgingBox is what judges a change may do. It finds the caches as what judged accepted changes left them.
+func (g *ground) judgingBox(dir string) *sandbox.Box {
+	box := g.box.Of(dir).With()
+	if box != nil {
+		box.Above = g.judgement
+	}
+	return box
+}
+
+// beginJudgement makes a place for what is written to caches while a change is judged.
+func (g *ground) beginJudgement() (err error) {
+	box := g.judgingBox(g.judging)
+	if box == nil || box.Layers == "" || g.judgement != "" {
+		return nil
+	}
+	in := filepath.Dir(box.Layers)
+	if err = os.MkdirAll(in, 0o700); err == nil {
+		g.judgement, err = os.MkdirTemp(in, agent.TurnDir+"judge-")
+	}
+	return err
+}
+
+// maxAccepted is how many accepted judgements' layers lie above each other. Without the oldest, tools fetch again.
+const maxAccepted = 8
+
+// endJudgement lets later judgements read what was written while a change was judged that was accepted. What a change
+// that was sent back wrote is nobody's. Layers to which nothing was written serve the next judgement.
+func (g *ground) endJudgement(accepted bool) error {
+	layers := text.GlobQuote(g.judgement)
+	written, _ := filepath.Glob(layers + "/*/" + sandbox.Written("") + "/*")
+	if g.judgement == "" || len(written) == 0 {
+		return nil
+	}
+	if !accepted {
+		return g.dropJudgement()
+	}
+	mounts, _ := filepath.Glob(layers + "/*/mount")
+	for _, mount := range mounts {
+		_ = os.Remove(mount) // which takes it away where it is mounted
+	}
+	of := g.judgingBox(g.judging).Layers
+	before, _ := filepath.Glob(filepath.Join(text.GlobQuote(of), sandbox.Accepted+"*"))
+	n := 0
+	if len(before) > 0 {
+		_, _ = fmt.Sscanf(filepath.Base(before[len(before)-1]), sandbox.Accepted+"%d", &n)
+	}
+	err := os.MkdirAll(of, 0o700)
+	if err == nil {
+		err = os.Rename(g.judgement, filepath.Join(of, fmt.Sprintf("%s%09d", sandbox.Accepted, n+1)))
+	}
+	g.judgement = ""
+	if err == nil && len(before) >= maxAccepted {
+		err = proc.RemoveAll(before[0])
+	}
+	return err
+}
+
+// dropJudgement forgets what was written to caches while a change was judged.
+func (g *ground) dropJudgement() error {
+	was := g.judgement
+	if g.judgement = ""; was == "" {
+		return nil
+	}
+	return proc.RemoveAll(was)
+}
+
 // leave opens what is judged to the user.
 func (g *ground) leave() {
+	_ = g.dropJudgement() // else the next run does
 	if g.place != nil {
 		g.place.Open()
 	}
@@ -87,7 +155,7 @@ func (g *ground) workBox(wt gitx.Worktree) *sandbox.Box {
 func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv {
 	return validator.ExecEnv{Dir: j.dir, Env: a.toolEnv(ctx, j.dir),
 		Dropped: agent.Dropped(a.run.Environ, a.run.o.KeepEnv),
-		Box:     a.at.box.Of(j.dir).With(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)}
+		Box:     a.at.judgingBox(j.dir).With(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)}
 }
 
 // openPlace names the place where changes are judged, before a worker has begun.
@@ -104,7 +172,10 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 	}
 	installs := len(r.Setup.In(g.path)) > 0
 	if installs || len(r.Setup.Copy) > 0 || r.Setup.HasModules(g.path) {
-		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetup(ctx, dir, g.laneEnv()...) }
+		o.Setup = func(ctx context.Context, dir string) error {
+			err := r.RunSetup(ctx, dir, g.laneEnv()...)
+			return cmp.Or(err, g.dropJudgement()) // its layers lie above what the setup writes
+		}
 	}
 	o.Borrow = r.o.Borrow && !installs
 	if c := r.o.Checked; c != nil && c.place != nil {

@@ -28,6 +28,7 @@ const hookRounds = 3
 func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err error) {
 	defer a.at.releaseTurn()
 	defer a.at.shutPlace(&err)
+	defer func() { err = cmp.Or(err, a.at.endJudgement(err == nil && feedback == "")) }()
 	for round := 0; round < hookRounds; {
 		if feedback, err := a.integrate(ctx); err != nil || feedback != "" {
 			return feedback, err

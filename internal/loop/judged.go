@@ -81,6 +81,9 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if err != nil {
 		return err
 	}
+	if err := a.at.beginJudgement(); err != nil {
+		return err
+	}
 	j.borrowed, j.withheld = laid.Borrowed, laid.SkippedDeps
 	j.hidden = append(j.hidden, a.filtered(j)...)
 	vs, err := a.validators(ctx, j, laid.Files)

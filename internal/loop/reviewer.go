@@ -55,7 +55,7 @@ func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system,
 			return nil, err
 		}
 		r.shut = func() error { remove(); return nil }
-		r.box = a.at.box.In(temp).Of(j.dir).Reading(j.dir, j.wt.Path)
+		r.box = a.at.judgingBox(j.dir).In(temp).Reading(j.dir, j.wt.Path)
 		r.env = a.programEnv(ctx, who.Program, j.dir)
 		calls.tell, calls.after = r.tell, r.heard
 	}

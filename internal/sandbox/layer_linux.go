@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // lay mounts the layers that a view needs and that are not there yet: each once, since two mounts over one layer would
@@ -13,12 +15,13 @@ import (
 // to itself.
 func lay(made map[string]bool, ops []string) {
 	for i := 0; i+2 < len(ops); i += 3 {
-		path, layer := ops[i+1], ops[i+2]
 		if ops[i] != opLayer {
 			continue
 		}
+		layer, under, _ := strings.Cut(ops[i+2], "\n")
+		ops[i+2] = layer
 		if _, tried := made[layer]; !tried {
-			made[layer] = mountLayer(path, layer) == nil
+			made[layer] = mountLayer(ops[i+1], layer, under) == nil
 		}
 		if !made[layer] {
 			ops[i] = opWrite
@@ -29,8 +32,9 @@ func lay(made map[string]bool, ops []string) {
 // layerMount is where a layer is mounted. A layer that is removed outside takes its mount along.
 func layerMount(layer string) string { return filepath.Join(layer, "mount") }
 
-// mountLayer mounts a directory with what is in a layer over it.
-func mountLayer(path, layer string) error {
+// mountLayer mounts a directory with what is in a layer over it, and between the two what is in another layer and in
+// those that were accepted above that.
+func mountLayer(path, layer, under string) error {
 	upper, work := Written(layer), filepath.Join(layer, "work")
 	for _, dir := range []string{upper, work, layerMount(layer)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -38,6 +42,15 @@ func mountLayer(path, layer string) error {
 		}
 	}
 	escape := strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace
+	lower := escape(path)
+	if under != "" {
+		accepted, _ := filepath.Glob(text.GlobQuote(filepath.Dir(under)) + "/" + Accepted + "*/" + filepath.Base(under))
+		for _, other := range append([]string{under}, accepted...) {
+			if there(Written(other)) {
+				lower = escape(Written(other)) + ":" + lower
+			}
+		}
+	}
 	return unix.Mount("overlay", layerMount(layer), "overlay", unix.MS_NOSUID|unix.MS_NODEV,
-		"userxattr,lowerdir="+escape(path)+",upperdir="+escape(upper)+",workdir="+escape(work))
+		"userxattr,index=off,lowerdir="+lower+",upperdir="+escape(upper)+",workdir="+escape(work))
 }

@@ -68,4 +68,22 @@ func TestBoxLayers(t *testing.T) {
 	if out, ok := w.sh(t, box, "cat ~/cache/old ~/cache/dir/in"); !ok || out != "oldold" {
 		t.Errorf("another layer: %v %q", ok, out)
 	}
+	// One above reads the others that are accepted, and is written to in their place.
+	box.Layers, box.Above = filepath.Join(layers, "workspace"), filepath.Join(layers, "above")
+	if out, ok := w.sh(t, box, "cat ~/cache/old ~/cache/dir/*; rm ~/cache/old; echo above >~/cache/dir/new"); !ok ||
+		out != "evil\nevil\n" {
+		t.Errorf("above: %v %q", ok, out)
+	}
+	accepted := filepath.Join(box.Layers, sandbox.Accepted+"1")
+	box.Above = filepath.Join(layers, "another")
+	if out, ok := w.sh(t, box, "cat ~/cache/old ~/cache/dir/*"); !ok || out != "evil\nevil\n" {
+		t.Errorf("beside it: %v %q", ok, out)
+	}
+	if err := os.Rename(filepath.Join(layers, "above"), accepted); err != nil {
+		t.Fatal(err)
+	}
+	box.Above = filepath.Join(layers, "third")
+	if out, ok := w.sh(t, box, "! cat ~/cache/old 2>/dev/null && cat ~/cache/dir/*"); !ok || out != "above\n" {
+		t.Errorf("above what was accepted: %v %q", ok, out)
+	}
 }

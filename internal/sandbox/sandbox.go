@@ -53,6 +53,8 @@ type Box struct {
 	// a layer there, and they stay as they are.
 	Caches []string
 	Layers string
+	// Above names a directory of layers that are written to in place of those, and lie above them.
+	Above string
 	// State may be changed, and is as it was afterwards where the system can: what is written to a directory comes into
 	// the layer that is named, to a file into that copy of it. What Through names in it is changed itself.
 	State   []Layer
@@ -91,6 +93,9 @@ type Layer struct{ Path, In string }
 
 // Written is where a layer of a directory has what was written.
 func Written(layer string) string { return filepath.Join(layer, "upper") }
+
+// Accepted begins the names of directories in a Box's Layers that lie above the layers there, the last one topmost.
+const Accepted = "accepted-"
 
 // System is what a system's sandbox can do.
 type System struct {

@@ -330,7 +330,11 @@ func (b *Box) layer(path string) (kind, in string) {
 	if b.Layers == "" || !fi.IsDir() || !slices.Contains(b.links.reals(b.Caches), path) {
 		return "", ""
 	}
-	return opLayer, filepath.Join(b.Layers, fmt.Sprintf("%x", sha256.Sum256([]byte(path)))[:16])
+	name := fmt.Sprintf("%x", sha256.Sum256([]byte(path)))[:16]
+	if in = filepath.Join(b.Layers, name); b.Above != "" {
+		in = filepath.Join(b.Above, name) + "\n" + in
+	}
+	return opLayer, in
 }
 
 // trail are the symbolic links on the way to what a path leads to.
