@@ -48,6 +48,7 @@ func TestWhatTheLanesDo(t *testing.T) {
 	p.model(&scripted.Script{Worker: append(lane("T-001"), lane("T-002")...),
 		Evaluator: []scripted.Step{{Tools: calls("submit_verdict", map[string]any{"verdict": "accept"}).Tools,
 			Repeat: -1}}})
+	p.git("config", "tilth.validator", "held=true")
 	c := p.console("run", "-j", "2", "--from", "../two.json", "--no-preflight")
 	c.Expect("mv go T-001 for 1s", "\nT-002  iteration 1 of 32", "mv go T-002 for ", "\n240 tokens",
 		"\r\x1b[K\x1b[A\x1b[K\x1b[A\x1b[K")
@@ -56,7 +57,7 @@ func TestWhatTheLanesDo(t *testing.T) {
 		if out, code := p.try("touch", s.Path("lanes")+"/"+task+"/go"); code != 0 {
 			t.Fatal(out)
 		}
-		c.Expect(task+"  done, commit ", ", 2 iterations, ")
+		c.Expect("validator held for ", task+"  done, commit ", ", 2 iterations, ")
 	}
 	c.Expect("all_done")
 	c.Ends(0)

@@ -170,7 +170,8 @@ func (c *crew) work(task string, q asked) string {
 	if strings.Contains(last, "does not go together") || strings.Contains(last, "still stand in") {
 		if c.calm.Load() || c.fate.IntN(3) > 0 {
 			command = `git grep -lE '^(<<<<<<<|>>>>>>>) ' | while read -r f; do ` +
-				`sed -i -E '/^(<<<<<<< .*|=======|>>>>>>> .*)$/d' "$f"; done; ` + command
+				`sed -i -E '/^(<<<<<<< .*|=======|>>>>>>> .*)$/d' "$f"; done; find . -name '*~[0-9a-f]*' | ` +
+				`while read -r f; do to=${f%~*}; test -d $to && to=$to/put; cat $f >> $to; rm $f; done; ` + command
 		}
 	}
 	if c.hopeless[task] || len(q.Messages) < 8 && c.fate.IntN(2) == 0 {

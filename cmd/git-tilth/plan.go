@@ -54,7 +54,7 @@ func (w *repoContext) editPlan(h *held.Handle) error {
 		settled := func(t session.Task) bool { return isDone(t) || t.Status == session.TaskSkipped }
 		left := len(slices.DeleteFunc(slices.Clone(all), settled))
 		return fmt.Sprintf("%s to do\nnext: git tilth resume %s\n", text.Plural(left, "task"), s.ID),
-			lifecycle.Replan(h, all)
+			lifecycle.Replan(w.p.ctx, h, all)
 	})
 }
 

@@ -14,11 +14,13 @@ import (
 	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/snapshot"
+	"github.com/git-tilth/git-tilth/internal/take"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
@@ -73,11 +75,12 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 	}
 	_, there, err := w.Git.BranchTip(w.p.ctx, common, s.Branch())
 	r.Gone = err == nil && !there
+	taken := take.Commits(w.p.ctx, w.Git, common, s)
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if t.Commit != "" {
 			files, _, _, _ := w.Git.Changes(w.p.ctx, common, t.Commit+"^", t.Commit, 0)
-			t.Changed = view.ChangeLines(files)
+			t.Changed, t.Taken = view.ChangeLines(files), taken[t.Commit]
 			t.TestsChanged = view.TestsChanged(t.TestsChanged, files)
 			t.Strayed = view.Strayed(t.Touches, files)
 			for _, f := range files {
@@ -153,7 +156,11 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 	if tasks.Done > 0 {
 		add("git tilth diff "+r.SessionID, "shows the change")
 		if !d.Taken {
-			add("git tilth take "+r.SessionID, "takes what is done")
+			why := "takes what is done"
+			if slices.ContainsFunc(r.Tasks, func(t view.ReviewTask) bool { return t.Taken != "" }) {
+				why = "takes the rest"
+			}
+			add("git tilth take "+r.SessionID, why)
 		}
 	}
 	if len(list) == 0 {
@@ -185,7 +192,8 @@ func (w *repoContext) sayChanged(h *held.Handle) {
 }
 
 // diff shows a change with the user's own git: `git diff <parent> <commit>` for a task, `git diff <base> <branch>` for
-// a session. Of a task that is not done it is the work that was set aside, or what the worktree has beyond the branch.
+// a session. Of a task that is not done it is the work that was set aside, or what its worktree has beyond the commit
+// that that stands on.
 func (w *repoContext) diff(s *session.Session, task string) error {
 	r := w.review(s)
 	common, err := commonOf(s)
@@ -212,7 +220,11 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 		defer work.Remove()
 		revs, objects = []string{work.SHA + "^", work.SHA}, filepath.Join(work.Dir, "objects")
 	case t.Iterations > 0:
-		if wt, err = w.Git.Worktree(w.p.ctx, common, r.Worktree, s.Branch()); err != nil {
+		path, branch := r.Worktree, s.Branch()
+		if lanes.Has(s, task) {
+			path, branch = lanes.Path(s, task), ""
+		}
+		if wt, err = w.Git.Worktree(w.p.ctx, common, path, branch); err != nil {
 			return refuse("git tilth show "+s.ID, "%s", err)
 		}
 		revs = []string{"HEAD"}

@@ -323,7 +323,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	if plan.NeedsWorker() {
 		with.Settings = w.noted(o)
 	}
-	o.Waiting = show.Waiting
+	o.Waiting, o.Validating = show.Waiting, show.Validating
 	strict := slices.Contains(r.flags, "--strict-caps=true")
 	for again := uint(0); ; again++ {
 		out, err := plan.Execute(ctx, h, with)

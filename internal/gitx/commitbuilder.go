@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -60,43 +62,69 @@ func (b *CommitBuilder) run(ctx context.Context, stdin string, vars []string, ar
 	return strings.TrimSpace(string(out)), err
 }
 
-// Merge names the tree that two commits make, and the files in which they conflict.
-func (b *CommitBuilder) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
-	out, err := b.run(ctx, "", nil, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z",
-		"--end-of-options", ours, theirs)
-	list := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
-	if ExitCode(err) == 1 && len(list) > 1 {
-		for i := range list { // git marks a file that a directory is in the way of by whose it is
-			list[i], _, _ = strings.Cut(list[i], "~"+ours)
-			list[i], _, _ = strings.Cut(list[i], "~"+theirs)
-		}
-		return list[0], list[1:], nil
-	}
-	return list[0], nil, err
+// Merge is what two commits become together.
+type Merge struct {
+	Tree      string
+	Conflicts []string // files in which they do not go together; in Tree they have markers, where they are text
+	Said      string   // what git says of these, a line each
+	Marker    string   // the label of the second one in the markers
 }
 
-// Apply names the tree that the change from a commit, without some of its files, to a tree makes of a third, or the
-// files in which they conflict.
-func (b *CommitBuilder) Apply(ctx context.Context, from string, without []string, to, onto string) (tree string,
-	conflicts []string, err error) {
+// Merge makes a tree of two commits. Git names files and the kinds of conflicts one by one: <tree> NUL, then each file
+// NUL, then NUL, then for each message <n> NUL, n paths, its kind and its words, each with a NUL.
+func (b *CommitBuilder) Merge(ctx context.Context, ours, theirs string) (Merge, error) {
+	out, err := b.run(ctx, "", nil, "merge-tree", "--write-tree", "--name-only", "-z", "--end-of-options", ours, theirs)
+	list := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
+	m := Merge{Tree: list[0], Marker: theirs}
+	if ExitCode(err) != 1 || len(list) == 1 {
+		return m, err
+	}
+	end := slices.Index(list, "")
+	if end < 0 {
+		end = len(list)
+	}
+	for _, file := range list[1:end] {
+		for _, side := range []string{ours, theirs} { // how git names one of two that cannot have the same place
+			file, _, _ = strings.Cut(file, "~"+side)
+		}
+		m.Conflicts = append(m.Conflicts, file)
+	}
+	slices.Sort(m.Conflicts)
+	m.Conflicts = slices.Compact(m.Conflicts)
+	for said := list[min(end+1, len(list)):]; len(said) > 0; {
+		n, err := strconv.Atoi(said[0])
+		if err != nil || n < 0 || len(said) < n+3 {
+			break // advice on submodules, which names no file
+		}
+		if strings.HasPrefix(said[n+1], "CONFLICT") {
+			m.Said += strings.TrimSpace(said[n+2]) + "\n"
+		}
+		said = said[n+3:]
+	}
+	return m, nil
+}
+
+// Apply is what the change from a commit, without some of its files, to a tree makes of a third.
+func (b *CommitBuilder) Apply(ctx context.Context, from string, without []string, to,
+	onto string) (m Merge, err error) {
 	index := []string{"GIT_INDEX_FILE=" + filepath.Join(b.dir, "index")}
 	if _, err = b.run(ctx, "", index, "read-tree", from); err != nil {
-		return "", nil, err
+		return m, err
 	}
 	if len(without) > 0 {
 		if _, err = b.run(ctx, strings.Join(without, "\x00")+"\x00", index, "update-index", "--force-remove", "-z",
 			"--stdin"); err != nil {
-			return "", nil, err
+			return m, err
 		}
 	}
 	made := make([]string, 3)
 	if from, err = b.run(ctx, "", index, "write-tree"); err != nil {
-		return "", nil, err
+		return m, err
 	}
 	for i, c := range []TreeCommit{{Tree: from}, {Tree: onto}, {Tree: to}} {
 		c.Message, c.Parent = "apply", made[0]
 		if made[i], err = b.Commit(ctx, c, b.git.Identity(ctx, "", false)); err != nil {
-			return "", nil, err
+			return m, err
 		}
 	}
 	return b.Merge(ctx, made[1], made[2])

@@ -266,7 +266,7 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 		return err
 	}
 	var worked []string
-	if !g.dry { // the tree of a dry run is in no repository
+	if !g.dry && tree != from { // the tree of a dry run is in no repository
 		if worked, err = g.Paths(ctx, wt, from, tree); err != nil {
 			return err
 		}

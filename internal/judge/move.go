@@ -5,12 +5,13 @@ import (
 	"path"
 )
 
-// Move goes on with the place of a session that has its name since: dir is where it lies now. What a setup made is
-// kept, but for a virtual environment, which works in no other place than the one that it was made in.
+// Move goes on with a place for another worktree, or of a session that has its name since: dir is where it lies now.
+// What a setup made is kept, but for a virtual environment, which works in no other place than the one that it was made
+// in.
 func (p *Checkout) Move(ctx context.Context, dir string, o Options) (*Checkout, error) {
 	for _, k := range p.kept {
 		for name := range k.stamps {
-			if path.Base(name) == "pyvenv.cfg" {
+			if dir != p.Dir && path.Base(name) == "pyvenv.cfg" {
 				p.forget()
 				break
 			}

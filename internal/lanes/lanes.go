@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -42,7 +43,8 @@ import (
 // Whatever else means the whole session, as going back, a fork or a push, sets aside what lanes hold first
 // (SetAllAside), like the work of a task that failed: the next attempt has it back.
 
-// Places beside the lanes: marks of those that are being made, and where their changes are judged.
+// Places beside the lanes: marks of those that are being made, and where changes are judged, by the lanes' numbers.
+// What is in the latter serves one process.
 const (
 	newLanes     = ".new"
 	judgingLanes = ".judge"
@@ -51,9 +53,18 @@ const (
 // Path is where a task's lane is, or would be.
 func Path(s *session.Session, task string) string { return s.Path(session.LanesDir, task) }
 
-// Judging is where changes of a task's lane are judged.
-func Judging(s *session.Session, task string) string {
-	return s.Path(session.LanesDir, judgingLanes, task)
+// Judging is where changes of the lane with a number are judged, whatever its task.
+func Judging(s *session.Session, number int) string {
+	return s.Path(session.LanesDir, judgingLanes, strconv.Itoa(number))
+}
+
+// JudgingPlaces are those that are there.
+func JudgingPlaces(s *session.Session) (places []string) {
+	entries, _ := os.ReadDir(s.Path(session.LanesDir, judgingLanes))
+	for _, e := range entries {
+		places = append(places, s.Path(session.LanesDir, judgingLanes, e.Name()))
+	}
+	return places
 }
 
 // Of lists the tasks that have a lane, in the order of their ids.
@@ -120,22 +131,30 @@ func Remove(ctx context.Context, h *held.Handle, task string) error {
 	if err != nil {
 		return err
 	}
-	judging := Judging(h.S, task)
-	err = errors.Join(proc.RemoveAll(judging), proc.RemoveAll(path),
-		proc.RemoveAll(h.S.Path(session.LanesDir, newLanes, task)))
-	for _, of := range []string{path, judging} {
-		rel, _ := filepath.Rel(h.S.Dir, of)
-		layers := strings.ReplaceAll(rel, string(filepath.Separator), "-")
-		err = errors.Join(err, proc.RemoveAll(h.S.Path(session.CachesDir, layers)))
+	return errors.Join(removePlace(h, path), proc.RemoveAll(h.S.Path(session.LanesDir, newLanes, task)))
+}
+
+// removePlace removes a directory in which commands ran, with what they wrote over the user's caches.
+func removePlace(h *held.Handle, dir string) error {
+	rel, _ := filepath.Rel(h.S.Dir, dir)
+	layers := strings.ReplaceAll(rel, string(filepath.Separator), "-")
+	return errors.Join(proc.RemoveAll(dir), proc.RemoveAll(h.S.Path(session.CachesDir, layers)))
+}
+
+// dropJudging removes the places in which changes of lanes were judged.
+func dropJudging(h *held.Handle) (err error) {
+	for _, place := range JudgingPlaces(h.S) {
+		err = errors.Join(err, removePlace(h, place))
 	}
 	return err
 }
 
 // DropDir removes the directory of lanes where it has none any more.
-func DropDir(h *held.Handle) {
-	for _, dir := range []string{judgingLanes, newLanes, ""} {
-		_ = os.Remove(h.S.Path(session.LanesDir, dir))
+func DropDir(h *held.Handle) error {
+	if len(Of(h.S)) > 0 {
+		return nil
 	}
+	return errors.Join(dropJudging(h), proc.RemoveAll(h.S.Path(session.LanesDir)))
 }
 
 // Worktree is a task's lane, checked: registered with the source, at its path.
@@ -164,28 +183,21 @@ func Fold(ctx context.Context, h *held.Handle, wt gitx.Worktree, base string) er
 	return h.Git.Detach(ctx, wt, base)
 }
 
-// Merge is what a change becomes on another commit.
-type Merge struct {
-	Tree      string
-	Conflicts []string // files in which the two do not go together; in Tree they have markers
-	Marker    string   // the label of the change's side in those
-}
-
 // MergeOnto says what the change from the commit base to a tree becomes on the commit tip, which base is an ancestor
 // of. It happens in kept.git, without any setting and without a working tree, so that no attribute and no driver has a
 // say. The label is drawn anew each time.
-func MergeOnto(ctx context.Context, h *held.Handle, base, tree, tip string) (m Merge, err error) {
+func MergeOnto(ctx context.Context, h *held.Handle, base, tree, tip string) (gitx.Merge, error) {
 	dir := h.S.Path(session.KeptGitDir)
-	if m.Marker, err = snapshot.KeepSide(ctx, h, base, tree); err != nil {
-		return m, err
+	side, err := snapshot.KeepSide(ctx, h, base, tree)
+	if err != nil {
+		return gitx.Merge{}, err
 	}
 	// The tree is for the user's repository, where it will be committed.
 	both := gitx.CommitsIn(h.Git, dir, append(slices.Clone(gitx.NoUserConfig), "GIT_ATTR_NOSYSTEM=1",
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.attributesFile", "GIT_CONFIG_VALUE_0="+os.DevNull,
 		"GIT_OBJECT_DIRECTORY="+filepath.Join(h.Common, "objects"),
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES="+gitx.Quote(filepath.Join(dir, "objects"))))
-	m.Tree, m.Conflicts, err = both.Merge(ctx, tip, m.Marker)
-	return m, err
+	return both.Merge(ctx, tip, side)
 }
 
 // Move brings a lane to what a lane_merged says; now is the tree that it holds. Files that are not as they were
@@ -298,24 +310,18 @@ func SetAllAside(ctx context.Context, h *held.Handle) error {
 			return err
 		}
 	}
-	DropDir(h)
-	return nil
+	return DropDir(h)
 }
 
-// RemoveHalfMade removes the lanes of which a process that died had made, or left, a part.
+// RemoveHalfMade removes the lanes of which a process that died had made a part, and the places in which it judged.
 func RemoveHalfMade(ctx context.Context, h *held.Handle) error {
-	half := laneNames(h.S.Path(session.LanesDir, newLanes))
-	for _, task := range laneNames(h.S.Path(session.LanesDir, judgingLanes)) {
-		if !Has(h.S, task) {
-			half = append(half, task)
-		}
-	}
-	for _, task := range half {
+	for _, task := range laneNames(h.S.Path(session.LanesDir, newLanes)) {
 		if err := Remove(ctx, h, task); err != nil {
 			return err
 		}
 	}
-	return proc.RemoveAll(h.S.Path(session.LanesDir, newLanes)) // marks that were half written
+	marks := proc.RemoveAll(h.S.Path(session.LanesDir, newLanes)) // those that were half written
+	return errors.Join(marks, dropJudging(h))
 }
 
 // RemoveAll removes all lanes with what they hold.
@@ -325,5 +331,5 @@ func RemoveAll(ctx context.Context, h *held.Handle) error {
 			return err
 		}
 	}
-	return proc.RemoveAll(h.S.Path(session.LanesDir))
+	return DropDir(h)
 }

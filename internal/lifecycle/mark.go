@@ -1,11 +1,13 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -79,9 +81,10 @@ func prepareRetry(h *held.Handle, task, note string) error {
 	return h.Save()
 }
 
-// Replan takes over a plan that a person edited between two runs. On disk after each step: task_marked for each task
-// that was added, changed, moved or removed; prd.json, which is what a resume goes by.
-func Replan(h *held.Handle, edited []session.Task) error {
+// Replan takes over a plan that a person edited between two runs. On disk after each step: what lanes of removed tasks
+// hold set aside, while the record knows where they stand; task_marked for each task that was added, changed, moved or
+// removed; prd.json, which is what a resume goes by.
+func Replan(ctx context.Context, h *held.Handle, edited []session.Task) error {
 	if err := takeOver(h, nil); err != nil {
 		return err
 	}
@@ -89,7 +92,19 @@ func Replan(h *held.Handle, edited []session.Task) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range differences(before, edited) {
+	state, err := h.S.State()
+	if err != nil {
+		return err
+	}
+	changes := differences(before, edited)
+	for _, m := range changes {
+		if m.Mark == "removed" && slices.Contains(lanes.Begun(h.S), m.TaskID) {
+			if err := lanes.SetAside(ctx, h, m.TaskID, state.Tasks[m.TaskID].Attempt); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range changes {
 		if err := h.Append(&m); err != nil {
 			return err
 		}

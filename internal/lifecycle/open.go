@@ -71,12 +71,12 @@ func open(ctx context.Context, h *held.Handle, killed bool) (err error) {
 
 // Stopped writes the end of a run: the stop, fsynced, then the checkpoint.
 func Stopped(h *held.Handle, status string, stop record.Stop) error {
-	lanes.DropDir(h) // first: nothing looks at a session again whose stop says that all is done
+	dropping := lanes.DropDir(h) // first: nothing looks at a session again whose stop says that all is done
 	if err := h.Record.Append(&stop); err != nil {
 		return err
 	}
 	h.Checkpoint.Status = status
-	if err := errors.Join(h.Save(), snapshot.DropDone(h)); err != nil {
+	if err := errors.Join(h.Save(), snapshot.DropDone(h), dropping); err != nil {
 		return err
 	}
 	return h.S.WriteSummary()

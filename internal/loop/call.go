@@ -112,8 +112,8 @@ func (c caller) make(ctx context.Context, req model.Request, attempts int) (*mod
 	}
 	c.bound(&req, &calls)
 	reply, err := calls.Make(ctx, req)
-	c.settle()
 	c.heard(req, reply, err)
+	c.settle()
 	return reply, err
 }
 

@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -24,3 +26,9 @@ func (f fence) wrap(part, s string) string {
 
 // fenced is wrap with a fence of its own, for a prompt of one part.
 func fenced(part, s string) string { return newFence().wrap(part, s) }
+
+func randomHex(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // never fails, by its documentation
+	return hex.EncodeToString(b)
+}

@@ -34,6 +34,7 @@ type ground struct {
 	private    string          // for an agent program's own files
 	place      *judge.Checkout // nil before the first task
 	judgement  string          // has the layers of what judges a change; "" for none yet
+	before     *judge.Checkout // what another attempt left of the place, nil for nothing
 	box        *sandbox.Box    // Options.Sandbox with a directory for temporary files
 	removeTemp func()          // removes that
 	hooked     gitx.Worktree   // where the repository's hooks run
@@ -153,7 +154,11 @@ func (g *ground) workBox(wt gitx.Worktree) *sandbox.Box {
 
 // judgingPlace is where validators run. What the worktree lends is read there.
 func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv {
-	return validator.ExecEnv{Dir: j.dir, Env: a.toolEnv(ctx, j.dir),
+	return validator.ExecEnv{Dir: j.dir, Env: a.toolEnv(ctx, j.dir), Begins: func(name string) {
+		if a.run.o.Validating != nil {
+			a.run.o.Validating(a.task.ID, name)
+		}
+	},
 		Dropped: agent.Dropped(a.run.Environ, a.run.o.KeepEnv),
 		Box:     a.at.judgingBox(j.dir).With(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)}
 }
@@ -179,8 +184,10 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 	}
 	o.Borrow = r.o.Borrow && !installs
 	if c := r.o.Checked; c != nil && c.place != nil {
-		g.place, err = c.place.Move(ctx, g.judging, o)
-		c.place = nil
+		g.before, c.place = c.place, nil
+	}
+	if g.before != nil {
+		g.place, err = g.before.Move(ctx, g.judging, o)
 		return err
 	}
 	g.place, err = judge.New(ctx, g.judging, o)

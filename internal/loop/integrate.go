@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,18 +25,19 @@ import (
 // committed, as what it becomes on the branch's tip.
 type beside struct {
 	began     string             // the commit at which the attempt began
+	told      string             // the commit up to which the worker knows what others did
 	merged    *record.LaneMerged // the last merge, of an earlier attempt too where it conflicted; nil for none
 	conflicts int                // how often it did not go together with what others did
 	alone     bool               // no other lane is at work
-	news      string             // what has changed under the worker since it was last told
 	given     *given             // an accepting verdict that may hold for what the change has become
 }
 
-// given is an accepting verdict.
+// given is an accepting verdict on a tree, which the lane has held since.
 type given struct {
 	verdict    *Verdict
 	by         string
 	tree, base string
+	becomes    string // what the tree was merged to
 }
 
 // maxConflicts is how often a change may conflict before its task goes on alone.
@@ -56,12 +58,11 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 	if err != nil {
 		return "", err
 	}
-	tree, _, err := a.stageWith(ctx, a.run.Git, wt)
-	if err != nil {
+	var tree string
+	if g := a.beside.given; g != nil {
+		tree = g.becomes
+	} else if tree, _, err = a.stageWith(ctx, a.run.Git, wt); err != nil {
 		return "", err
-	}
-	if g := a.beside.given; g != nil && g.tree != tree {
-		a.beside.given = nil // somebody has changed it since
 	}
 	m, err := lanes.MergeOnto(ctx, a.run.Handle, a.base, tree, tip)
 	if err != nil {
@@ -76,47 +77,42 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 		return a.integrate(ctx)
 	}
 	e := &record.LaneMerged{Base: tip, From: a.base, Was: tree, Tree: m.Tree, Conflicts: m.Conflicts}
-	if len(m.Conflicts) > 0 {
-		e.Marker = m.Marker
+	if len(m.Conflicts) == 0 {
+		if g := a.beside.given; g != nil {
+			g.becomes = m.Tree
+		}
+		return "", a.moveTo(ctx, wt, e)
 	}
-	return a.moveTo(ctx, wt, e)
-}
-
-// moveTo brings the lane to where a merge says.
-func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) (feedback string, err error) {
+	e.Marker = m.Marker
 	dropped, err := a.dropped(ctx, wt, e)
 	if err == nil && dropped != nil {
 		err = snapshot.KeepUnfit(ctx, a.run.Handle, a.task.ID, e.Was, e.From)
 	}
+	if err == nil {
+		err = a.moveTo(ctx, wt, e)
+	}
 	if err != nil {
 		return "", err
-	}
-	if err := a.emit(e); err != nil {
-		return "", err
-	}
-	if err := lanes.Move(ctx, a.run.Handle, wt, e, e.Was); err != nil {
-		return "", err
-	}
-	news, err := a.changedUnder(ctx, wt, e)
-	if err != nil {
-		return "", err
-	}
-	a.beside.news = strings.TrimSpace(a.beside.news + "\n" + news)
-	a.base, a.judged, a.beside.merged = e.Base, e.Base, e
-	if len(e.Conflicts) == 0 {
-		return "", nil
 	}
 	a.beside.conflicts++
-	a.beside.given = nil
-	return a.conflict(ctx, dropped)
+	return a.conflict(ctx, m.Said, dropped)
+}
+
+// moveTo brings the lane to where a merge says.
+func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) error {
+	if err := a.emit(e); err != nil {
+		return err
+	}
+	if err := lanes.Move(ctx, a.run.Handle, wt, e, e.Was); err != nil {
+		return err
+	}
+	a.base, a.judged, a.beside.merged = e.Base, e.Base, e
+	return nil
 }
 
 // dropped lists the files that a merge has only as they are on the branch, though the change has them otherwise: such
 // as are not put together line by line.
 func (a *attempt) dropped(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) (files []string, err error) {
-	if len(e.Conflicts) == 0 {
-		return nil, nil
-	}
 	changed, err := a.run.Git.Paths(ctx, wt, e.From, e.Was)
 	if err != nil {
 		return nil, err
@@ -130,12 +126,17 @@ func (a *attempt) dropped(ctx context.Context, wt gitx.Worktree, e *record.LaneM
 	return files, err
 }
 
-// changedUnder says which files changed on the branch, by which tasks.
-func (a *attempt) changedUnder(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) (string, error) {
-	if e.From == e.Base {
+// news says which files changed on the branch since the worker was last told, by which tasks; "" for none.
+func (a *attempt) news(ctx context.Context) (string, error) {
+	from := a.beside.told
+	if a.beside.told = a.base; from == "" || from == a.base {
 		return "", nil
 	}
-	commits, err := a.run.Git.Log(ctx, a.run.Common, e.Base, e.From, 0)
+	commits, err := a.run.Git.Log(ctx, a.run.Common, a.base, from, 0)
+	if err != nil {
+		return "", err
+	}
+	wt, err := a.at.worktree(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -154,9 +155,13 @@ func (a *attempt) changedUnder(ctx context.Context, wt gitx.Worktree, e *record.
 }
 
 // conflict is what the worker is told of a merge that does not go together.
-func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error) {
+func (a *attempt) conflict(ctx context.Context, git string, dropped []string) (string, error) {
 	m := a.beside.merged
 	diff, _, err := a.run.Git.Diff(ctx, a.run.Common, m.From, m.Base, testsCap, m.Conflicts...)
+	if err != nil {
+		return "", err
+	}
+	news, err := a.news(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -164,17 +169,16 @@ func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error
 		a.extra++
 	}
 	said := "While you worked, other tasks were committed, and your change does not go together with theirs. Your " +
-		"working tree holds the merge, with conflict markers in these files: " +
-		strings.Join(quoted(m.Conflicts), ", ") +
-		". Keep what both sides are for, take the markers out, and submit again."
+		"working tree holds the merge, with conflict markers where it is about lines, in these files: " +
+		strings.Join(quoted(m.Conflicts), ", ") + ". Keep what both sides are for, take the markers out, and submit " +
+		"again.\n\nWhat git says of it, where " + m.Base + " is what they committed and " + m.Marker +
+		" what you did:\n\n" + fenced("merge", strings.TrimSpace(git))
 	if dropped != nil {
-		said += " These cannot be put together line by line, and are as the others left them: " +
+		said += "\n\nThese cannot be put together line by line, and are as the others left them: " +
 			strings.Join(quoted(dropped), ", ") + ". Make your change to them again; what you had is in git, as " +
 			m.Was + ":<file>."
 	}
-	changed := a.beside.news
-	a.beside.news = ""
-	return said + "\n\nThe other tasks, with the files that they changed:\n\n" + fenced("changed", changed) +
+	return said + "\n\nThe other tasks, with the files that they changed:\n\n" + fenced("changed", news) +
 		"\n\nWhat they did in the files that conflict:\n\n" +
 		fenced("others", strings.ToValidUTF8(string(diff), "\uFFFD")), nil
 }
@@ -195,6 +199,11 @@ func (a *attempt) markersLeft() string {
 	}
 	var in []string
 	for _, f := range m.Conflicts {
+		for _, side := range []string{m.Base, m.Marker} { // one of two that cannot have the same place
+			if _, err := os.Lstat(filepath.Join(a.at.path, filepath.FromSlash(f)+"~"+side)); err == nil {
+				in = append(in, f+"~"+side)
+			}
+		}
 		data, err := jsonl.ReadIn(a.at.path, filepath.FromSlash(f), maxText)
 		if err != nil {
 			continue
@@ -210,7 +219,7 @@ func (a *attempt) markersLeft() string {
 		return ""
 	}
 	return "Conflict markers of the merge with other tasks' work still stand in " + strings.Join(quoted(in), ", ") +
-		". Put both sides together there, take the markers out, and submit again."
+		". Put both sides together there, take the markers out, of a file's name as well, and submit again."
 }
 
 // unresolved keeps a change with such markers from being judged. It is on record like a validator that failed.
@@ -227,20 +236,20 @@ func (a *attempt) unresolved() (string, error) {
 }
 
 // told is an answer to the worker, with what has changed under it.
-func (a *attempt) told(feedback string) string {
-	news := a.beside.news
-	if a.beside.news = ""; feedback == "" || news == "" {
-		return feedback
+func (a *attempt) told(ctx context.Context, feedback string) (string, error) {
+	news, err := a.news(ctx)
+	if err != nil || news == "" {
+		return feedback, err
 	}
 	return feedback + "\n\nMeanwhile other tasks were committed. Your working tree has their work now; these files " +
-		"are theirs, and to be kept as they are but where your task says otherwise:\n\n" + fenced("changed", news)
+		"are theirs, and to be kept as they are but where your task says otherwise:\n\n" + fenced("changed", news), nil
 }
 
-// holdsFor reports whether the verdict that was given still holds: what changed on the branch since lies in no file
-// that the change touches.
+// holdsFor reports whether the verdict that was given still holds: the change is the same, and what changed on the
+// branch since lies in no file that it touches.
 func (a *attempt) holdsFor(ctx context.Context, j *judged) (bool, error) {
 	g := a.beside.given
-	if g == nil || g.base == a.base || g.tree == j.tree {
+	if g == nil || g.becomes != j.tree || g.base == a.base || g.tree == j.tree {
 		return g != nil && g.tree == j.tree, nil
 	}
 	others, err := a.run.Git.Paths(ctx, j.wt, g.base, a.base)
@@ -306,8 +315,13 @@ func (a *attempt) moved(ctx context.Context, v *Verdict, j *judged) (bool, error
 	if err != nil || tip == a.base && j.done == a.run.doneTasks() {
 		return false, err
 	}
-	a.beside.given = &given{verdict: v, by: j.by, tree: j.tree, base: a.base}
+	a.stillGiven(v, j)
 	return true, nil
+}
+
+// stillGiven keeps an accepting verdict for what the change becomes.
+func (a *attempt) stillGiven(v *Verdict, j *judged) {
+	a.beside.given = &given{verdict: v, by: j.by, tree: j.tree, base: a.base, becomes: j.tree}
 }
 
 // doneTasks is how many tasks are done, by whose tests a change is held.
@@ -344,7 +358,7 @@ func (a *attempt) uncommitted(ctx context.Context, wt gitx.Worktree, j *judged, 
 			return err
 		}
 		e := &record.LaneMerged{Base: a.base, From: a.base, Was: j.tree, Tree: tree}
-		if _, err := a.moveTo(ctx, j.wt, e); err != nil {
+		if err := a.moveTo(ctx, j.wt, e); err != nil {
 			return err
 		}
 	}
@@ -369,7 +383,7 @@ func (a *attempt) leftInLane() (c *record.CaseSubmitted, refused *lifecycle.Hook
 	if v := last.Verdict; last.Waits && v != nil {
 		verdict, err := parseVerdict(string(record.JSON(v)))
 		if err == nil {
-			a.beside.given = &given{verdict: verdict, by: v.By, tree: v.Tree, base: v.Base}
+			a.beside.given = &given{verdict: verdict, by: v.By, tree: v.Tree, base: v.Base, becomes: v.Tree}
 			return &record.CaseSubmitted{Scope: v.Scope, Tree: v.Tree, Base: v.Base, Case: v.Case}, refused
 		}
 	}

@@ -26,6 +26,7 @@ const hookRounds = 3
 // judge takes a case through validators and evaluator to a commit. An empty feedback with a nil error means that the
 // task is committed; otherwise the feedback is what the worker has to deal with.
 func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err error) {
+	defer func() { a.beside.given = nil }() // the worker may change the tree from here on
 	defer a.at.releaseTurn()
 	defer a.at.shutPlace(&err)
 	defer func() { err = cmp.Or(err, a.at.endJudgement(err == nil && feedback == "")) }()
@@ -72,10 +73,11 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		var refused *gitx.HookRefusedError
 		switch {
 		case errors.Is(err, lifecycle.ErrBranchMoved):
-			a.accepted, a.beside.given = false, &given{verdict: v, by: j.by, tree: j.tree, base: a.base}
+			a.accepted = false
+			a.stillGiven(v, j)
 			continue
 		case errors.Is(err, lifecycle.ErrTreeChanged):
-			a.accepted = false
+			a.accepted, a.beside.given = false, nil
 			continue
 		case errors.As(err, &refused):
 			a.accepted = false

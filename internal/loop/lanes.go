@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -41,9 +42,10 @@ type schedule struct {
 	waiting []*lane       // those of at that wait until no other is at work
 	alone   *lane         // one of these that goes on
 	news    chan report
-	stop    *Stop    // of the run; nothing is begun any more
-	looked  bool     // the first task was ready
-	paths   []string // of the tree, for what tasks touch
+	stop    *Stop                   // of the run; nothing is begun any more
+	looked  bool                    // the first task was ready
+	places  map[int]*judge.Checkout // where changes were judged, by the number of the lane
+	paths   []string                // of the tree, for what tasks touch
 	touch   map[string]*pattern.Paths
 }
 
@@ -75,7 +77,12 @@ func (r *run) ended(task string) bool {
 // have a lane have ended: then it is nil.
 func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 	s := &schedule{run: r, session: session, at: map[int]*lane{}, touch: map[string]*pattern.Paths{},
-		news: make(chan report)}
+		places: map[int]*judge.Checkout{}, news: make(chan report)}
+	defer func() {
+		for _, place := range s.places {
+			place.Open()
+		}
+	}()
 	for {
 		if s.stop == nil && s.alone == nil {
 			if err := s.fill(ctx); err != nil {
@@ -127,6 +134,7 @@ func (s *schedule) fill(ctx context.Context) error {
 			number++
 		}
 		l := &lane{ground: s.laneGround(s.session, s.tasks[i].ID, number), index: i, proceed: make(chan struct{})}
+		l.before = s.places[number]
 		l.askAlone = func(ctx context.Context) error { return s.askAlone(ctx, l) }
 		s.at[i] = l
 		go func() {
@@ -223,6 +231,9 @@ func (s *schedule) touched(t session.Task) *pattern.Paths {
 // take takes in how a lane ended.
 func (s *schedule) take(ctx context.Context, l *lane) {
 	delete(s.at, l.index)
+	if l.place != nil {
+		s.places[l.number] = l.place
+	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *lane) bool { return w == l })
 	if s.alone == l {
 		s.alone = nil
@@ -246,8 +257,10 @@ func (s *schedule) take(ctx context.Context, l *lane) {
 
 // runLane has one task worked on in its lane, which goes with the end of the task.
 func (r *run) runLane(ctx context.Context, l *lane) error {
-	defer func() { l.removeTemp() }()
-	defer l.leave()
+	defer func() {
+		l.removeTemp()
+		_ = l.dropJudgement() // else the next run does
+	}()
 	err := r.enterLane(ctx, l)
 	if err == nil {
 		err = r.task(ctx, l.ground, l.index)
@@ -279,7 +292,7 @@ func (r *run) enterLane(ctx context.Context, l *lane) error {
 // laneGround is the lane of a task, which stands or is to be made.
 func (r *run) laneGround(session *ground, task string, number int) *ground {
 	return &ground{run: r, lane: task, number: number, path: lanes.Path(r.S, task),
-		judging: lanes.Judging(r.S, task), private: filepath.Join(session.private, task),
+		judging: lanes.Judging(r.S, number), private: filepath.Join(session.private, task),
 		hooked: session.hooked, hooks: session.hooks, removeTemp: func() {}, notified: map[string]bool{}}
 }
 

@@ -106,7 +106,8 @@ type Options struct {
 	// From is where a plan has brought the session to.
 	From        lifecycle.Outcome
 	Waiting     func(until time.Time)
-	Lease       Lease // of a session that has a remote; nil for none
+	Validating  func(task, validator string) // hears of each validator before it runs
+	Lease       Lease                        // of a session that has a remote; nil for none
 	NoPreflight bool
 	Checked     *Checked // the preflight that was passed before the session was made; nil for none
 	// KnownFailures goes on with the validators that fail before any work; they bar nothing until they have passed.

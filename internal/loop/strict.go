@@ -130,6 +130,6 @@ func (c caller) heard(req model.Request, reply *model.Reply, err error) {
 	case reply.Usage.Prompt+reply.Usage.Eval == 0:
 		c.unsay(&model.Failure{}, c.most(req))
 	default:
-		*c.said = exchange{messages: len(req.Messages), bytes: bytesOf(req), tokens: reply.Usage.Prompt}
+		c.said.messages, c.said.bytes, c.said.tokens = len(req.Messages), bytesOf(req), reply.Usage.Prompt
 	}
 }

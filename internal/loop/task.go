@@ -3,8 +3,6 @@ package loop
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -106,7 +104,7 @@ func (a *attempt) begin(ctx context.Context) error {
 	} else if a.beside.began = a.base; slices.Contains(a.run.o.From.Lanes, a.task.ID) {
 		a.left.review, a.left.refused = a.leftInLane()
 	}
-	a.beside.merged = a.conflicted()
+	a.beside.merged, a.beside.told = a.conflicted(), a.base
 	done := []string{}
 	for _, t := range a.run.taskList() {
 		if t.Status == session.TaskDone {
@@ -352,7 +350,10 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 	if err != nil || feedback == "" {
 		return err == nil, err
 	}
-	return false, a.answer(a.told(feedback))
+	if feedback, err = a.told(ctx, feedback); err == nil {
+		err = a.answer(feedback)
+	}
+	return false, err
 }
 
 // fail ends a task that did not come to a commit.
@@ -444,10 +445,4 @@ func (a *attempt) emit(ev record.Event) error {
 	in := ev.Common()
 	in.TaskID, in.TraceID, in.SpanID, in.Iter = a.task.ID, a.trace, a.span, a.iter
 	return a.run.Record.Append(ev)
-}
-
-func randomHex(bytes int) string {
-	b := make([]byte, bytes)
-	_, _ = rand.Read(b) // never fails, by its documentation
-	return hex.EncodeToString(b)
 }

@@ -52,7 +52,7 @@ type atWork struct {
 	iter  int
 	begun time.Time  // zero where that was in an earlier run
 	cost  float64    // since then
-	doing view.Doing // what its worker does
+	doing view.Doing // what its worker does, or the validator
 	waits string     // what an agent program that says nothing is doing, "" while it does say something
 }
 
@@ -353,6 +353,14 @@ func (p *Lines) Waiting(until time.Time) {
 	if !p.Term.JSON {
 		p.line("", nil, "usage limit: waiting until "+until.Local().Format("2006-01-02 15:04:05")+"; Ctrl-C stops")
 	}
+}
+
+// Validating tells which validator runs now, until the next event of its task.
+func (p *Lines) Validating(task, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.work(task).doing = view.Doing{What: "validator " + name, Since: p.now()}
+	p.drawLive()
 }
 
 // Tell says something to the person at the terminal, whatever standard output is for.

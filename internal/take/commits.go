@@ -34,18 +34,18 @@ func (t *taker) whole(ctx context.Context) error {
 		t.Tasks, t.Note.To = t.order(), top
 		return nil
 	}
-	tree, conflicts, err := t.Merge(ctx, from, top)
+	m, err := t.Merge(ctx, from, top)
 	if err != nil {
 		return err
 	}
-	if len(conflicts) > 0 {
-		return t.conflict("session "+t.S.ID, conflicts, "git merge "+text.Head(top, 10))
+	if len(m.Conflicts) > 0 {
+		return t.conflict("session "+t.S.ID, m.Conflicts, "git merge "+text.Head(top, 10))
 	}
 	t.Tasks = t.order()
 	if t.Note.How == Merge {
-		return t.commit(ctx, tree, "Merge branch '"+t.S.Branch()+"'", []string{top}, "pre-merge-commit", "commit-msg")
+		return t.commit(ctx, m.Tree, "Merge branch '"+t.S.Branch()+"'", []string{top}, "pre-merge-commit", "commit-msg")
 	}
-	return t.squash(ctx, tree)
+	return t.squash(ctx, m.Tree)
 }
 
 // mergeBase is where the branch and the session's commit parted.
@@ -92,18 +92,18 @@ func (t *taker) chosen(ctx context.Context, there there) error {
 		}
 		sha := t.Note.Tasks[id]
 		c := t.commits[slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return c.SHA == sha })]
-		next, conflicts, err := t.Apply(ctx, c.Parents[0], t.want.TestsOf(t.seed, id), c.Tree, tree)
+		next, err := t.Apply(ctx, c.Parents[0], t.want.TestsOf(t.seed, id), c.Tree, tree)
 		if err != nil {
 			return err
 		}
-		if len(conflicts) > 0 {
-			return t.conflict(id, conflicts, "git cherry-pick "+text.Head(sha, 10))
+		if len(next.Conflicts) > 0 {
+			return t.conflict(id, next.Conflicts, "git cherry-pick "+text.Head(sha, 10))
 		}
-		if next == tree {
+		if next.Tree == tree {
 			t.Already = append(t.Already, id)
 			continue
 		}
-		tree, t.Tasks = next, append(t.Tasks, id)
+		tree, t.Tasks = next.Tree, append(t.Tasks, id)
 		if t.Note.How == Pick {
 			if err := t.pick(ctx, c, tree); err != nil {
 				return err

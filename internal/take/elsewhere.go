@@ -129,6 +129,28 @@ func (only onlyHereCommits) left(tip string, s *session.Session, notes []Taken) 
 	return left
 }
 
+// Commits are the commits of a session that were taken, each with the branch into which it was taken last. One
+// that was thrown away there is none.
+func Commits(ctx context.Context, g *gitx.Git, common string, s *session.Session) map[string]string {
+	notes, ends := takenNotes(s), []string{}
+	for _, n := range notes {
+		ends = append(ends, n.To)
+	}
+	if len(ends) == 0 {
+		return nil
+	}
+	taken := map[string]string{}
+	here, err := onlyHere(ctx, g, common, ends, "session/*")
+	for _, n := range slices.Backward(notes) {
+		if _, gone := here[n.To]; !gone && err == nil {
+			for _, sha := range n.Tasks {
+				taken[sha] = n.Onto
+			}
+		}
+	}
+	return taken
+}
+
 // takenNotes are the takes of a session, the last first.
 func takenNotes(s *session.Session) (notes []Taken) {
 	_, _ = jsonl.Tail(s.Path(takenFile), func(_ int64, line []byte) bool {

@@ -12,9 +12,9 @@ import (
 func PlacesOf(s *session.Session, worktree string) []string {
 	places := []string{worktree, s.Path(session.JudgeDir)}
 	for _, task := range lanes.Of(s) {
-		places = append(places, lanes.Path(s, task), lanes.Judging(s, task))
+		places = append(places, lanes.Path(s, task))
 	}
-	return places
+	return append(places, lanes.JudgingPlaces(s)...)
 }
 
 // EndLeftovers ends what a killed git-tilth has left running in worktrees and where changes are judged: its worker's

@@ -83,6 +83,7 @@ type ExecEnv struct {
 	Box *sandbox.Box // what they may do; nil is everything
 	// Dropped are variables that a person's shell has and Env has not.
 	Dropped []string
+	Begins  func(name string) // hears of each validator before it runs; nil for nobody
 }
 
 // Run runs the validators one after the other, each within perTimeout (0: 10 minutes). All are run, whichever fails.
@@ -91,6 +92,9 @@ func Run(ctx context.Context, vs []Validator, in ExecEnv, perTimeout time.Durati
 	for _, v := range vs {
 		if ctx.Err() != nil {
 			break
+		}
+		if in.Begins != nil {
+			in.Begins(v.Name)
 		}
 		res := v.run(ctx, in, perTimeout)
 		rep.Results = append(rep.Results, res)

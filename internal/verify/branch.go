@@ -42,7 +42,7 @@ func (c *check) branch(ctx context.Context, common string) error {
 		sig := message.SignatureOf(commit)
 		m := Commit{SHA: commit.SHA, Kind: Other, Task: sig.Task, Subject: commit.Subject}
 		if sig.Session == c.s.ID {
-			m.Kind = c.kind(commit, sig)
+			m.Kind = c.kind(i, sig)
 		} else if i < shared && (sig.Session != "" || c.isShared(commit.SHA)) {
 			m.Kind = Inherited
 			inherited[sig.Session] = append(inherited[sig.Session], commit)
@@ -171,14 +171,18 @@ func (c *check) isSeed(sha string) bool {
 	return c.story.seed() != "" && strings.HasPrefix(sha, strings.ToLower(c.story.seed()))
 }
 
-// kind says whether the record names a commit that has the session's trailers, and as what. A process that died may
-// have made the last one and not have come to write it down.
-func (c *check) kind(commit gitx.Commit, sig message.Signature) Kind {
+// kind says whether the record names the ith commit, which has the session's trailers, and as what. A process that died
+// may have made the session's last one and not have come to write it down; others may have committed on that since.
+func (c *check) kind(i int, sig message.Signature) Kind {
+	commit := c.commits[i]
 	if c.isSeed(commit.SHA) {
 		return Seed
 	}
 	s, named := c.story.commits[commit.SHA]
-	tip := commit.SHA == c.commits[len(c.commits)-1].SHA
+	tip := i == len(c.commits)-1
+	last := !slices.ContainsFunc(c.commits[i+1:], func(g gitx.Commit) bool {
+		return message.SignatureOf(g).Session == c.s.ID
+	})
 	switch {
 	case named && s.task != sig.Task:
 		c.differ(s.off, commit.SHA, "it says that it is of %q, and the record of %q", sig.Task, s.task)
@@ -192,7 +196,7 @@ func (c *check) kind(commit gitx.Commit, sig message.Signature) Kind {
 		return Seed
 	case tip && sig.Failed != "" && c.story.failing == sig.Task:
 		return Placeholder
-	case tip && c.isUncommitted(commit, sig):
+	case last && c.isUncommitted(commit, sig, tip):
 		return Task
 	default:
 		c.differ(-1, commit.SHA, "it has the session's trailers and is not on record%s", c.instead(sig.Task))
@@ -201,17 +205,21 @@ func (c *check) kind(commit gitx.Commit, sig message.Signature) Kind {
 	return Task
 }
 
-// isUncommitted reports whether a commit is of the accepted tree that the last attempt at its task ends with.
-func (c *check) isUncommitted(commit gitx.Commit, sig message.Signature) bool {
+// isUncommitted reports whether a commit is of the accepted tree that the last attempt at its task ends with: the
+// branch is ahead of the record then.
+func (c *check) isUncommitted(commit gitx.Commit, sig message.Signature, tip bool) bool {
 	v := c.story.Tasks[sig.Task].Attempt.Verdict
 	if v == nil || !v.Accepted() || sig.Failed != "" || !slices.Equal(commit.Parents, []string{v.Base}) {
 		return false
 	}
-	if commit.Tree != v.Tree {
+	switch {
+	case commit.Tree == v.Tree:
+		c.note("%s of %s is ahead of the record: git tilth resume writes it down", short(commit.SHA), sig.Task)
+	case tip:
 		c.note("%s has another tree than the one that was accepted: a commit hook changed it, or it is forged; "+
 			"git tilth resume takes it back", short(commit.SHA))
 	}
-	return true
+	return tip || commit.Tree == v.Tree
 }
 
 // instead names the commit that the record has for a task.

@@ -66,7 +66,7 @@ func TaskCommands(r *Review, t *ReviewTask) (list []Command) {
 		add("diff", "shows its change")
 	}
 	switch {
-	case t.Status == session.TaskDone && !r.Gone:
+	case t.Status == session.TaskDone && !r.Gone && t.Taken == "":
 		add("take", "takes it")
 	case t.Status == session.TaskFailed && !r.Gone:
 		add("retry", "tries it again (-m 'your word')")

@@ -51,8 +51,9 @@ type ReviewTask struct {
 	ID            string   `json:"id"`
 	Title         string   `json:"title"`
 	Status        string   `json:"status"`
-	Reason        string   `json:"reason"` // it is not done, in one line
-	Commit        string   `json:"commit"` // as it is on the branch
+	Reason        string   `json:"reason"`          // it is not done, in one line
+	Commit        string   `json:"commit"`          // as it is on the branch
+	Taken         string   `json:"taken,omitempty"` // the branch into which it was taken
 	Cost          float64  `json:"cost"`
 	Tokens        int64    `json:"tokens"`
 	Iterations    int64    `json:"iterations"`

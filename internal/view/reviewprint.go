@@ -294,12 +294,16 @@ func (r *Review) spent() string {
 
 // folded is tasks in one line.
 func folded(tasks []*ReviewTask) string {
-	files, added, deleted := 0, 0, 0
+	files, added, deleted, taken := 0, 0, 0, []string{}
 	for _, t := range tasks {
 		files, added, deleted = files+t.Files, added+t.Insertions, deleted+t.Deletions
+		if t.Taken != "" {
+			taken = append(taken, t.ID)
+		}
 	}
-	return fmt.Sprintf("%s, %s to %s  %s", text.Plural(len(tasks), "task"), tasks[0].ID, tasks[len(tasks)-1].ID,
+	said := fmt.Sprintf("%s, %s to %s  %s", text.Plural(len(tasks), "task"), tasks[0].ID, tasks[len(tasks)-1].ID,
 		stat(files, added, deleted))
+	return said + prefixed("; taken: ", strings.Join(taken, ", "))
 }
 
 // line is the task in a line of a width: its title, and at the right what it changed and cost.
@@ -307,6 +311,9 @@ func (t *ReviewTask) line(columns int) string {
 	right := ""
 	if t.Files > 0 {
 		right = stat(t.Files, t.Insertions, t.Deletions)
+	}
+	if t.Taken != "" {
+		right = strings.TrimSuffix("taken, "+right, ", ")
 	}
 	if t.Aside != nil {
 		right = "partial work set aside"
@@ -329,7 +336,7 @@ func statusWord(status string) string {
 // task is the review of one task.
 func (r *Review) task(p printer, t *ReviewTask) {
 	p.line(bold, t.ID, "  "+t.Title)
-	p.wrap("", statusWord(t.Status)+prefixed(": ", t.Reason))
+	p.wrap("", statusWord(t.Status)+prefixed(": ", t.Reason)+prefixed(", taken into ", oneLine(t.Taken)))
 	cost := ""
 	if t.Cost > 0 {
 		cost = Money(t.Cost) + ", "
