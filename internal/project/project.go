@@ -144,9 +144,6 @@ var Products = all(func(k Kind) []string { return k.Products })
 // Built are the names of directories that tools make beside a manifest.
 var Built = all(func(k Kind) []string { return k.Built })
 
-// Deciding are all names that decide how tests run, or what kind of project there is.
-var Deciding = all(func(k Kind) []string { return slices.Concat(k.Manifests, k.Config) })
-
 // all are the names that the kinds have, sorted, each once.
 func all(of func(Kind) []string) []string {
 	var out []string
