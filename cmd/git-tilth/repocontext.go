@@ -184,7 +184,7 @@ func (w *repoContext) orGone(s *session.Session, err error) error {
 // atRest refuses a session that is in use. changed tells what looked at it whether somebody has changed it since, which
 // is no finding.
 func (w *repoContext) atRest(s *session.Session) (changed func() error, err error) {
-	left, err := lifecycle.Look(s)
+	left, err := held.Look(s)
 	return func() error {
 		if left() {
 			return nil

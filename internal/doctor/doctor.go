@@ -182,25 +182,18 @@ func (d *Doctor) examineSessions() {
 			}
 		}
 		n++
-		d.addAilments(lifecycle.Check(d.Ctx, d.Deps(nil), s))
+		d.Checks = append(d.Checks, checkSession(d.Ctx, d.Deps(nil), s)...)
 	}
 	d.add("sessions", equip.Well, "", "%s%s in %s", text.Plural(n, "session"), of, d.Store.Root)
-	d.addAilments(lifecycle.HalfForks(d.Store))
+	d.Checks = append(d.Checks, halfForks(d.Store)...)
 	if d.Loc.CommonDir == "" {
 		return
 	}
-	orphans, err := lifecycle.Orphans(d.Ctx, d.Git, d.Store, d.Loc.CommonDir)
+	left, err := orphans(d.Ctx, d.Git, d.Store, d.Loc.CommonDir)
 	if err != nil {
 		d.add("repository", equip.Finding, "git worktree list", "%s", err)
 	}
-	d.addAilments(orphans)
-}
-
-func (d *Doctor) addAilments(found []lifecycle.Finding) {
-	for _, a := range found {
-		d.Checks = append(d.Checks, equip.Check{Name: "session", Session: a.Session, Status: equip.Finding,
-			Detail: a.What, Command: a.Command, Safe: a.Mend != nil, Mend: a.Mend})
-	}
+	d.Checks = append(d.Checks, left...)
 }
 
 // Fix mends what is safe to mend; a dry run leaves it at what the report says.

@@ -67,3 +67,17 @@ func UnderRoot(store session.Store, do func() error) error {
 	defer release()
 	return do()
 }
+
+// Look begins a look at a session that nobody holds. left reports at its end whether the session was left alone
+// meanwhile: else what was found is half of one state and half of another.
+func Look(s *session.Session) (left func() bool, err error) {
+	if holder, busy := s.Holder(); busy {
+		return nil, holder
+	}
+	was := s.Overview()
+	return func() bool {
+		_, busy := s.Holder()
+		now := s.Overview()
+		return !busy && Exists(s.Dir) && now.Status == was.Status && now.LastEventAt == was.LastEventAt
+	}, nil
+}

@@ -2,10 +2,13 @@ package held
 
 import (
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // What takes more than one step leaves a mark until it is over, and one mark says it all: whoever holds the session
@@ -62,3 +65,13 @@ func Remaking(s *session.Session) bool { return Exists(s.Path(RemakeMark)) }
 
 // EntryDir is the directory of a session in which a new entry of git's is made for its worktree.
 const EntryDir = "entry"
+
+// Unnamed are the directories of sessions whose makers were killed before they had a name, where the root is locked.
+func Unnamed(store session.Store) []string {
+	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(store.Root), session.DraftPrefix+"*"))
+	return slices.DeleteFunc(left, func(dir string) bool {
+		id := strings.TrimPrefix(filepath.Base(dir), session.DraftPrefix)
+		_, busy := (&session.Session{ID: id, Dir: dir}).Holder()
+		return busy || !session.ValidID(id)
+	})
+}

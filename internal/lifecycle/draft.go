@@ -83,7 +83,7 @@ func (n New) draft(d held.Deps, id string) (s *session.Session, unlock func(), e
 		return nil, nil, err
 	}
 	defer release()
-	for _, dir := range unnamed(n.Store) {
+	for _, dir := range held.Unnamed(n.Store) {
 		teardown.EndLeftovers(filepath.Join(dir, session.WorkspaceDir), filepath.Join(dir, session.JudgeDir))
 		_ = proc.RemoveAll(dir)
 	}

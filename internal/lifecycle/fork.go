@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
@@ -17,7 +15,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Fork says which session to make.
@@ -194,14 +191,4 @@ func endFork(h *held.Handle, p *parent) error {
 		return err
 	}
 	return noteSeed(h, p.begin.Seed.SHA)
-}
-
-// unnamed are the directories of sessions whose makers were killed before they had a name, where the root is locked.
-func unnamed(store session.Store) []string {
-	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(store.Root), session.DraftPrefix+"*"))
-	return slices.DeleteFunc(left, func(dir string) bool {
-		id := strings.TrimPrefix(filepath.Base(dir), session.DraftPrefix)
-		_, busy := (&session.Session{ID: id, Dir: dir}).Holder()
-		return busy || !session.ValidID(id)
-	})
 }

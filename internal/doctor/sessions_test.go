@@ -1,4 +1,4 @@
-package lifecycle
+package doctor
 
 import (
 	"os"
@@ -9,10 +9,35 @@ import (
 	"testing"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
+
+// TestClearForksKilled: what a kill has left goes, and what is being made stays.
+func TestClearForksKilled(t *testing.T) {
+	root := t.TempDir()
+	left, made := filepath.Join(root, session.DraftPrefix+"20260601-102030-aaaaaa"), filepath.Join(root,
+		session.DraftPrefix+"20260601-102030-bbbbbb")
+	for _, dir := range []string{left, made} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock, err := (&session.Session{ID: "20260601-102030-bbbbbb", Dir: made}).Lock(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	found := halfForks(session.Store{Root: root})
+	if len(found) != 1 {
+		t.Fatalf("%v", found)
+	}
+	if err := found[0].Mend(t.Context()); err != nil || held.Exists(left) || !held.Exists(made) {
+		t.Errorf("%v, left %v, made %v", err, held.Exists(left), held.Exists(made))
+	}
+}
 
 // TestOrphansBesideOthers: a session is removed while its repository is looked at, or is back when its remains are to
 // go.
@@ -41,13 +66,13 @@ func TestOrphansBesideOthers(t *testing.T) {
 	id := "20260601-102030-aaaaaa"
 	dir := filepath.Join(root, id)
 	plain := gitx.New(os.Environ(), false, nil)
-	meanwhile := func(after string, do func()) []Finding {
+	meanwhile := func(after string, do func()) []equip.Check {
 		g := gitx.New(os.Environ(), false, func(c gitx.Call) {
 			if slices.Contains(c.Args, after) {
 				do()
 			}
 		})
-		found, err := Orphans(t.Context(), g, store, common)
+		found, err := orphans(t.Context(), g, store, common)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,13 +142,13 @@ func TestExamineBesideAnother(t *testing.T) {
 		}
 	}
 	asked := 0
-	look := func(do func()) []Finding {
+	look := func(do func()) []equip.Check {
 		d := held.Deps{Now: time.Now, Git: gitx.New(os.Environ(), false, func(gitx.Call) {
 			if asked++; do != nil {
 				do()
 			}
 		})}
-		return Check(t.Context(), d, s)
+		return checkSession(t.Context(), d, s)
 	}
 	if found := look(nil); len(found) == 0 || asked == 0 {
 		t.Fatalf("%v, git was asked %d times", found, asked)

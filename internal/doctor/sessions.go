@@ -1,4 +1,4 @@
-package lifecycle
+package doctor
 
 import (
 	"context"
@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -20,53 +22,39 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Finding is something that is wrong with a session, or that one has left behind.
-type Finding struct {
-	Session string
-	What    string
-	Command string                      // what mends it
-	Mend    func(context.Context) error // the same, where nothing can be lost by it; else nil
+// ofSession is something that is wrong with a session, or that one has left behind. mend does what command does, where
+// nothing can be lost by it, and is else nil.
+func ofSession(id, what, command string, mend func(context.Context) error) equip.Check {
+	return equip.Check{Name: "session", Session: id, Status: equip.Finding, Detail: what, Command: command,
+		Safe: mend != nil, Mend: mend}
 }
 
-// Look begins a look at a session that nobody holds. left reports at its end whether the session was left alone
-// meanwhile: else what was found is half of one state and half of another.
-func Look(s *session.Session) (left func() bool, err error) {
-	if holder, busy := s.Holder(); busy {
-		return nil, holder
-	}
-	was := s.Overview()
-	return func() bool {
-		_, busy := s.Holder()
-		now := s.Overview()
-		return !busy && held.Exists(s.Dir) && now.Status == was.Status && now.LastEventAt == was.LastEventAt
-	}, nil
-}
-
-// Check says what is wrong with a session. It changes nothing.
-func Check(ctx context.Context, d held.Deps, s *session.Session) []Finding {
-	left, err := Look(s)
+// checkSession says what is wrong with a session. It changes nothing.
+func checkSession(ctx context.Context, d held.Deps, s *session.Session) []equip.Check {
+	left, err := held.Look(s)
 	if err != nil {
 		return nil // it changes while it is looked at
 	}
-	found := check(ctx, d, s)
+	found := findings(ctx, d, s)
 	if len(found) > 0 && !left() {
 		return nil
 	}
 	return found
 }
 
-func check(ctx context.Context, d held.Deps, s *session.Session) []Finding {
+func findings(ctx context.Context, d held.Deps, s *session.Session) []equip.Check {
 	o := s.Overview()
-	var out []Finding
+	var out []equip.Check
 	add := func(command, format string, args ...any) {
-		out = append(out, Finding{Session: s.ID, What: fmt.Sprintf(format, args...), Command: command})
+		out = append(out, ofSession(s.ID, fmt.Sprintf(format, args...), command, nil))
 	}
 	if held.Resetting(s) {
 		what, reset := "its teardown was begun and not finished", "git tilth reset -y "+s.ID
 		if _, _, fork := held.ResetMark(s); fork {
 			what = "a fork that is not whole"
 		}
-		return []Finding{{s.ID, what, reset, func(ctx context.Context) error { return teardown.Finish(ctx, d, s, "") }}}
+		mend := func(ctx context.Context) error { return teardown.Finish(ctx, d, s, "") }
+		return []equip.Check{ofSession(s.ID, what, reset, mend)}
 	}
 	if fi, err := os.Lstat(s.Path(session.LockFile)); err == nil && !fi.Mode().IsRegular() {
 		add("rm -rf "+text.ShellQuote(s.Path(session.LockFile)), "its lock is no file")
@@ -78,12 +66,12 @@ func check(ctx context.Context, d held.Deps, s *session.Session) []Finding {
 	if err != nil {
 		return out // among the problems
 	}
-	st, err := ReadState(ctx, d.Git, s, check)
+	st, err := lifecycle.ReadState(ctx, d.Git, s, check)
 	if err != nil {
 		add("git tilth show "+s.ID, "%s", err)
 		return out
 	}
-	resume, plan := "git tilth resume "+s.ID, MakePlan(st)
+	resume, plan := "git tilth resume "+s.ID, lifecycle.MakePlan(st)
 	var wt gitx.Worktree
 	if common, err := held.CommonOf(s, check); err == nil {
 		wt, _ = d.Git.Worktree(ctx, common, held.WorkspaceOf(s, check), "")
@@ -93,16 +81,16 @@ func check(ctx context.Context, d held.Deps, s *session.Session) []Finding {
 		add(resume, "its record %s has no events", session.RecordFile)
 	}
 	switch {
-	case plan.Action == Refuse && st.BranchTip == "" && o.Status == session.AllDone && st.SourceGone == "":
+	case plan.Action == lifecycle.Refuse && st.BranchTip == "" && o.Status == session.AllDone && st.SourceGone == "":
 		// What was done was taken and the branch deleted; the record may be kept.
-	case plan.Action == Refuse:
+	case plan.Action == lifecycle.Refuse:
 		add(plan.Hint, "%s", plan.Why)
 	case plan.GoingBack != "":
 		add(resume, "a rewind or undo was begun and not finished")
 	case o.State() == "crashed":
 		add(resume, "its run was cut off")
 	}
-	if plan.Action == Refuse || plan.Action == Nothing && st.Tree == held.TreeMissing {
+	if plan.Action == lifecycle.Refuse || plan.Action == lifecycle.Nothing && st.Tree == held.TreeMissing {
 		return out
 	}
 	if words, _ := st.Standing(); st.Tree != held.TreeFine && words != "" {
@@ -116,16 +104,16 @@ func check(ctx context.Context, d held.Deps, s *session.Session) []Finding {
 
 // checkLeft finds what a process that died left half written or locked. The next resume would put it right, and so
 // can this without one: nothing is lost by it. wt is the zero Worktree where there is none.
-func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []Finding) {
+func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []equip.Check) {
 	add := func(what, command string, mend func(context.Context) error) {
-		out = append(out, Finding{s.ID, what, command, func(ctx context.Context) error {
+		out = append(out, ofSession(s.ID, what, command, func(ctx context.Context) error {
 			unlock, err := held.Lock(d, s)
 			if err != nil {
 				return err
 			}
 			defer unlock()
 			return mend(ctx)
-		}})
+		}))
 	}
 	if torn, err := jsonl.Unended(s.Path(session.RecordFile)); err == nil && torn.Why() != "" {
 		add("the last line of its record "+session.RecordFile+" is torn", "git tilth doctor --fix",
@@ -146,25 +134,24 @@ func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []Finding
 	return out
 }
 
-// HalfForks are the directories of a sessions root in which a session was begun that has no name yet.
-func HalfForks(store session.Store) (out []Finding) {
+// halfForks are the directories of a sessions root in which a session was begun that has no name yet.
+func halfForks(store session.Store) (out []equip.Check) {
 	_ = held.UnderRoot(store, func() error { // while another process has the root none is found
-		for _, dir := range unnamed(store) {
+		for _, dir := range held.Unnamed(store) {
 			mend := func(context.Context) error {
 				return held.UnderRoot(store, func() error { return proc.RemoveAll(dir) })
 			}
-			out = append(out, Finding{What: "a session was begun in " + dir,
-				Command: "rm -rf " + text.ShellQuote(dir), Mend: mend})
+			out = append(out, ofSession("", "a session was begun in "+dir, "rm -rf "+text.ShellQuote(dir), mend))
 		}
 		return nil
 	})
 	return out
 }
 
-// Orphans are the branches and worktree entries of a repository that have the names of this root's sessions, and no
+// orphans are the branches and worktree entries of a repository that have the names of this root's sessions, and no
 // session. An entry goes where its session's directory is known to be gone: a root that holds no session at all may
 // lie on a disk that is unplugged. A branch goes where another one, a tag or a remote has all of its commits.
-func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common string) ([]Finding, error) {
+func orphans(ctx context.Context, g *gitx.Git, store session.Store, common string) ([]equip.Check, error) {
 	entries, err := g.Worktrees(ctx, common, "")
 	if err != nil {
 		return nil, err
@@ -182,19 +169,20 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		_, err := os.Lstat(filepath.Join(store.Root, id))
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	var out []Finding
-	add := func(a Finding, mend func(context.Context) error) {
-		if mend != nil && len(ids) > 0 {
-			a.Mend = func(ctx context.Context) error {
+	var out []equip.Check
+	add := func(id, what, command string, do func(context.Context) error) {
+		var mend func(context.Context) error
+		if do != nil && len(ids) > 0 {
+			mend = func(ctx context.Context) error {
 				return held.UnderRoot(store, func() error {
-					if !gone(a.Session) {
+					if !gone(id) {
 						return nil // it was fetched again since
 					}
-					return mend(ctx)
+					return do(ctx)
 				})
 			}
 		}
-		out = append(out, a)
+		out = append(out, ofSession(id, what, command, mend))
 	}
 	used := map[string]bool{}
 	for _, e := range entries {
@@ -211,8 +199,8 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		if _, still := gitx.AdminDir(common, e.Path); !still {
 			continue // a reset was at work
 		}
-		add(Finding{Session: id, Command: held.GitLine(common, "worktree", "remove", "--force", e.Path),
-			What: "it is gone, and git has an entry for its worktree"},
+		add(id, "it is gone, and git has an entry for its worktree",
+			held.GitLine(common, "worktree", "remove", "--force", e.Path),
 			func(ctx context.Context) error { return g.RemoveWorktree(ctx, common, e.Path, "") })
 	}
 	for _, branch := range strings.Fields(branches) {
@@ -226,18 +214,17 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 				continue
 			}
 		}
-		a := Finding{Session: id, Command: held.GitLine(common, "branch", "-D", branch),
-			What: "it is gone, and its branch " + branch + " is there"}
+		what := "it is gone, and its branch " + branch + " is there"
 		var mend func(context.Context) error
 		if err == nil && len(own) > 0 {
-			a.What += "; " + text.Plural(len(own), "commit") + " on no other branch: git log " + branch
+			what += "; " + text.Plural(len(own), "commit") + " on no other branch: git log " + branch
 		} else if err == nil {
 			mend = func(ctx context.Context) error {
 				_, err := g.DeleteBranch(ctx, common, branch)
 				return err
 			}
 		}
-		add(a, mend)
+		add(id, what, held.GitLine(common, "branch", "-D", branch), mend)
 	}
 	return out, nil
 }
