@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -115,13 +116,9 @@ func (g *ground) endJudgement(accepted bool) error {
 	}
 	of := g.judgingBox(g.judging).Layers
 	before, _ := filepath.Glob(filepath.Join(text.GlobQuote(of), sandbox.Accepted+"*"))
-	n := 0
-	if len(before) > 0 {
-		_, _ = fmt.Sscanf(filepath.Base(before[len(before)-1]), sandbox.Accepted+"%d", &n)
-	}
 	err := os.MkdirAll(of, 0o700)
 	if err == nil {
-		err = os.Rename(g.judgement, filepath.Join(of, fmt.Sprintf("%s%09d", sandbox.Accepted, n+1)))
+		err = os.Rename(g.judgement, filepath.Join(of, fmt.Sprintf("%s%020d", sandbox.Accepted, time.Now().UnixNano())))
 	}
 	g.judgement = ""
 	if err == nil && len(before) >= maxAccepted {

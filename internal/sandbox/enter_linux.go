@@ -37,7 +37,7 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 		return cmd.Start()
 	}
 	if _, err := networkFilter(); err != nil && b.NoNetwork {
-		return fmt.Errorf("the sandbox cannot %s: %w", stepWords[stepNetwork], err)
+		return fmt.Errorf("the sandbox cannot cut off the network: %w", err)
 	}
 	rules, ops, done, err := b.looked()
 	if err != nil {
@@ -164,7 +164,7 @@ func init() {
 	if err := e.prepare(args[argFlags], "", nil, nil); err == nil && e.enter() {
 		var errno syscall.Errno
 		_ = errors.As(syscall.Exec(args[argPath], args[argArgv:], os.Environ()), &errno)
-		e.fail(stepPlain, errno)
+		e.fail(failsOutside, errno)
 	}
 	os.Exit(126)
 }
@@ -190,28 +190,22 @@ type entry struct {
 	said   [2]uint32
 }
 
-// The steps in which an entry can fail.
+// What fails: the command as it would outside, or the entry.
 const (
-	stepPlain = iota // the error is the one that the command would have outside
-	stepCaps
-	stepPrivs
-	stepRules
-	stepNetwork
+	failsOutside = iota
+	failsToEnter
 )
-
-var stepWords = []string{stepCaps: "drop capabilities", stepPrivs: "be entered: no_new_privs",
-	stepRules: "be entered", stepNetwork: "cut off the network"}
 
 // reported is the error of an entry.
 func reported(said []byte) error {
 	if len(said) != 8 {
 		return errors.New("the sandbox cannot be entered")
 	}
-	step, errno := binary.NativeEndian.Uint32(said), syscall.Errno(binary.NativeEndian.Uint32(said[4:]))
-	if step == stepPlain {
+	errno := syscall.Errno(binary.NativeEndian.Uint32(said[4:]))
+	if binary.NativeEndian.Uint32(said) == failsOutside {
 		return errno
 	}
-	return fmt.Errorf("the sandbox cannot %s: %w", stepWords[step], errno)
+	return fmt.Errorf("the sandbox cannot be entered: %w", errno)
 }
 
 // prepare notes what is to be executed.
@@ -284,7 +278,7 @@ func (e *entry) begin() {
 			uintptr(unsafe.Pointer(&e.argv[0])), uintptr(unsafe.Pointer(&e.env[0])))
 	}
 	if errno != 0 {
-		e.fail(stepPlain, errno)
+		e.fail(failsOutside, errno)
 	}
 	for {
 		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 126, 0, 0)
@@ -295,8 +289,8 @@ func (e *entry) begin() {
 //
 //go:nosplit
 //go:norace
-func (e *entry) fail(step uint32, errno syscall.Errno) bool {
-	e.said[0], e.said[1] = step, uint32(errno)
+func (e *entry) fail(what uint32, errno syscall.Errno) bool {
+	e.said[0], e.said[1] = what, uint32(errno)
 	syscall.RawSyscall(unix.SYS_WRITE, uintptr(e.report), uintptr(unsafe.Pointer(&e.said)), unsafe.Sizeof(e.said))
 	return false
 }
@@ -316,26 +310,22 @@ func (e *entry) enter() bool {
 		_, _, errno = syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&e.header)),
 			uintptr(unsafe.Pointer(&e.none)), 0)
 		if errno != 0 {
-			return e.fail(stepCaps, errno)
+			return e.fail(failsToEnter, errno)
 		}
 	}
 	_, _, errno := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
-	if errno != 0 {
-		return e.fail(stepPrivs, errno)
+	if errno == 0 {
+		_, _, errno = syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(e.rules), 0, 0)
 	}
-	_, _, errno = syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(e.rules), 0, 0)
-	if errno != 0 {
-		return e.fail(stepRules, errno)
-	}
-	if e.limits != nil { // best effort: a kernel without seccomp has no such filter
+	if errno == 0 && e.limits != nil { // best effort: a kernel without seccomp has no such filter
 		syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW,
 			uintptr(unsafe.Pointer(e.limits)))
 	}
-	if e.cut == nil {
-		return true
+	if errno == 0 && e.cut != nil {
+		_, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+			uintptr(unsafe.Pointer(e.cut)))
 	}
-	_, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(e.cut)))
-	return errno == 0 || e.fail(stepNetwork, errno)
+	return errno == 0 || e.fail(failsToEnter, errno)
 }
 
 // allowOwn allows what the namespaces have of their own. That is known only in them. A right holds for all that is

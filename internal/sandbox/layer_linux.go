@@ -20,7 +20,7 @@ func lay(made map[string]bool, ops []string) {
 		}
 		layer, under, _ := strings.Cut(ops[i+2], "\n")
 		ops[i+2] = layer
-		if _, tried := made[layer]; !tried {
+		if is, tried := made[layer]; !tried || is && !there(layerMount(layer)) { // it was removed, and is needed again
 			made[layer] = mountLayer(ops[i+1], layer, under) == nil
 		}
 		if !made[layer] {

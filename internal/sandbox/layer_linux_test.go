@@ -86,4 +86,12 @@ func TestBoxLayers(t *testing.T) {
 	if out, ok := w.sh(t, box, "! cat ~/cache/old 2>/dev/null && cat ~/cache/dir/*"); !ok || out != "above\n" {
 		t.Errorf("above what was accepted: %v %q", ok, out)
 	}
+	// A layer that was removed and is needed again is made again.
+	if err := proc.RemoveAll(box.Above); err != nil {
+		t.Fatal(err)
+	}
+	if out, ok := w.sh(t, box.With(t.TempDir()), "cat ~/cache/dir/*; echo again >~/cache/dir/new"); !ok ||
+		out != "above\n" {
+		t.Errorf("removed and made again: %v %q", ok, out)
+	}
 }

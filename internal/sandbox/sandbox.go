@@ -7,10 +7,10 @@
 //
 //   - The harness opens what may be read and written, and adds it to a Landlock ruleset. The ruleset's descriptor is
 //     all that the child needs, so that nothing a worker could have changed is looked at on the way.
-//   - The child is this program under the name [Name]. An init function sees that name and does its work before the
-//     rest of the program is set up: it drops all capabilities, takes the way back (no_new_privs), enters the ruleset
-//     and executes the command. No thread of the harness is ever inside: a command could trace and signal one that
-//     shares its wall. What a program outside starts, a hook or filter of git's, enters in the same way.
+//   - The child drops all capabilities, takes the way back (no_new_privs), enters the ruleset and executes the
+//     command. It is a fork of the holder (below) or, where there are no namespaces, this program under the name
+//     [Name], of which an init function does that before the rest is set up. No thread of the harness is ever inside:
+//     a command could trace and signal one that shares its wall.
 //   - Landlock can allow, and cannot deny below what it allowed. What is hidden is therefore left out: of each
 //     directory above a hidden path the entries beside it are allowed one by one. Such a directory cannot be listed,
 //     because the right to list would reach the hidden one too. The set is made anew when such a directory changed.
