@@ -3,8 +3,12 @@ package held
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -66,3 +70,71 @@ func SeedBeginning(s *session.Session) (*record.State, error) {
 
 // ErrNoSeed says that a record has no seed.
 var ErrNoSeed = errors.New("no seed_committed event in the record")
+
+// AuthorIn knows the commits of a session.
+func AuthorIn(s *session.Session, check *session.Checkpoint, tasks []session.Task,
+	shared map[string]bool) message.Author {
+	who := message.Author{SessionID: s.ID, Foreign: check.GitCommonDir == "", Tasks: map[string]string{},
+		Inherited: shared}
+	for _, t := range tasks {
+		who.Tasks[t.ID] = t.Status
+	}
+	return who
+}
+
+// Inherited finds among the commits since the seed those that a fork shares with the session that it was made of. A
+// fork that has gone back, or is looked at, before where it was made has them without the last ones.
+func Inherited(ctx context.Context, g *gitx.Git, common, seed string, commits []gitx.Commit,
+	check *session.Checkpoint) map[string]bool {
+	shared := map[string]bool{}
+	if check.ForkedAt == "" || len(commits) == 0 {
+		return shared
+	}
+	theirs := commits
+	at := slices.IndexFunc(commits, func(c gitx.Commit) bool { return c.SHA == check.ForkedAt })
+	if at < 0 { // what git no longer has is nobody's
+		theirs, _, _ = CommitsSince(ctx, g, common, check.ForkedAt, seed)
+	}
+	for _, c := range theirs[max(at, 0):] {
+		shared[c.SHA] = true
+	}
+	return shared
+}
+
+// ResolveSeed turns the seed's sha as recorded, which may be abbreviated, into the full id of a commit of the
+// repository. Any other revision is refused: a name such as HEAD means another commit after each task, and a rewind
+// to it would be none.
+func ResolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (string, error) {
+	if !text.IsSHA(recorded) {
+		return "", fmt.Errorf("%q is not the id of a commit", recorded)
+	}
+	full, err := g.RevParse(ctx, common, recorded+"^{commit}")
+	if err != nil {
+		return "", err
+	}
+	if !strings.HasPrefix(full, strings.ToLower(recorded)) {
+		return "", fmt.Errorf("%s names a ref that leads to %s: %w", recorded, full, gitx.ErrNotFound)
+	}
+	return full, nil
+}
+
+// CommitsSince lists a branch's commits after the seed, newest first, and reports whether the seed is on its
+// first-parent line at all. The seed may be recorded with an abbreviated id.
+func CommitsSince(ctx context.Context, g *gitx.Git, common, tip, seed string) ([]gitx.Commit, bool, error) {
+	full, err := ResolveSeed(ctx, g, common, seed)
+	if err != nil {
+		// A seed that the repository does not have, or that is not an id at all, is a fact about the session, not a
+		// failure to read it.
+		return nil, false, nil
+	}
+	commits, err := g.Log(ctx, common, tip, full, 0)
+	if err != nil || len(commits) == 0 {
+		return commits, full == tip, err
+	}
+	last := commits[len(commits)-1]
+	known := len(last.Parents) > 0 && last.Parents[0] == full
+	if !known {
+		commits = nil
+	}
+	return commits, known, nil
+}

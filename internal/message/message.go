@@ -2,9 +2,13 @@
 package message
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -158,4 +162,55 @@ func one(values []string) string {
 		return ""
 	}
 	return values[len(values)-1]
+}
+
+// DefaultSubject is the form of the subject of a task's commit, where none is set.
+const DefaultSubject = "{id}: {title}"
+
+// SubjectOf fills in the form of a subject. A scope in parentheses that the task does not have is left out with them.
+func SubjectOf(form string, t session.Task) string {
+	form = cmp.Or(form, DefaultSubject)
+	if t.Scope == "" {
+		form = strings.ReplaceAll(form, "({scope})", "")
+	}
+	filled := strings.NewReplacer("{id}", t.ID, "{title}", t.Title, "{title:lower}", lowered(t.Title), "{type}",
+		cmp.Or(t.Type, "feat"), "{scope}", t.Scope).Replace(form)
+	return text.VisibleLine(text.OneLine(filled))
+}
+
+// lowered is a title as it goes on behind a colon: its first word without a capital, no full stop at its end.
+func lowered(title string) string {
+	title = strings.TrimSuffix(strings.TrimSpace(title), ".")
+	first, rest, _ := strings.Cut(title, " ")
+	_, size := utf8.DecodeRuneInString(first)
+	if second, _ := utf8.DecodeRuneInString(first[size:]); unicode.IsUpper(second) {
+		size = len(first) // an abbreviation
+	}
+	return strings.TrimSpace(strings.ToLower(first[:size]) + first[size:] + " " + rest)
+}
+
+// DoneAt are the tasks that have their commit at or below the one with an index, which is -1 for the seed. One that is
+// done without a commit counts where it comes before the task of the point in the plan.
+func (a Author) DoneAt(tasks []session.Task, commits []gitx.Commit, at, task int) (done []string) {
+	for i, t := range tasks {
+		c := slices.IndexFunc(commits, func(c gitx.Commit) bool { id, ok := a.Done(c); return ok && id == t.ID })
+		if c >= 0 && at >= 0 && c >= at || c < 0 && i < task && t.Status == session.TaskDone {
+			done = append(done, t.ID)
+		}
+	}
+	return done
+}
+
+// BaseOf is the parent of the first commit that was made for a task, "" if there is none.
+func (a Author) BaseOf(task string, commits []gitx.Commit) string {
+	for _, c := range slices.Backward(commits) {
+		id, ok := a.Done(c)
+		if !ok {
+			id, ok = a.Placeholder(c)
+		}
+		if ok && id == task && len(c.Parents) > 0 {
+			return c.Parents[0]
+		}
+	}
+	return ""
 }
