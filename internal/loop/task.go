@@ -423,9 +423,9 @@ func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string
 	return a.settle(session.TaskFailed, "failed:"+reason)
 }
 
-// settle writes a task's end to prd.json and progress.txt, and the checkpoint's totals with it. All of that is on record,
-// synced, and written again where a power cut takes it back (lifecycle/settle.go): the contents are synced, because a
-// plan and a conversation are nowhere else, and the names are not.
+// settle writes a task's end to prd.json and progress.txt, and the checkpoint's totals with it. All of that is on
+// record, synced, and written again where a power cut takes it back (lifecycle/settle.go): the contents are synced,
+// because a plan and a conversation are nowhere else, and the names are not.
 func (a *attempt) settle(status, progress string) error {
 	r := a.run
 	r.mu.Lock()

@@ -22,8 +22,8 @@ func readJSON[T any](path string, decode func([]byte) (T, error)) (v T, err erro
 	return v, err
 }
 
-// save replaces a file of a session by what was encoded, if it was. What cannot be made again is synced, so that a power
-// cut leaves the old content or the new. That it is the new is for Sync to say.
+// save replaces a file of a session by what was encoded, if it was. What cannot be made again is synced, so that a
+// power cut leaves the old content or the new. That it is the new is for Sync to say.
 func save(path string, text []byte, err error, synced bool) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
