@@ -143,7 +143,7 @@ func (c *crew) review(task string) string {
 
 func (c *crew) work(task string, q asked) string {
 	last := q.Messages[len(q.Messages)-1].Content
-	_, earlier, unfit := strings.Cut(last, "the tree has changed since")
+	_, earlier, unfit := strings.Cut(last, "he tree has changed since")
 	_, tree, dropped := strings.Cut(last, "what you had is in git, as ")
 	if unfit || dropped {
 		for _, tok := range append(token.FindAllString(earlier, -1), c.binary[task]...) {
