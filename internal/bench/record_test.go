@@ -81,13 +81,15 @@ func recordGit(args []string) int {
 	return c.Exit
 }
 
-// madeGitDir is the git directory of the call where no git made it: that of the judge's place, or the one in which
-// objects are read as they are, which is gone when the call has ended. "" for any other.
+// madeGitDir is the git directory of the call where no git made it: that of the judge's place, or the one behind the
+// wall or for objects as they are, which is gone when the call has ended. "" for any other.
 func (c call) madeGitDir() string {
 	for _, line := range c.Env {
-		if dir, ok := strings.CutPrefix(line, "GIT_DIR="); ok &&
-			strings.HasPrefix(filepath.Base(dir), "tilth-objects-") {
-			return dir
+		dir, ok := strings.CutPrefix(line, "GIT_DIR=")
+		for _, made := range []string{"tilth-objects-", "tilth-tree-", "tmp_objdir-tilth-"} {
+			if ok && strings.HasPrefix(filepath.Base(dir), made) {
+				return dir
+			}
 		}
 	}
 	for _, arg := range c.Args {
@@ -98,8 +100,8 @@ func (c call) madeGitDir() string {
 	return ""
 }
 
-// keepGitDir adds to the call's files what its git directory holds, but for the index and the objects, which git
-// writes.
+// keepGitDir adds to the call's files what its git directory holds, but for the objects, and of the judge's place the
+// index, which git writes.
 func (c call) keepGitDir(dir string) error {
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		rel, relErr := filepath.Rel(dir, name)
@@ -112,7 +114,8 @@ func (c call) keepGitDir(dir string) error {
 				return fs.SkipDir
 			}
 			c.Files[name+"/"] = nil
-		case d.Type().IsRegular() && d.Name() != "index" && d.Name() != "index.lock":
+		case d.Type().IsRegular() && d.Name() != "index.lock" &&
+			(d.Name() != "index" || filepath.Base(dir) != ".git"):
 			c.Files[name], err = os.ReadFile(name)
 		}
 		return err
@@ -142,16 +145,20 @@ func (c call) command() *exec.Cmd {
 	return cmd
 }
 
-// recorder is a directory with the recording git and one for what it writes.
+// recorder is a directory with the recording git and one for what it writes, also from behind the wall.
 type recorder struct {
 	t        testing.TB
 	bin, out string
 	watch    []string
 }
 
-func newRecorder(t testing.TB, watch ...string) *recorder {
+func (w *world) newRecorder(watch ...string) *recorder {
+	t := w.t
 	t.Helper()
-	r := &recorder{t: t, bin: t.TempDir(), out: t.TempDir(), watch: watch}
+	must(t, os.MkdirAll(filepath.Join(w.dir, "state"), 0o700))
+	out, err := os.MkdirTemp(filepath.Join(w.dir, "state"), "recorded-")
+	must(t, err)
+	r := &recorder{t: t, bin: t.TempDir(), out: out, watch: watch}
 	self, err := os.Executable()
 	must(t, err)
 	must(t, os.Symlink(self, filepath.Join(r.bin, "git")))

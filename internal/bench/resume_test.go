@@ -44,7 +44,7 @@ func newResumeCase(t *testing.T, old int, size int64) *resumeCase {
 	c.tip = w.git(w.repo, "rev-parse", c.s.Branch())
 	c.before = take(t, []string{c.s.Path(session.RecordFile)}, ownFiles(t, c.s)...)
 	c.restore()
-	rec := newRecorder(t)
+	rec := w.newRecorder()
 	c.untilCall(rec.environ)
 	c.calls = rec.calls()
 	t.Log(subcommands(c.calls))

@@ -31,7 +31,7 @@ func benchTasks(t *testing.T, tb *table) {
 		cmd.Env = environ(w.at(server.URL))
 		return w.timed(0, cmd)
 	}
-	rec := newRecorder(t, filepath.Join(w.sessions, "*", "workspace", "written-*"),
+	rec := w.newRecorder(filepath.Join(w.sessions, "*", "workspace", "written-*"),
 		filepath.Join(w.repo, ".git", "worktrees", "*", "tilth-*"))
 	run(rec.environ)
 	calls := rec.calls()
