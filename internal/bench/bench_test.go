@@ -110,6 +110,7 @@ func TestBench(t *testing.T) {
 	}{
 		{"start", benchStart}, {"sandbox", benchSandbox}, {"memory", benchMemory},
 		{"turns", benchTurns}, {"tasks", benchTasks}, {"lanes", benchLanes}, {"lanenight", benchLaneNight},
+		{"lanetree", benchLaneTree},
 		{"list", benchList},
 		{"counts", benchCounts}, {"agents", benchAgents}, {"growth", benchGrowth}, {"bigtree", benchBigTree},
 		{"earlier", benchEarlier},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -24,6 +25,23 @@ func (g *Git) MissingModules(ctx context.Context, common, commit string) ([]stri
 // objects of the one that the user's repository at common has of it. Those that it does not have are left out; so is,
 // with again false, what is there already. The user's configuration stays as it is.
 func (g *Git) CheckOutModules(ctx context.Context, common, dir string, again bool) error {
+	return g.checkOutModules(ctx, common, dir, func(string) bool { return again })
+}
+
+// FollowModules has the submodules of a worktree be at the commits that its index names: what lays out a tree leaves
+// them where they were, and staging all would take that for a change.
+func (g *Git) FollowModules(ctx context.Context, wt Worktree) error {
+	if fi, err := os.Lstat(filepath.Join(wt.Path, ".gitmodules")); err != nil || !fi.Mode().IsRegular() || g.dry {
+		return nil
+	}
+	moved, err := g.List(ctx, g.InWorktree(wt, "diff-files", "-z", "--name-only", "--ignore-submodules=dirty"))
+	if err != nil || len(moved) == 0 {
+		return err
+	}
+	return g.checkOutModules(ctx, wt.Common, wt.Path, func(path string) bool { return slices.Contains(moved, path) })
+}
+
+func (g *Git) checkOutModules(ctx context.Context, common, dir string, again func(path string) bool) error {
 	tree, err := g.Line(ctx, g.In(dir, "write-tree"))
 	if err != nil {
 		return err
@@ -32,7 +50,7 @@ func (g *Git) CheckOutModules(ctx context.Context, common, dir string, again boo
 		at := filepath.Join(dir, filepath.FromSlash(m.path))
 		there, err := os.ReadDir(at)
 		if err == nil && len(there) > 0 {
-			if !again {
+			if !again(m.path) {
 				return nil
 			}
 			err = proc.RemoveAll(at)

@@ -203,7 +203,11 @@ func MergeOnto(ctx context.Context, h *held.Handle, base, tree, tip string) (git
 // Move brings a lane to what a lane_merged says; now is the tree that it holds. Files that are not as they were
 // then are somebody's work since and stay.
 func Move(ctx context.Context, h *held.Handle, wt gitx.Worktree, e *record.LaneMerged, now string) error {
-	if err := h.Git.CatchUp(ctx, wt, e.Was, e.Tree, now); err != nil {
+	err := h.Git.CatchUp(ctx, wt, e.Was, e.Tree, now)
+	if err == nil {
+		err = h.Git.FollowModules(ctx, wt)
+	}
+	if err != nil {
 		return err
 	}
 	return h.Git.Detach(ctx, wt, e.Base)

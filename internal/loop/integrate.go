@@ -343,6 +343,9 @@ func (a *attempt) commitPlace(ctx context.Context, tree string) (gitx.Worktree, 
 	if err == nil {
 		err = a.run.Git.ReadTree(ctx, wt, tree, true)
 	}
+	if err == nil {
+		err = a.run.Git.FollowModules(ctx, wt)
+	}
 	return wt, err
 }
 
@@ -366,7 +369,7 @@ func (a *attempt) uncommitted(ctx context.Context, wt gitx.Worktree, j *judged, 
 	if err != nil {
 		return err
 	}
-	return a.run.Git.Reset(ctx, wt, tip, true)
+	return cmp.Or(a.run.Git.Reset(ctx, wt, tip, true), a.run.Git.FollowModules(ctx, wt))
 }
 
 // leftInLane is what the last run left of a task in its lane: a case to be reviewed, an accepted change that is to be
