@@ -38,7 +38,9 @@ import (
 // While its change is committed:
 //  1. the verdict                     the lane has the work; a session's worktree that has the accepted tree goes back
 //  2. the commit                      the task is done, by its trailers
-//  3. the lane removed                a lane of a task that is done is removed by the next resume
+//  3. the mark lanes/.new/<task>      a lane of a task that is done is removed by the next resume
+//  4. the lane and git's entry gone   the same, as long as there is a mark: the entry may be there without the lane
+//  5. no mark                         nothing
 //
 // Whatever else means the whole session, as going back, a fork or a push, sets aside what lanes hold first
 // (SetAllAside), like the work of a task that failed: the next attempt has it back.
@@ -94,11 +96,7 @@ func Has(s *session.Session, task string) bool { return held.Exists(Path(s, task
 // Make makes the lane of a task, at a commit, with the setup of any worktree. From SetBegun on it is one that a
 // resume goes on with.
 func Make(ctx context.Context, h *held.Handle, task, commit string, env ...string) error {
-	path, mark := Path(h.S, task), h.S.Path(session.LanesDir, newLanes, task)
-	err := os.MkdirAll(filepath.Dir(mark), 0o700)
-	if err == nil {
-		err = jsonl.WriteFile(mark, nil)
-	}
+	path, err := Path(h.S, task), mark(h, task)
 	var wt gitx.Worktree
 	if err == nil {
 		h.EntriesLock.Lock()
@@ -114,6 +112,15 @@ func Make(ctx context.Context, h *held.Handle, task, commit string, env ...strin
 	return err
 }
 
+// mark says that what stands in a task's lane is no work: it is being made, or removed.
+func mark(h *held.Handle, task string) error {
+	at := h.S.Path(session.LanesDir, newLanes, task)
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		return err
+	}
+	return jsonl.WriteFile(at, nil)
+}
+
 // SetBegun takes the mark from a task's lane, whose attempt is on record now; "" is none.
 func SetBegun(h *held.Handle, task string) error {
 	if task == "" {
@@ -125,13 +132,19 @@ func SetBegun(h *held.Handle, task string) error {
 // Remove removes a task's lane, with what there is in it and of it.
 func Remove(ctx context.Context, h *held.Handle, task string) error {
 	path := Path(h.S, task)
+	if err := mark(h, task); err != nil {
+		return err
+	}
 	h.EntriesLock.Lock()
 	err := h.Git.RemoveWorktree(ctx, h.Common, path, "")
 	h.EntriesLock.Unlock()
+	if err == nil {
+		err = removePlace(h, path)
+	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(removePlace(h, path), proc.RemoveAll(h.S.Path(session.LanesDir, newLanes, task)))
+	return SetBegun(h, task)
 }
 
 // removePlace removes a directory in which commands ran, with what they wrote over the user's caches.
@@ -151,7 +164,7 @@ func dropJudging(h *held.Handle) (err error) {
 
 // DropDir removes the directory of lanes where it has none any more.
 func DropDir(h *held.Handle) error {
-	if len(Of(h.S)) > 0 {
+	if len(Of(h.S))+len(laneNames(h.S.Path(session.LanesDir, newLanes))) > 0 {
 		return nil
 	}
 	return errors.Join(dropJudging(h), proc.RemoveAll(h.S.Path(session.LanesDir)))
