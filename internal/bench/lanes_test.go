@@ -71,8 +71,8 @@ func benchLaneNight(t *testing.T, tb *table) {
 	}
 }
 
-// benchLaneTree says how eight lanes do in a large tree, where each first has to check it out twice: with one short task
-// a lane they take longer than one after another.
+// benchLaneTree says how eight lanes do in a large tree, where each first has to check it out twice: with one short
+// task a lane they take longer than one after another.
 func benchLaneTree(t *testing.T, tb *table) {
 	const tasks = 8
 	large := newWorld(t, 20_000)
