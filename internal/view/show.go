@@ -69,6 +69,9 @@ func NewDetail(o session.Overview, s *session.Session) Detail {
 	if d.Summary, err = s.Summarize(); err != nil {
 		d.Summary = &session.Summary{}
 	}
+	if sum := d.Summary; sum.Tokens.Total > d.TokensUsed { // the checkpoint is saved at the end of a task
+		d.TokensUsed, d.TokensCached, d.Cost = sum.Tokens.Total, sum.Usage.Sum().CachedTokens, max(d.Cost, sum.Cost)
+	}
 	if d.objected() {
 		d.Failure = failureIn(d.Summary.State)
 	}
@@ -297,8 +300,8 @@ func numberOrNothing(n int64) string {
 func (p printer) usage(d Detail) {
 	p.heading("usage")
 	u := d.Usage
-	if u.Sum().Total() == 0 {
-		u = d.Summary.Usage
+	if s := d.Summary.Usage; s.Sum().Total() > u.Sum().Total() {
+		u = s
 	}
 	t := table{term: p.term, columns: []column{
 		{name: "ROLE"}, {name: "CALLS", right: true, spare: true}, {name: "PROMPT", right: true},
