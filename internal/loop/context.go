@@ -110,7 +110,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	if r := a.left.refused; r != nil && r.Verdict.TaskID == a.task.ID {
 		c.Refused = c.others("commit_hook", r.Output, validatorCap)
 	}
-	c.Conflict = a.markersLeft()
+	c.Conflict = a.conflictLeft(ctx, wt)
 	return c, nil
 }
 

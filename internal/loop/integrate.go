@@ -174,13 +174,31 @@ func (a *attempt) conflict(ctx context.Context, git string, dropped []string) (s
 		"again.\n\nWhat git says of it, where " + m.Base + " is what they committed and " + m.Marker +
 		" what you did:\n\n" + fenced("merge", strings.TrimSpace(git))
 	if dropped != nil {
-		said += "\n\nThese cannot be put together line by line, and are as the others left them: " +
-			strings.Join(quoted(dropped), ", ") + ". Make your change to them again; what you had is in git, as " +
-			m.Was + ":<file>."
+		said += "\n\n" + madeAgain(m, dropped)
 	}
 	return said + "\n\nThe other tasks, with the files that they changed:\n\n" + fenced("changed", news) +
 		"\n\nWhat they did in the files that conflict:\n\n" +
 		fenced("others", strings.ToValidUTF8(string(diff), "\uFFFD")), nil
+}
+
+// madeAgain is what the worker is told of files that a merge dropped its change to.
+func madeAgain(m *record.LaneMerged, dropped []string) string {
+	return "These cannot be put together line by line, and were left as the others have them: " +
+		strings.Join(quoted(dropped), ", ") + ". Make your change to them again; what you had is in git, as " +
+		m.Was + ":<file>."
+}
+
+// conflictLeft is what a worker is told first of a merge that conflicted before: it may not have heard of it. What was
+// dropped is not said where git has it no more.
+func (a *attempt) conflictLeft(ctx context.Context, wt gitx.Worktree) string {
+	said, m := a.markersLeft(), a.beside.merged
+	if m == nil || m.Marker == "" {
+		return said
+	}
+	if dropped, err := a.dropped(ctx, wt, m); err == nil && dropped != nil {
+		said = strings.TrimSpace(said + "\n\n" + madeAgain(m, dropped))
+	}
+	return said
 }
 
 // conflicted is a merge of the task's change that conflicted before this run, nil for none.
