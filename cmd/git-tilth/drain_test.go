@@ -58,6 +58,7 @@ type heard struct{ caller, task string }
 type drain struct {
 	*place
 	dir, remote string
+	url         string   // of the remote
 	ids         []string // of the sessions, in the order of their numbers
 
 	mu      sync.Mutex
@@ -80,7 +81,13 @@ func newDrain(t *testing.T, sessions, kills int, seed uint64) *drain {
 	d.remote = filepath.Join(d.dir, "remote.git")
 	p.git("init", "-q", "--bare", d.remote)
 	p.git("-C", d.remote, "config", "core.logAllRefUpdates", "always")
-	p.git("remote", "add", "origin", d.remote)
+	p.git("-C", d.remote, "config", "http.receivepack", "true")
+	// Behind a server, as any remote: with a path, git moves its refs in a process of the worker's, one by one, and a
+	// kill there leaves some of them moved and a lock.
+	server := httptest.NewServer(gitBackend(t, d.dir))
+	t.Cleanup(server.Close)
+	d.url = server.URL + "/remote.git"
+	p.git("remote", "add", "origin", d.url)
 	p.git("push", "-q", "origin", "HEAD")
 	p.env = append(p.env, "TILTH_LEASE=3s", "TILTH_SANDBOX=off", "TILTH_PROVIDER_ATTEMPTS=1")
 	d.serve()
@@ -144,7 +151,7 @@ func (d *drain) work(i int) {
 		machine := filepath.Join(d.dir, fmt.Sprintf("machine-%d-%d", i, life-life%2))
 		repo := filepath.Join(machine, "repo")
 		if _, err := os.Stat(repo); err != nil {
-			if out, code := d.try("git", "clone", "-q", d.remote, repo); code != 0 {
+			if out, code := d.try("git", "clone", "-q", d.url, repo); code != 0 {
 				d.t.Errorf("clone: %s", out)
 				return
 			}
