@@ -181,7 +181,7 @@ func (w *Worker) use(ctx context.Context, call model.ToolCall) error {
 }
 
 func toolResult(name, text string, chars int, isError bool) *record.ToolResult {
-	res := &record.ToolResult{Tool: name, Preview: preview(text), Chars: chars}
+	res := &record.ToolResult{Tool: name, Preview: text, Chars: chars}
 	if isError {
 		res.IsError = &isError
 	}
@@ -243,16 +243,6 @@ func argsForRecord(args string) json.RawMessage {
 		return json.RawMessage(t)
 	}
 	return record.JSON(args)
-}
-
-// previewChars bounds what of a tool's result the record shows; the transcript has all of it.
-const previewChars = 2000
-
-func preview(s string) string {
-	if len(s) <= previewChars {
-		return s
-	}
-	return fmt.Sprintf("%s\n[... %d more]", strings.ToValidUTF8(s[:previewChars], ""), len(s)-previewChars)
 }
 
 // Continuable tells why a conversation that was read back cannot be taken up, nil if it can be: one that has lost a

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,7 +102,7 @@ func (r *Record) Append(ev Event) error {
 }
 
 func (r *Record) append(ev Event) error {
-	line, err := r.encode(ev)
+	line, err := r.encode(r.shortened(ev))
 	if err != nil {
 		return err
 	}
@@ -110,6 +111,24 @@ func (r *Record) append(ev Event) error {
 		r.opts.Sink(line)
 	}
 	return err
+}
+
+// previewChars bounds what of a tool's result the record shows; the transcript has all of it.
+const previewChars = 2000
+
+// shortened is an event as the record has it: of a tool's result the beginning. The secrets are taken out first: of one
+// that is cut in two nobody would know the rest.
+func (r *Record) shortened(ev Event) Event {
+	e, is := ev.(*ToolResult)
+	if !is || len(e.Preview) <= previewChars {
+		return ev
+	}
+	short := *e
+	short.Preview = r.opts.Redact.String(e.Preview)
+	if more := len(short.Preview) - previewChars; more > 0 {
+		short.Preview = fmt.Sprintf("%s\n[... %d more]", strings.ToValidUTF8(short.Preview[:previewChars], ""), more)
+	}
+	return &short
 }
 
 // follow opens the record anew where it is not the file, or not of the length, that this process left: a person has

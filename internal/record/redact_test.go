@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -139,5 +141,26 @@ func BenchmarkRedact(b *testing.B) {
 	b.SetBytes(int64(len(line)))
 	for b.Loop() {
 		r.JSON(line)
+	}
+}
+
+// A secret in which a tool's result is cut is taken out before that.
+func TestPreviewHoldsNoPartOfASecret(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	secret := `p"ss\w0rd-and-more`
+	r, err := Open(path, Options{Redact: NewRedactor([]string{"DB_PASSWORD=" + secret}, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for before := previewChars - len(secret); before <= previewChars; before++ {
+		said := strings.Repeat("x", before) + secret + strings.Repeat("y", 100)
+		if err := r.Append(&ToolResult{Tool: "bash", Preview: said}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || strings.Contains(string(data), `p\"`) || !strings.Contains(string(data), " more]") {
+		t.Errorf("%s %v", data, err)
 	}
 }
