@@ -420,10 +420,11 @@ func TestEventsAreBounded(t *testing.T) {
 	p, _ := byName("claude")
 	long := strings.Repeat("ä", maxActivity)
 	s := newStream(p, &Turn{Emit: func(e record.Event) error {
-		if raw := record.JSON(e); len(raw) > maxActivity+100 || !json.Valid(raw) {
+		res, ok := e.(*record.ToolResult) // which the record cuts, once secrets are out of it
+		if raw := record.JSON(e); !ok && len(raw) > maxActivity+100 || !json.Valid(raw) {
 			t.Errorf("%s of %d bytes", record.TypeOf(e), len(raw))
 		}
-		if res, ok := e.(*record.ToolResult); ok && res.Chars != maxActivity {
+		if ok && res.Chars != maxActivity {
 			t.Errorf("%d characters", res.Chars)
 		}
 		return nil
