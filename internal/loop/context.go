@@ -342,9 +342,13 @@ func (a *attempt) recordPrompt(role, system, user string, channels map[string]re
 	prompt := system + "\n---\n\n" + user
 	n := utf8.RuneCountInString(prompt)
 	return a.emit(&record.PromptAssembled{
-		Role: role, Content: text.Head(prompt, promptCap), Chars: n, Truncated: n > promptCap,
+		Role: role, Content: text.Head(a.run.Redact.String(prompt), promptCap), Chars: n, Truncated: n > promptCap,
 	})
 }
+
+// forRecord is clip of what goes on record. Secrets are taken out first: of one that is cut in two nobody would know
+// the rest.
+func (r *run) forRecord(s string, n int) string { return clip(r.Redact.String(s), n) }
 
 // clip cuts a text to n characters and says how much is missing.
 func clip(s string, n int) string {

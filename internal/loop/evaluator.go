@@ -53,7 +53,7 @@ func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user 
 		if v, problem = w.verdict(said); problem == nil {
 			return v, nil
 		}
-		var raw any = clip(said.Text, promptCap)
+		var raw any = a.run.forRecord(said.Text, promptCap)
 		if len(said.RawCalls) > 0 {
 			raw = rawCalls(said.RawCalls)
 		}

@@ -57,7 +57,8 @@ func (g *ground) runHook(ctx context.Context, emit func(record.Event) error, nam
 	case code != 0:
 		outcome = "failed"
 	}
-	_ = emit(&record.HookRun{Hook: name, Outcome: outcome, Tool: record.Optional(tool), Reason: clip(reason, 2000)})
+	_ = emit(&record.HookRun{Hook: name, Outcome: outcome, Tool: record.Optional(tool),
+		Reason: g.run.forRecord(reason, 2000)})
 	return code, output
 }
 

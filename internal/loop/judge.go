@@ -128,7 +128,7 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 		return "", stuck
 	}
 	a.refusal = f
-	err := a.emit(lifecycle.RefusedBy(clip(f.words, promptCap)))
+	err := a.emit(lifecycle.RefusedBy(a.run.forRecord(f.words, promptCap)))
 	return "The repository's commit hook refused the change. Fix what it reports and submit again.\n\n" +
 		fenced("commit_hook", f.words), err
 }
@@ -136,7 +136,7 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 // commitRefused ends the run, or in one that goes on the task, over what a commit hook says, or because the commit
 // cannot be signed.
 func (g *ground) commitRefused(ctx context.Context, t session.Task, summary, words string) error {
-	stop := Stop{Reason: CommitRefused, Detail: clip(words, promptCap)}
+	stop := Stop{Reason: CommitRefused, Detail: g.run.forRecord(words, promptCap)}
 	if strings.HasPrefix(words, gitx.ErrUnsigned.Error()) {
 		stop.Hint = "unlock or correct the key, or git config tilth.signCommits false"
 	} else {

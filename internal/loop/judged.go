@@ -277,7 +277,7 @@ func (a *attempt) recordValidators(j *judged) error {
 		r := record.ValidatorResult{Name: res.Name, Passed: res.Passed, Skipped: res.Skipped, Known: res.Known,
 			Seconds: res.Seconds, Tests: res.Tests, By: res.By}
 		if !res.Passed || res.Skipped {
-			r.Output = new(clip(res.Output, promptCap))
+			r.Output = new(a.run.forRecord(res.Output, promptCap))
 		}
 		run.Results = append(run.Results, r)
 	}
