@@ -99,13 +99,21 @@ func (l *Lease) look(ctx context.Context) (err error) {
 		return nil
 	}
 	// A remote may have gone back to what it had earlier: a state that this machine's own grew from hides nothing.
-	own := l.w.scratch.ref(sessionRef(l.w.s.ID))
-	if own == l.claim.State || own != "" && l.w.scratch.reaches(ctx, own, l.claim.State) {
+	ref := sessionRef(l.w.s.ID)
+	own := l.w.scratch.ref(ref)
+	knows := func(state string) bool {
+		return own != "" && (own == state || l.w.scratch.reaches(ctx, own, state))
+	}
+	if knows(l.claim.State) {
 		return nil
 	}
 	// One that was written here is this machine's own: the process that pushed it was killed before it noted that.
 	if l.w.scratch.wrote(l.claim.State) {
-		return l.w.scratch.setRef(sessionRef(l.w.s.ID), l.claim.State)
+		return l.w.scratch.setRef(ref, l.claim.State)
+	}
+	// One that died in the middle of a push may have moved the claim and not the state: what it has is what counts.
+	if there, err := l.w.scratch.remoteRef(ctx, ref); err != nil || knows(there) {
+		return err
 	}
 	return ErrBehind
 }

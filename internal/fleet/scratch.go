@@ -228,6 +228,17 @@ func (s *scratchRepo) fetch(ctx context.Context, specs ...string) error {
 	return remoteError(err)
 }
 
+// remoteRef is what a ref of the remote names now, "" for none.
+func (s *scratchRepo) remoteRef(ctx context.Context, name string) (string, error) {
+	out, err := s.git.Read(ctx, s.talk(s.dir, []string{"ls-remote", "--quiet"}, []string{name}))
+	for line := range strings.Lines(string(out)) {
+		if id, at, _ := strings.Cut(strings.TrimSpace(line), "\t"); at == name {
+			return id, nil
+		}
+	}
+	return "", remoteError(err)
+}
+
 // dropPruned removes the refs whose commits are gone, and reports whether there was one.
 func (s *scratchRepo) dropPruned(ctx context.Context) (dropped bool) {
 	out, err := s.git.Read(ctx, s.command("for-each-ref", "--format=%(objectname) %(refname)"))
