@@ -324,9 +324,10 @@ func (w *repoContext) remoteRows(ctx context.Context, place fleet.Remote) ([]rem
 }
 
 // claim takes the claim of a session that has a remote, for the run that begins. release gives it back at the end, and
-// makes of the run's end the command's; the context ends with the claim. In a dry run nothing is to be released.
-func (w *repoContext) claim(ctx *context.Context, h *held.Handle, o *loop.Options) (release func(error) error,
-	err error) {
+// makes of the run's end the command's; the context ends with the claim. In a dry run nothing is to be released. An end
+// that could not be pushed is a failure where the remote alone knows of the session: at a worker's (forRemote).
+func (w *repoContext) claim(ctx *context.Context, h *held.Handle, o *loop.Options, forRemote bool) (
+	release func(error) error, err error) {
 	if fleet.RemoteOf(h.S) == "" {
 		return func(end error) error { return end }, nil
 	}
@@ -343,8 +344,9 @@ func (w *repoContext) claim(ctx *context.Context, h *held.Handle, o *loop.Option
 	}
 	*ctx, o.Lease = claimed, lease
 	return func(end error) error {
-		if lost := lease.Release(before); lost != nil && end == nil {
-			return fleetError(lost, h.S.ID)
+		left := lease.Release(before)
+		if end == nil && left != nil && (forRemote || errors.Is(left, fleet.ErrLost)) {
+			return fleetError(left, h.S.ID)
 		}
 		return end
 	}, nil

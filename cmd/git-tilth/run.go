@@ -114,6 +114,7 @@ type runRequest struct {
 	detach, yes, json   bool
 	all                 bool // tasks of the list that are done too
 	among               bool // it is one of several runs of this process
+	forRemote           bool // the session is a remote's, which has to hear of its end
 	autoResume          uint
 	options             loop.Options // those that have a flag
 
@@ -314,7 +315,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	}
 	ctx := w.p.ctx
 	// Also where nothing is to be done: a run that was killed at its end had not said so on the remote.
-	release, err := w.claim(&ctx, h, &o)
+	release, err := w.claim(&ctx, h, &o, r.forRemote)
 	if err != nil {
 		return err
 	}
@@ -389,7 +390,7 @@ func (w *repoContext) showPlan(h *held.Handle, plan lifecycle.Plan, r runRequest
 	w.p.planOut = w.p.humanOut(r.json)
 	fmt.Fprintf(w.p.planOut, "session %s: %s\n", h.S.ID, strings.Join(plan.Outline(), "\n  "))
 	ctx := w.p.ctx
-	if _, err := w.claim(&ctx, h, nil); err != nil {
+	if _, err := w.claim(&ctx, h, nil, r.forRemote); err != nil {
 		return err
 	}
 	if _, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{}); err != nil {

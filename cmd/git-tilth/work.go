@@ -155,7 +155,7 @@ func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end erro
 	}
 	if s != nil {
 		r := newRunRequest(ctx)
-		r.verb, r.among = "resume", ctx.Int("jobs") > 1
+		r.verb, r.among, r.forRemote = "resume", ctx.Int("jobs") > 1, true
 		err = w.proceed(s, r)
 	}
 	if err == nil {
