@@ -52,9 +52,12 @@ type Checkout struct {
 	files   []stamp          // of the entries, in their order
 	dirs    map[string]stamp // of the directories that hold entries
 	stale   map[string]bool  // directories whose stamp is to be taken again
-	laid    Laid
-	kept    map[string]*kept // Cargo's target directories, and what the setup made as theSetup
-	lent    []string         // dependency directories of the worker, relative to the place
+	put     bool             // files were given other contents
+
+	untouched bool // nothing was written since
+	laid      Laid
+	kept      map[string]*kept // Cargo's target directories, and what the setup made as theSetup
+	lent      []string         // dependency directories of the worker, relative to the place
 
 	worktree []string          // the worker's, as it is named and with links resolved
 	pythons  map[string]string // interpreters of the user by version
@@ -128,17 +131,29 @@ func (p *Checkout) Update(ctx context.Context, commit, tree string) (Laid, error
 		return Laid{}, err
 	}
 	p.laid.Borrowed = p.lent
+	p.put, p.untouched = false, false
 	return p.laid, nil
+}
+
+// Untouched says that what ran in the place since the last Update wrote to a layer over it. The next one then need not
+// look at each file.
+func (p *Checkout) Untouched() { p.untouched = !p.put }
+
+// Builds reports whether what is built in the place serves the next judgement, as with Cargo.
+func (p *Checkout) Builds() bool {
+	return slices.ContainsFunc(p.entries, func(e entry) bool { return path.Base(e.path) == "Cargo.toml" })
 }
 
 // Put gives the files at paths the contents that a commit has for them, until the next Update.
 func (p *Checkout) Put(ctx context.Context, commit string, paths []string) error {
+	p.put = true
 	return p.git(ctx, paths, "restore", "--quiet", "--source="+commit, "--staged", "--worktree",
 		"--pathspec-from-file=-", "--pathspec-file-nul")
 }
 
 // Set gives a file a content, until the next Update; nil takes it away.
 func (p *Checkout) Set(name string, content []byte) error {
+	p.put = true
 	at := filepath.Join(p.Dir, filepath.FromSlash(name))
 	if err := proc.RemoveAll(at); err != nil || content == nil {
 		return err
@@ -184,6 +199,9 @@ func (p *Checkout) recheck() error {
 	}
 	if p.index == nil {
 		return p.begin()
+	}
+	if p.untouched {
+		return nil
 	}
 	whole, err := p.checkDirs()
 	switch {
@@ -369,6 +387,9 @@ func (p *Checkout) checkDirs() (whole bool, err error) {
 
 // differing lists the tracked files that are not as they were laid out; jobs of it go on at once.
 func (p *Checkout) differing(jobs int) []string {
+	if p.untouched {
+		return nil
+	}
 	return selected(len(p.entries), jobs, func(at int) (string, bool) {
 		e := p.entries[at]
 		if e.mode == gitlink || p.unchanged(e.path, &p.files[at]) {

@@ -86,7 +86,10 @@ func (g *ground) judgingBox(dir string) *sandbox.Box {
 // beginJudgement makes a place for what is written to caches while a change is judged.
 func (g *ground) beginJudgement() (err error) {
 	box := g.judgingBox(g.judging)
-	if box == nil || box.Layers == "" || g.judgement != "" {
+	if g.judgement != "" {
+		return proc.RemoveAll(g.overPlace(""))
+	}
+	if box == nil || box.Layers == "" {
 		return nil
 	}
 	in := filepath.Dir(box.Layers)
@@ -96,15 +99,24 @@ func (g *ground) beginJudgement() (err error) {
 	return err
 }
 
+// overPlace is a layer over the laid-out tree, beside those of caches: what validators write is nobody's.
+func (g *ground) overPlace(name string) string { return filepath.Join(g.judgement, "place", name) }
+
 // maxAccepted is how many accepted judgements' layers lie above each other. Without the oldest, tools fetch again.
 const maxAccepted = 8
 
 // endJudgement lets later judgements read what was written while a change was judged that was accepted. What a change
 // that was sent back wrote is nobody's. Layers to which nothing was written serve the next judgement.
 func (g *ground) endJudgement(accepted bool) error {
+	if g.judgement == "" {
+		return nil
+	}
+	if err := proc.RemoveAll(g.overPlace("")); err != nil {
+		return err
+	}
 	layers := text.GlobQuote(g.judgement)
 	written, _ := filepath.Glob(layers + "/*/" + sandbox.Written("") + "/*")
-	if g.judgement == "" || len(written) == 0 {
+	if len(written) == 0 {
 		return nil
 	}
 	if !accepted {
@@ -151,13 +163,19 @@ func (g *ground) workBox(wt gitx.Worktree) *sandbox.Box {
 
 // judgingPlace is where validators run. What the worktree lends is read there.
 func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv {
+	box := a.at.judgingBox(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)
+	if j.layer == "" {
+		box = box.With(j.dir)
+	} else {
+		box = box.Over(j.dir, j.layer)
+	}
 	return validator.ExecEnv{Dir: j.dir, Env: a.toolEnv(ctx, j.dir), Begins: func(name string) {
 		if a.run.o.Validating != nil {
 			a.run.o.Validating(a.task.ID, name)
 		}
 	},
 		Dropped: agent.Dropped(a.run.Environ, a.run.o.KeepEnv),
-		Box:     a.at.judgingBox(j.dir).With(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)}
+		Box:     box}
 }
 
 // openPlace names the place where changes are judged, before a worker has begun.

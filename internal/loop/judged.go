@@ -13,6 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -24,6 +25,7 @@ type judged struct {
 	tree     string
 	dir      string // where validators and evaluator programs run
 	gitDir   string // of dir
+	layer    string // over dir, to which validators write; "" where they write to dir
 	borrowed []string
 	withheld []string
 	files    []gitx.FileChange // from base to tree
@@ -84,6 +86,9 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if err := a.at.beginJudgement(); err != nil {
 		return err
 	}
+	if a.at.judgement != "" && !a.at.place.Builds() {
+		j.layer = a.at.overPlace("change")
+	}
 	j.borrowed, j.withheld = laid.Borrowed, laid.SkippedDeps
 	j.hidden = append(j.hidden, a.filtered(j)...)
 	vs, err := a.validators(ctx, j, laid.Files)
@@ -104,7 +109,11 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if err := a.runValidators(ctx, j, laid, vs); err != nil {
 		return err
 	}
-	looked := a.run.o.Evaluator.Program != nil && len(vs) > 0
+	layered := j.layer != "" && sandbox.Layered(j.layer)
+	if layered {
+		a.at.place.Untouched()
+	}
+	looked := a.run.o.Evaluator.Program != nil && len(vs) > 0 && !layered
 	if !j.report.Passed || len(altered) == 0 && !looked && !j.restored {
 		return nil
 	}
@@ -244,9 +253,7 @@ func (a *attempt) tests(ctx context.Context) (validator.Tasks, error) {
 
 // runValidators runs the validators and writes down what became of them.
 func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid, vs []validator.Validator) error {
-	run := func() validator.Report {
-		return validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.run.o.Limits.Validator)
-	}
+	run := func() validator.Report { return a.overLayer(ctx, j, vs) }
 	a.run.validating.RLock()
 	j.report = run()
 	a.run.validating.RUnlock()
@@ -268,6 +275,17 @@ func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid,
 	}
 	j.report.Note = strings.TrimSpace(strings.Join(slices.Concat(j.withheld, []string{j.report.Note}), "\n"))
 	return a.recordValidators(j)
+}
+
+// overLayer runs validators once. Overlayfs moves no directory that lies below it (EXDEV): what fails over that is run
+// again in the place itself.
+func (a *attempt) overLayer(ctx context.Context, j *judged, vs []validator.Validator) validator.Report {
+	rep := validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.run.o.Limits.Validator)
+	if j.layer != "" && !rep.Passed && strings.Contains(rep.Text(), "cross-device link") {
+		j.layer = ""
+		rep = validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.run.o.Limits.Validator)
+	}
+	return rep
 }
 
 // recordValidators writes validator_run.

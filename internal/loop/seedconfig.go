@@ -104,6 +104,9 @@ func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs 
 	if err != nil || !j.restored {
 		return err
 	}
+	if j.layer != "" {
+		j.layer = a.at.overPlace("seed") // the other one has files that were written under the change's
+	}
 	t, err := a.tests(ctx)
 	if err != nil {
 		return err
@@ -117,7 +120,7 @@ func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs 
 	if theirs = j.report.Again(theirs, len(a.run.seed.tests) > 0); len(theirs) == 0 || !j.report.Passed {
 		return nil
 	}
-	second := validator.Run(ctx, theirs, in, a.run.o.Limits.Validator)
+	second := a.overLayer(ctx, j, theirs)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -55,7 +55,9 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 		inside = *cmd
 		inside.Path, inside.ExtraFiles = selfExe, []*os.File{rules, w}
 		inside.Args = append([]string{Name, Name, "-" + b.flags(), cmd.Path}, cmd.Args...)
-		err = inside.Start()
+		if err = bypassAll(ops); err == nil {
+			err = inside.Start()
+		}
 	}
 	w.Close()
 	if err != nil {

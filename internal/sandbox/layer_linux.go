@@ -23,10 +23,37 @@ func lay(made map[string]bool, ops []string) {
 		if is, tried := made[layer]; !tried || is && !there(layerMount(layer)) { // it was removed, and is needed again
 			made[layer] = mountLayer(ops[i+1], layer, under) == nil
 		}
-		if !made[layer] {
+		if !made[layer] && bypass(layer) == nil {
 			ops[i] = opWrite
 		}
 	}
+}
+
+// Layered reports whether all that was written over a layer came into it. A layer that is not there was not written to.
+func Layered(layer string) bool { return !there(filepath.Join(layer, bypassed)) }
+
+// bypassed is a file in a layer: what was written came into the directory below, for want of namespaces or of overlayfs.
+const bypassed = "bypassed"
+
+// bypass notes that, before it happens.
+func bypass(layer string) error {
+	err := os.MkdirAll(layer, 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(layer, bypassed), nil, 0o600)
+	}
+	return err
+}
+
+// bypassAll notes that of all layers.
+func bypassAll(ops []string) error {
+	for i := 0; i+2 < len(ops); i += 3 {
+		if layer, _, _ := strings.Cut(ops[i+2], "\n"); ops[i] == opLayer {
+			if err := bypass(layer); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // layerMount is where a layer is mounted. A layer that is removed outside takes its mount along.

@@ -127,6 +127,12 @@ func (b *Box) Showing(path, other string) *Box {
 	return b.but(func(out *Box) { out.Instead = append(slices.Clip(out.Instead), Layer{path, other}) })
 }
 
+// Over returns a Box in which a directory may be changed, and is as it was afterwards where the system can: what is
+// written comes into a layer. [Layered] says whether it did.
+func (b *Box) Over(dir, layer string) *Box {
+	return b.but(func(out *Box) { out.State = append(slices.Clip(out.State), Layer{dir, layer}) })
+}
+
 // Of returns a Box with layers over the caches that are for what runs in dir, where that lies in the directory of a
 // session: a worktree, or where changes are judged.
 func (b *Box) Of(dir string) *Box {

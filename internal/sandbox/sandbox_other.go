@@ -21,5 +21,8 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 // Spaces are namespaces, which only Linux has.
 func Spaces() (has []string, err error) { return nil, errors.New("this system has none") }
 
+// Layered is never so: there are no layers.
+func Layered(string) bool { return false }
+
 // Close has none to end.
 func Close() {}
