@@ -192,15 +192,14 @@ func (w *repoContext) sayChanged(h *held.Handle) {
 }
 
 // diff shows a change with the user's own git: `git diff <parent> <commit>` for a task, `git diff <base> <branch>` for
-// a session. Of a task that is not done it is the work that was set aside, or what its worktree has beyond the commit
-// that that stands on.
+// a session. Of a task that is not done it is the work that was set aside, or what would be committed of its worktree as
+// that is now, new files with it.
 func (w *repoContext) diff(s *session.Session, task string) error {
 	r := w.review(s)
 	common, err := commonOf(s)
 	if err != nil {
 		return refuse("git tilth show "+s.ID, "%s", err)
 	}
-	var wt gitx.Worktree
 	var revs []string
 	objects, t := "", r.Task(task)
 	switch {
@@ -224,14 +223,28 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 		if lanes.Has(s, task) {
 			path, branch = lanes.Path(s, task), ""
 		}
-		if wt, err = w.Git.Worktree(w.p.ctx, common, path, branch); err != nil {
+		wt, err := w.Git.Worktree(w.p.ctx, common, path, branch)
+		if err != nil {
 			return refuse("git tilth show "+s.ID, "%s", err)
 		}
-		revs = []string{"HEAD"}
+		dir, remove, err := proc.TempDir("objects")
+		if err != nil {
+			return fail("", err)
+		}
+		defer remove()
+		head, err := w.Git.RevParse(w.p.ctx, wt.AdminDir, "HEAD")
+		tree := ""
+		if err = cmp.Or(err, gitx.Borrow(common, dir)); err == nil {
+			tree, err = w.Git.PreviewTree(w.p.ctx, wt, head, dir)
+		}
+		if err != nil {
+			return fail("git tilth show "+s.ID, err)
+		}
+		revs, objects = []string{head, tree}, filepath.Join(dir, "objects")
 	default:
 		return refuse("git tilth review "+task+" "+s.ID, "%s has no change: %s", task, t.Reason)
 	}
-	env, box, remove, err := w.Git.ForDiff(w.p.ctx, common, wt, objects)
+	env, box, remove, err := w.Git.ForDiff(w.p.ctx, common, objects)
 	if err != nil {
 		return fail("", err)
 	}

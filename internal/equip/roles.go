@@ -25,7 +25,7 @@ import (
 
 // setupHint shows the shortest ways to say who works, each of which can be pasted.
 const setupHint = `npm install -g @anthropic-ai/claude-code && claude auth login
-  or @openai/codex, @google/gemini-cli, opencode-ai: one on PATH is used as it is
+  or @openai/codex, @google/gemini-cli, opencode-ai: one on PATH is used
 git config --global tilth.baseUrl http://localhost:11434/v1 && git tilth doctor
   any OpenAI-compatible endpoint, here Ollama's; doctor names its models
 git tilth demo

@@ -400,14 +400,10 @@ func (g *Git) ForUser(common string) []string {
 }
 
 // ForDiff is ForUser for a diff, behind the wall: what it runs to make texts of files may be the worker's. It shows
-// commits of the repository at common, or, if wt is one, that worktree. With objects, those of that git directory can
-// be read too.
-func (g *Git) ForDiff(ctx context.Context, common string, wt Worktree, objects string) (env []string,
-	box *sandbox.Box, remove func(), err error) {
-	if wt.Path == "" {
-		wt = Worktree{Common: common, AdminDir: common}
-	}
-	q := quarantine{wt: wt}
+// what the repository at common has, and, with objects, what that directory of objects has.
+func (g *Git) ForDiff(ctx context.Context, common, objects string) (env []string, box *sandbox.Box, remove func(),
+	err error) {
+	q := quarantine{wt: Worktree{Common: common, AdminDir: common}}
 	if remove, err = g.layOut(ctx, &q); err != nil {
 		return nil, nil, nil, err
 	}

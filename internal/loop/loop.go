@@ -322,7 +322,7 @@ func (r *run) nothingLeft() Stop {
 		default:
 			why = "waits for " + strings.Join(t.WaitsFor(r.tasks), ", ")
 		}
-		s.Left, said = append(s.Left, Left{t.ID, why, hint}), append(said, t.ID+" "+why)
+		s.Left, said = append(s.Left, Left{t.ID, why, hint}), append(said, t.ID+" "+strings.TrimSuffix(why, "."))
 	}
 	if len(s.Left) > 0 {
 		s.Reason, s.Detail = TasksFailed, strings.Join(said, "; ")

@@ -232,7 +232,7 @@ func (p *Lines) describe(e record.Event) string {
 			says += p.spent(e.TaskID)
 		}
 	case *record.TaskFailed:
-		says += p.spent(e.TaskID)
+		says = strings.TrimSuffix(says, ".") + p.spent(e.TaskID)
 	case *record.AgentSession:
 		switch {
 		case e.How == agent.TookOver && e.Role == record.RoleEvaluator:

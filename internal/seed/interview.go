@@ -96,6 +96,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	in.worker = &agent.Worker{
 		Ask: in.ask, Tools: d.Tools.Specs(own...), Box: in, Emit: in.emit, Transcript: d.Transcript,
 	}
+	defer d.Terminal.printf("") // takes the live line away
 	if len(d.History) == 0 {
 		if err := in.open(); err != nil {
 			return nil, err

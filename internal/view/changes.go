@@ -62,15 +62,18 @@ func TaskCommands(r *Review, t *ReviewTask) (list []Command) {
 	add := func(verb, why string) {
 		list = append(list, Command{Line: "git tilth " + verb + " " + t.ID + " " + id, Why: why})
 	}
+	failed := t.Status == session.TaskFailed && !r.Gone
+	if failed {
+		add("retry", "again (-m 'your word')")
+		add("skip", "leaves it out")
+	}
 	if t.Commit != "" || t.Aside != nil || t.Iterations > 0 {
 		add("diff", "shows its change")
 	}
 	switch {
 	case t.Status == session.TaskDone && !r.Gone && t.Taken == "":
 		add("take", "takes it")
-	case t.Status == session.TaskFailed && !r.Gone:
-		add("retry", "tries it again (-m 'your word')")
-	default:
+	case !failed:
 		list = append(list, Command{Line: "git tilth review " + id, Why: "the whole session"})
 	}
 	return list

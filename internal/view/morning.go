@@ -58,9 +58,9 @@ func (r *Review) html() (headline, section string) {
 		} else {
 			data.Tasks = append(data.Tasks, t)
 		}
-		for _, s := range t.risks() {
-			data.Risks = append(data.Risks, t.ID+"  "+s)
-		}
+	}
+	for _, risk := range r.risks() {
+		data.Risks = append(data.Risks, risk.task+"  "+risk.says)
 	}
 	data.Risks = data.Risks[:min(len(data.Risks), mostInPage)]
 	var b bytes.Buffer

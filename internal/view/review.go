@@ -314,10 +314,30 @@ func (t *ReviewTask) whyNot(d Detail) string {
 	return ""
 }
 
+// risk is a line of what there is to look at before a task's change is taken.
+type risk struct{ task, says string }
+
+// risks is what there is to look at, of all tasks. Tests that were changed come first: what has no room is cut.
+func (r *Review) risks() (all []risk) {
+	for _, t := range r.Tasks {
+		for _, s := range t.TestsChanged {
+			all = append(all, risk{t.ID, changedTest + s})
+		}
+	}
+	for _, t := range r.Tasks {
+		for _, s := range t.risks()[len(t.TestsChanged):] {
+			all = append(all, risk{t.ID, s})
+		}
+	}
+	return all
+}
+
+const changedTest = "changed the test "
+
 // risks is what there is to look at before the task's change is taken, a line each.
 func (t *ReviewTask) risks() (lines []string) {
 	for _, s := range t.TestsChanged {
-		lines = append(lines, "changed the test "+s)
+		lines = append(lines, changedTest+s)
 	}
 	for _, s := range t.WorkArounds {
 		lines = append(lines, "work-around: "+s)

@@ -103,3 +103,40 @@ func shown(t *testing.T, r *Review, term Terminal) []string {
 	}
 	return strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 }
+
+// In a pipe no failure of a bad night is left out, and none is cut; what is done is named as it is, and a test that was
+// changed comes before what a worker was unsure of.
+func TestReviewInAPipe(t *testing.T) {
+	r := night()
+	for i := range 7 {
+		id, cause := fmt.Sprintf("T-%03d", i+3), fmt.Sprintf("half_finished: Part %d %s", i, strings.Repeat("is missing ", 12))
+		r.Tasks = append(r.Tasks, ReviewTask{ID: id, Title: "Export", Status: session.TaskFailed, Cause: cause,
+			Reason: inWords(record.Stuck) + ": " + cause, failure: &failure{Reason: record.Stuck}})
+	}
+	for i := range 4 {
+		r.Tasks = append(r.Tasks, ReviewTask{ID: fmt.Sprintf("T-%03d", i+10), Title: "Write", Status: session.TaskDone,
+			Uncertainties: []string{"whether it is right", "whether it is enough"}})
+	}
+	r.Tasks[11].TestsChanged = []string{"tests/test_add.py (+1 -3: less than there was)"}
+	lines := shown(t, r, Terminal{})
+	if len(lines) > screenLines {
+		t.Errorf("%d lines", len(lines))
+	}
+	screen := strings.Join(lines, "\n")
+	for _, says := range append([]string{"6 tasks, T-001, T-002, T-010 to T-013  ", ": git tilth review T-012\n" +
+		"  T-012  changed the test tests/test_add.py"}, causes(r)...) {
+		if !strings.Contains(screen, says) {
+			t.Errorf("not there: %s\n%s", says, screen)
+		}
+	}
+}
+
+// causes are those of a review's failures.
+func causes(r *Review) (list []string) {
+	for _, task := range r.Tasks {
+		if task.Cause != "" {
+			list = append(list, task.Cause)
+		}
+	}
+	return list
+}

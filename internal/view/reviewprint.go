@@ -90,17 +90,16 @@ func (r *Review) screen(p printer, wide bool) {
 	var fold []screenLine
 	done := r.done()
 	if len(done) > 1 {
-		fold = []screenLine{{green, "done    ", folded(done)}}
+		fold = []screenLine{{green, "done    ", r.folded(done)}}
 	} else {
 		done = nil
 	}
 	tasks := r.taskRows(p, fullReason, wide, nil)
-	least := 1
-	if p.term.TTY {
-		least = 0
-	}
-	for most := fullReason; len(tasks) > room && most >= least; most-- {
+	for most := fullReason; len(tasks) > room && most >= 0; most-- {
 		tasks = append(slices.Clone(fold), r.taskRows(p, most, wide && most == fullReason, done)...)
+	}
+	if len(risks) > 2 {
+		room = min(max(len(tasks), room), room+min(len(risks), 5)-2) // what failed comes first
 	}
 	fmt.Fprintln(p.out)
 	p.rows(tasks, room)
@@ -128,17 +127,14 @@ func (r *Review) done() (done []*ReviewTask) {
 
 // riskRows are what there is to look at, each in at most so many lines.
 func (r *Review) riskRows(p printer, most int) (rows []screenLine) {
-	for i := range r.Tasks {
-		t := &r.Tasks[i]
-		for _, s := range t.risks() {
-			head := "  " + t.ID + "  "
-			lines := p.lines(strings.Repeat(" ", width(head)), s, most, false)
-			for j := range lines {
-				lines[j].style = plain
-			}
-			lines[0].style, lines[0].head = yellow, head
-			rows = append(rows, lines...)
+	for _, risk := range r.risks() {
+		head := "  " + risk.task + "  "
+		lines := p.lines(strings.Repeat(" ", width(head)), risk.says, most, false)
+		for j := range lines {
+			lines[j].style = plain
 		}
+		lines[0].style, lines[0].head = yellow, head
+		rows = append(rows, lines...)
 	}
 	return rows
 }
@@ -161,6 +157,9 @@ func (r *Review) taskRows(p printer, most int, wide bool, without []*ReviewTask)
 		switch first := strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": "); {
 		case most == 0 && t.Status == session.TaskFailed:
 			rows[len(rows)-1].rest = t.ID + "  " + t.inBrief(p.term.Width-len(head)-width(t.ID)-2, 1, p.term.TTY)
+			if !p.term.TTY {
+				rows[len(rows)-1].rest = joined(": ", t.ID+"  "+t.Title, t.Reason)
+			}
 		case t.Reason == "", brief && t.Reason == notBegun, most == 0:
 		case brief && !r.refused(t):
 			rows = append(rows, p.lines(indent, t.inBrief(p.term.Width-len(indent), most, p.term.TTY), most, false)...)
@@ -229,8 +228,8 @@ func (p printer) rows(lines []screenLine, most int) {
 			p.line(dim, fmt.Sprintf("        and %s more: git tilth review --md", text.Plural(n, "line")), "")
 			return
 		}
-		if !p.term.TTY && l.style == dim { // whole in a pipe
-			fmt.Fprintln(p.out, p.term.paint(l.style, l.head)+l.rest)
+		if !p.term.TTY { // whole in a pipe
+			fmt.Fprintln(p.out, p.term.paint(l.style, l.head)+text.VisibleLine(l.rest))
 			continue
 		}
 		p.line(l.style, l.head, l.rest)
@@ -292,17 +291,27 @@ func (r *Review) spent() string {
 	return strings.Join(parts, ", ")
 }
 
-// folded is tasks in one line.
-func folded(tasks []*ReviewTask) string {
-	files, added, deleted, taken := 0, 0, 0, []string{}
+// folded is tasks in one line. Three and more that follow each other are named by the first and the last one.
+func (r *Review) folded(tasks []*ReviewTask) string {
+	files, added, deleted, taken, ids := 0, 0, 0, []string{}, []string{}
+	for i, from := 0, 0; i < len(r.Tasks); i++ {
+		t := &r.Tasks[i]
+		switch n := i - from; {
+		case !slices.Contains(tasks, t):
+			from = i + 1
+		case n < 2:
+			ids = append(ids, t.ID)
+		default:
+			ids = append(ids[:len(ids)-1-2/n], r.Tasks[from].ID+" to "+t.ID)
+		}
+	}
 	for _, t := range tasks {
 		files, added, deleted = files+t.Files, added+t.Insertions, deleted+t.Deletions
 		if t.Taken != "" {
 			taken = append(taken, t.ID)
 		}
 	}
-	said := fmt.Sprintf("%s, %s to %s  %s", text.Plural(len(tasks), "task"), tasks[0].ID, tasks[len(tasks)-1].ID,
-		stat(files, added, deleted))
+	said := fmt.Sprintf("%s, %s  %s", text.Plural(len(tasks), "task"), strings.Join(ids, ", "), stat(files, added, deleted))
 	return said + prefixed("; taken: ", strings.Join(taken, ", "))
 }
 
@@ -392,7 +401,6 @@ func (p printer) wrap(indent, s string) {
 func (r *Review) markdown(out *bufio.Writer, only string) {
 	fmt.Fprintf(out, "%s\n\n%s; session `%s`\n\n| task | | change |\n|---|---|---|\n",
 		inMarkdown(joined("; ", r.headline(), r.stopped())), r.spent(), r.SessionID)
-	var risks []string
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if only != "" && t.ID != only {
@@ -404,8 +412,11 @@ func (r *Review) markdown(out *bufio.Writer, only string) {
 		}
 		fmt.Fprintf(out, "| %s | %s | %s |\n", t.ID+" "+titleInMarkdown(t.Title),
 			statusWord(t.Status)+inMarkdown(prefixed(": ", t.Reason)), change)
-		for _, s := range t.risks() {
-			risks = append(risks, fmt.Sprintf("- %s %s", t.ID, inMarkdown(s)))
+	}
+	var risks []string
+	for _, risk := range r.risks() {
+		if only == "" || risk.task == only {
+			risks = append(risks, fmt.Sprintf("- %s %s", risk.task, inMarkdown(risk.says)))
 		}
 	}
 	if len(risks) > 0 {
