@@ -106,6 +106,7 @@ func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink)
 		turn = w.interviewTurn(h, r.interviewer, source)
 		turn.Box = box.In(temp).Reading(source)
 	}
+	turn.Redact = w.Redact
 	return seed.Interview(w.p.ctx, seed.Deps{
 		History: r.history, Prior: h.Checkpoint.Usage.Interview,
 		Brief: r.brief, Context: loop.ProjectContext(source), Source: source, Files: files,

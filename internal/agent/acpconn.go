@@ -92,6 +92,7 @@ func (s *stream) connect(ctx context.Context, cmd proc.Cmd) (c *acpConn, shut fu
 	go func() {
 		defer close(c.gone)
 		res, err = proc.Run(life, cmd)
+		res.Stderr = []byte(s.turn.Redact.String(string(res.Stderr)))
 	}()
 	return c, func() (proc.Outcome, error) {
 		s.mu.Lock()
@@ -176,7 +177,7 @@ func (c *acpConn) line(line []byte) {
 		c.s.stop(Failed, fmt.Sprintf("it printed a line longer than %d MiB", maxACPLine>>20))
 		return
 	}
-	e, ok := event(line)
+	e, ok := event(c.s.turn.Redact.Line(line))
 	if !ok {
 		c.skipped++
 		return

@@ -11,7 +11,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // defaultAttempts is how often a request is made before its last failure counts.
@@ -183,7 +182,7 @@ func replyCall(r *model.Reply, attempt int) *record.ModelCall {
 	if len(r.ReasoningDetails) <= record.MaxText {
 		call.ReasoningDetails = r.ReasoningDetails
 	}
-	call.Reasoning = text.Clip(r.Reasoning, record.MaxText)
+	call.Reasoning = r.Reasoning
 	return call
 }
 
@@ -191,7 +190,7 @@ func replyCall(r *model.Reply, attempt int) *record.ModelCall {
 func failureCall(f *model.Failure, attempt int, wait time.Duration) *record.ModelCall {
 	call := spent(f.Usage)
 	call.Attempt, call.FinishReason, call.Health = attempt, f.FinishReason, string(f.Kind)
-	call.Error, call.Status, call.WaitSeconds = text.Clip(f.Message, 2000), &f.Status, new(wait.Seconds())
+	call.Error, call.Status, call.WaitSeconds = f.Message, &f.Status, new(wait.Seconds())
 	return call
 }
 
@@ -223,5 +222,5 @@ func spent(u model.Usage) *record.ModelCall {
 
 func setContent(call *record.ModelCall, said string) {
 	n := utf8.RuneCountInString(said)
-	call.Content, call.Chars, call.Truncated = text.Head(said, record.MaxText), &n, new(n > record.MaxText)
+	call.Content, call.Chars, call.Truncated = said, &n, new(n > record.MaxText)
 }

@@ -133,6 +133,8 @@ type Turn struct {
 	Private        string        // a directory for this turn's own files, removed at its end; "" is a temporary one
 	Patience       time.Duration // silence that is an event too; 0 is five minutes
 	PriorTotal     Usage         // Outcome.Total of the conversation's last turn, zero for a new one
+	// Redact takes secrets out of what the program says, before anything is cut from it.
+	Redact *record.Redactor
 	// OnConversation is called with the conversation's id as soon as it is known: before the start for an id that is
 	// preset, at the first event otherwise, and again if it changes. An error ends the program and is Run's error.
 	OnConversation func(id string) error

@@ -96,18 +96,19 @@ func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.heard, s.quiet, s.waits, s.asking = time.Now(), false, "", false
-		p.read(s, line)
+		p.read(s, t.Redact.Line(line))
 		s.settle(s.quietTime(), s.lingered)
 	}
 	cmd.OnErrLine = func(line []byte) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if p.watch != nil {
-			p.watch(s, line)
+			p.watch(s, t.Redact.Line(line))
 		}
 	}
 	go s.watchSilence(ctx)
 	res, err := proc.Run(ctx, cmd)
+	res.Stderr = []byte(t.Redact.String(string(res.Stderr)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last != nil {

@@ -59,12 +59,13 @@ type taskContext struct {
 
 	channels map[string]record.Channel
 	fence    fence
+	redact   *record.Redactor
 	project  string // Context as it was read
 }
 
 // loadContext reads the parts of the prompts and notes for each what it was.
 func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContext, error) {
-	c := newTaskContext(a.task)
+	c := a.run.newTaskContext(a.task)
 	var err error
 	if c.project, err = a.run.projectAt(ctx, a.judged); err != nil {
 		return c, err
@@ -114,8 +115,8 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	return c, nil
 }
 
-func newTaskContext(t session.Task) taskContext {
-	return taskContext{Task: t, channels: map[string]record.Channel{}, fence: newFence()}
+func (r *run) newTaskContext(t session.Task) taskContext {
+	return taskContext{Task: t, redact: r.Redact, channels: map[string]record.Channel{}, fence: newFence()}
 }
 
 // others is channel for what the worker, a tool, a test or the repository wrote: it stands in a fence.
@@ -129,6 +130,9 @@ func (c *taskContext) channel(name, text string, limit int) string {
 	n := utf8.RuneCountInString(text)
 	c.channels[name] = record.Channel{
 		Present: text != "", Chars: n, Truncated: n > limit, SHA256: hex.EncodeToString(sum[:])[:8],
+	}
+	if n > limit {
+		text = c.redact.String(text) // as forRecord does: the prompt is on record, too
 	}
 	return clip(text, limit)
 }

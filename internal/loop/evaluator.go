@@ -55,7 +55,7 @@ func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user 
 		}
 		var raw any = a.run.forRecord(said.Text, promptCap)
 		if len(said.RawCalls) > 0 {
-			raw = rawCalls(said.RawCalls)
+			raw = a.run.rawCalls(said.RawCalls)
 		}
 		unread := record.EvaluatorParseError{Error: problem.Error(), RawToolCalls: record.JSON(raw), Attempt: try}
 		if err := a.emit(&unread); err != nil {
@@ -78,7 +78,7 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 	if err != nil {
 		return "", "", err
 	}
-	parts := newTaskContext(a.task)
+	parts := a.run.newTaskContext(a.task)
 	data := map[string]any{
 		"Task":         a.task,
 		"Context":      parts.others("project", a.context.project, contextCap),

@@ -158,7 +158,7 @@ func (w *worker) iterate(ctx context.Context) (turn, error) {
 		return turn{nudge: nudgeSilent, idle: true, noTools: w.noTools}, nil
 	}
 	w.noTools = ""
-	return turn{caseArgs: said.Case, rawCalls: rawCalls(said.RawCalls), failing: said.Failing}, nil
+	return turn{caseArgs: said.Case, rawCalls: w.a.run.rawCalls(said.RawCalls), failing: said.Failing}, nil
 }
 
 // close writes down what has to outlive the worker.
@@ -176,10 +176,10 @@ func (noTools) Call(_ context.Context, name, _ string) tool.Result {
 	return tool.Result{Output: fmt.Sprintf("There is no tool %q here.", name), IsError: true}
 }
 
-func rawCalls(calls []model.ToolCall) []map[string]string {
+func (r *run) rawCalls(calls []model.ToolCall) []map[string]string {
 	out := []map[string]string{}
 	for _, c := range calls {
-		out = append(out, map[string]string{"id": c.ID, "name": c.Name, "arguments": clip(c.Arguments, promptCap)})
+		out = append(out, map[string]string{"id": c.ID, "name": c.Name, "arguments": r.forRecord(c.Arguments, promptCap)})
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Options are what a record needs from outside. The zero value redacts nothing and uses the system's clock.
@@ -113,22 +114,31 @@ func (r *Record) append(ev Event) error {
 	return err
 }
 
-// previewChars bounds what of a tool's result the record shows; the transcript has all of it.
+// previewChars bounds what of a tool's result, or of an error, the record shows; the transcript has all of a result.
 const previewChars = 2000
 
-// shortened is an event as the record has it: of a tool's result the beginning. The secrets are taken out first: of one
-// that is cut in two nobody would know the rest.
+// shortened is an event as the record has it: of what a tool or a model said the beginning. The secrets are taken out
+// first: of one that is cut in two nobody would know the rest.
 func (r *Record) shortened(ev Event) Event {
-	e, is := ev.(*ToolResult)
-	if !is || len(e.Preview) <= previewChars {
-		return ev
+	switch e := ev.(type) {
+	case *ToolResult:
+		if len(e.Preview) <= previewChars {
+			return ev
+		}
+		short := *e
+		short.Preview = r.opts.Redact.String(e.Preview)
+		if more := len(short.Preview) - previewChars; more > 0 {
+			short.Preview = fmt.Sprintf("%s\n[... %d more]", strings.ToValidUTF8(short.Preview[:previewChars], ""), more)
+		}
+		return &short
+	case *ModelCall:
+		short := *e
+		short.Content = text.Head(r.opts.Redact.String(e.Content), MaxText)
+		short.Reasoning = text.Clip(r.opts.Redact.String(e.Reasoning), MaxText)
+		short.Error = text.Clip(r.opts.Redact.String(e.Error), previewChars)
+		return &short
 	}
-	short := *e
-	short.Preview = r.opts.Redact.String(e.Preview)
-	if more := len(short.Preview) - previewChars; more > 0 {
-		short.Preview = fmt.Sprintf("%s\n[... %d more]", strings.ToValidUTF8(short.Preview[:previewChars], ""), more)
-	}
-	return &short
+	return ev
 }
 
 // follow opens the record anew where it is not the file, or not of the length, that this process left: a person has

@@ -114,6 +114,17 @@ func hasASCIIEscape(raw []byte) bool {
 	return bytes.Contains(raw, []byte("u00"))
 }
 
+// Line replaces the secrets in a line of a program, which is JSON or a text.
+func (r *Redactor) Line(line []byte) []byte {
+	switch {
+	case r == nil:
+		return line
+	case json.Valid(line):
+		return r.JSON(line)
+	}
+	return []byte(r.String(string(line)))
+}
+
 var jsonString = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"`)
 
 // jsonString redacts one string with its quotes, decoded; it comes back as it was when there is no secret in it.

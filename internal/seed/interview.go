@@ -260,7 +260,7 @@ func (in *interview) emit(e record.Event) error {
 	scope := e.Common()
 	scope.Phase, scope.Iter = record.RoleInterview, in.iter
 	if call, ok := e.(*record.ToolCall); ok && len(call.Args) > record.MaxText {
-		call.Args = record.JSON(text.Clip(string(call.Args), record.MaxText))
+		call.Args = record.JSON(text.Clip(in.Turn.Redact.String(string(call.Args)), record.MaxText))
 	}
 	return in.Emit(e)
 }
