@@ -33,8 +33,8 @@
 //
 // # Cost
 //
-// One lstat of each tracked file where there was no layer, one `git read-tree -u` where the tree is another one, and a few small files for the
-// git directory.
+// One lstat of each tracked file where there was no layer, one `git read-tree -u` where the tree is another one, and a
+// few small files for the git directory.
 //
 // # A crash
 //

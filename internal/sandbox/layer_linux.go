@@ -29,10 +29,10 @@ func lay(made map[string]bool, ops []string) {
 	}
 }
 
-// Layered reports whether all that was written over a layer came into it. A layer that is not there was not written to.
+// Layered reports whether all that was written over a layer came into it, which is so where nothing was.
 func Layered(layer string) bool { return !there(filepath.Join(layer, bypassed)) }
 
-// bypassed is a file in a layer: what was written came into the directory below, for want of namespaces or of overlayfs.
+// bypassed is a file in a layer: what was written came into the directory below, for want of namespaces or overlayfs.
 const bypassed = "bypassed"
 
 // bypass notes that, before it happens.
