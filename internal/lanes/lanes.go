@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
@@ -129,18 +130,19 @@ func SetBegun(h *held.Handle, task string) error {
 	return proc.RemoveAll(h.S.Path(session.LanesDir, newLanes, task))
 }
 
-// Remove removes a task's lane, with what there is in it and of it.
+// Remove removes a task's lane, with what there is in it and of it: its files first, which takes long in a large tree,
+// and no other lane waits for.
 func Remove(ctx context.Context, h *held.Handle, task string) error {
 	path := Path(h.S, task)
 	if err := mark(h, task); err != nil {
 		return err
 	}
+	if err := removePlace(h, path); err != nil {
+		return err
+	}
 	h.EntriesLock.Lock()
 	err := h.Git.RemoveWorktree(ctx, h.Common, path, "")
 	h.EntriesLock.Unlock()
-	if err == nil {
-		err = removePlace(h, path)
-	}
 	if err != nil {
 		return err
 	}
@@ -154,12 +156,17 @@ func removePlace(h *held.Handle, dir string) error {
 	return errors.Join(proc.RemoveAll(dir), proc.RemoveAll(h.S.Path(session.CachesDir, layers)))
 }
 
-// dropJudging removes the places in which changes of lanes were judged.
-func dropJudging(h *held.Handle) (err error) {
-	for _, place := range JudgingPlaces(h.S) {
-		err = errors.Join(err, removePlace(h, place))
+// dropJudging removes the places in which changes of lanes were judged, all at once: that is mostly waiting for the
+// disk.
+func dropJudging(h *held.Handle) error {
+	places := JudgingPlaces(h.S)
+	errs := make([]error, len(places))
+	var wg sync.WaitGroup
+	for i, place := range places {
+		wg.Go(func() { errs[i] = removePlace(h, place) })
 	}
-	return err
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // DropDir removes the directory of lanes where it has none any more.
