@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/cmdline"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -37,8 +38,9 @@ type candidate struct{ word, what string }
 func (p *process) candidates(app *cli.App, before []string, word string) (list []candidate) {
 	cmds, flags, usage := app.Commands, app.Flags, ""
 	skip, given := "", 0
-	for _, w := range before {
+	for i, w := range before {
 		switch {
+		case i == 0 && w == "help":
 		case skip != "":
 			skip = ""
 		case strings.HasPrefix(w, "-"):
@@ -85,12 +87,22 @@ func (p *process) valuesOf(kind string) (list []candidate) {
 			list = append(list, candidate{t, "event"})
 		}
 	}
-	if !slices.Contains([]string{"session", "task", "point", "at"}, kind) {
+	if !slices.Contains([]string{"session", "task", "point", "at", "onto", "base"}, kind) {
 		return list
 	}
 	w, err := p.enter("", nil)
 	if err != nil {
 		return nil
+	}
+	if kind == "onto" || kind == "base" {
+		branches, _ := w.Git.List(p.ctx, gitx.InRepo(w.Loc.CommonDir, "for-each-ref", "--format=%(refname:lstrip=2)%00",
+			"refs/heads/"))
+		for _, b := range branches {
+			if b = strings.TrimSpace(b); !strings.HasPrefix(b, "session/") {
+				list = append(list, candidate{b, "branch"})
+			}
+		}
+		return list
 	}
 	if kind == "session" {
 		all, _ := w.overviews(!w.inRepo)

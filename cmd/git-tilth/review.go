@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -192,8 +193,8 @@ func (w *repoContext) sayChanged(h *held.Handle) {
 }
 
 // diff shows a change with the user's own git: `git diff <parent> <commit>` for a task, `git diff <base> <branch>` for
-// a session. Of a task that is not done it is the work that was set aside, or what would be committed of its worktree as
-// that is now, new files with it.
+// a session. Of a task that is not done it is the work that was set aside, or what would be committed of its worktree
+// as that is now, new files with it.
 func (w *repoContext) diff(s *session.Session, task string) error {
 	r := w.review(s)
 	common, err := commonOf(s)
@@ -253,6 +254,14 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 		revs, []string{"--"}, w.pathsHere(w.p.gitPaths))...)
 	if by, _ := proc.HasFailed(err); by == syscall.SIGPIPE {
 		return syscall.EPIPE // whoever read the change has seen enough
+	}
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
+		switch exit.ExitCode() {
+		case 1:
+			return &exitError{code: exitNo, err: err} // there is a change, as --exit-code asks
+		case 129:
+			return &exitError{code: exitRefused, err: err} // git does not know a flag
+		}
 	}
 	return err
 }

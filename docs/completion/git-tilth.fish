@@ -8,10 +8,13 @@ function __git_tilth_candidates
         set first (math $at + 1)
     end
     set -l current (commandline -ct)
-    if test (count $words) -ge $first
-        git tilth complete $words[$first..-1] "$current" 2>/dev/null
+    set -l before
+    test (count $words) -ge $first; and set before $words[$first..-1]
+    set -l found (git tilth complete $before "$current" 2>/dev/null)
+    if set -q found[1]
+        printf '%s\n' $found
     else
-        git tilth complete "$current" 2>/dev/null
+        __fish_complete_path "$current"
     end
 end
 

@@ -107,7 +107,7 @@ type coverage struct {
 func NewReview(s *session.Session, d Detail) *Review {
 	r := &Review{SessionID: d.ID, Label: d.Label, Branch: d.Branch, State: d.State, Stop: d.LastStop, Cost: d.Cost,
 		Tokens: d.TokensUsed, Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{}, Tasks: []ReviewTask{},
-		Begun: deref(d.Summary.StartedAt), Ended: deref(d.Summary.LastEventAt)}
+		Begun: deref(d.Summary.StartedAt), Ended: cmp.Or(d.LastStopAt, deref(d.Summary.LastEventAt))}
 	if d.Failure != nil {
 		r.Why, r.HookSaid, r.Mend, r.whyTask = d.Failure.String(), d.Failure.Words, d.Failure.Hint, d.Failure.Task
 	}

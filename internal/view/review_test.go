@@ -109,9 +109,10 @@ func shown(t *testing.T, r *Review, term Terminal) []string {
 func TestReviewInAPipe(t *testing.T) {
 	r := night()
 	for i := range 7 {
-		id, cause := fmt.Sprintf("T-%03d", i+3), fmt.Sprintf("half_finished: Part %d %s", i, strings.Repeat("is missing ", 12))
-		r.Tasks = append(r.Tasks, ReviewTask{ID: id, Title: "Export", Status: session.TaskFailed, Cause: cause,
-			Reason: inWords(record.Stuck) + ": " + cause, failure: &failure{Reason: record.Stuck}})
+		cause := fmt.Sprintf("half_finished: Part %d %s", i, strings.Repeat("is missing ", 12))
+		r.Tasks = append(r.Tasks, ReviewTask{ID: fmt.Sprintf("T-%03d", i+3), Title: "Export",
+			Status: session.TaskFailed, Cause: cause, Reason: inWords(record.Stuck) + ": " + cause,
+			failure: &failure{Reason: record.Stuck}})
 	}
 	for i := range 4 {
 		r.Tasks = append(r.Tasks, ReviewTask{ID: fmt.Sprintf("T-%03d", i+10), Title: "Write", Status: session.TaskDone,

@@ -311,7 +311,7 @@ func (r *Review) folded(tasks []*ReviewTask) string {
 			taken = append(taken, t.ID)
 		}
 	}
-	said := fmt.Sprintf("%s, %s  %s", text.Plural(len(tasks), "task"), strings.Join(ids, ", "), stat(files, added, deleted))
+	said := text.Plural(len(tasks), "task") + ", " + strings.Join(ids, ", ") + "  " + stat(files, added, deleted)
 	return said + prefixed("; taken: ", strings.Join(taken, ", "))
 }
 
