@@ -4,6 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
@@ -36,7 +37,7 @@ func (p *process) logCommand() *cli.Command {
 			}
 			skipped, err := view.Log(p.ctx, p.stdout, s, o)
 			if skipped > 0 {
-				p.warnf("git-tilth: %d lines of the record are no events and were skipped\n", skipped)
+				p.warnf("git-tilth: skipped of the record, since they are no events: %s\n", text.Plural(skipped, "line"))
 			}
 			if err == nil && o.Follow && p.ctx.Err() == nil {
 				p.warnf("git-tilth: session %s was removed\n", s.ID)

@@ -58,6 +58,9 @@ func Seed(sessionID string, tasks, tests int, mark string) string {
 	return message(SeedSubject(tasks, tests), "", trailer(trailerSession, sessionID), trailer(trailerRecord, mark))
 }
 
+// SessionLine is the line by which a commit's message says that it is a session's.
+func SessionLine(id string) string { return trailer(trailerSession, id) }
+
 // trailer is a line of a message's last block, "" where there is no value.
 func trailer(key, value string) string {
 	if value == "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -154,7 +155,7 @@ func (t *taker) commit(ctx context.Context, tree, subject string, parents []stri
 	if len(lines) > 2 {
 		lines = append(lines, "")
 	}
-	lines = append(lines, "Tilth-Session: "+t.S.ID)
+	lines = append(lines, message.SessionLine(t.S.ID))
 	for _, id := range t.Tasks {
 		lines = append(lines, "Tilth-Task: "+id)
 	}

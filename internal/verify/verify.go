@@ -20,6 +20,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -130,13 +131,12 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 	if c.story.skipped > 0 {
 		c.note("%s of the record skipped: no events", text.Plural(c.story.skipped, "line"))
 	}
-	if c.story.seed() == "" {
-		c.unseeded()
-		return nil
-	}
 	tip, there, err := c.git.BranchTip(ctx, common, c.s.Branch())
 	if err != nil {
 		return err
+	}
+	if c.story.seed() == "" {
+		return c.unseeded(ctx, common, tip)
 	}
 	if !there {
 		c.differ(-1, "", "the branch %s is gone", c.s.Branch())
@@ -157,15 +157,29 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 	return nil
 }
 
-// unseeded is the end of what a record without a seed says. Where work was done, the record had one.
-func (c *check) unseeded() {
-	tasks, _ := c.s.Tasks() // of a session that was never finished there are none
-	begun := func(t session.Task) bool { return t.Status != "" && t.Status != session.TaskPending }
-	if c.cp.Status == session.Prepared || c.cp.Status == session.AllDone || slices.ContainsFunc(tasks, begun) {
+// unseeded is the end of what a record without a seed says. Where work was done, the record had one: the task list, as it
+// was written last, or a task's commit tells.
+func (c *check) unseeded(ctx context.Context, common, tip string) error {
+	tasks, _ := c.s.StoredTasks() // of a session that was never finished there are none
+	begun := slices.ContainsFunc(tasks, func(t session.Task) bool {
+		return t.Status != "" && t.Status != session.TaskPending
+	})
+	if begun = begun || c.cp.Status == session.Prepared || c.cp.Status == session.AllDone; !begun && tip != "" {
+		commits, err := c.git.Log(ctx, common, tip, "", 0, message.SessionLine(c.s.ID))
+		if err != nil {
+			return err
+		}
+		begun = slices.ContainsFunc(commits, func(m gitx.Commit) bool {
+			sig := message.SignatureOf(m)
+			return sig.Session == c.s.ID && sig.Task != ""
+		})
+	}
+	if begun {
 		c.differIn(session.RecordFile, 0, "the seed's commit is not on record, and work was done after it")
 	} else {
 		c.note("its seed is not on record: it was never finished")
 	}
+	return nil
 }
 
 // differ takes note of a difference; off is where the record has it, -1 for nowhere.
