@@ -99,11 +99,9 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if err != nil {
 		return err
 	}
-	if len(altered) > 0 {
-		// The worker's version is what will be committed, and what the evaluator program finds there.
-		if err := a.at.place.Put(ctx, a.run.seed.commit, altered); err != nil {
-			return err
-		}
+	// The worker's version is what will be committed, and what the evaluator program finds there.
+	if err := a.asGiven(ctx, j, laid, altered); err != nil {
+		return err
 	}
 	j.tests = testTexts(j.dir, a.context.Tests)
 	if err := a.runValidators(ctx, j, laid, vs); err != nil {

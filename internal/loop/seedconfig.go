@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -40,7 +41,7 @@ func (r *run) seedTree(ctx context.Context) (map[string]string, error) {
 		if len(words) != 3 {
 			return nil, fmt.Errorf("git ls-tree: %q is no entry", line)
 		}
-		if words[0] == linkMode || facts.configures(file) || project.MayBeLoaded(file) {
+		if words[0] == linkMode || facts.configures(file) || project.MayBeLoaded(file) || isAttributes(file) {
 			tree[file] = words[0] + " " + words[2]
 		}
 	}
@@ -57,6 +58,61 @@ func (f *seedFacts) configures(file string) bool {
 	return path.Base(file) == "__init__.py" && slices.ContainsFunc(f.files, func(test string) bool {
 		return strings.HasPrefix(test, dir)
 	})
+}
+
+// isAttributes reports whether a file says how git lays out the files below it.
+func isAttributes(file string) bool { return path.Base(file) == ".gitattributes" }
+
+// asGiven makes the laid-out tree have acceptance tests as the seed has them: those that are altered, and all of them
+// where the attributes under which they are laid out are.
+func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, altered []string) error {
+	was, err := a.run.seedTree(ctx)
+	if err != nil {
+		return err
+	}
+	tests, now, theirs := altered, []string{}, []string{}
+	for file := range was {
+		if isAttributes(file) && laid.ID(file) != was[file] {
+			theirs = append(theirs, file)
+		}
+	}
+	for _, file := range laid.Files {
+		if isAttributes(file) && laid.ID(file) != was[file] {
+			now = append(now, file)
+		}
+	}
+	if len(now)+len(theirs) > 0 {
+		tests = slices.Sorted(maps.Keys(a.run.seed.tests))
+		j.restored = true
+		for _, file := range tests { // git writes none that is there as its index says
+			if err := a.at.place.Set(file, nil); err != nil {
+				return err
+			}
+		}
+		for _, file := range now { // for one that is gone git takes its index's
+			if err := a.at.place.Set(file, []byte{}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, put := range []struct {
+		of    string
+		files []string
+	}{{a.run.seed.commit, theirs}, {a.run.seed.commit, tests}, {j.tree, now}} {
+		if len(put.files) > 0 {
+			if err := a.at.place.Put(ctx, put.of, put.files); err != nil {
+				return err
+			}
+		}
+	}
+	for _, file := range theirs {
+		if laid.ID(file) == "" {
+			if err := a.at.place.Set(file, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // reconfigured are the files that decide how tests run and are not as the seed has them.

@@ -26,6 +26,8 @@ func (a *attempt) showHidden(ctx context.Context, j *judged) error {
 	var texts []string
 	for _, f := range j.files {
 		switch {
+		case f.Mode == gitlink: // the patch has no more than a name of what lies there
+			j.hidden = append(j.hidden, f.Path)
 		case !f.Binary || f.Status == "D":
 		case !j.cut && isReadable(filepath.Join(j.wt.Path, f.Path)):
 			texts = append(texts, f.Path)

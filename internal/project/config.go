@@ -17,9 +17,9 @@ func Configures(file string) bool {
 	if Mixed(file) {
 		return true
 	}
-	parts := strings.Split(file, "/")
-	return slices.ContainsFunc(Kinds, func(k Kind) bool {
-		return slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(k.Config, part) })
+	return slices.ContainsFunc(strings.Split(file, "/"), func(part string) bool {
+		return slices.Contains(versions, part) ||
+			slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Config, part) })
 	})
 }
 

@@ -64,7 +64,8 @@ const (
 	Jest    Format = "jest"    // jest's JSON, which vitest writes too, in a file
 	Mocha   Format = "mocha"   // mocha's JSON, in a file
 	NodeLog Format = "node"    // a line for each test, in a file, by a reporter that is handed to node
-	Libtest Format = "libtest" // lines for people, on standard output, which nothing else replaces in a stable Rust
+	// lines for people, on standard output, which nothing else replaces in a stable Rust, among cargo's JSON
+	Libtest Format = "libtest"
 )
 
 // ReportFile stands in the arguments of a runner for the file that it is to write, Reporter for one with code that

@@ -9,6 +9,10 @@ import (
 // scriptExts are the endings of configuration that node loads as code.
 const scriptExts = ".js .cjs .mjs .ts .cts .mts"
 
+// versions are files by which version managers choose the program that a name stands for, some of them by its path.
+var versions = []string{".tool-versions", "mise.toml", ".mise.toml", ".mise", ".prototools", ".python-version",
+	".node-version", ".nvmrc", ".go-version"}
+
 // venvs are the usual names of a virtual environment.
 var venvs = []string{".venv", "venv"}
 
@@ -19,8 +23,8 @@ var Kinds = []Kind{{
 	Code:      []string{".py"},
 	Runners:   []Runner{{Name: "pytest", Format: JUnit, Report: []string{"--junitxml=" + ReportFile}}},
 	Config: []string{"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "conftest.py", "ruff.toml",
-		".ruff.toml", "mypy.ini", ".mypy.ini", ".coveragerc", ".python-version", "sitecustomize.py",
-		"usercustomize.py", "entry_points.txt"},
+		".ruff.toml", "mypy.ini", ".mypy.ini", ".coveragerc", "sitecustomize.py", "usercustomize.py",
+		"entry_points.txt"},
 	Sections: map[string][]string{
 		"pyproject.toml": {"tool.pytest", "tool.ruff", "tool.mypy", "tool.coverage", "project.entry-points",
 			"tool.poetry.plugins"},
@@ -71,7 +75,7 @@ var Kinds = []Kind{{
 		{Name: "mocha", Format: Mocha, Report: []string{"--reporter=json", "--reporter-option=output=" + ReportFile}},
 	},
 	Config: slices.Concat([]string{".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpm-workspace.yaml",
-		"bunfig.toml", ".babelrc", "tsconfig.json", ".nycrc", ".node-version", ".nvmrc"},
+		"bunfig.toml", ".babelrc", "tsconfig.json", ".nycrc"},
 		endings("jest.config", scriptExts+" .json"), endings("vitest.config", scriptExts),
 		endings("vitest.workspace", scriptExts+" .json"), endings("vite.config", scriptExts),
 		endings("babel.config", scriptExts+" .json"),
@@ -109,11 +113,12 @@ var Kinds = []Kind{{
 	Name:      Rust,
 	Manifests: []string{"Cargo.toml"},
 	Code:      []string{".rs"},
-	Runners:   []Runner{{Name: "cargo test", Format: Libtest}},
-	Config:    []string{".cargo", "rust-toolchain", "rust-toolchain.toml", "build.rs"},
-	Sections:  map[string][]string{"Cargo.toml": {"package", "lib", "bin", "test", "profile"}},
-	Locks:     []Lock{{File: "Cargo.lock", Program: "cargo"}},
-	Install:   "cargo fetch",
+	Runners: []Runner{{Name: "cargo test", Format: Libtest,
+		Report: []string{"--message-format=json-render-diagnostics"}}},
+	Config:   []string{".cargo", "rust-toolchain", "rust-toolchain.toml", "build.rs"},
+	Sections: map[string][]string{"Cargo.toml": {"package", "lib", "bin", "test", "profile"}},
+	Locks:    []Lock{{File: "Cargo.lock", Program: "cargo"}},
+	Install:  "cargo fetch",
 	Caches: []Cache{
 		{Tool: "cargo", In: cargoHome, Dir: "registry"}, {Tool: "cargo", In: cargoHome, Dir: "git"},
 		{In: cargoHome, Dir: ".package-cache"}, {In: cargoHome, Dir: ".package-cache-mutate"},

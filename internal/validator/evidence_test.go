@@ -189,11 +189,29 @@ func TestRustEvidence(t *testing.T) {
 		{"autotests", map[string]string{"Cargo.toml": base["Cargo.toml"] + "autotests = false\n"}, false},
 		{"another harness", map[string]string{"Cargo.toml": base["Cargo.toml"] +
 			"[lib]\ntest = false\n[[test]]\nname = \"t001_add\"\ntest = false\n"}, false},
+		{"another package's test of the same name", map[string]string{
+			"Cargo.toml":              base["Cargo.toml"] + "autotests = false\n[workspace]\nmembers = [\"other\"]\n",
+			"other/Cargo.toml":        strings.Replace(base["Cargo.toml"], "calc", "other", 1),
+			"other/src/lib.rs":        "",
+			"other/tests/t001_add.rs": "#[test]\nfn add() {}\n"}, false},
+		{"a workspace", map[string]string{"src/lib.rs": good,
+			"Cargo.toml":       base["Cargo.toml"] + "[workspace]\nmembers = [\"other\"]\n",
+			"other/Cargo.toml": strings.Replace(base["Cargo.toml"], "calc", "other", 1),
+			"other/src/lib.rs": "#[test]\nfn add() {}\n"}, true},
 		{"the work itself", map[string]string{"src/lib.rs": good}, true},
 		{"a test of its own", map[string]string{"src/lib.rs": good + "#[cfg(test)]\nmod tests {\n    #[test]\n" +
 			"    fn zero() { assert_eq!(super::add(0, 0), 0); }\n}\n"}, true},
 	} {
 		a.judge(t, base, "tests/t001_add.rs")
+	}
+	// a test that is a module of the library
+	base["src/t001_mul.rs"] = "#[test]\nfn mul() { assert_eq!(crate::mul(2, 3), 6); }\n"
+	for _, a := range []attack{
+		{"a test of the same name", map[string]string{"src/lib.rs": good + "#[test]\nfn mul() {}\n"}, false},
+		{"the module", map[string]string{"src/lib.rs": good + "pub fn mul(a: i32, b: i32) -> i32 { a * b }\n" +
+			"#[cfg(test)]\nmod t001_mul;\n"}, true},
+	} {
+		a.judge(t, base, "src/t001_mul.rs")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -28,8 +29,10 @@ func (g given) is(t test) bool {
 	switch path.Ext(g.file) {
 	case ".py": // its classes follow
 		return t.where == g.where || strings.HasPrefix(t.where, g.where+".")
-	case ".rs": // cargo names it from its package on
-		return integrationTest().MatchString(g.file) && (g.where == t.where || strings.HasSuffix(g.where, "/"+t.where))
+	case ".rs": // a module of another file is named in its tests
+		module := strings.TrimSuffix(strings.TrimSuffix(g.file, ".rs"), "/mod")
+		return g.where == t.where || !integrationTest().MatchString(g.file) &&
+			slices.Contains(strings.Split(t.name, "::"), path.Base(module))
 	}
 	return g.where == t.where
 }
@@ -172,13 +175,11 @@ func rustTests(where, source string) wanted {
 func (g given) found(r report) map[test]state {
 	out := map[test]state{}
 	for t, s := range r.tests {
-		if path.Ext(g.file) == ".rs" { // modules within a file are left out of its tests' names
-			if integrationTest().MatchString(g.file) && !g.is(t) {
-				continue
-			}
-			t = test{g.where, t.name[strings.LastIndex(t.name, ":")+1:]}
-		} else if !g.is(t) {
+		if !g.is(t) {
 			continue
+		}
+		if path.Ext(g.file) == ".rs" { // modules within a file are left out of its tests' names
+			t = test{g.where, t.name[strings.LastIndex(t.name, ":")+1:]}
 		}
 		out[t] = max(s, out[t])
 	}

@@ -53,7 +53,7 @@ var readers = map[project.Format]func(file, output []byte, root string) report{
 	project.NodeLog: func(file, _ []byte, root string) report { return readNodeLog(file, root) },
 	project.Jest:    func(file, _ []byte, root string) report { return readJest(file, root) },
 	project.Mocha:   func(file, _ []byte, root string) report { return readMocha(file, root) },
-	project.Libtest: func(_, output []byte, _ string) report { return readLibtest(output) },
+	project.Libtest: func(_, output []byte, root string) report { return readLibtest(output, root) },
 }
 
 // readJUnit reads pytest's XML. A test case stands there with its setup alone, too; the suite counts calls only.
@@ -238,23 +238,40 @@ func readMocha(file []byte, root string) report {
 }
 
 var (
-	libtestRuns = pattern.New(`^\s*Running (?:unittests )?(\S+) \(`)
+	libtestRuns = pattern.New(`^\s*Running (?:unittests )?\S+ \((\S+)\)`)
 	libtestTest = pattern.New(`^test (\S+)(?: - .*)? \.\.\. (ok|FAILED|ignored)`)
 )
 
-// readLibtest reads the lines that Rust's tests print, each below the file that cargo names.
-func readLibtest(output []byte) report {
+// readLibtest reads the lines that Rust's tests print, each below the program that cargo names. From which file that was
+// built is in cargo's JSON: the name of a file alone may be that of several packages.
+func readLibtest(output []byte, root string) report {
 	var r report
-	where := ""
+	built := map[string]string{}
+	var lines []string
 	for line := range strings.Lines(string(output)) {
+		var m struct {
+			Reason, Executable string
+			Target             struct {
+				Source string `json:"src_path"`
+			}
+		}
+		if !strings.HasPrefix(line, `{"reason":`) || json.Unmarshal([]byte(line), &m) != nil {
+			lines = append(lines, line)
+		} else if m.Executable != "" {
+			built[filepath.Base(m.Executable)] = relative(root, m.Target.Source)
+		}
+	}
+	where := ""
+	for _, line := range lines {
 		if m := libtestRuns().FindStringSubmatch(line); m != nil {
-			where = m[1]
+			where = built[filepath.Base(m[1])]
 		} else if strings.HasPrefix(strings.TrimSpace(line), "Doc-tests ") {
 			where = "doc"
 		} else if m := libtestTest().FindStringSubmatch(line); m != nil {
 			r.add(where, m[1], map[string]state{"ok": passed, "FAILED": failed}[m[2]])
 		}
 	}
+	r.text = strings.Join(lines, "")
 	return r
 }
 
