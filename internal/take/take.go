@@ -140,7 +140,8 @@ type there struct {
 	seed  bool
 }
 
-// there finds out what the branch has. A take that was thrown away, or that went into another branch, is not there.
+// there finds out what the branch has, by whatever hand. A take that was thrown away, or that went into another branch,
+// is not there.
 func (t *taker) there(ctx context.Context) (of there, err error) {
 	of.tasks = map[string]bool{}
 	has := func(sha string) bool {
@@ -161,6 +162,16 @@ func (t *taker) there(ctx context.Context) (of there, err error) {
 			of.tasks[t.taskOf(c)] = true
 		}
 	}
+	byHand, logErr := t.Git.Log(ctx, t.common, t.Note.From, t.commits[0].SHA, 0, "Tilth-Session: "+t.S.ID)
+	for _, c := range byHand { // picked, or rebased: the place in the record that a message names is its own
+		for _, ours := range t.commits {
+			mark, id := ours.Trailers["Tilth-Record"], t.taskOf(ours)
+			if id != "" && !of.tasks[id] && len(mark) > 0 && slices.Equal(mark, c.Trailers["Tilth-Record"]) {
+				of.tasks[id], of.parts = true, true
+			}
+		}
+	}
+	err = cmp.Or(err, logErr)
 	for _, n := range takenNotes(t.S) {
 		ours := map[string]bool{}
 		for id, sha := range n.Tasks {
