@@ -27,6 +27,13 @@ func benchList(t *testing.T, tb *table) {
 	tb.limit("list, 10,000 sessions of one repository", took[0], took[3], what, 300*time.Millisecond)
 	tb.limit("list --all, 10,000 sessions", took[1], took[3], what, 300*time.Millisecond)
 	tb.limit("list --json, 10,000 sessions", took[2], took[3], what, 300*time.Millisecond)
+
+	other := filepath.Join(w.dir, "other")
+	w.git(w.dir, "init", "-q", other)
+	must(t, os.Rename(w.repo, w.repo+"-gone"))
+	w.repo = other
+	took = alternate(11, list(), list("--all"))
+	tb.ratio("list beside 10,000 sessions of a repository that is gone", took[0], took[1], "list --all", 1.5)
 }
 
 // readSmall is the floor: checkpoint and plan of each session, read and thrown away.
