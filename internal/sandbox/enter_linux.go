@@ -55,7 +55,10 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 		inside = *cmd
 		inside.Path, inside.ExtraFiles = selfExe, []*os.File{rules, w}
 		inside.Args = append([]string{Name, Name, "-" + b.flags(), cmd.Path}, cmd.Args...)
-		if err = bypassAll(ops); err == nil {
+		if err = nil; b.over != "" {
+			err = bypass(b.over)
+		}
+		if err == nil {
 			err = inside.Start()
 		}
 	}

@@ -44,18 +44,6 @@ func bypass(layer string) error {
 	return err
 }
 
-// bypassAll notes that of all layers.
-func bypassAll(ops []string) error {
-	for i := 0; i+2 < len(ops); i += 3 {
-		if layer, _, _ := strings.Cut(ops[i+2], "\n"); ops[i] == opLayer {
-			if err := bypass(layer); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // layerMount is where a layer is mounted. A layer that is removed outside takes its mount along.
 func layerMount(layer string) string { return filepath.Join(layer, "mount") }
 

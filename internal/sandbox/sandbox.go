@@ -76,6 +76,7 @@ type Box struct {
 	// SharePIDs lets processes be seen as they are outside, for a program that locks by a process's number.
 	SharePIDs bool
 	home      string
+	over      string     // the layer of Over
 	links     links    // as they are while one command is started; nil: to be looked at each time
 	once      *once    // what it came to for its first command; nil: it is looked at for each
 	trails    []string // paths that may lead to what is open by symbolic links
@@ -130,7 +131,9 @@ func (b *Box) Showing(path, other string) *Box {
 // Over returns a Box in which a directory may be changed, and is as it was afterwards where the system can: what is
 // written comes into a layer. [Layered] says whether it did.
 func (b *Box) Over(dir, layer string) *Box {
-	return b.but(func(out *Box) { out.State = append(slices.Clip(out.State), Layer{dir, layer}) })
+	return b.but(func(out *Box) {
+		out.State, out.over = append(slices.Clip(out.State), Layer{dir, layer}), layer
+	})
 }
 
 // Of returns a Box with layers over the caches that are for what runs in dir, where that lies in the directory of a
