@@ -24,7 +24,7 @@ import (
 // beside is what an attempt in a lane has to do with what others commit meanwhile. Its change is always judged, and
 // committed, as what it becomes on the branch's tip.
 type beside struct {
-	began     string             // the commit at which the attempt began
+	began     string             // the commit at which the work in the lane began
 	told      string             // the commit up to which the worker knows what others did
 	merged    *record.LaneMerged // the last merge, of an earlier attempt too where it conflicted; nil for none
 	conflicts int                // how often it did not go together with what others did
@@ -83,7 +83,7 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 		}
 		return "", a.moveTo(ctx, wt, e)
 	}
-	e.Marker = m.Marker
+	e.Marker, e.Said = m.Marker, text.HeadBytes(strings.TrimSpace(m.Said), testsCap)
 	dropped, err := a.dropped(ctx, wt, e)
 	if err == nil && dropped != nil {
 		err = snapshot.KeepUnfit(ctx, a.run.Handle, a.task.ID, e.Was, e.From)
@@ -95,7 +95,7 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 		return "", err
 	}
 	a.beside.conflicts++
-	return a.conflict(ctx, m.Said, dropped)
+	return a.conflict(ctx, dropped)
 }
 
 // moveTo brings the lane to where a merge says.
@@ -132,6 +132,11 @@ func (a *attempt) news(ctx context.Context) (string, error) {
 	if a.beside.told = a.base; from == "" || from == a.base {
 		return "", nil
 	}
+	return a.changes(ctx, from)
+}
+
+// changes are the commits from one of the branch to the lane's base, each with its files.
+func (a *attempt) changes(ctx context.Context, from string) (string, error) {
 	commits, err := a.run.Git.Log(ctx, a.run.Common, a.base, from, 0)
 	if err != nil {
 		return "", err
@@ -155,12 +160,7 @@ func (a *attempt) news(ctx context.Context) (string, error) {
 }
 
 // conflict is what the worker is told of a merge that does not go together.
-func (a *attempt) conflict(ctx context.Context, git string, dropped []string) (string, error) {
-	m := a.beside.merged
-	diff, _, err := a.run.Git.Diff(ctx, a.run.Common, m.From, m.Base, testsCap, m.Conflicts...)
-	if err != nil {
-		return "", err
-	}
+func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error) {
 	news, err := a.news(ctx)
 	if err != nil {
 		return "", err
@@ -168,11 +168,22 @@ func (a *attempt) conflict(ctx context.Context, git string, dropped []string) (s
 	if a.iter >= a.limit() {
 		a.extra++
 	}
-	said := "While you worked, other tasks were committed, and your change does not go together with theirs. Your " +
+	sides, err := a.sides(ctx, dropped, news)
+	return "While you worked, other tasks were committed, and your change does not go together with theirs. Your " +
 		"working tree holds the merge, with conflict markers where it is about lines, in these files: " +
-		strings.Join(quoted(m.Conflicts), ", ") + ". Keep what both sides are for, take the markers out, and submit " +
-		"again.\n\nWhat git says of it, where " + m.Base + " is what they committed and " + m.Marker +
-		" what you did:\n\n" + fenced("merge", strings.TrimSpace(git))
+		strings.Join(quoted(a.beside.merged.Conflicts), ", ") + ". Keep what both sides are for, take the markers " +
+		"out, and submit again.\n\n" + sides, err
+}
+
+// sides are what git says of a conflict and what others did, whose commits news lists.
+func (a *attempt) sides(ctx context.Context, dropped []string, news string) (string, error) {
+	m := a.beside.merged
+	diff, _, err := a.run.Git.Diff(ctx, a.run.Common, m.From, m.Base, testsCap, m.Conflicts...)
+	if err != nil {
+		return "", err
+	}
+	said := "What git says of it, where " + m.Base + " is what they committed and " + m.Marker + " what you did:\n\n" +
+		fenced("merge", m.Said)
 	if dropped != nil {
 		said += "\n\n" + madeAgain(m, dropped)
 	}
@@ -188,17 +199,23 @@ func madeAgain(m *record.LaneMerged, dropped []string) string {
 		m.Was + ":<file>."
 }
 
-// conflictLeft is what a worker is told first of a merge that conflicted before: it may not have heard of it. What was
-// dropped is not said where git has it no more.
+// conflictLeft is what a worker is told first of a merge that conflicted before and is not resolved: it may not have
+// heard of it. What git has no more, as after a rewind, is not said.
 func (a *attempt) conflictLeft(ctx context.Context, wt gitx.Worktree) string {
 	said, m := a.markersLeft(), a.beside.merged
 	if m == nil || m.Marker == "" {
 		return said
 	}
-	if dropped, err := a.dropped(ctx, wt, m); err == nil && dropped != nil {
-		said = strings.TrimSpace(said + "\n\n" + madeAgain(m, dropped))
+	dropped, err := a.dropped(ctx, wt, m)
+	if err != nil || said == "" && dropped == nil {
+		return said
 	}
-	return said
+	news, err := a.changes(ctx, m.From)
+	if err != nil {
+		return said
+	}
+	sides, _ := a.sides(ctx, dropped, news)
+	return strings.TrimSpace(said + "\n\n" + sides)
 }
 
 // conflicted is a merge of the task's change that conflicted before this run, nil for none.
@@ -296,13 +313,22 @@ func (a *attempt) takenAway(ctx context.Context, j *judged) (string, error) {
 	}
 	lines := func(from, to, sign string) (map[string]bool, []string, error) {
 		patch, _, err := a.run.Git.Diff(ctx, a.run.Common, from, to, diffCap, files...)
-		seen, order, head := map[string]bool{}, []string(nil), ""
+		seen, order, head, inHunk := map[string]bool{}, []string(nil), "", false
 		for line := range strings.Lines(string(patch)) {
 			line = strings.TrimRight(line, "\n")
+			old, isOld := strings.CutPrefix(line, "--- a/")
+			now, isNew := strings.CutPrefix(line, "+++ b/")
 			switch {
-			case strings.HasPrefix(line, "--- a/"):
-				head = strings.TrimPrefix(line, "--- a/")
-			case strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+			case strings.HasPrefix(line, "diff --git "):
+				head, inHunk = strings.TrimPrefix(line, "diff --git "), false
+			case strings.HasPrefix(line, "@@ "):
+				inHunk = true
+			case !inHunk && (isOld || isNew):
+				head = now
+				if isOld {
+					head = old
+				}
+			case !inHunk:
 			case strings.HasPrefix(line, sign) && strings.TrimSpace(line[1:]) != "":
 				if l := head + ": " + line[1:]; !seen[l] {
 					seen[l], order = true, append(order, l)
@@ -398,6 +424,7 @@ func (a *attempt) leftInLane() (c *record.CaseSubmitted, refused *lifecycle.Hook
 		return nil, nil
 	}
 	last := was.Tasks[a.task.ID].Attempt
+	a.beside.began = cmp.Or(last.Begun.Since, last.Begun.Base, a.base)
 	if v := last.Verdict; last.RefusedBy != nil && v != nil && last.RefusedBy.Results[0].Output != nil {
 		refused = &lifecycle.HookRefusal{Output: *last.RefusedBy.Results[0].Output, Verdict: v}
 	}

@@ -112,6 +112,9 @@ func (a *attempt) begin(ctx context.Context) error {
 		}
 	}
 	reset := record.ContextReset{Base: a.base, Done: &done, Lane: a.at.lane != ""}
+	if a.beside.began != a.base {
+		reset.Since = a.beside.began
+	}
 	if a.judged = a.base; a.at.lane == "" && a.run.branch.judgedTo != "" && a.run.branch.judgedTo != a.base {
 		a.judged = a.run.branch.judgedTo
 		reset.Judged = a.judged

@@ -183,6 +183,8 @@ type ContextReset struct {
 	// Done are the tasks that are done when the attempt begins; nil where another version or tool wrote the event.
 	Done *[]string `json:"done,omitempty"`
 	Lane bool      `json:"lane,omitempty"` // the attempt is made in a worktree of its task's own
+	// Since is the base of the attempt that began in the lane with which this one goes on, where it is another one.
+	Since string `json:"since,omitempty"`
 }
 
 // LaneMerged says that a lane is brought to what its change becomes on the branch's tip. It is written before that is
@@ -195,6 +197,7 @@ type LaneMerged struct {
 	Tree      string   `json:"tree"`                // the tree that it is to hold
 	Conflicts []string `json:"conflicts,omitempty"` // the files in which the two sides do not go together
 	Marker    string   `json:"marker,omitempty"`    // the label of the lane's side in their marker lines
+	Said      string   `json:"said,omitempty"`      // what git says of them
 }
 
 // MemoryLoad is the manifest of a prompt.
