@@ -178,7 +178,7 @@ func (p *process) executionError(err error, sessionID string) error {
 func (p *process) outcome(s loop.Stop, sessionID string, strict bool) error {
 	resume := resumeCommand(sessionID, s.Over, strict)
 	err := stopError(s, sessionID, resume)
-	if !p.interrupted() || s.Reason == loop.Interrupted {
+	if !p.interrupted() || s.Reason == record.Interrupted {
 		return err
 	}
 	if err == nil {
@@ -194,12 +194,12 @@ func stopError(s loop.Stop, sessionID, resume string) error {
 	e := &exitError{code: why.Exit, hint: resume}
 	first, advice := cmp.Or(s.Hint, why.Hint), ""
 	switch {
-	case s.Reason == loop.ClaimLost:
+	case s.Reason == record.ClaimLost:
 		e.hint = "git tilth list --remote"
-	case s.Reason == loop.PreflightFailed && s.Flags != nil:
+	case s.Reason == record.PreflightFailed && s.Flags != nil:
 		resume = "git tilth resume " + strings.Join(s.Flags, " ") + " " + sessionID
 		e.hint = strings.TrimPrefix(first+" && "+resume, " && ")
-	case s.Reason == loop.PreflightFailed && first == "":
+	case s.Reason == record.PreflightFailed && first == "":
 		e.hint = "git tilth resume --no-preflight " + sessionID
 	case first == "":
 	case equip.IsCommand(first):
@@ -218,34 +218,34 @@ func stopError(s loop.Stop, sessionID, resume string) error {
 		detail += ": " + s.Objection
 	}
 	switch s.Reason {
-	case loop.AllDone:
+	case record.AllDone:
 		return nil
-	case loop.Interrupted:
+	case record.Interrupted:
 		e.msg = "interrupted"
-	case loop.PreflightFailed:
+	case record.PreflightFailed:
 		e.msg = "stopped: " + s.Detail
-	case loop.UsageLimit:
+	case record.UsageLimit:
 		e.msg = "stopped: usage limit" + detail
 		if !s.Reset.IsZero() {
 			e.msg += ", resets at " + s.Reset.Local().Format("2006-01-02 15:04")
 		}
-	case loop.DiskFull:
+	case record.DiskFull:
 		e.msg = "stopped: disk full" + detail
-	case loop.ClaimLost:
+	case record.ClaimLost:
 		e.msg = "claim_lost" + detail
-	case loop.TasksFailed:
+	case record.TasksFailed:
 		e.msg = "some tasks are not done: " + s.Detail
-	case loop.CommitRefused:
+	case record.CommitRefused:
 		e.msg = s.Task + " is accepted, and a commit hook refuses it: " +
 			cmp.Or(text.FailingLine(s.Detail), "it says nothing")
-	case loop.ReviewerFailed:
+	case record.ReviewerFailed:
 		e.msg = s.Task + " waits for its review: " + s.Reason + detail
 	default:
 		e.msg = "stopped: " + s.Reason + detail
 		switch {
 		case why.Task:
 			e.msg = s.Task + " failed: " + s.Reason + detail
-		case s.Reason == loop.Errored && s.Task != "":
+		case s.Reason == record.Errored && s.Task != "":
 			e.msg = s.Task + " " + e.msg
 		}
 	}

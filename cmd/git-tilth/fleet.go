@@ -62,10 +62,7 @@ func (p *process) fleetCommands() []*cli.Command {
 				"to date, unless it has\nwhat was not pushed.",
 			Flags: []cli.Flag{remoteFlag()},
 			Action: p.in(func(ctx *cli.Context, w *repoContext) error {
-				place, err := w.placeHere(ctx.String("remote"))
-				if err == nil {
-					err = w.isRemote(place)
-				}
+				place, err := w.remoteHere(ctx.String("remote"))
 				if err != nil {
 					return err
 				}
@@ -189,11 +186,20 @@ func (w *repoContext) isRemote(place fleet.Remote) error {
 	return nil
 }
 
-// placeToList is placeHere for a list, which changes nothing that a dry run could spare.
-func (w *repoContext) placeToList(remote string) (fleet.Remote, error) {
+// remoteHere is a remote of the repository of the command.
+func (w *repoContext) remoteHere(remote string) (fleet.Remote, error) {
 	place, err := w.placeHere(remote)
+	if err == nil {
+		err = w.isRemote(place)
+	}
+	return place, err
+}
+
+// remoteToList is remoteHere for a list, which changes nothing that a dry run could spare.
+func (w *repoContext) remoteToList(remote string) (fleet.Remote, error) {
+	place, err := w.remoteHere(remote)
 	place.Deps.Git = w.p.git(false)
-	return place, cmp.Or(err, w.isRemote(place))
+	return place, err
 }
 
 // remoteSession is the session of a remote that a name means, or the newest that nobody works on.
@@ -260,7 +266,7 @@ type listedClaim struct {
 // listRemote is `git tilth list --remote`.
 func (w *repoContext) listRemote(remote string, asJSON bool) error {
 	p := w.p
-	place, err := w.placeToList(remote)
+	place, err := w.remoteToList(remote)
 	if err != nil {
 		return err
 	}

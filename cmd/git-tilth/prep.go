@@ -253,9 +253,9 @@ func (w *repoContext) seedIt(h *held.Handle, r prepRequest) error {
 		// The seed is complete, only the checkpoint does not say so.
 		return fail("git tilth resume "+h.S.ID, err)
 	}
-	reason := loop.Errored
+	reason := record.Errored
 	if w.p.ctx.Err() != nil || errors.Is(err, seed.ErrAborted) {
-		reason = loop.Interrupted
+		reason = record.Interrupted
 	}
 	if ferr := lifecycle.Fail(h, reason, err); ferr != nil {
 		w.p.warnf("git-tilth: %s\n", ferr)
@@ -280,7 +280,7 @@ func prepError(err error, s *session.Session, reason string) error {
 		e.hint = "git config tilth.setup " + validator.NoSetup + " && " + e.hint
 	}
 	switch {
-	case reason == loop.Interrupted:
+	case reason == record.Interrupted:
 		e.code, e.msg = exitInterrupted, "the preparation was interrupted; there is no seed"
 	case errors.Is(err, seed.ErrGaveUp), errors.Is(err, seed.ErrIterations):
 		e.code = exitNo

@@ -71,11 +71,7 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 	return nil
 }
 
-// takenBack removes a session that this command made, without a word, for the reason that why is.
-func (w *repoContext) takenBack(s *session.Session, why error) error {
-	return errors.Join(why, w.takeBack(s))
-}
-
+// takeBack removes a session that this command made, without a word.
 func (w *repoContext) takeBack(s *session.Session) error {
 	unlock, err := held.Lock(w.Deps(nil), s)
 	if err != nil {

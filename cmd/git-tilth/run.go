@@ -158,7 +158,7 @@ func (w *repoContext) run(r runRequest) error {
 	case within && r.from == "" && slices.ContainsFunc(prepared, isHere):
 		return w.proceed(here, r)
 	case len(prepared) > 1 || (len(prepared) > 0 && r.from != ""):
-		return w.severalPrepared(prepared, r.from != "")
+		return severalPrepared(prepared)
 	case len(prepared) == 1:
 		return w.proceedWith(prepared[0].ID, r)
 	}
@@ -180,7 +180,7 @@ func preparedOf(all []session.Overview) []session.Overview {
 	})
 }
 
-func (w *repoContext) severalPrepared(prepared []session.Overview, from bool) error {
+func severalPrepared(prepared []session.Overview) error {
 	what := "several sessions are prepared"
 	if len(prepared) == 1 {
 		what = "a session is prepared already"
@@ -220,8 +220,9 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	}
 	s, err := w.prep(request)
 	if s != nil && r.from != "" && errors.As(err, new(*validator.SetupError)) { // the base's passed, or was not tried
-		return w.takenBack(s, w.preflightRefusal(loop.Stop{Reason: loop.PreflightFailed, Detail: err.Error(),
-			Away: true, Hint: "git config tilth.setup " + validator.NoSetup}))
+		why := w.preflightRefusal(loop.Stop{Reason: record.PreflightFailed, Detail: err.Error(),
+			Away: true, Hint: "git config tilth.setup " + validator.NoSetup})
+		return errors.Join(why, w.takeBack(s))
 	}
 	if err != nil || s == nil {
 		return err

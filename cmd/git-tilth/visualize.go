@@ -55,7 +55,7 @@ func (p *process) visualizeCommand() *cli.Command {
 			}
 			switch {
 			case ctx.Bool("remote"):
-				place, err := w.placeToList(ctx.Args().First())
+				place, err := w.remoteToList(ctx.Args().First())
 				if err != nil {
 					return err
 				}

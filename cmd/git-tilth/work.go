@@ -123,10 +123,7 @@ func (p *process) workPlace(ctx *cli.Context) (fleet.Remote, *repoContext, error
 	if err != nil {
 		return fleet.Remote{}, nil, err
 	}
-	place, err := w.placeHere(ctx.String("remote"))
-	if err == nil {
-		err = w.isRemote(place)
-	}
+	place, err := w.remoteHere(ctx.String("remote"))
 	return place, w, err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // defaultAttempts is how often a request is made before its last failure counts.
@@ -223,4 +224,10 @@ func spent(u model.Usage) *record.ModelCall {
 func setContent(call *record.ModelCall, said string) {
 	n := utf8.RuneCountInString(said)
 	call.Content, call.Chars, call.Truncated = said, &n, new(n > record.MaxText)
+}
+
+// RoleUsage is what a number of calls took, as a session counts it.
+func RoleUsage(u model.Usage, calls int64) session.RoleUsage {
+	return session.RoleUsage{Calls: calls, PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached,
+		ReasoningTokens: u.Reasoning, Cost: u.Cost}
 }

@@ -195,29 +195,15 @@ func (g *Git) IsDirty(ctx context.Context, dir string, but ...string) (bool, err
 		path, untracked := strings.CutPrefix(f, "?? ")
 		return untracked && slices.Contains(but, filepath.Join(dir, path))
 	})
-	return holdsWork(list, "?? ", dir), err
-}
-
-// DiffersFromIndex reports whether anything in a worktree's files may be otherwise than its index has it: a file
-// changed, gone, or new and no build product. A file that StageAll had to leave out counts as new.
-func (g *Git) DiffersFromIndex(ctx context.Context, wt Worktree) (bool, error) {
-	list, err := g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "-t", "--modified", "--others", "--exclude-standard",
-		"--directory", "--no-empty-directory"))
-	return err == nil && holdsWork(list, "? ", wt.Path), err
-}
-
-// holdsWork reports whether a list of changed and untracked paths, these with a mark before them, holds more than build
-// products.
-func holdsWork(list []string, mark, top string) bool {
 	var s survey
 	for _, f := range list {
-		path, untracked := strings.CutPrefix(f, mark)
+		path, untracked := strings.CutPrefix(f, "?? ")
 		if untracked {
-			s.sortUntracked(top, path)
+			s.sortUntracked(dir, path)
 		}
 		if !untracked || len(s.refused)+len(s.heldBack) > 0 {
-			return true
+			return true, err
 		}
 	}
-	return false
+	return false, err
 }

@@ -122,15 +122,15 @@ func (g *Git) BeforeCommit(ctx context.Context, wt Worktree, message string, var
 	return p, g.saidInTime(&p, err)
 }
 
-// TryMessage runs the commit-msg hook as BeforeCommit does, over what nobody commits.
+// TryMessage runs the commit-msg hook as BeforeCommit does, over what nobody commits: in a worktree, or in a checkout of
+// the user's, which the hook may not change.
 func (g *Git) TryMessage(ctx context.Context, wt Worktree, message string, vars ...string) (p Proposal, err error) {
 	p.Message = message
 	if g.dry {
 		return p, nil
 	}
-	err = g.quarantined(ctx, wt, false, func(in *Git) error {
-		return in.propose(ctx, &p, []string{"commit-msg"}, vars)
-	})
+	q := quarantine{wt: wt, look: true, shut: wt.Branch == ""}
+	err = g.quarantinedIn(ctx, &q, func(in *Git) error { return in.propose(ctx, &p, []string{"commit-msg"}, vars) })
 	return p, g.saidInTime(&p, err)
 }
 
@@ -138,17 +138,6 @@ func (g *Git) TryMessage(ctx context.Context, wt Worktree, message string, vars 
 func (g *Git) CheckoutAt(common, dir string) (Worktree, error) {
 	gitDir, err := gitDirAt(dir)
 	return Worktree{Path: dir, Common: common, AdminDir: gitDir}, err
-}
-
-// TryMessageOver is TryMessage in a checkout of the user's, which the hook may not change.
-func (g *Git) TryMessageOver(ctx context.Context, wt Worktree, message string, vars ...string) (p Proposal, err error) {
-	p.Message = message
-	if g.dry {
-		return p, nil
-	}
-	q := quarantine{wt: wt, shut: true}
-	err = g.quarantinedIn(ctx, &q, func(in *Git) error { return in.propose(ctx, &p, []string{"commit-msg"}, vars) })
-	return p, g.saidInTime(&p, err)
 }
 
 // HooksOver runs hooks over an index of a tree in dir, a checkout of the user's or the repository at common itself,

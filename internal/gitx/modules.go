@@ -22,26 +22,9 @@ func (g *Git) MissingModules(ctx context.Context, common, commit string) ([]stri
 }
 
 // CheckOutModules gives the checkout in dir the files of its submodules, each a repository of its own that borrows the
-// objects of the one that the user's repository at common has of it. Those that it does not have are left out; so is,
-// with again false, what is there already. The user's configuration stays as it is.
-func (g *Git) CheckOutModules(ctx context.Context, common, dir string, again bool) error {
-	return g.checkOutModules(ctx, common, dir, func(string) bool { return again })
-}
-
-// FollowModules has the submodules of a worktree be at the commits that its index names: what lays out a tree leaves
-// them where they were, and staging all would take that for a change.
-func (g *Git) FollowModules(ctx context.Context, wt Worktree) error {
-	if fi, err := os.Lstat(filepath.Join(wt.Path, ".gitmodules")); err != nil || !fi.Mode().IsRegular() || g.dry {
-		return nil
-	}
-	moved, err := g.List(ctx, g.InWorktree(wt, "diff-files", "-z", "--name-only", "--ignore-submodules=dirty"))
-	if err != nil || len(moved) == 0 {
-		return err
-	}
-	return g.checkOutModules(ctx, wt.Common, wt.Path, func(path string) bool { return slices.Contains(moved, path) })
-}
-
-func (g *Git) checkOutModules(ctx context.Context, common, dir string, again func(path string) bool) error {
+// objects of the one that the user's repository at common has of it. Those that it does not have are left out; so is
+// what is there already, unless it is to be checked out again. The user's configuration stays as it is.
+func (g *Git) CheckOutModules(ctx context.Context, common, dir string, again func(path string) bool) error {
 	tree, err := g.Line(ctx, g.In(dir, "write-tree"))
 	if err != nil {
 		return err
@@ -61,6 +44,19 @@ func (g *Git) checkOutModules(ctx context.Context, common, dir string, again fun
 		return g.checkOutModule(ctx, from, dir, m)
 	})
 	return err
+}
+
+// FollowModules has the submodules of a worktree be at the commits that its index names: what lays out a tree leaves
+// them where they were, and staging all would take that for a change.
+func (g *Git) FollowModules(ctx context.Context, wt Worktree) error {
+	if fi, err := os.Lstat(filepath.Join(wt.Path, ".gitmodules")); err != nil || !fi.Mode().IsRegular() || g.dry {
+		return nil
+	}
+	moved, err := g.List(ctx, g.InWorktree(wt, "diff-files", "-z", "--name-only", "--ignore-submodules=dirty"))
+	if err != nil || len(moved) == 0 {
+		return err
+	}
+	return g.CheckOutModules(ctx, wt.Common, wt.Path, func(path string) bool { return slices.Contains(moved, path) })
 }
 
 // eachModule does something for each submodule that the repository at common has, with its git directory there, and
@@ -161,12 +157,4 @@ func (g *Git) checkOutModule(ctx context.Context, from, dir string, m module) er
 	}
 	_, err = g.Mutate(ctx, c)
 	return err
-}
-
-func appendTo(path, content string) error {
-	was, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(was, content...), 0o600)
 }

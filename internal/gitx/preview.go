@@ -41,11 +41,15 @@ func emptyGitDir(common, dir string) error {
 
 // KeepPrivate has git give what it writes in a git directory to nobody else.
 func KeepPrivate(dir string) error {
-	f, err := os.OpenFile(filepath.Join(dir, "config"), os.O_WRONLY|os.O_APPEND, 0)
+	return appendTo(filepath.Join(dir, "config"), "[core]\n\tsharedRepository = 0600\n")
+}
+
+func appendTo(path, content string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString("[core]\n\tsharedRepository = 0600\n")
+	_, err = f.WriteString(content)
 	return errors.Join(err, f.Close())
 }
 

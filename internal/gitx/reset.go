@@ -297,16 +297,15 @@ func (g *Git) Paths(ctx context.Context, wt Worktree, a, b string) ([]string, er
 		"--ignore-submodules=none", "--no-relative", "--end-of-options", a, b, "--"))
 }
 
-// ApplyChange names the tree that the change from one commit to another makes of a third, which is a tree or a commit.
-// clean is false where it does not apply. What is there already applies again.
-func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto string) (tree string, clean bool,
-	err error) {
+// ApplyChange names the tree that the change from one commit to another makes of a third, which is a tree or a commit;
+// "" where it does not apply, and in a dry run. What is there already applies again.
+func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto string) (tree string, err error) {
 	if g.dry {
-		return "", true, nil
+		return "", nil
 	}
 	dir, remove, err := proc.TempDir("apply")
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
 	defer remove()
 	index := func(stdin []byte, args ...string) (string, error) {
@@ -316,28 +315,28 @@ func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto strin
 	}
 	// File by file first. Only this knows a new file that is there already.
 	if _, err := index(nil, "read-tree", "-i", "-m", "--aggressive", from, onto, to); err != nil {
-		return "", false, err
+		return "", err
 	}
 	if tree, err = index(nil, "write-tree"); err == nil {
-		return tree, true, nil
+		return tree, nil
 	}
 	if _, err := index(nil, "read-tree", onto); err != nil {
-		return "", false, err
+		return "", err
 	}
 	patch, err := g.Read(ctx, InRepo(wt.Common, "diff-tree", "-p", "--binary", "--full-index", "--no-ext-diff",
 		"--no-textconv", "--no-renames", "--no-color", from, to))
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
 	_, err = index(patch, "-c", "apply.ignoreWhitespace=no", "apply", "--cached", "--3way", "--whitespace=nowarn")
 	var said *commandError
 	if errors.As(err, &said) && (said.ExitCode == 1 || strings.Contains(said.Stderr, bothKinds)) {
-		return "", false, nil
+		return "", nil
 	}
-	if err == nil {
-		tree, err = index(nil, "write-tree")
+	if err != nil {
+		return "", err
 	}
-	return tree, err == nil, err
+	return index(nil, "write-tree")
 }
 
 // bothKinds is what git apply says, and ends with as if something had failed, where a change does not fit because a

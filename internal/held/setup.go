@@ -47,7 +47,7 @@ func (h *Handle) RunSetup(ctx context.Context, dir string, env ...string) error 
 		return nil
 	}
 	if h.Setup.HasModules(dir) {
-		if err := h.Git.CheckOutModules(ctx, h.Common, dir, dir != h.Path()); err != nil {
+		if err := h.Git.CheckOutModules(ctx, h.Common, dir, func(string) bool { return dir != h.Path() }); err != nil {
 			return fmt.Errorf("the submodules: %w", err)
 		}
 	}

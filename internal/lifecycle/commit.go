@@ -153,11 +153,7 @@ func TrySubjects(ctx context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 // showMessage runs the commit-msg hook over a message; what it makes of it is thrown away.
 func showMessage(ctx context.Context, h *held.Handle, wt gitx.Worktree,
 	message string) (*gitx.HookRefusedError, error) {
-	try := h.Git.TryMessage
-	if wt.Branch == "" { // the user's checkout
-		try = h.Git.TryMessageOver
-	}
-	p, err := try(ctx, wt, message, CommittingVar+"="+h.S.Branch())
+	p, err := h.Git.TryMessage(ctx, wt, message, CommittingVar+"="+h.S.Branch())
 	if ctx.Err() == nil && gitx.ExitCode(err) > 0 {
 		return &gitx.HookRefusedError{Output: p.Said}, nil
 	}

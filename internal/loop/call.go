@@ -10,7 +10,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // caller makes one role's model calls: retried, counted and on the record.
@@ -41,9 +40,9 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 		return reply, err
 	}
 	stop := stopFor(f)
-	if p := c.who.Program; c.tell != nil && (stop.Reason == ProviderFailure || stop.Reason == Errored) {
+	if p := c.who.Program; c.tell != nil && (stop.Reason == record.ProviderFailure || stop.Reason == record.Errored) {
 		stop.Hint = cmp.Or(p.Misses(f.Said, c.run.Environ, c.run.o.KeepEnv), stop.Hint)
-		if c.role == record.RoleEvaluator && stop.Reason == ProviderFailure {
+		if c.role == record.RoleEvaluator && stop.Reason == record.ProviderFailure {
 			stop.Detail = p.Name + " as evaluator: " + f.Said
 		}
 	}
@@ -55,14 +54,14 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 
 // stopFor says what a failure that outlived its retries means for the task.
 func stopFor(f *model.Failure) Stop {
-	stop := Stop{Reason: ProviderFailure, Detail: f.Message, Hint: f.Hint()}
+	stop := Stop{Reason: record.ProviderFailure, Detail: f.Message, Hint: f.Hint()}
 	switch {
 	case f.Kind == model.UsageLimit:
-		stop = Stop{Reason: UsageLimit, Detail: f.Message, Reset: f.LimitReset}
+		stop = Stop{Reason: record.UsageLimit, Detail: f.Message, Reset: f.LimitReset}
 	case f.Kind == model.Empty:
-		stop.Reason = EmptyResponses
+		stop.Reason = record.EmptyResponses
 	case !f.Retryable():
-		stop.Reason = Errored
+		stop.Reason = record.Errored
 	}
 	return stop
 }
@@ -74,7 +73,7 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 	// off what may be waited for in all.
 	wait := max(reset.Sub(r.Now()), time.Minute)
 	if !r.o.Wait || reset.IsZero() || r.waited+wait > r.o.MaxWait {
-		stop := Stop{Reason: UsageLimit, Detail: detail, Reset: reset}
+		stop := Stop{Reason: record.UsageLimit, Detail: detail, Reset: reset}
 		switch {
 		case r.o.Wait && reset.IsZero():
 			stop.Hint = "nobody says when it resets: wait"
@@ -152,13 +151,6 @@ func (r *run) count(role string, u model.Usage) (total int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Checkpoint.TokensUsed += u.Counted()
-	more := roleUsage(u)
-	more.Calls = 1
-	r.Checkpoint.Usage.Role(role).Add(more)
+	r.Checkpoint.Usage.Role(role).Add(agent.RoleUsage(u, 1))
 	return r.Checkpoint.TokensUsed
-}
-
-func roleUsage(u model.Usage) session.RoleUsage {
-	return session.RoleUsage{PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached,
-		ReasoningTokens: u.Reasoning, Cost: u.Cost}
 }

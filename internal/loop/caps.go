@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // Usage is what a session has used of its caps, by their names. The wall clock begins anew with each resume.
@@ -69,7 +70,7 @@ func (r *run) turnTime() time.Duration {
 func (r *run) diskFull() error {
 	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
 		if free, known := DiskFree(dir); known && free < r.o.MinFree {
-			return Stop{Reason: DiskFull,
+			return Stop{Reason: record.DiskFull,
 				Detail: fmt.Sprintf("%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir,
 					r.o.MinFree>>20)}
 		}
@@ -85,7 +86,7 @@ const lastBytes = 1 << 20
 func (r *run) fullAfter(failed Stop) Stop {
 	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
 		if free, known := DiskFree(dir); known && free < lastBytes {
-			failed.Reason, failed.Detail = DiskFull, "nothing is left on the disk of "+dir+": "+failed.Detail
+			failed.Reason, failed.Detail = record.DiskFull, "nothing is left on the disk of "+dir+": "+failed.Detail
 			break
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lanes"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
@@ -22,7 +23,7 @@ func Done(ctx context.Context, h *held.Handle, o Options, task, note string) (is
 	g := r.sessionGround()
 	defer func() { g.removeTemp() }()
 	isDone, err = r.done(ctx, g, task, note)
-	stop := Stop{Reason: Interrupted}
+	stop := Stop{Reason: record.Interrupted}
 	if r.next() < 0 {
 		stop = r.nothingLeft()
 	}

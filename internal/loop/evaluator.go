@@ -67,7 +67,7 @@ func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user 
 			}
 		}
 	}
-	return nil, unable{Stop{Reason: ReviewerFailed,
+	return nil, unable{Stop{Reason: record.ReviewerFailed,
 		Detail: fmt.Sprintf("%s gave no verdict that can be read, %d times: %s", r.who(), verdictTries, problem)}}
 }
 
@@ -80,18 +80,16 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 	}
 	parts := a.run.newTaskContext(a.task)
 	data := map[string]any{
-		"Task":         a.task,
-		"Context":      parts.others("project", a.context.project, contextCap),
-		"Ledger":       parts.ledger(entries),
-		"Case":         parts.others("case", c.Text(), promptCap),
-		"Tests":        parts.others("tests", j.tests, testsCap),
-		"TestsChanged": "", "HooksChanged": "", "ConfigChanged": "", "UnderSeed": "", "TakenAway": "",
+		"Task":       a.task,
+		"Context":    parts.others("project", a.context.project, contextCap),
+		"Ledger":     parts.ledger(entries),
+		"Case":       parts.others("case", c.Text(), promptCap),
+		"Tests":      parts.others("tests", j.tests, testsCap),
 		"OldTests":   quoted(j.oldTests),
 		"OnlyWith":   quoted(j.onlyWith),
 		"Hidden":     quoted(j.hidden),
 		"Validators": parts.others("validators", j.report.Text(), validatorCap),
 		"Borrowed":   quoted(j.borrowed),
-		"Files":      "",
 		"Ticked":     j.ticked,
 		"Diff":       parts.others("diff", diff, diffCap+filesCap),
 	}
@@ -103,23 +101,20 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 	if err != nil {
 		return "", "", err
 	}
-	if away != "" {
-		data["TakenAway"] = parts.others("taken_away", away, testsCap)
-	}
-	if hooks != "" {
-		data["HooksChanged"] = parts.others("hooks_changed", hooks, testsCap)
-	}
-	if j.testsPatch != "" {
-		data["TestsChanged"] = parts.others("tests_changed", j.testsPatch, testsCap)
-	}
-	if j.configPatch != "" {
-		data["ConfigChanged"] = parts.others("configuration", j.configPatch, testsCap)
-	}
-	if len(j.onlyWith) > 0 {
-		data["UnderSeed"] = parts.others("without_it", j.underSeed, validatorCap)
-	}
-	if j.unseen != nil {
-		data["Files"] = parts.others("files", changedFiles(j), filesCap)
+	for _, part := range []struct {
+		in, channel, text string
+		limit             int
+	}{
+		{"TakenAway", "taken_away", away, testsCap},
+		{"HooksChanged", "hooks_changed", hooks, testsCap},
+		{"TestsChanged", "tests_changed", j.testsPatch, testsCap},
+		{"ConfigChanged", "configuration", j.configPatch, testsCap},
+		{"UnderSeed", "without_it", j.underSeed, validatorCap},
+		{"Files", "files", j.allFiles(), filesCap},
+	} {
+		if data[part.in] = ""; part.text != "" {
+			data[part.in] = parts.others(part.channel, part.text, part.limit)
+		}
 	}
 	if system, err = a.run.o.Prompts.Render("evaluator", nil); err != nil {
 		return "", "", err
@@ -185,8 +180,11 @@ func (j *judged) diff() string {
 	return diff + "\n[the rest of the diff is too long to be shown]\n"
 }
 
-// changedFiles lists all changed files with their sizes, those that the diff does not show marked.
-func changedFiles(j *judged) string {
+// allFiles lists all changed files with their sizes, those that the diff does not show marked; "" where it shows all.
+func (j *judged) allFiles() string {
+	if j.unseen == nil {
+		return ""
+	}
 	var b strings.Builder
 	for _, f := range j.files {
 		size := fmt.Sprintf("+%d -%d", f.Added, f.Deleted)

@@ -216,34 +216,27 @@ func (g *ground) shutPlace(err *error) {
 	}
 }
 
-// subjectHint is the command that sets the form of subject which the repository's commit-msg hook takes, "" where the
-// subject is not what it refuses, or it takes no usual one.
-func (g *ground) subjectHint(ctx context.Context, t session.Task, summary string) string {
+// hookHints are what helps against a hook that refuses a task's commit: the command that sets the form of subject which
+// the commit-msg hook takes, "" where the subject is not what it refuses, or it takes no usual one; and the command that
+// opens the hook, "" where it has no file of its own.
+func (g *ground) hookHints(ctx context.Context, t session.Task, summary string) (subject, edit string) {
 	wt, err := g.run.Worktree(ctx)
 	if err != nil {
-		return ""
-	}
-	if _, passes, err := lifecycle.TrySubjects(ctx, g.run.Handle, wt, t, summary); err == nil && passes != "" {
-		return lifecycle.SubjectSetting(passes)
-	}
-	return ""
-}
-
-// hookHint is the command that opens the hook which refuses a task's commit, "" where it has no file of its own.
-func (g *ground) hookHint(ctx context.Context, t session.Task, summary string) string {
-	wt, err := g.run.Worktree(ctx)
-	if err != nil {
-		return ""
+		return "", ""
 	}
 	name := "pre-commit"
-	if refused, _, err := lifecycle.TrySubjects(ctx, g.run.Handle, wt, t, summary); err == nil && refused != nil {
+	refused, passes, err := lifecycle.TrySubjects(ctx, g.run.Handle, wt, t, summary)
+	if err == nil && passes != "" {
+		subject = lifecycle.SubjectSetting(passes)
+	}
+	if err == nil && refused != nil {
 		name = "commit-msg"
 	}
 	file, err := g.run.Git.HookFile(ctx, wt, name)
-	if _, absent := os.Stat(file); err != nil || absent != nil {
-		return ""
+	if _, absent := os.Stat(file); err == nil && absent == nil {
+		edit = "${EDITOR:-vi} " + text.ShellQuote(file)
 	}
-	return "${EDITOR:-vi} " + text.ShellQuote(file)
+	return subject, edit
 }
 
 // worktree is the checked worktree of the ground.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -102,7 +103,7 @@ func sentBack(v *Verdict, j *judged) string {
 // evaluatorLeft is the end of the task once its evaluator calls are used up, nil before.
 func (a *attempt) evaluatorLeft() error {
 	if limit := int(a.run.o.Caps[config.MaxEvaluatorCalls]); limit > 0 && a.verdict >= limit {
-		return Stop{Reason: EvaluatorCap, Detail: fmt.Sprint(limit), Objection: a.objection}
+		return Stop{Reason: record.EvaluatorCap, Detail: fmt.Sprint(limit), Objection: a.objection}
 	}
 	return nil
 }
@@ -117,12 +118,15 @@ type refusal struct {
 // of the same change again, and not for want of another summary, no worker can mend it.
 func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) {
 	again := f.tree != "" && f.tree == a.refusal.tree && text.SaySame(f.words, a.refusal.words)
+	subjectHint := sync.OnceValue(func() string {
+		subject, _ := a.at.hookHints(ctx, a.task, f.c.Summary)
+		return subject
+	})
 	stuck := a.hears("commit hook: "+text.FailingLine(f.words), "hook", f.words, func() string {
-		return cmp.Or(a.at.subjectHint(ctx, a.task, f.c.Summary), a.retryHint())
+		return cmp.Or(subjectHint(), a.retryHint())
 	})
 	switch {
-	case again && (stuck != nil || f.c.Summary == a.refusal.c.Summary ||
-		a.at.subjectHint(ctx, a.task, f.c.Summary) != ""):
+	case again && (stuck != nil || f.c.Summary == a.refusal.c.Summary || subjectHint() != ""):
 		return "", a.at.commitRefused(ctx, a.task, f.c.Summary, f.words)
 	case stuck != nil:
 		return "", stuck
@@ -136,11 +140,11 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 // commitRefused ends the run, or in one that goes on the task, over what a commit hook says, or because the commit
 // cannot be signed.
 func (g *ground) commitRefused(ctx context.Context, t session.Task, summary, words string) error {
-	stop := Stop{Reason: CommitRefused, Detail: g.run.forRecord(words, promptCap)}
+	stop := Stop{Reason: record.CommitRefused, Detail: g.run.forRecord(words, promptCap)}
 	if strings.HasPrefix(words, gitx.ErrUnsigned.Error()) {
-		stop.Hint = "unlock or correct the key, or git config tilth.signCommits false"
+		stop.Hint = "unlock or correct the key, or " + unsigned
 	} else {
-		stop.Hint = cmp.Or(g.subjectHint(ctx, t, summary), g.hookHint(ctx, t, summary))
+		stop.Hint = cmp.Or(g.hookHints(ctx, t, summary))
 	}
 	return stop
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
@@ -69,8 +70,7 @@ func (r *run) sideBySide() bool {
 func (r *run) ended(task string) bool {
 	tasks := r.taskList()
 	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
-	ended := []string{session.TaskDone, session.TaskFailed, session.TaskSkipped}
-	return i < 0 || slices.Contains(ended, tasks[i].Status)
+	return i < 0 || hasEnded(tasks[i])
 }
 
 // runLanes works on tasks side by side until the run stops, or, where only one is worked on at a time, until those that
@@ -247,7 +247,7 @@ func (s *schedule) take(ctx context.Context, l *lane) {
 		s.failed = append(s.failed, stop)
 		return
 	}
-	if s.stop == nil || s.stop.Reason == Interrupted {
+	if s.stop == nil || s.stop.Reason == record.Interrupted {
 		s.stop = &stop
 	}
 	if !stop.TaskFailed() {

@@ -28,26 +28,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
-// Reasons for which a run stops or a task fails; record.Reasons says what each means.
-const (
-	AllDone         = record.AllDone
-	Interrupted     = record.Interrupted
-	Errored         = record.Errored
-	PreflightFailed = record.PreflightFailed
-	UsageLimit      = record.UsageLimit
-	DiskFull        = record.DiskFull
-	TasksFailed     = record.TasksFailed
-	CommitRefused   = record.CommitRefused
-	ClaimLost       = record.ClaimLost
-	ReviewerFailed  = record.ReviewerFailed
-	IterCap         = record.IterCap
-	EvaluatorCap    = record.EvaluatorCap
-	EmptyResponses  = record.EmptyResponses
-	NoCase          = record.NoCase
-	Stuck           = record.Stuck
-	ProviderFailure = record.ProviderFailure
-)
-
 // Stop is how a run ended.
 type Stop struct {
 	Reason string
@@ -79,7 +59,7 @@ func (s Stop) Failed() bool {
 
 // failsTask reports whether a stop of an attempt is the failure of its task.
 func (o Options) failsTask(s Stop) bool {
-	return s.TaskFailed() || o.KeepGoing && s.Reason == CommitRefused
+	return s.TaskFailed() || o.KeepGoing && s.Reason == record.CommitRefused
 }
 
 // Options say how a session is run.
@@ -178,11 +158,11 @@ func Run(ctx context.Context, h *held.Handle, o Options) (Stop, error) {
 	g := r.sessionGround()
 	defer func() { g.removeTemp() }()
 	stop := r.outer(ctx, g)
-	if stop.Reason == Errored {
+	if stop.Reason == record.Errored {
 		stop = r.fullAfter(stop)
 	}
-	if stop.Reason == Interrupted && o.Lease != nil && o.Lease.Lost() {
-		stop = Stop{Reason: ClaimLost, Task: stop.Task, Detail: "another machine works on the session"}
+	if stop.Reason == record.Interrupted && o.Lease != nil && o.Lease.Lost() {
+		stop = Stop{Reason: record.ClaimLost, Task: stop.Task, Detail: "another machine works on the session"}
 	}
 	g.leave()
 	if o.Lease != nil { // the session travels with the work of its lanes
@@ -215,7 +195,7 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 	for {
 		// Before anything else: whoever interrupts the last task's hooks is not told that all went well, and resume is.
 		if ctx.Err() != nil {
-			return Stop{Reason: Interrupted}
+			return Stop{Reason: record.Interrupted}
 		}
 		if r.sideBySide() {
 			if stop := r.runLanes(ctx, g); stop != nil {
@@ -282,25 +262,27 @@ func stopOf(ctx context.Context, err error, task string) Stop {
 		stop.Task = task
 		return stop
 	case ctx.Err() != nil:
-		return Stop{Reason: Interrupted, Task: task}
+		return Stop{Reason: record.Interrupted, Task: task}
 	}
-	return Stop{Reason: Errored, Task: task, Detail: err.Error()}
+	return Stop{Reason: record.Errored, Task: task, Detail: err.Error()}
 }
 
 // next is the index of the first pending task whose needs are done, -1 when there is none. What was begun goes on.
 func (r *run) next() int {
-	ended := []string{session.TaskDone, session.TaskFailed, session.TaskSkipped}
-	pending := func(t session.Task) bool { return !slices.Contains(ended, t.Status) }
-	begun := func(t session.Task) bool { return t.ID == r.o.From.Begun && pending(t) }
+	begun := func(t session.Task) bool { return t.ID == r.o.From.Begun && !hasEnded(t) }
 	if i := slices.IndexFunc(r.tasks, begun); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(r.tasks, func(t session.Task) bool { return pending(t) && len(t.WaitsFor(r.tasks)) == 0 })
+	return slices.IndexFunc(r.tasks, func(t session.Task) bool { return !hasEnded(t) && len(t.WaitsFor(r.tasks)) == 0 })
+}
+
+func hasEnded(t session.Task) bool {
+	return slices.Contains([]string{session.TaskDone, session.TaskFailed, session.TaskSkipped}, t.Status)
 }
 
 // nothingLeft is the end of a run that can begin no more task.
 func (r *run) nothingLeft() Stop {
-	s := Stop{Reason: AllDone}
+	s := Stop{Reason: record.AllDone}
 	var said []string
 	for _, t := range r.tasks {
 		why, hint := "", ""
@@ -325,7 +307,7 @@ func (r *run) nothingLeft() Stop {
 		s.Left, said = append(s.Left, Left{t.ID, why, hint}), append(said, t.ID+" "+strings.TrimSuffix(why, "."))
 	}
 	if len(s.Left) > 0 {
-		s.Reason, s.Detail = TasksFailed, strings.Join(said, "; ")
+		s.Reason, s.Detail = record.TasksFailed, strings.Join(said, "; ")
 	}
 	if len(s.Left) > 0 && !s.Failed() { // a resume alone would come to the same
 		s.Hint = "git tilth plan " + r.S.ID

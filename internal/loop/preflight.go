@@ -133,7 +133,8 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 	j := &judged{wt: wt, dir: wt.Path}
 	s := validator.Scene{Timeout: a.run.o.Limits.Validator, Config: a.run.o.ValidatorConfig,
 		Setup: a.run.Setup.In(wt.Path), Tell: a.run.Tell}
-	if a.run.o.From.History.LastStop == PreflightFailed { // the worktree may have been made before there was this setup
+	// The worktree may have been made before there was this setup.
+	if a.run.o.From.History.LastStop == record.PreflightFailed {
 		if err := a.run.RunSetup(ctx, wt.Path); err != nil {
 			s.Dir = wt.Path
 			return a.run.setupFails(err, s)
@@ -319,7 +320,7 @@ func (r *run) setupFails(err error, s validator.Scene) (*record.Preflight, error
 
 // preflightStop ends the run, with the commands that mend what was found.
 func preflightStop(found *record.Preflight) error {
-	stop, away := Stop{Reason: PreflightFailed}, true
+	stop, away := Stop{Reason: record.PreflightFailed}, true
 	var why, mend []string
 	for _, c := range found.Checks {
 		finding := c.Finding()

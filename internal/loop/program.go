@@ -114,7 +114,7 @@ func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err 
 	w.stay(ctx, out)
 	switch out.How {
 	case agent.TurnLimit:
-		err = Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}
+		err = Stop{Reason: record.IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}
 	case agent.TimedOut:
 		err = cmp.Or[error](a.run.mayGoOn(), nudged{turn{nudge: nudgeTime, idle: out.Turns == 0}})
 	case agent.Unfinished:
@@ -202,7 +202,7 @@ func (w *worker) book(out agent.Outcome) error {
 		return nil
 	}
 	c.LastUsed = record.FormatTime(w.a.run.Now())
-	c.Total = new(roleUsage(out.Total))
+	c.Total = new(agent.RoleUsage(out.Total, 0))
 	c.ResumeBy, c.Uncounted = cmp.Or(out.ResumeBy, c.ResumeBy), c.Uncounted || out.Uncounted
 	c.Attempts = append(c.Attempts, session.Attempt{
 		Started: record.FormatTime(w.conversation.started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,

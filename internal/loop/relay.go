@@ -68,7 +68,7 @@ func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string,
 		return who, err
 	}
 	key := who.Name()
-	if u.Reason != UsageLimit {
+	if u.Reason != record.UsageLimit {
 		key = role + "/" + key
 	}
 	a.run.mu.Lock()
@@ -104,17 +104,17 @@ func (a *attempt) awaitOne(ctx context.Context, role string, all []Role, u unabl
 	for _, r := range all {
 		out, _ := a.run.outageOf(role, r)
 		stop := out.stop
-		if stop.Reason != UsageLimit {
+		if stop.Reason != record.UsageLimit {
 			continue
 		}
-		if end.Reason != UsageLimit {
+		if end.Reason != record.UsageLimit {
 			end = stop
 		}
 		if !stop.Reset.IsZero() && (reset.IsZero() || stop.Reset.Before(reset)) {
 			reset = stop.Reset
 		}
 	}
-	if end.Reason != UsageLimit {
+	if end.Reason != record.UsageLimit {
 		return end
 	}
 	if err := a.run.waitUntil(ctx, reset, end.Detail); err != nil {
@@ -168,7 +168,7 @@ func (a *attempt) iterate(ctx context.Context) (turn, error) {
 func (a *attempt) joinOthers(ctx context.Context) error {
 	all, who := a.run.o.Worker.all(), a.worker.who
 	out, is := a.run.outageOf("", who)
-	if !is || out.task == a.task.ID || out.stop.Reason != UsageLimit || a.isFree("")(who) {
+	if !is || out.task == a.task.ID || out.stop.Reason != record.UsageLimit || a.isFree("")(who) {
 		return nil
 	}
 	next, err := a.relief(ctx, all, who, "", unable{out.stop})

@@ -85,9 +85,9 @@ func TestStopOfTellsAnInterruptionFromAnError(t *testing.T) {
 		err  error
 		want string
 	}{
-		{context.Background(), boom, Errored},
-		{canceled, boom, Interrupted},
-		{canceled, Stop{Reason: IterCap}, IterCap},
+		{context.Background(), boom, record.Errored},
+		{canceled, boom, record.Interrupted},
+		{canceled, Stop{Reason: record.IterCap}, record.IterCap},
 	} {
 		if got := stopOf(c.ctx, c.err, "T-001"); got.Reason != c.want || got.Task != "T-001" {
 			t.Errorf("%v gives %+v, want %s", c.err, got, c.want)
@@ -141,7 +141,7 @@ func TestUnseenFilesAreNamed(t *testing.T) {
 		" ") != "b.bin z.go" {
 		t.Errorf("unseen are %v\n%s", cut.unseen, diff)
 	}
-	list := changedFiles(cut)
+	list := cut.allFiles()
 	for _, want := range []string{"M a.go +1 -0\n", "A b.bin binary (not shown, or not whole)\n",
 		"R z.go +0 -2, was y.go (not shown, or not whole)\n"} {
 		if !strings.Contains(list, want) {

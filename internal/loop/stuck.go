@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -28,7 +29,7 @@ func (a *attempt) hears(line, about, words string, help func() string) error {
 	if a.heard.times++; a.heard.times < stuckAfter {
 		return nil
 	}
-	return Stop{Reason: Stuck, Detail: fmt.Sprintf("the same %d times", stuckAfter), Objection: a.objection,
+	return Stop{Reason: record.Stuck, Detail: fmt.Sprintf("the same %d times", stuckAfter), Objection: a.objection,
 		Hint: help()}
 }
 
@@ -42,7 +43,7 @@ func (a *attempt) failsAgain(t turn) error {
 	}
 	call, said, _ := strings.Cut(strings.TrimSpace(t.failing), "\n")
 	a.objection = text.Clip(text.OneLine(a.run.Redact.String(call+": "+text.FailingLine(said))), 300)
-	return Stop{Reason: Stuck, Detail: fmt.Sprintf("the same %d times", stuckAfter), Objection: a.objection,
+	return Stop{Reason: record.Stuck, Detail: fmt.Sprintf("the same %d times", stuckAfter), Objection: a.objection,
 		Hint: a.retryHint()}
 }
 

@@ -245,7 +245,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 	for a.iter = 1; ; a.iter++ {
 		if limit := a.limit(); a.iter > limit {
 			a.iter--
-			return Stop{Reason: IterCap, Detail: fmt.Sprint(limit), Objection: a.objection}
+			return Stop{Reason: record.IterCap, Detail: fmt.Sprint(limit), Objection: a.objection}
 		}
 		if ending := a.run.endsFor(); ending != nil {
 			return ending
@@ -293,7 +293,7 @@ func (a *attempt) limit() int { return int(a.run.o.Caps[config.MaxIterations]) +
 
 // noCase is the end of a task whose worker says nothing that leads on.
 func noCase(turns int, last turn) Stop {
-	s := Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row %s", turns, nudges[last.nudge].detail)}
+	s := Stop{Reason: record.NoCase, Detail: fmt.Sprintf("%d turns in a row %s", turns, nudges[last.nudge].detail)}
 	if last.why != "" {
 		s.Detail += ": " + last.why
 	}

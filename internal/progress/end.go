@@ -9,6 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
@@ -49,7 +50,7 @@ func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why, next string) (told boo
 			fmt.Fprintln(p.out, "         "+text.VisibleLine(left.Hint))
 		}
 	}
-	if s.Reason == loop.CommitRefused {
+	if s.Reason == record.CommitRefused {
 		fmt.Fprintf(p.out, "%s is accepted and waits for its commit; the commit hook says:\n", s.Task)
 		for line := range strings.Lines(s.Detail) {
 			fmt.Fprintln(p.out, "  "+text.VisibleLine(strings.TrimRight(line, "\n")))

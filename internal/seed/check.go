@@ -65,12 +65,9 @@ type checker struct {
 // refusedWhole reports whether so much of the bundle was not read that a task without
 // a test would be a follow-up error and not a finding.
 func (c *checker) refusedWhole() bool {
-	for _, v := range c.violations {
-		if v.Rule == "too-many-tasks" || (v.Rule == "size" && len(c.bundle.Tasks) == 0) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.violations, func(v Violation) bool {
+		return v.Rule == "too-many-tasks" || v.Rule == "size" && len(c.bundle.Tasks) == 0
+	})
 }
 
 func (c *checker) tasks() {

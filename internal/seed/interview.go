@@ -107,7 +107,9 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 			return nil, err
 		}
 		if in.accepted != nil {
-			in.Terminal.done(in.accepted)
+			if !in.Terminal.approved { // else it was just shown
+				in.Terminal.summary(in.accepted)
+			}
 			return in.accepted, nil
 		}
 	}
@@ -242,10 +244,7 @@ func (in *interview) retrying(f *model.Failure, wait time.Duration) {
 
 // recordCall counts an attempt and writes it down. A failed one may have been paid for all the same.
 func (in *interview) recordCall(call *record.ModelCall, u model.Usage) error {
-	in.usage.Add(session.RoleUsage{
-		Calls: 1, PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached, ReasoningTokens: u.Reasoning,
-		Cost: u.Cost,
-	})
+	in.usage.Add(agent.RoleUsage(u, 1))
 	call.TokensUsedTotal = in.usage.Total()
 	if err := in.emit(call); err != nil || call.Health != model.HealthOK && u == (model.Usage{}) {
 		return err

@@ -261,13 +261,6 @@ func (t *Terminal) Approve(ctx context.Context, b *Bundle) error {
 	return nil
 }
 
-// done shows what was agreed.
-func (t *Terminal) done(b *Bundle) {
-	if !t.approved {
-		t.summary(b)
-	}
-}
-
 // summary shows a seed: its tasks, test files, open questions, blockers and what was left out.
 func (t *Terminal) summary(b *Bundle) {
 	t.printf("\n") // also takes the live line away

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -190,21 +189,11 @@ func (s *Session) holderOf(path string) *BusyError {
 // noted is what the lock file says of who holds it.
 func (s *Session) noted() *BusyError {
 	e := &BusyError{}
-	if data, err := readAtMost(s.Path(LockFile), 4096); err != nil || json.Unmarshal(data, e) != nil {
+	if data, err := jsonl.ReadFile(s.Path(LockFile)); err != nil || json.Unmarshal(data, e) != nil {
 		e = &BusyError{}
 	}
 	e.Session, e.Host, e.Since = s.ID, text.VisibleLine(e.Host), text.VisibleLine(e.Since)
 	return e
-}
-
-// readAtMost reads the beginning of a file of a session's directory.
-func readAtMost(path string, n int64) ([]byte, error) {
-	f, err := jsonl.OpenFile(path, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, n))
 }
 
 // flockOwner is the process of this machine that has the exclusive flock on f, 0 if that is unknown. A line of

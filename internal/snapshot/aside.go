@@ -305,8 +305,7 @@ func withAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, sha, tip s
 	if err != nil {
 		return "", err
 	}
-	tree, _, err = h.Git.ApplyChange(ctx, wt, commits[0].Parents[0], sha, now)
-	return tree, err
+	return h.Git.ApplyChange(ctx, wt, commits[0].Parents[0], sha, now)
 }
 
 // Earlier is the newest work of a task that did not fit when it was to come back, as a patch of at most limit bytes; ""

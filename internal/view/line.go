@@ -237,8 +237,7 @@ func validatorLine(ev *record.ValidatorRun) (style, line string) {
 	return style, joined(": ", line+strings.Join(parts, ", "), why)
 }
 
-// preflightLine says which validators were found, which of them can run, and what else was found.
-// PreflightLine says what a preflight found.
+// PreflightLine says which validators were found, which of them can run, and what else was found.
 func PreflightLine(e *record.Preflight) string {
 	var able, others []string
 	validators := 0

@@ -28,20 +28,20 @@ type document struct {
 }
 
 var staticPage = sync.OnceValue(func() document {
-	return assemble("page.html", "page.css", pageScripts, "")
+	return assemble("page.html", pageScripts, "")
 })
 
 var livePage = sync.OnceValue(func() document {
-	return assemble("page.html", "page.css", pageScripts, "connect-src 'self'")
+	return assemble("page.html", pageScripts, "connect-src 'self'")
 })
 
 var indexPage = sync.OnceValue(func() document {
-	return assemble("index.html", "page.css", []string{"text.js", "index.js"}, "connect-src 'self'")
+	return assemble("index.html", []string{"text.js", "index.js"}, "connect-src 'self'")
 })
 
 // assemble puts a page together. more is appended to its policy.
-func assemble(html, style string, scripts []string, more string) document {
-	css := readPage(style)
+func assemble(html string, scripts []string, more string) document {
+	css := readPage("page.css")
 	var js strings.Builder
 	js.WriteString("\"use strict\";\n(() => {\n" + words())
 	for _, name := range scripts {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -18,7 +19,7 @@ func (x *tracer) take(sc *scope, ev record.Event, e record.Line, at moment) {
 	case *record.SessionStart:
 		x.sessionStart(sc, ev)
 	case *record.PromptAssembled:
-		sc.prompts[roleName(ev.Role)] = ev.Content
+		sc.prompts[cmp.Or(ev.Role, "worker")] = ev.Content
 		if ev.Role == "evaluator" {
 			sc.beginReview(at)
 		}
@@ -107,16 +108,9 @@ func (x *tracer) sessionStart(sc *scope, ev *record.SessionStart) {
 	}
 }
 
-func roleName(phase string) string {
-	if phase == "" {
-		return "worker"
-	}
-	return phase
-}
-
 // modelCall is a span from the event before the call to the call's own.
 func (x *tracer) modelCall(sc *scope, ev *record.ModelCall, at moment) {
-	role := roleName(ev.Phase)
+	role := cmp.Or(ev.Phase, "worker")
 	begin := sc.last
 	if sc.resumed > begin && sc.resumed <= at {
 		begin = sc.resumed
@@ -125,10 +119,7 @@ func (x *tracer) modelCall(sc *scope, ev *record.ModelCall, at moment) {
 	if w := ev.WaitSeconds; w != nil && *w > 0 {
 		sc.resumed = at + seconds(*w)
 	}
-	model := x.models[role]
-	if model == "" {
-		model = x.models["worker"]
-	}
+	model := cmp.Or(x.models[role], x.models["worker"])
 	s := sc.begin("chat "+model, begin, attributes{
 		"gen_ai.operation.name": "chat", "gen_ai.provider.name": x.provider(role), "gen_ai.request.model": model,
 		"gen_ai.conversation.id": x.s.ID, "gen_ai.agent.name": role, "openinference.span.kind": "LLM",
