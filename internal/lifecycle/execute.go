@@ -151,16 +151,14 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome
 }
 
 // noteNothing ends a plan with nothing in it. A process that died between the stop and the checkpoint left another
-// status.
+// status, and somebody may have changed what is written from the record.
 func noteNothing(h *held.Handle, o Outcome, e Execution) error {
-	if h.Checkpoint.Status != session.AllDone || len(o.SettingsChanged) > 0 {
-		if err := h.SettleTotals(); err != nil {
-			return err
-		}
-		h.Checkpoint.Status = session.AllDone
-		if err := h.Save(); err != nil {
-			return err
-		}
+	if err := settleRecord(h, o.Plan); err != nil {
+		return err
+	}
+	h.Checkpoint.Status = session.AllDone
+	if err := cmp.Or(h.Save(), settleTasks(h, nil, nil)); err != nil {
+		return err
 	}
 	return noteResume(h, o, e)
 }

@@ -38,8 +38,7 @@ func settleLedger(h *held.Handle, p Plan) error {
 	return nil
 }
 
-// settleLedgers writes the ledgers of tasks that are not done anew where they hold other verdicts than the record, by
-// their number.
+// settleLedgers writes the ledgers anew that hold other verdicts than the record, by their number.
 func settleLedgers(h *held.Handle) error {
 	state, err := h.S.State()
 	if err != nil || h.Checkpoint.GitCommonDir == "" {
@@ -47,7 +46,7 @@ func settleLedgers(h *held.Handle) error {
 	}
 	for _, task := range slices.Sorted(maps.Keys(state.Tasks)) {
 		t := state.Tasks[task]
-		if t.Ledger < 0 || t.Status == session.TaskDone {
+		if t.Ledger < 0 {
 			continue
 		}
 		entries, err := h.S.ReadLedger(task, 0)

@@ -48,6 +48,9 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	if st.Record, err = s.State(); err != nil {
 		return st, err
 	}
+	if st.Status == session.Prepared && st.Record.Ran {
+		st.Status = session.Running // somebody wrote the other into the checkpoint
+	}
 	st.History, st.Lanes = st.Record.History(), lanes.Begun(s)
 	st.leaveToLanes()
 	if st.Record.Seed != nil {
@@ -130,7 +133,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 			return err
 		}
 	}
-	if st.Tree == held.TreeFine && check.Status != session.Prepared && MakePlan(*st).mayRedo() {
+	if st.Tree == held.TreeFine && st.Status != session.Prepared && MakePlan(*st).mayRedo() {
 		if st.Dirty, err = g.IsDirty(ctx, path); err != nil {
 			return err
 		}

@@ -75,8 +75,7 @@ func (s *Session) SaveCheckpoint(cp *Checkpoint) error {
 // decodeCheckpoint reads a checkpoint of this program or of Python Tilth.
 func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 	c := &Checkpoint{}
-	err := decode(data, c, &c.others)
-	if err != nil {
+	if err := decode(data, c, &c.others, "status", "tokens_used"); err != nil {
 		return nil, err
 	}
 	c.StartedAt = momentText(c.others["started_at"])
@@ -85,6 +84,7 @@ func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 		return c, nil
 	}
 	delete(c.others, "conversations")
+	var err error
 	if c.Conversations, err = decodeConversations(raw); err != nil {
 		err = fmt.Errorf("\"conversations\" %w", err)
 	}

@@ -188,7 +188,7 @@ func TestCheckpointErrorsNameFileAndFault(t *testing.T) {
 		"{\"a\": 1,\n \"b\" 2}":         "line 2, column 6",
 		`{"status": `:                   "is not JSON",
 		`{"source": 5}`:                 `"source" is a number, want a string`,
-		`{"tokens_used": "many"}`:       `"tokens_used" is a string, want a whole number`,
+		`{"branch": {}}`:                `"branch" is an object, want a string`,
 		`{"conversations": []}`:         `"conversations" is a list, want an object`,
 		`{"conversations": {"T-1": 5}}`: `is a number, want an object`,
 		"{\"status\": \"a\"}\x00\x00":   "is not JSON",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -29,14 +30,14 @@ func checkObject(data []byte) error {
 }
 
 // decode fills the struct that dst points to, and what else there is. The error is that of the first member that does
-// not fit its field; the others are filled all the same.
-func decode(data []byte, dst any, others *extra) (err error) {
+// not fit its field, unless nothing is decided by it (loose); the others are filled all the same.
+func decode(data []byte, dst any, others *extra, loose ...string) (err error) {
 	if err := checkObject(data); err != nil {
 		return err
 	}
 	*others = extra{}
 	jsonl.ReadObject(data, dst, func(name string, _ reflect.Value, value string, why error) {
-		if err == nil {
+		if err == nil && !slices.Contains(loose, name) {
 			err = fmt.Errorf("%q %w", name, jsonError([]byte(value), why))
 		}
 	}, func(name, value string) { (*others)[strings.ToValidUTF8(name, "\uFFFD")] = json.RawMessage(value) })

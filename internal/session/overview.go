@@ -154,6 +154,9 @@ func (o *Overview) readOnce(s *Session, room []byte,
 	}
 	o.countTasks(s, room)
 	o.readLastStop(s)
+	if o.Status == Prepared && o.LastStop != "" {
+		o.Status = Running // by the record, which outranks the checkpoint
+	}
 	if o.Status == Running || o.Status == "" {
 		o.Busy, _ = s.Holder()
 	}
