@@ -144,6 +144,9 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 			id := r.Tasks[i].ID + " " + r.SessionID
 			add("git tilth retry "+id, "again (-m 'your word')")
 			add("git tilth skip "+id, "leaves it out")
+			if r.Mend == "git tilth done "+id {
+				add(r.Mend, "it was done before")
+			}
 		}
 		add(w.resumeOf(d.Overview), "goes on")
 	case tasks.Pending > 0 && r.Stop == record.UsageLimit:

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // Case is what a worker claims for its change, in the shape of submit_case.
@@ -139,10 +141,11 @@ func (v *Verdict) objection() string {
 			says = append(says, *s)
 		}
 	}
+	next := ""
 	if v.NextStep != nil {
-		says = append(says, "Next: "+*v.NextStep)
+		next = *v.NextStep
 	}
-	return strings.Join(says, " ")
+	return record.WithNext(strings.Join(says, ": "), next)
 }
 
 // decodeObject reads one JSON object. Arguments that models cut off, double or wrap in an array are told

@@ -1,6 +1,9 @@
 package record
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // ValidatorRun is what the validators said of a change.
 type ValidatorRun struct {
@@ -108,6 +111,17 @@ const ByPerson = "person"
 
 // Accepted reports whether the change was taken.
 func (v *EvaluatorVerdict) Accepted() bool { return v.Verdict == "accept" || v.Accept }
+
+// WithNext adds to an objection what is to be done about it.
+func WithNext(says, next string) string {
+	if next == "" {
+		return says
+	}
+	if says != "" && !strings.ContainsRune(".!?:;", rune(says[len(says)-1])) {
+		says += "."
+	}
+	return strings.TrimSpace(says + " Next: " + next)
+}
 
 // LedgerAppended follows the line of the task's ledger.
 type LedgerAppended struct {

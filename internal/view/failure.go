@@ -63,7 +63,19 @@ func failureIn(st *record.State) *failure {
 	}
 	task := cmp.Or(stop.TaskID, st.Head) // others may have been begun since, beside the one that stopped the run
 	f.objections(task, st.Tasks[task].Attempt.Objected)
+	f.repeated(st.Tasks[task].Failure)
 	return f
+}
+
+// repeated takes in what ended a task as stuck where that is no verdict and no validator's word.
+func (f *failure) repeated(was *record.Failure) {
+	if f.Reason != record.Stuck || was == nil {
+		return
+	}
+	if said := oneLine(was.Objection); !strings.HasPrefix(f.last, strings.TrimSuffix(said, "…")) {
+		f.last = said
+	}
+	f.Detail = joined(": ", f.Reason+inBrackets(f.Detail), f.last)
 }
 
 // objections takes in what was said against the change of an attempt at a task.
@@ -71,7 +83,7 @@ func (f *failure) objections(task string, a record.Objected) {
 	if v := a.Verdict; v != nil && !v.Accepted() {
 		f.Category, f.Concern = oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern))
 		f.NextStep = oneLine(deref(v.NextStep))
-		f.last = withNext(joined(": ", f.Category, f.Concern), f.NextStep)
+		f.last = record.WithNext(joined(": ", f.Category, f.Concern), f.NextStep)
 	}
 	if r := a.Failing; r != nil {
 		f.Validator, f.Said = oneLine(r.Name), oneLine(text.FailingLine(deref(r.Output)))
@@ -82,17 +94,6 @@ func (f *failure) objections(task string, a record.Objected) {
 	if f.last != "" {
 		f.Task = cmp.Or(f.Task, oneLine(task))
 	}
-}
-
-// withNext adds to an objection what is to be done about it.
-func withNext(says, next string) string {
-	if next == "" {
-		return says
-	}
-	if says != "" && !strings.ContainsRune(".!?:;", rune(says[len(says)-1])) {
-		says += "."
-	}
-	return strings.TrimSpace(says + " Next: " + next)
 }
 
 // inWords is a reason for people, with its word in parentheses.

@@ -175,6 +175,7 @@ func (d Detail) failureOf(j taskJSON) *failure {
 	}
 	f := &failure{Reason: oneLine(was.Reason), Detail: oneLine(was.Detail)}
 	f.objections(j.ID, was.Objected)
+	f.repeated(was)
 	return f
 }
 
@@ -254,7 +255,7 @@ func (t *ReviewTask) seeVerdict(v *record.EvaluatorVerdict) {
 	says := joined(": ", oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern)))
 	t.Concern = cmp.Or(t.Concern, says)
 	if len(t.Rejected) < maxRejections {
-		t.Rejected = append(t.Rejected, withNext(says, oneLine(deref(v.NextStep))))
+		t.Rejected = append(t.Rejected, record.WithNext(says, oneLine(deref(v.NextStep))))
 	}
 }
 

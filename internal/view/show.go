@@ -211,7 +211,7 @@ func (p printer) failure(f *failure) {
 	}
 	p.fact("why", f.Detail, red)
 	p.fact("mend", f.Hint, plain)
-	p.fact("rejected", withNext(joined(": ", f.Category, f.Concern), f.NextStep), yellow)
+	p.fact("rejected", record.WithNext(joined(": ", f.Category, f.Concern), f.NextStep), yellow)
 	p.fact("validator", joined(": ", f.Validator, f.Said), red)
 }
 
