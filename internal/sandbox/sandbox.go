@@ -76,7 +76,7 @@ type Box struct {
 	// SharePIDs lets processes be seen as they are outside, for a program that locks by a process's number.
 	SharePIDs bool
 	home      string
-	over      string     // the layer of Over
+	over      string   // the layer of Over
 	links     links    // as they are while one command is started; nil: to be looked at each time
 	once      *once    // what it came to for its first command; nil: it is looked at for each
 	trails    []string // paths that may lead to what is open by symbolic links
