@@ -34,8 +34,8 @@ var volatile = []string{".cache", ".vite", ".vitest"}
 func (p *Checkout) locks() string {
 	var b strings.Builder
 	for _, e := range p.entries {
-		if project.IsLock(e.path) || e.mode == gitlink {
-			b.WriteString(hex.EncodeToString([]byte(e.oid)) + " " + e.path + "\n")
+		if project.IsLock(e.Path) || e.Mode == gitlink {
+			b.WriteString(hex.EncodeToString([]byte(e.OID)) + " " + e.Path + "\n")
 		}
 	}
 	return b.String()
@@ -139,8 +139,8 @@ func (p *Checkout) setUp(ctx context.Context, commit, tree, of string) error {
 		return err
 	}
 	for _, e := range p.entries {
-		if e.mode == gitlink {
-			roots = append(roots, e.path) // a submodule that was checked out
+		if e.Mode == gitlink {
+			roots = append(roots, e.Path) // a submodule that was checked out
 		}
 	}
 	k, err := p.keep(roots)
@@ -158,7 +158,7 @@ func (p *Checkout) untracked() ([]string, error) {
 	dirs := directories(p.entries)
 	tracked := map[string]bool{".git": true}
 	for _, e := range p.entries {
-		tracked[e.path] = true
+		tracked[e.Path] = true
 	}
 	for dir := range dirs {
 		names, err := os.ReadDir(filepath.Join(p.Dir, dir))
@@ -293,10 +293,10 @@ func (p *Checkout) isBuild(name string) bool {
 func (p *Checkout) keepBuilds() error {
 	maps.DeleteFunc(p.kept, func(name string, _ *kept) bool { return name != theSetup })
 	for _, e := range p.entries {
-		if path.Base(e.path) != "Cargo.toml" {
+		if path.Base(e.Path) != "Cargo.toml" {
 			continue
 		}
-		dir := path.Join(path.Dir(e.path), "target")
+		dir := path.Join(path.Dir(e.Path), "target")
 		if p.tracked(dir) {
 			continue
 		}

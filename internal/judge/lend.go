@@ -63,13 +63,13 @@ func (p *Checkout) wanted() []string {
 		want[name] = true
 	}
 	for _, e := range p.entries {
-		base := path.Base(e.path)
+		base := path.Base(e.Path)
 		for _, k := range project.Kinds {
 			if !slices.Contains(k.Manifests, base) {
 				continue
 			}
 			for _, name := range k.Lent {
-				want[path.Join(path.Dir(e.path), name)] = true
+				want[path.Join(path.Dir(e.Path), name)] = true
 			}
 		}
 	}

@@ -74,10 +74,10 @@ type Laid struct {
 // Blob is the object id of a file, "" where there is none. A link may have the id of the file that it replaces.
 func (l Laid) Blob(name string) string {
 	i, ok := find(l.entries, name)
-	if !ok || l.entries[i].mode&unix.S_IFMT != unix.S_IFREG {
+	if !ok || l.entries[i].Mode&unix.S_IFMT != unix.S_IFREG {
 		return ""
 	}
-	return hex.EncodeToString([]byte(l.entries[i].oid))
+	return hex.EncodeToString([]byte(l.entries[i].OID))
 }
 
 // ID is the mode of a file, in octal, and its object id, "" where there is none.
@@ -86,7 +86,7 @@ func (l Laid) ID(name string) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%06o %x", l.entries[i].mode, l.entries[i].oid)
+	return fmt.Sprintf("%06o %x", l.entries[i].Mode, l.entries[i].OID)
 }
 
 // New names the place dir, which need not exist. Nothing is touched before the first Update, but the settings of the
@@ -141,7 +141,7 @@ func (p *Checkout) Untouched() { p.untouched = !p.put }
 
 // Builds reports whether what is built in the place serves the next judgement, as with Cargo.
 func (p *Checkout) Builds() bool {
-	return slices.ContainsFunc(p.entries, func(e entry) bool { return path.Base(e.path) == "Cargo.toml" })
+	return slices.ContainsFunc(p.entries, func(e entry) bool { return path.Base(e.Path) == "Cargo.toml" })
 }
 
 // Put gives the files at paths the contents that a commit has for them, until the next Update.
@@ -296,7 +296,7 @@ func (p *Checkout) checkOut(ctx context.Context, tree string, reset bool) (index
 	if index, err = os.ReadFile(filepath.Join(p.Dir, ".git", "index")); err != nil {
 		return nil, nil, err
 	}
-	entries, err = parseIndex(index, p.hashSize)
+	entries, err = gitx.ParseIndex(index, p.hashSize)
 	return index, entries, err
 }
 
@@ -306,9 +306,9 @@ func (p *Checkout) adopt(tree string, index []byte, entries []entry) error {
 	laid := Laid{Files: make([]string, len(entries)), entries: entries}
 	was := 0
 	for i, e := range entries {
-		laid.Files[i] = e.path
-		for ; was < len(p.entries) && p.entries[was].path < e.path; was++ {
-			addAbove(p.stale, p.entries[was].path)
+		laid.Files[i] = e.Path
+		for ; was < len(p.entries) && p.entries[was].Path < e.Path; was++ {
+			addAbove(p.stale, p.entries[was].Path)
 		}
 		same := was < len(p.entries) && p.entries[was] == e
 		if same && p.files[was].mode != 0 {
@@ -316,18 +316,18 @@ func (p *Checkout) adopt(tree string, index []byte, entries []entry) error {
 			was++
 			continue
 		}
-		if e.mode == gitlink {
+		if e.Mode == gitlink {
 			continue
 		}
-		addAbove(p.stale, e.path)
-		s, err := p.take(e.path)
+		addAbove(p.stale, e.Path)
+		s, err := p.take(e.Path)
 		if err != nil {
-			return fmt.Errorf("%s: laid out and gone: %w", e.path, err)
+			return fmt.Errorf("%s: laid out and gone: %w", e.Path, err)
 		}
 		files[i] = s
 	}
 	for ; was < len(p.entries); was++ {
-		addAbove(p.stale, p.entries[was].path)
+		addAbove(p.stale, p.entries[was].Path)
 	}
 	p.tree, p.index, p.entries, p.files, p.laid = tree, index, entries, files, laid
 	return nil
@@ -392,11 +392,11 @@ func (p *Checkout) differing(jobs int) []string {
 	}
 	return selected(len(p.entries), jobs, func(at int) (string, bool) {
 		e := p.entries[at]
-		if e.mode == gitlink || p.unchanged(e.path, &p.files[at]) {
+		if e.Mode == gitlink || p.unchanged(e.Path, &p.files[at]) {
 			return "", false
 		}
 		p.files[at] = stamp{} // to be taken again
-		return e.path, true
+		return e.Path, true
 	})
 }
 

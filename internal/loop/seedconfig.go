@@ -67,7 +67,7 @@ func isAttributes(file string) bool { return path.Base(file) == ".gitattributes"
 // where the attributes under which they are laid out are.
 func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, altered []string) error {
 	was, err := a.run.seedTree(ctx)
-	if err != nil {
+	if err != nil || len(a.run.seed.tests) == 0 {
 		return err
 	}
 	tests, now, theirs := altered, []string{}, []string{}

@@ -21,18 +21,20 @@ func lay(made map[string]bool, ops []string) {
 		layer, under, _ := strings.Cut(ops[i+2], "\n")
 		ops[i+2] = layer
 		if is, tried := made[layer]; !tried || is && !there(layerMount(layer)) { // it was removed, and is needed again
-			made[layer] = mountLayer(ops[i+1], layer, under) == nil
+			if made[layer] = mountLayer(ops[i+1], layer, under) == nil; !made[layer] {
+				_ = os.Remove(layerMount(layer))
+			}
 		}
-		if !made[layer] && bypass(layer) == nil {
+		if !made[layer] {
 			ops[i] = opWrite
 		}
 	}
 }
 
-// Layered reports whether all that was written over a layer came into it, which is so where nothing was.
-func Layered(layer string) bool { return !there(filepath.Join(layer, bypassed)) }
+// Layered reports whether what was written over a layer came into it, and all of it.
+func Layered(layer string) bool { return there(layerMount(layer)) && !there(filepath.Join(layer, bypassed)) }
 
-// bypassed is a file in a layer: what was written came into the directory below, for want of namespaces or overlayfs.
+// bypassed is a file in a layer: something was written to the directory below, for want of namespaces.
 const bypassed = "bypassed"
 
 // bypass notes that, before it happens.
