@@ -296,6 +296,9 @@ func (g *Git) Restore(common, path string) error {
 // putBackLink puts the .git file of a worktree back. Where it is gone with the whole directory, another one stands
 // there now; one that has become a directory is for the caller to deal with.
 func (g *Git) putBackLink(wt Worktree) error {
+	if err := g.reopen(wt.Path); err != nil {
+		return err
+	}
 	dotGit := filepath.Join(wt.Path, ".git")
 	fi, err := os.Lstat(dotGit)
 	top, _ := g.known.tops.get(wt.Path)
@@ -308,6 +311,15 @@ func (g *Git) putBackLink(wt Worktree) error {
 		}
 	}
 	return replaceFile(dotGit, "gitdir: "+wt.AdminDir+"\n")
+}
+
+// reopen opens the directory of a worktree to its owner, of which it is the one that the harness cannot do without.
+func (g *Git) reopen(path string) error {
+	fi, err := os.Lstat(path)
+	if g.dry || err != nil || !fi.IsDir() || fi.Mode()&0o700 == 0o700 {
+		return nil
+	}
+	return os.Chmod(path, fi.Mode()|0o700)
 }
 
 // identity tells a directory from any other that is made at its path later, as far as the file system knows.

@@ -87,6 +87,9 @@ if __name__ == "__main__":
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 `
 
+// topPlugin does for a pytest that is run by its own name what pythonLauncher does.
+const topPlugin = "import os, sys\n\nsys.path.insert(0, os.getcwd())\n"
+
 // importable asks an interpreter for a module, from a directory where no file that a worker can write is mistaken for
 // it.
 func (p *layout) importable(ctx context.Context, python, module string) bool {
@@ -167,10 +170,7 @@ func pytest(ctx context.Context, p *layout) []Validator {
 	}
 	argv := p.pyTool(ctx, "pytest")
 	v := Validator{Name: "pytest", Env: []string{noBytecode}, runner: project.ByName(project.Python).Runner("pytest")}
-	if len(argv) == 1 {
-		// `python -m pytest` has the top directory on its path; give it to plain pytest too.
-		v.Env = append(v.Env, "PYTHONPATH="+joinPath(p.root, proc.Getenv(p.env, "PYTHONPATH")))
-	}
+	v.plain = len(argv) == 1
 	// One file that cannot be imported must not hide what the others say.
 	argv = append(argv, "-q", "--color=no", "--continue-on-collection-errors", "--rootdir=.")
 	var vs []Validator

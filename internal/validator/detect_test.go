@@ -101,7 +101,7 @@ func TestPythonTools(t *testing.T) {
 		"ran ruff check --extend-exclude tests/test_t001_a.py,tests/test_t002_b.py .",
 		`ran mypy --exclude (^|/)tests/test_t002_b\.py$ .`,
 		"ran pytest -q --color=no --continue-on-collection-errors --rootdir=. tests/test_t001_a.py "+
-			"--junitxml={report}\n")
+			"--junitxml={report} -p tilth_top\n")
 
 	vs = Detect(ctx, ExecEnv{Dir: dir, Env: []string{"PATH=/nonexistent"}}, nil, Tasks{Current: "T-001", All: three})
 	rep = Run(ctx, vs, ExecEnv{Dir: dir, Env: env}, 0)

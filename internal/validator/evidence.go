@@ -26,6 +26,7 @@ type asked struct {
 	argv []string
 	file string // where the report will be, "" where it is printed
 	keep int    // bytes of output to keep
+	path string // directory for PYTHONPATH, "" for none
 }
 
 // asked makes the command line. What it needs lies in temp; the report, under a name that is drawn anew.
@@ -54,6 +55,10 @@ func (v Validator) asked(temp string) (a asked, err error) {
 		launcher := filepath.Join(temp, rand.Text()+".py")
 		err = errors.Join(err, os.WriteFile(launcher, []byte(pythonLauncher), 0o600))
 		a.argv = slices.Concat(a.argv[:1], []string{launcher}, a.argv[2:])
+	}
+	if v.plain {
+		a.path, more = temp, append(more, "-p", "tilth_top")
+		err = errors.Join(err, os.WriteFile(filepath.Join(temp, "tilth_top.py"), []byte(topPlugin), 0o600))
 	}
 	if len(v.hidden) > 0 {
 		file := filepath.Join(temp, "overlay.json")

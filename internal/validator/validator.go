@@ -45,6 +45,7 @@ type Validator struct {
 	hidden  []string       // files that its go command is not to see
 	fail    string         // why it fails without being run
 	remark  string         // added to the output of a failure
+	plain   bool           // it is pytest by its own name
 	nothing int            // the exit code by which the tool says that it had nothing to do
 }
 
@@ -152,8 +153,12 @@ func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Res
 	}
 	read := v.wanted(in.Dir)
 	limit = cmp.Or(limit, defaultTimeout)
+	env := append(slices.Clone(v.Env), "TMPDIR="+temp)
+	if ask.path != "" {
+		env = append(env, "PYTHONPATH="+joinPath(ask.path, proc.Getenv(environment(in.Env, nil), "PYTHONPATH")))
+	}
 	o, err := proc.Run(ctx, proc.Cmd{Argv: ask.argv, Dir: filepath.Join(in.Dir, v.Dir), Place: in.Dir,
-		Env: environment(in.Env, append(slices.Clone(v.Env), "TMPDIR="+temp)), Timeout: limit, OutputCap: ask.keep,
+		Env: environment(in.Env, env), Timeout: limit, OutputCap: ask.keep,
 		Box: in.Box.In(temp)})
 	res.Seconds = o.Took.Seconds()
 	if err != nil {
