@@ -11,6 +11,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -33,36 +34,36 @@ type query struct {
 }
 
 // newQuery checks a pattern and prepares the walk.
-func (b *Box) newQuery(pattern string) (query, error) {
-	if strings.TrimSpace(pattern) == "" {
+func (b *Box) newQuery(glob string) (query, error) {
+	if strings.TrimSpace(glob) == "" {
 		return query{}, errors.New("the pattern is empty")
 	}
-	if path.IsAbs(pattern) {
-		rel, ok := b.inside(pattern)
+	if path.IsAbs(glob) {
+		rel, ok := b.inside(glob)
 		if !ok {
-			return query{}, &blocked{text.Clip(pattern, 200) +
+			return query{}, &blocked{text.Clip(glob, 200) +
 				" is outside the worktree; give a pattern relative to it"}
 		}
-		pattern = rel
+		glob = rel
 	}
-	pattern = strings.TrimPrefix(path.Clean(pattern), "./")
-	q := query{pattern: pattern, depth: -1, named: map[string]bool{}}
-	for part := range strings.SplitSeq(pattern, "/") {
+	glob = strings.TrimPrefix(path.Clean(glob), "./")
+	q := query{pattern: glob, depth: -1, named: map[string]bool{}}
+	for part := range strings.SplitSeq(glob, "/") {
 		if part == ".." {
-			return query{}, &blocked{text.Clip(pattern, 200) + " leads out of the worktree"}
+			return query{}, &blocked{text.Clip(glob, 200) + " leads out of the worktree"}
 		}
 		q.named[part] = true
 	}
-	if !doublestar.ValidatePattern(pattern) {
-		return query{}, fmt.Errorf("%q is no valid pattern: *, ?, **, [a-z] and {a,b} are understood",
-			text.Clip(pattern, 200))
+	if !doublestar.ValidatePattern(glob) || pattern.Endless(glob) {
+		return query{}, fmt.Errorf("%q is no valid pattern: *, ?, **, [a-z] and a few of {a,b} are understood",
+			text.Clip(glob, 200))
 	}
-	if hasGit(pattern) {
+	if hasGit(glob) {
 		return query{}, errGitsOwn
 	}
-	q.base, _ = doublestar.SplitPattern(pattern)
-	if !strings.Contains(pattern, "**") && !strings.Contains(pattern, "{") {
-		q.depth = 1 + strings.Count(pattern, "/")
+	q.base, _ = doublestar.SplitPattern(glob)
+	if !strings.Contains(glob, "**") && !strings.Contains(glob, "{") {
+		q.depth = 1 + strings.Count(glob, "/")
 	}
 	return q, nil
 }

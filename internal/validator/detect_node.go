@@ -280,12 +280,13 @@ func (n nodePackage) tests(own []string) []string {
 	})
 }
 
-// covers reports whether a file, a directory or a pattern in a test script stands for a file.
-func covers(pattern, file string) bool {
-	pattern = path.Clean(pattern)
-	if pattern == "." || file == pattern || strings.HasPrefix(file, pattern+"/") {
+// covers reports whether a file, a directory or a pattern in a test script stands for a file. One that nobody can try
+// stands for all.
+func covers(glob, file string) bool {
+	glob = path.Clean(glob)
+	if glob == "." || file == glob || strings.HasPrefix(file, glob+"/") || pattern.Endless(glob) {
 		return true
 	}
-	ok, err := doublestar.Match(pattern, file)
+	ok, err := doublestar.Match(glob, file)
 	return err == nil && ok
 }
