@@ -223,7 +223,9 @@ func (g *Git) isPlain(wt Worktree, base string) bool {
 }
 
 // mayBeProduct reports whether build products are called so.
-func mayBeProduct(name string) bool { return project.IsProduct(name) || slices.Contains(project.Built, name) }
+func mayBeProduct(name string) bool {
+	return project.IsProduct(name) || slices.Contains(project.Built, name)
+}
 
 // modeRepository is the mode of a submodule's entry.
 const modeRepository = 0o160000

@@ -32,7 +32,9 @@ func lay(made map[string]bool, ops []string) {
 }
 
 // Layered reports whether what was written over a layer came into it, and all of it.
-func Layered(layer string) bool { return there(layerMount(layer)) && !there(filepath.Join(layer, bypassed)) }
+func Layered(layer string) bool {
+	return there(layerMount(layer)) && !there(filepath.Join(layer, bypassed))
+}
 
 // bypassed is a file in a layer: something was written to the directory below, for want of namespaces.
 const bypassed = "bypassed"
