@@ -131,7 +131,11 @@ func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
 		call.Cost = &u.Cost
 	}
 	if len(c.run.o.Worker.Others)+len(c.run.o.Evaluator.Others) > 0 {
-		call.Agent = c.who.Name()
+		who := c.who
+		if c.tell == nil { // the endpoint, which a program's role may have as well
+			who.Program = nil
+		}
+		call.Agent = who.Name()
 	}
 	call.TokensUsedTotal = c.run.count(c.role, u)
 	return c.emitPhase(call)
