@@ -135,7 +135,7 @@ func (c *acpConn) configure(ctx context.Context, opened gjson.Result) error {
 	}
 	return c.choose(ctx, opened, acpChoice{category: "model", wanted: []string{t.Model}, asked: true,
 		method: "session/set_model", member: "modelId", list: "models.availableModels", id: "modelId",
-		key: "tilth.agent." + name + ".model"})
+		key: "tilth.agent." + name + ".model", unset: t.UnsetModel})
 }
 
 // acpChoice is something to choose in a conversation: by an option of its category, else by a method of its own.
@@ -145,6 +145,7 @@ type acpChoice struct {
 	wanted                   []string
 	asked                    bool // by the user
 	key                      string
+	unset                    string // the command that takes the value back, where it is not key's
 }
 
 func (c *acpConn) choose(ctx context.Context, opened gjson.Result, choice acpChoice) error {
@@ -179,7 +180,7 @@ func (c *acpConn) choose(ctx context.Context, opened gjson.Result, choice acpCho
 	if len(offered) == 0 && !choice.asked {
 		return nil
 	}
-	return &acpEnd{how: Refused, misset: true, hint: oneOf(choice.key, offered),
+	return &acpEnd{how: Refused, misset: true, hint: cmp.Or(choice.unset, oneOf(choice.key, offered)),
 		why: fmt.Sprintf("it does not offer the %s %q but %s", choice.category, choice.wanted[0], listed(offered))}
 }
 

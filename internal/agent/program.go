@@ -121,6 +121,7 @@ type Turn struct {
 	Prompt, System string
 	Dir            string // the worktree; the program runs here and nowhere else
 	Model          string // "" is the program's own default
+	UnsetModel     string // the command that takes the model back, "" where that is the program's setting
 	Conversation   Ref
 	MaxTurns       int           // model calls within this turn; 0 is no limit
 	Timeout        time.Duration // wall clock; 0 is no limit

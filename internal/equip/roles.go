@@ -123,7 +123,9 @@ func (k *Kit) oneRole(r config.Role, c Choice, model string) (role loop.Role, er
 	if _, err := k.lookPath(c.Program.Binary); err != nil {
 		return role, held.Refuse(k.without(r, c.Program), "%s: %s", c.Why, c.Program.NotInstalled())
 	}
-	role.Model = cmp.Or(model, own)
+	if role.Model = cmp.Or(model, own); model != "" {
+		role.UnsetModel = k.unset("tilth." + string(r) + ".model")
+	}
 	return role, nil
 }
 
@@ -136,11 +138,15 @@ func (k *Kit) without(r config.Role, p *agent.Program) (hint string) {
 	if k.Config.Get("tilth."+string(r)+".agent").Value == "" {
 		r = config.Worker // whose setting holds for all
 	}
-	name := "tilth." + string(r) + ".agent"
-	if strings.HasPrefix(k.Config.Get(name).Origin, "environment") {
-		return hint + "unset TILTH_" + strings.ToUpper(string(r)) + "_AGENT"
+	return hint + k.unset("tilth."+string(r)+".agent")
+}
+
+// unset is the command that takes a setting back.
+func (k *Kit) unset(name string) string {
+	if variable, is := strings.CutPrefix(k.Config.Get(name).Origin, "environment "); is {
+		return "unset " + variable
 	}
-	return hint + k.gitConfigOf(name) + " --unset-all " + name
+	return k.gitConfigOf(name) + " --unset-all " + name
 }
 
 // client makes the client of a role's endpoint. Its key is asked of git's credential helpers if no variable has it.

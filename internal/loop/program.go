@@ -70,7 +70,7 @@ func (r *run) madeAt() time.Time {
 
 // turnOf is what all turns of a role's program have in common.
 func (a *attempt) turnOf(r Role, dir string, env []string, messages []json.RawMessage) agent.Turn {
-	return agent.Turn{System: agent.Content(messages[0]), Dir: dir, Env: env, Model: r.Model,
+	return agent.Turn{System: agent.Content(messages[0]), Dir: dir, Env: env, Model: r.Model, UnsetModel: r.UnsetModel,
 		MaxTurns: a.run.o.Limits.Turns, Timeout: a.run.turnTime(), Linger: a.run.o.Limits.Linger, Redact: a.run.Redact}
 }
 

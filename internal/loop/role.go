@@ -15,9 +15,11 @@ import (
 
 // Role is who works or judges: a model at an endpoint, or an agent program.
 type Role struct {
-	Model   string         // as it is recorded; may be empty for a program's own default
-	Client  *model.Client  // of a model; nil where only a program is configured
-	Program *agent.Program // nil for a model
+	Model string // as it is recorded; may be empty for a program's own default
+	// UnsetModel is the command that takes a model back which is set for the role, and not for its program alone.
+	UnsetModel string
+	Client     *model.Client  // of a model; nil where only a program is configured
+	Program    *agent.Program // nil for a model
 	// MaxAnswer is the longest answer that is asked for, in tokens, where caps hold to the call; else 0.
 	MaxAnswer int64
 	Price     *model.Price // of the model, where a cap needs it
