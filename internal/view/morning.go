@@ -13,11 +13,11 @@ import (
 var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"shown": text.VisibleLine,
 	"word": statusWord, "first": func(t *ReviewTask) string {
 		return strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")
-	}}).Parse(`<section class="morning" id="morning" aria-label="Review" data-stop="{{.Stop}}">
+	}}).Parse(`<section class="morning" id="morning" aria-label="Review" data-stop="{{.Stop}}" data-state="{{.State}}">
 {{with .Stopped}}<p class="stopped">{{shown .}}</p>
 {{end}}<p class="dim spent">{{.Spent}}</p>
 {{with .Commands}}<p class="first"><a href="#h-next">next</a> <code>{{shown (index . 0).Line}}</code></p>
-{{end}}{{with .Risks}}<p class="first"><a href="#h-look">{{len .}} to look at</a> before you take it</p>
+{{end}}{{with .Risks}}<p class="first"><a href="#h-look">{{len .}} to look at</a>{{$.Before}}</p>
 {{end}}<table class="tasks">
 {{range .Tasks}}<tr class="{{.Status}}"><th scope="row">{{shown .ID}}</th><td class="word">{{word .Status}}</td><td>{{shown .Title}}
 {{if .Reason}}<p class="why">{{shown (first .)}}</p>{{if .Cause}}<p class="cause">{{shown .Cause}}</p>{{end}}
@@ -27,7 +27,7 @@ var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"show
 {{end}}</table>
 {{with .HookSaid}}<p>The hook says:</p><pre>{{range .}}{{shown .}}
 {{end}}</pre>
-{{end}}{{with .Risks}}<h2 id="h-look">Look at before you take it</h2>
+{{end}}{{with .Risks}}<h2 id="h-look">Look at{{$.Before}}</h2>
 <ul>{{range .}}<li>{{shown .}}</li>
 {{end}}</ul>
 {{end}}{{with .Commands}}<h2 id="h-next">Next</h2>
@@ -46,11 +46,13 @@ func (r *Review) html() (headline, section string) {
 	}
 	data := struct {
 		Stopped, Spent  string
+		State, Before   string
 		Tasks, Done     []*ReviewTask
 		HookSaid, Risks []string
 		Stop            string
 		Commands        []Command
-	}{Stop: r.Stop, Stopped: r.stopped(), Spent: r.spent(), HookSaid: r.HookSaid, Commands: r.Commands}
+	}{State: r.State, Before: r.beforeTaking(), Stop: r.Stop, Stopped: r.stopped(), Spent: r.spent(),
+		HookSaid: r.HookSaid, Commands: r.Commands}
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if t.Status == session.TaskDone {

@@ -105,7 +105,7 @@ func (r *Review) screen(p printer, wide bool) {
 	p.rows(tasks, room)
 	if len(risks) > 0 {
 		fmt.Fprintln(p.out)
-		p.line(bold, "look at before you take it; in full: git tilth review "+strings.TrimSpace(risks[0].head), "")
+		p.line(bold, "look at"+r.beforeTaking()+"; in full: git tilth review "+strings.TrimSpace(risks[0].head), "")
 		room = max(screenLines-above-1-min(len(tasks), room)-2-1-len(r.Commands), 1)
 		if long := r.riskRows(p, 2); len(long) <= room {
 			risks = long
@@ -113,6 +113,14 @@ func (r *Review) screen(p printer, wide bool) {
 		p.rows(risks, room)
 	}
 	r.next(p)
+}
+
+// beforeTaking says when there is to look at something, "" where it is too late for that.
+func (r *Review) beforeTaking() string {
+	if r.State == "taken" || r.Gone {
+		return ""
+	}
+	return " before you take it"
 }
 
 // done are the tasks that are done.

@@ -82,7 +82,12 @@ function verdictOf(s, plan, done, failed) {
   const of = done + " of " + plural(plan.length, "task") + " done";
   const stop = groups.lastStop;
   if (rec.head.running) return ["running", plan.length ? "Running: " + of : "Running"];
-  if (stop && stop.reason === "all_done") return ["good", plan.length === 1 ? "Finished: the task is done" : "Finished: all " + plan.length + " tasks done"];
+  const skipped = plan.filter((t) => t.status === "skipped").length;
+  if (done + skipped === plan.length && (plan.length || stop?.reason === "all_done")) {
+    const word = { taken: "Taken: ", cleansed: "Cleansed: " }[document.getElementById("morning")?.dataset.state] || "Finished: ";
+    if (skipped) return ["good", word + of + ", " + skipped + " skipped"];
+    return ["good", word + (plan.length === 1 ? "the task is done" : "all " + plan.length + " tasks done")];
+  }
   if (failed.length) {
     if (failed.length > 1) return ["bad", plural(failed.length, "task") + " failed. " + of];
     const why = groups.taskInfo.get(failed[0].id)?.reason;
@@ -90,7 +95,6 @@ function verdictOf(s, plan, done, failed) {
   }
   if (stop) return ["warn", "Stopped: " + because(stop.reason) + ". " + of];
   if (str(s.status) === "prepared") return ["idle", "Prepared: " + plural(plan.length, "task") + ", not run yet"];
-  if (str(s.status) === "all_done") return ["good", "Finished: " + of];
   return ["warn", (rec.count ? "Ended without a stop. " : "Nothing recorded yet. ") + (plan.length ? of : "")];
 }
 
