@@ -32,7 +32,7 @@ func (p *process) doctorCommand() *cli.Command {
 				d.Of = w.belongs
 			}
 			rows := w.settingRows()
-			d.Examine(len(rows))
+			d.Check(len(rows))
 			if err := p.ctx.Err(); err != nil {
 				return err // what a signal kept from being read is no finding
 			}

@@ -184,9 +184,9 @@ func (w *repoContext) orGone(s *session.Session, err error) error {
 // atRest refuses a session that is in use. changed tells what looked at it whether somebody has changed it since, which
 // is no finding.
 func (w *repoContext) atRest(s *session.Session) (changed func() error, err error) {
-	left, err := held.Look(s)
+	unchanged, err := held.UnchangedSince(s)
 	return func() error {
-		if left() {
+		if unchanged() {
 			return nil
 		}
 		return w.orGone(s, held.InUse(s))

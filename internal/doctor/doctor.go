@@ -39,8 +39,8 @@ func (d *Doctor) add(name, status, command, format string, args ...any) {
 		Detail: fmt.Sprintf(format, args...)})
 }
 
-// Examine looks at all there is, of settings of which so many are set.
-func (d *Doctor) Examine(set int) {
+// Check looks at all there is, of settings of which so many are set.
+func (d *Doctor) Check(set int) {
 	d.add("settings", equip.Well, "", "%d of %d are set", set, len(d.Config.All()))
 	version, supported := d.Git.Version(d.Ctx, 2, 36)
 	if supported {

@@ -31,12 +31,12 @@ func ofSession(id, what, command string, mend func(context.Context) error) equip
 
 // checkSession says what is wrong with a session. It changes nothing.
 func checkSession(ctx context.Context, d held.Deps, s *session.Session) []equip.Check {
-	left, err := held.Look(s)
+	unchanged, err := held.UnchangedSince(s)
 	if err != nil {
 		return nil // it changes while it is looked at
 	}
 	found := findings(ctx, d, s)
-	if len(found) > 0 && !left() {
+	if len(found) > 0 && !unchanged() {
 		return nil
 	}
 	return found

@@ -114,8 +114,8 @@ func TestOrphansBesideOthers(t *testing.T) {
 	git("rev-parse", "--verify", "session/"+id)
 }
 
-// TestExamineBesideAnother: what begins with a session while it is looked at makes no finding.
-func TestExamineBesideAnother(t *testing.T) {
+// TestCheckBesideAnother: what begins with a session while it is looked at makes no finding.
+func TestCheckBesideAnother(t *testing.T) {
 	repo := t.TempDir()
 	if out, err := exec.Command("git", "init", "-q", repo).CombinedOutput(); err != nil {
 		t.Fatalf("%s", out)

@@ -54,7 +54,7 @@ func NewCommitBuilder(g *Git, common string) (b *CommitBuilder, remove func(), e
 	return b, remove, err
 }
 
-// run runs a command that writes nothing but objects, and what lies in the bench's directory.
+// run runs a command that writes nothing but objects, and what lies in the builder's directory.
 func (b *CommitBuilder) run(ctx context.Context, stdin string, vars []string, args ...string) (string, error) {
 	c := InRepo(b.repo, args...)
 	c.Vars, c.Stdin = append(vars, b.vars...), []byte(stdin)

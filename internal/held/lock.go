@@ -68,9 +68,9 @@ func UnderRoot(store session.Store, do func() error) error {
 	return do()
 }
 
-// Look begins a look at a session that nobody holds. left reports at its end whether the session was left alone
-// meanwhile: else what was found is half of one state and half of another.
-func Look(s *session.Session) (left func() bool, err error) {
+// UnchangedSince begins a look at a session that nobody holds. unchanged reports at its end whether the session was left
+// alone meanwhile: else what was found is half of one state and half of another.
+func UnchangedSince(s *session.Session) (unchanged func() bool, err error) {
 	if holder, busy := s.Holder(); busy {
 		return nil, holder
 	}

@@ -33,7 +33,7 @@ func (s *State) Apply(l Line, e Event) {
 	case *ContextReset:
 		s.begun(l.Off, e)
 	}
-	if s.Stop != nil && goesOn(e) {
+	if s.Stop != nil && isWork(e) {
 		s.Stop, s.Stopped = nil, nil
 	}
 	s.follow(e)
@@ -337,16 +337,16 @@ func ofReview(e Event) bool {
 // may reports whether an event may stand there.
 func may(e Event, where stands) bool { return standsOf(TypeOf(e))&where != 0 }
 
-// GoesOn reports whether an event means that a session works, so that a stop before it is no longer its last word. What
+// IsWork reports whether an event means that a session works, so that a stop before it is no longer its last word. What
 // only tidies up after a stop is not work, and neither is a resume that found everything done.
-func (l Line) GoesOn() bool {
+func (l Line) IsWork() bool {
 	if l.Type == "session_resume" {
-		return goesOn(l.Event())
+		return isWork(l.Event())
 	}
 	return standsOf(l.Type)&afterStop == 0
 }
 
-func goesOn(e Event) bool {
+func isWork(e Event) bool {
 	if resume, ok := e.(*SessionResume); ok {
 		return !resume.FoundAllDone()
 	}

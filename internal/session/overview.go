@@ -320,7 +320,7 @@ func (o *Overview) readLastStop(s *Session) {
 			o.Rewound = l.Event().(*record.SessionRewound).To
 			return false
 		}
-		return l.Type == "" || !l.GoesOn()
+		return l.Type == "" || !l.IsWork()
 	})
 	if err != nil {
 		o.problem(RecordFile, err)

@@ -113,10 +113,17 @@ func dashless(f string) string {
 	return f
 }
 
-// handled are the endings of tests that some kind of project runs, or that are no tests but their data.
-var handled = []string{".py", ".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".rs",
-	".json", ".jsonl", ".txt", ".md", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".xml", ".html", ".snap", ".golden",
-	".sql", ".png"}
+// dataEndings are those of files that lie beside acceptance tests and are none.
+var dataEndings = []string{".json", ".jsonl", ".txt", ".md", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".xml", ".html",
+	".snap", ".golden", ".sql", ".png"}
+
+// isHandled reports whether some kind of project runs the tests that end so, or they are no tests but their data.
+func isHandled(ext string) bool {
+	return slices.Contains(dataEndings, ext) || slices.ContainsFunc(project.Kinds, func(k project.Kind) bool {
+		_, has := kinds[k.Name]
+		return has && slices.Contains(k.Code, ext)
+	})
+}
 
 // unknownTests names the task's acceptance tests that nothing here runs.
 func (p *layout) unknownTests() []Validator {
@@ -124,7 +131,7 @@ func (p *layout) unknownTests() []Validator {
 	for _, f := range p.current {
 		ext := path.Ext(f)
 		script := p.seeded && (ext == ".sh" || ext == ".bash")
-		if ext != "" && !script && !slices.Contains(handled, ext) {
+		if ext != "" && !script && !isHandled(ext) {
 			files = append(files, f)
 		}
 	}
