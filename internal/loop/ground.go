@@ -174,7 +174,7 @@ func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv
 			a.run.o.Validating(a.task.ID, name)
 		}
 	},
-		Dropped: agent.Dropped(a.run.Environ, a.run.o.KeepEnv),
+		Dropped: agent.Dropped(a.run.Environ, a.run.o.KeepEnv), Clean: a.run.Redact.String,
 		Box:     box}
 }
 

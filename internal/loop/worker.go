@@ -47,7 +47,7 @@ func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree, who Role) (w
 func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, error) {
 	a := w.a
 	box, err := tool.Open(w.wt.Path, tool.Options{Env: a.toolEnv(ctx, w.wt.Path), BashTimeout: a.run.o.Limits.Bash,
-		Protected: a.protected(w.wt), Sandbox: a.at.workBox(w.wt), Before: a.askHook})
+		Protected: a.protected(w.wt), Sandbox: a.at.workBox(w.wt), Before: a.askHook, Clean: a.run.Redact.String})
 	if err != nil {
 		return nil, err
 	}

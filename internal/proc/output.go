@@ -6,6 +6,9 @@ import (
 	"unicode/utf8"
 )
 
+// maxSecret is longer than most that clean knows, in bytes.
+const maxSecret = 4 << 10
+
 // maxLine is the longest line that OnLine gets, in bytes.
 const maxLine = 32 << 20
 
@@ -14,9 +17,13 @@ type headTail struct {
 	limit int
 	// headOnly keeps the first limit bytes and nothing of the end.
 	headOnly bool
-	head     []byte
-	tail     []byte // the last bytes, in order, once compacted
-	total    int64
+	// clean takes secrets out of what is cut, nil for none. Of one that is cut in two it would not know the rest, so that
+	// a margin is kept for it on both sides of the cut.
+	clean  func(string) string
+	margin int
+	head   []byte
+	tail   []byte // the last bytes, in order, once compacted
+	total  int64
 }
 
 func (b *headTail) Write(p []byte) (int, error) {
@@ -26,12 +33,12 @@ func (b *headTail) Write(p []byte) (int, error) {
 		b.head = append(b.head, p[:min(n, b.limit-len(b.head))]...)
 		return n, nil
 	}
-	if room := b.limit/2 - len(b.head); room > 0 {
+	if room := b.limit/2 + b.margin - len(b.head); room > 0 {
 		k := min(room, len(p))
 		b.head = append(b.head, p[:k]...)
 		p = p[k:]
 	}
-	keep := b.limit - b.limit/2
+	keep := b.limit - b.limit/2 + b.margin
 	if len(p) > keep {
 		p = p[len(p)-keep:]
 	}
@@ -49,14 +56,19 @@ func (b *headTail) Bytes() ([]byte, bool) {
 		return b.head, b.total > int64(b.limit)
 	}
 	keep := b.limit - b.limit/2
-	if b.total <= int64(len(b.head)+min(len(b.tail), keep)) {
+	if b.total <= int64(b.limit) {
 		return append(b.head, b.tail...), false
 	}
-	head, tail := cutEnd(b.head), b.tail
-	if len(tail) > keep {
-		tail = tail[len(tail)-keep:]
+	head, tail := b.head, b.tail
+	if extra := len(tail) - keep - b.margin; extra > 0 {
+		tail = tail[extra:]
 	}
-	tail = cutStart(tail)
+	if b.clean != nil {
+		head, tail = []byte(b.clean(string(head))), []byte(b.clean(string(tail)))
+		head, tail = head[:max(0, len(head)-b.margin)], tail[min(len(tail), b.margin):]
+	}
+	head = cutEnd(head[:min(len(head), b.limit/2)])
+	tail = cutStart(tail[max(0, len(tail)-keep):])
 	left := b.total - int64(len(head)) - int64(len(tail))
 	var out bytes.Buffer
 	out.Write(head)

@@ -32,6 +32,10 @@ func connect(cmd *exec.Cmd, c Cmd) (*pipes, error) {
 	limit := cmp.Or(c.OutputCap, defaultOutputCap)
 	p := &pipes{done: make(chan struct{}), outBuf: headTail{limit: limit, headOnly: c.HeadOnly},
 		errBuf: headTail{limit: limit}}
+	if c.Clean != nil {
+		p.outBuf.clean, p.outBuf.margin = c.Clean, maxSecret
+		p.errBuf.clean, p.errBuf.margin = c.Clean, maxSecret
+	}
 	if c.HeadOnly {
 		p.errBuf.limit = maxHeadErr
 	}

@@ -63,6 +63,8 @@ type Cmd struct {
 	// OutputCap is how many bytes of output are kept, half of them from its beginning and half from its end; 0 means
 	// 1 MiB.
 	OutputCap int
+	// Clean takes secrets out of output that is cut, nil for none.
+	Clean func(string) string
 	// HeadOnly keeps the first OutputCap bytes of standard output and closes it then: the command gets a SIGPIPE and
 	// computes nothing that nobody reads.
 	HeadOnly bool

@@ -37,6 +37,7 @@ func (b *Box) bash(ctx context.Context, in arguments) (Result, error) {
 		Box:       b.opts.Sandbox,
 		Timeout:   limit,
 		OutputCap: b.opts.OutputCap,
+		Clean:     b.opts.Clean,
 	})
 	switch {
 	case errors.Is(err, proc.ErrDir):

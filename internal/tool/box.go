@@ -41,6 +41,8 @@ type Options struct {
 	BashTimeout time.Duration // the time limit of a command that names none (2 minutes)
 	MaxTimeout  time.Duration // the most that a command may ask for (10 minutes)
 	OutputCap   int           // how many bytes of a command's output are kept (30,000)
+	// Clean takes secrets out of output of which no more is kept than that.
+	Clean func(string) string
 	// Protected are directories that no command may mention, but for the
 	// worktree itself where that lies in one of them.
 	Protected []string

@@ -84,7 +84,8 @@ type ExecEnv struct {
 	Box *sandbox.Box // what they may do; nil is everything
 	// Dropped are variables that a person's shell has and Env has not.
 	Dropped []string
-	Begins  func(name string) // hears of each validator before it runs; nil for nobody
+	Clean   func(string) string // takes secrets out of output before it is cut; nil for none
+	Begins  func(name string)   // hears of each validator before it runs; nil for nobody
 }
 
 // Run runs the validators one after the other, each within perTimeout (0: 10 minutes). All are run, whichever fails.
@@ -158,7 +159,7 @@ func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Res
 		env = append(env, "PYTHONPATH="+joinPath(ask.path, proc.Getenv(environment(in.Env, nil), "PYTHONPATH")))
 	}
 	o, err := proc.Run(ctx, proc.Cmd{Argv: ask.argv, Dir: filepath.Join(in.Dir, v.Dir), Place: in.Dir,
-		Env: environment(in.Env, env), Timeout: limit, OutputCap: ask.keep,
+		Env: environment(in.Env, env), Timeout: limit, OutputCap: ask.keep, Clean: in.Clean,
 		Box: in.Box.In(temp)})
 	res.Seconds = o.Took.Seconds()
 	if err != nil {
@@ -171,6 +172,9 @@ func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Res
 	said := strings.ToValidUTF8(cmp.Or(rep.text, string(o.Output)), "\uFFFD")
 	if ask.file != "" {
 		said = strings.ReplaceAll(said, ask.file, project.ReportFile)
+	}
+	if in.Clean != nil && len(said) > outputCap {
+		said = in.Clean(said)
 	}
 	res.Output = capped(said)
 	v.judge(&res, o, limit)
