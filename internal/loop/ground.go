@@ -175,7 +175,7 @@ func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv
 		}
 	},
 		Dropped: agent.Dropped(a.run.Environ, a.run.o.KeepEnv), Clean: a.run.Redact.String,
-		Box:     box}
+		Box: box}
 }
 
 // openPlace names the place where changes are judged, before a worker has begun.
