@@ -31,7 +31,7 @@ import (
 // TILTH_LANES_KEEP names a directory for those that fail.
 func TestLanesSimulated(t *testing.T) {
 	t.Parallel()
-	first, sessions := 1, 12
+	first, sessions := 1, 5
 	if os.Getenv("TILTH_TESTS") == "full" {
 		sessions = 60
 	}
