@@ -177,14 +177,14 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 func (w *repoContext) sayChanged(h *held.Handle) {
 	ctx := context.WithoutCancel(w.p.ctx) // after an interrupt too
 	begin, err := record.ReadBeginning(h.S.Path(session.RecordFile))
-	if err != nil || begin.Base == "" {
+	if err != nil || begin.BeginsAt() == "" {
 		return
 	}
 	tip, _, err := w.Git.BranchTip(ctx, h.Common, h.S.Branch())
 	if err != nil || tip == "" {
 		return
 	}
-	files, _, _, err := w.Git.Changes(ctx, h.Common, begin.Base, tip, 0)
+	files, _, _, err := w.Git.Changes(ctx, h.Common, begin.BeginsAt(), tip, 0)
 	if err != nil || len(files) == 0 {
 		return
 	}

@@ -121,6 +121,14 @@ type Objected struct {
 	FailedLast bool             `json:"failed_last,omitempty"`
 }
 
+// BeginsAt is the commit at which the branch begins; before the seed's, where the record of another tool does not say.
+func (s *State) BeginsAt() string {
+	if s.Base == "" && s.Seed != nil {
+		return s.Seed.SHA + "^"
+	}
+	return s.Base
+}
+
 // History is what a State says of how the last run ended and of what it had still to do.
 type History struct {
 	LastStop, StopDetail string // of Stop

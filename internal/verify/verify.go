@@ -142,11 +142,8 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 		c.differ(-1, "", "the branch %s is gone", c.s.Branch())
 		return nil
 	}
-	base := c.story.Base
-	if base == "" {
-		base = c.story.seed() + "^"
-	}
-	if base, err = c.git.RevParse(ctx, common, base+"^{commit}"); err != nil {
+	base, err := c.git.RevParse(ctx, common, c.story.BeginsAt()+"^{commit}")
+	if err != nil {
 		c.differ(-1, "", "the commit at which the branch begins is not in the repository, or not on record")
 		return nil
 	}

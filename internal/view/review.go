@@ -115,7 +115,7 @@ func NewReview(s *session.Session, d Detail) *Review {
 		r.Reset = st.Stopped.Reset
 	}
 	if begin, err := record.ReadBeginning(s.Path(session.RecordFile)); err == nil {
-		r.Base = begin.Base
+		r.Base = begin.BeginsAt()
 	}
 	touches := map[string][]string{}
 	for _, t := range d.Plan {
