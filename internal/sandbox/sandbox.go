@@ -178,13 +178,19 @@ func (b *Box) Environ(env []string) []string {
 	}
 	out := slices.DeleteFunc(slices.Clone(env), func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
-		return slices.Contains(helperVars, name) || b.Temp != "" && name == "TMPDIR"
+		return slices.Contains(helperVars, name) || b.Temp != "" && slices.Contains(tempVars, name)
 	})
 	if b.Temp != "" {
-		out = append(out, "TMPDIR="+b.Temp)
+		for _, name := range tempVars {
+			out = append(out, name+"="+b.Temp)
+		}
 	}
 	return out
 }
+
+// tempVars name where a program may write what it needs while it runs. Some, as pnpm for its locks, look at the second
+// one alone, and take /tmp where it is not set.
+var tempVars = []string{"TMPDIR", "XDG_RUNTIME_DIR"}
 
 // helperVars name sockets of helpers.
 var helperVars = []string{"DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "TMUX", "STY", "SSH_AGENT_PID", "GPG_AGENT_INFO",
