@@ -193,7 +193,7 @@ func (w *repoContext) planDone(h *held.Handle, task, note string) error {
 	if err != nil {
 		return nil // it is made first
 	}
-	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
+	i := session.IndexOf(tasks, task)
 	_, err = lifecycle.CommitTask(w.p.ctx, h, wt, tasks[i], &record.EvaluatorVerdict{Summary: note,
 		By: record.ByPerson}, false)
 	return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 
@@ -300,7 +299,7 @@ func tasksWith(s *session.Session, named []string) ([]session.Task, error) {
 		return nil, refuse("git tilth show "+s.ID, "%s", err)
 	}
 	for _, id := range named {
-		if !slices.ContainsFunc(plan, func(t session.Task) bool { return t.ID == id }) {
+		if session.IndexOf(plan, id) < 0 {
 			return nil, refuse("git tilth show "+s.ID, "session %s has no task %s", s.ID, id)
 		}
 	}

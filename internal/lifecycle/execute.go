@@ -300,7 +300,7 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	if err != nil {
 		return "", err
 	}
-	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == a.TaskID })
+	i := session.IndexOf(tasks, a.TaskID)
 	if !x.out.History.Noted {
 		if err := x.Append(&record.TaskDone{Scope: x.out.rolledForward(a.TaskID), Summary: a.Summary}); err != nil {
 			return "", err

@@ -35,7 +35,7 @@ func Mark(h *held.Handle, task, mark, note string) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
+	i := session.IndexOf(tasks, task)
 	marked := &record.TaskMarked{Scope: record.Scope{TaskID: task}, Mark: mark, Note: note}
 	if err := h.Append(marked); err != nil {
 		return err
@@ -114,15 +114,12 @@ func Replan(ctx context.Context, h *held.Handle, edited []session.Task) error {
 
 // differences are what an edit did to each task.
 func differences(before, after []session.Task) (out []record.TaskMarked) {
-	at := func(tasks []session.Task, id string) int {
-		return slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == id })
-	}
 	mark := func(id, what string) {
 		out = append(out, record.TaskMarked{Scope: record.Scope{TaskID: id}, Mark: what})
 	}
 	stays := func(in []session.Task) (ids []string) {
 		for _, t := range in {
-			if at(before, t.ID) >= 0 && at(after, t.ID) >= 0 {
+			if session.IndexOf(before, t.ID) >= 0 && session.IndexOf(after, t.ID) >= 0 {
 				ids = append(ids, t.ID)
 			}
 		}
@@ -130,7 +127,7 @@ func differences(before, after []session.Task) (out []record.TaskMarked) {
 	}
 	was, is := stays(before), stays(after)
 	for _, t := range after {
-		switch i := at(before, t.ID); {
+		switch i := session.IndexOf(before, t.ID); {
 		case i < 0:
 			mark(t.ID, "added")
 		case !reflect.DeepEqual(before[i], t):
@@ -140,7 +137,7 @@ func differences(before, after []session.Task) (out []record.TaskMarked) {
 		}
 	}
 	for _, t := range before {
-		if at(after, t.ID) < 0 {
+		if session.IndexOf(after, t.ID) < 0 {
 			mark(t.ID, "removed")
 		}
 	}

@@ -33,7 +33,7 @@ func (x *execution) settleLanes(ctx context.Context) error {
 		return err
 	}
 	for _, task := range lanes.Of(x.S) {
-		i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
+		i := session.IndexOf(tasks, task)
 		switch {
 		case i >= 0 && tasks[i].Status == session.TaskDone:
 			err = lanes.Remove(ctx, x.Handle, task)

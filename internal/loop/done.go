@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lanes"
@@ -38,7 +37,7 @@ func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, err
 	if err := r.open(ctx, g); err != nil {
 		return false, err
 	}
-	i := slices.IndexFunc(r.tasks, func(t session.Task) bool { return t.ID == task })
+	i := session.IndexOf(r.tasks, task)
 	if i < 0 {
 		return false, fmt.Errorf("there is no %s in the plan", task)
 	}

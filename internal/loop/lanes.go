@@ -69,7 +69,7 @@ func (r *run) sideBySide() bool {
 // ended reports whether nothing is to be done of a task.
 func (r *run) ended(task string) bool {
 	tasks := r.taskList()
-	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
+	i := session.IndexOf(tasks, task)
 	return i < 0 || hasEnded(tasks[i])
 }
 

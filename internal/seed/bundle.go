@@ -211,7 +211,7 @@ func (b *Bundle) WithTasks(plan []byte) (*Bundle, error) {
 	changed := &Bundle{Tasks: tasks, TestFiles: map[string]string{}, Meta: b.Meta}
 	for p, content := range b.TestFiles {
 		id, _ := taskOf(p)
-		if slices.ContainsFunc(tasks, func(t session.Task) bool { return t.ID == id }) {
+		if session.IndexOf(tasks, id) >= 0 {
 			changed.TestFiles[p] = content
 		}
 	}

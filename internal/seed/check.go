@@ -96,7 +96,7 @@ const needsFix = "name only tasks that stand earlier in the list"
 // badNeeds lists what is wrong with the needs of the i-th task: a need is the id of a task that stands before it.
 func badNeeds(tasks []session.Task, i int) (found violations) {
 	for n, id := range tasks[i].Needs {
-		at := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == id })
+		at := session.IndexOf(tasks, id)
 		problem := ""
 		switch {
 		case id == tasks[i].ID:

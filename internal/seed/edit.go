@@ -92,7 +92,7 @@ func (c *checker) editedPairing(before []session.Task, files []string, paired bo
 	for _, t := range before {
 		tests := validator.AcceptanceTests(files, t.ID)
 		allTested = allTested && len(tests) > 0
-		stays := slices.ContainsFunc(c.bundle.Tasks, func(now session.Task) bool { return now.ID == t.ID })
+		stays := session.IndexOf(c.bundle.Tasks, t.ID) >= 0
 		if !stays && len(tests) > 0 {
 			instead := "reset the session and prepare anew"
 			if !paired {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -205,7 +204,7 @@ func (d *dirImport) test(p string, e fs.DirEntry) error {
 		}
 		return nil
 	}
-	if !slices.ContainsFunc(d.im.Tasks, func(t session.Task) bool { return t.ID == id }) {
+	if session.IndexOf(d.im.Tasks, id) < 0 {
 		d.im.drop("%s: %s is not a task of this seed", p, id)
 		return nil
 	}

@@ -65,10 +65,9 @@ func Lint(ctx context.Context, in LintInput) []Finding {
 		l.task(ctx, t)
 	}
 	l.sharedPlaces()
-	place := func(f Finding) int {
-		return slices.IndexFunc(in.Tasks, func(t session.Task) bool { return t.ID == f.Task })
-	}
-	slices.SortStableFunc(l.found, func(a, b Finding) int { return place(a) - place(b) })
+	slices.SortStableFunc(l.found, func(a, b Finding) int {
+		return session.IndexOf(in.Tasks, a.Task) - session.IndexOf(in.Tasks, b.Task)
+	})
 	return l.found
 }
 

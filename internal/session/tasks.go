@@ -44,6 +44,11 @@ func TaskOf(tasks []Task, word string) string {
 	return same
 }
 
+// IndexOf is where a plan has a task, -1 for nowhere.
+func IndexOf(tasks []Task, id string) int {
+	return slices.IndexFunc(tasks, func(t Task) bool { return t.ID == id })
+}
+
 // Task is one entry of prd.json. Only the harness writes Status.
 type Task struct {
 	ID                 string   `json:"id"`
@@ -67,7 +72,7 @@ func (t *Task) UnmarshalJSON(data []byte) error { return decode(data, t, &t.othe
 // WaitsFor lists the needs of a task that are not done, with why not where no run will do them by itself.
 func (t Task) WaitsFor(tasks []Task) (open []string) {
 	for _, need := range t.Needs {
-		i := slices.IndexFunc(tasks, func(o Task) bool { return o.ID == need })
+		i := IndexOf(tasks, need)
 		switch {
 		case i < 0:
 			need += " (not in the plan)"

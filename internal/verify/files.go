@@ -30,7 +30,7 @@ func (c *check) tasks() {
 		}
 	}
 	for _, task := range slices.Sorted(maps.Keys(c.story.Tasks)) {
-		if c.story.live(task) != "" && !slices.ContainsFunc(tasks, func(t session.Task) bool { return t.ID == task }) {
+		if c.story.live(task) != "" && session.IndexOf(tasks, task) < 0 {
 			c.differIn(session.TasksFile, 0, "%s is not in it, and its commit is on record", task)
 		}
 	}

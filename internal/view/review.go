@@ -296,7 +296,7 @@ func (t *ReviewTask) whyNot(d Detail) string {
 		t.Cause = joined(": ", "it failed before", cmp.Or(f.last, f.Detail, inWords(f.Reason)))
 		return "to do again; " + t.Cause
 	}
-	i := slices.IndexFunc(d.Plan, func(p session.Task) bool { return p.ID == t.ID })
+	i := session.IndexOf(d.Plan, t.ID)
 	of := d.Summary.Tasks[t.ID]
 	if t.Status == session.TaskFailed && of != nil {
 		return inWords(of.FailureReason)
