@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -205,8 +206,8 @@ func (g *Git) isPlain(wt Worktree, base string) bool {
 	for dirs := []string{wt.Path}; len(dirs) > 0; {
 		dir := dirs[len(dirs)-1]
 		dirs = dirs[:len(dirs)-1]
-		list, err := os.ReadDir(dir)
-		if left -= len(list); err != nil || left < 0 {
+		list, err := atMost(dir, left)
+		if left -= len(list); err != nil || left <= 0 {
 			return false
 		}
 		for _, d := range list {
@@ -220,6 +221,20 @@ func (g *Git) isPlain(wt Worktree, base string) bool {
 		}
 	}
 	return true
+}
+
+// atMost reads n entries of a directory.
+func atMost(dir string, n int) ([]os.DirEntry, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	list, err := f.ReadDir(n)
+	if err == io.EOF {
+		err = nil
+	}
+	return list, err
 }
 
 // mayBeProduct reports whether build products are called so.
