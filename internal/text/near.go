@@ -2,7 +2,7 @@ package text
 
 // Nearest is the one of the known words that takes the fewest slips of the keyboard to become word, and how many: a
 // letter too many, too few, another one, or two that changed places. It is "" where none is like it: one slip in three
-// letters is as far as a word is known again.
+// letters is as far as a word is known again, unless it is one known word, and no other, with parts left out.
 func Nearest(word string, known []string) (best string, slips int) {
 	slips = max(len(word), 3)/3 + 1
 	for _, k := range known {
@@ -10,7 +10,29 @@ func Nearest(word string, known []string) (best string, slips int) {
 			best, slips = k, n
 		}
 	}
+	if slips <= 2 && best != "" || len(word) < 5 {
+		return best, slips
+	}
+	var whole []string
+	for _, k := range known {
+		if isPart(word, k) {
+			whole = append(whole, k)
+		}
+	}
+	if len(whole) == 1 {
+		return whole[0], len(whole[0]) - len(word)
+	}
 	return best, slips
+}
+
+// isPart reports whether a word is what is left of another one when letters are taken out.
+func isPart(word, of string) bool {
+	for i := 0; i < len(of) && word != ""; i++ {
+		if of[i] == word[0] {
+			word = word[1:]
+		}
+	}
+	return word == ""
 }
 
 // distance counts the slips between two words.

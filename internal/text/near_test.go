@@ -6,7 +6,7 @@ func TestNearest(t *testing.T) {
 	known := []string{"from", "json", "max-tokens", "max-minutes", "keep-going"}
 	for word, want := range map[string]string{
 		"form": "from", "jsno": "json", "max-token": "max-tokens", "max-minuts": "max-minutes",
-		"keepgoing": "keep-going",
+		"keepgoing": "keep-going", "minutes": "max-minutes", "max-mi": "max-minutes", "max-n": "",
 		"nonsense":  "", "": "", "x": "", "stat": "",
 	} {
 		if got, _ := Nearest(word, known); got != want {
