@@ -10,8 +10,17 @@ import (
 	"strings"
 	"unicode"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/git-tilth/git-tilth/internal/held"
 )
+
+// umask is what the modes lack that git gives to files. It is read before anything else runs, which may make some.
+var umask = func() os.FileMode {
+	mask := unix.Umask(0o077)
+	unix.Umask(mask)
+	return os.FileMode(mask)
+}()
 
 // survey finds the loose files, without those that stay, and among the paths of the index those whose files are not as
 // it has them.
@@ -64,15 +73,16 @@ func (k *snapshotter) survey(ctx context.Context) (changed []string, err error) 
 }
 
 // convert adds the files to those that are changed, and loose, which go when the worktree becomes to, and which git may
-// write in other bytes: line ends, an encoding or a filter lie between them and what the index has. So is a submodule
-// that to does not have: git leaves its directory where it is. What is in the way of files that come is displaced.
+// write in other bytes: line ends, an encoding or a filter lie between them and what the index has. So are those with
+// another mode than git gives, and a submodule that to does not have: git leaves its directory where it is. What is in
+// the way of files that come is displaced.
 func (k *snapshotter) convert(ctx context.Context, changed []string) ([]string, error) {
 	differ, err := k.git.List(ctx, k.git.InWorktree(k.wt, "diff-index", "--cached", "-z", "--name-status",
 		"--no-renames", k.to.Files, "--"))
 	if err != nil {
 		return nil, err
 	}
-	var names, modules, come []string
+	var names, whole, come []string
 	for f := range slices.Chunk(differ, 2) { // status, path
 		name := f[len(f)-1]
 		fi, err := os.Lstat(filepath.Join(k.wt.Path, name))
@@ -80,10 +90,12 @@ func (k *snapshotter) convert(ctx context.Context, changed []string) ([]string, 
 		case f[0] == "D":
 			come = append(come, name)
 		case err != nil || !k.tracked[name]:
+		case fi.Mode().IsRegular() && fi.Mode() != 0o666&^umask && fi.Mode() != 0o777&^umask:
+			whole = append(whole, name)
 		case fi.Mode().IsRegular():
 			names = append(names, name)
 		case fi.IsDir() && (f[0] == "A" || f[0] == "T"):
-			modules = append(modules, name)
+			whole = append(whole, name)
 		}
 	}
 	if len(names) > 0 {
@@ -91,7 +103,7 @@ func (k *snapshotter) convert(ctx context.Context, changed []string) ([]string, 
 			return nil, err
 		}
 	}
-	names = append(names, modules...)
+	names = append(names, whole...)
 	for _, name := range names {
 		k.loose[name] = true
 	}
