@@ -90,8 +90,8 @@ func hinted(hint string) string {
 	return b.String()
 }
 
-// interruptedOr is exitFor, but for what a signal made fail: a git command that it ended, and a refusal for want of that
-// command's answer.
+// interruptedOr is exitFor, but for what a signal made fail: a git command that it ended, and a refusal for want of
+// that command's answer.
 func (p *process) interruptedOr(err error) (code int, msg, hint string) {
 	code, msg, hint = p.exitFor(err)
 	switch {

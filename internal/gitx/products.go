@@ -1,0 +1,71 @@
+package gitx
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/project"
+)
+
+// ProductRoot returns the part of p that is a build product, "" if none is. p is relative to top and in git's form;
+// with a slash at its end it is a directory.
+func ProductRoot(top, p string) string {
+	for start := 0; start < len(p); {
+		end := strings.IndexByte(p[start:], '/')
+		isDir := end >= 0
+		if !isDir {
+			end = len(p) - start
+		}
+		end += start
+		// A symlink to a node_modules or .venv elsewhere is the product itself; a plain file of that name is not.
+		if isProduct(top, p[:end]) && (isDir || isLink(filepath.Join(top, p[:end]))) {
+			return p[:end]
+		}
+		start = end + 1
+	}
+	return ""
+}
+
+func isProduct(top, p string) bool {
+	return project.IsProduct(path.Base(p)) || project.IsBuilt(p, func(file string) bool {
+		_, err := os.Lstat(filepath.Join(top, file))
+		return err == nil
+	})
+}
+
+func isLink(p string) bool {
+	fi, err := os.Lstat(p)
+	return err == nil && fi.Mode()&os.ModeSymlink != 0
+}
+
+// productRules are the ignore rules for the products, which are left out of what is staged even where no .gitignore
+// covers them. That a target is Cargo's no rule can say, so they cover every one.
+func productRules() string {
+	return strings.Join(slices.Concat(project.Products, project.Built), "/\n") + "/\n"
+}
+
+// productRulesBut are the rules once it is known which target directories there are: they cover those of the found
+// products and no other.
+func productRulesBut(found []string) string {
+	rules := strings.Join(project.Products, "/\n") + "/\n"
+	for _, p := range found {
+		if slices.Contains(project.Built, path.Base(p)) {
+			rules += exactRule(p) + "\n"
+		}
+	}
+	return rules
+}
+
+// exactRule returns the ignore rule that matches exactly this path. A newline cannot stand in a rule; ? stands for it.
+func exactRule(p string) string { return "/" + ruleQuoter.Replace(p) }
+
+var ruleQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, " ", `\ `,
+	"\t", "\\\t", "\r", "\\\r", "\n", "?")
+
+// mayBeProduct reports whether build products are called so.
+func mayBeProduct(name string) bool {
+	return project.IsProduct(name) || slices.Contains(project.Built, name)
+}
