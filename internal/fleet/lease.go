@@ -161,8 +161,8 @@ func (l *Lease) Check(ctx context.Context) {
 // Lost reports whether another one has taken the claim.
 func (l *Lease) Lost() bool { return l.lost.Load() }
 
-// Release pushes the session as its run has left it, and that nobody works on it. The error is ErrLost where another one
-// does; any other was said.
+// Release pushes the session as its run has left it, and that nobody works on it. The error is ErrLost where another
+// one does; any other was said.
 func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
 	cut := time.AfterFunc(releaseTime, func() { l.cancel(nil) })

@@ -7,7 +7,7 @@ func TestNearest(t *testing.T) {
 	for word, want := range map[string]string{
 		"form": "from", "jsno": "json", "max-token": "max-tokens", "max-minuts": "max-minutes",
 		"keepgoing": "keep-going", "minutes": "max-minutes", "max-mi": "max-minutes", "max-n": "",
-		"nonsense":  "", "": "", "x": "", "stat": "",
+		"nonsense": "", "": "", "x": "", "stat": "",
 	} {
 		if got, _ := Nearest(word, known); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
