@@ -37,7 +37,8 @@ func (p *process) logCommand() *cli.Command {
 			}
 			skipped, err := view.Log(p.ctx, p.stdout, s, o)
 			if skipped > 0 {
-				p.warnf("git-tilth: skipped of the record, since they are no events: %s\n", text.Plural(skipped, "line"))
+				p.warnf("git-tilth: skipped of the record, since they are no events: %s\n",
+					text.Plural(skipped, "line"))
 			}
 			if err == nil && o.Follow && p.ctx.Err() == nil {
 				p.warnf("git-tilth: session %s was removed\n", s.ID)

@@ -122,8 +122,8 @@ func (g *Git) BeforeCommit(ctx context.Context, wt Worktree, message string, var
 	return p, g.saidInTime(&p, err)
 }
 
-// TryMessage runs the commit-msg hook as BeforeCommit does, over what nobody commits: in a worktree, or in a checkout of
-// the user's, which the hook may not change.
+// TryMessage runs the commit-msg hook as BeforeCommit does, over what nobody commits: in a worktree, or in a checkout
+// of the user's, which the hook may not change.
 func (g *Git) TryMessage(ctx context.Context, wt Worktree, message string, vars ...string) (p Proposal, err error) {
 	p.Message = message
 	if g.dry {

@@ -184,9 +184,9 @@ type suspect struct {
 	root string // the product it belongs to, or the path of the repository itself
 }
 
-// isPlain reports whether a survey would find nothing, of an add that said nothing: no index entry is a repository, part
-// of what may be a build product, or one that git does not look at, and no directory is called as those are. It costs
-// no process, and gives up where it would look at much more than the index has.
+// isPlain reports whether a survey would find nothing, of an add that said nothing: no index entry is a repository,
+// part of what may be a build product, or one that git does not look at, and no directory is called as those are. It
+// costs no process, and gives up where it would look at much more than the index has.
 func (g *Git) isPlain(wt Worktree, base string) bool {
 	index, err := readFile(g.in.file("index"))
 	if err != nil || len(base) < minHex {

@@ -68,8 +68,8 @@ func UnderRoot(store session.Store, do func() error) error {
 	return do()
 }
 
-// UnchangedSince begins a look at a session that nobody holds. unchanged reports at its end whether the session was left
-// alone meanwhile: else what was found is half of one state and half of another.
+// UnchangedSince begins a look at a session that nobody holds. unchanged reports at its end whether the session was
+// left alone meanwhile: else what was found is half of one state and half of another.
 func UnchangedSince(s *session.Session) (unchanged func() bool, err error) {
 	if holder, busy := s.Holder(); busy {
 		return nil, holder

@@ -217,8 +217,8 @@ func (g *ground) shutPlace(err *error) {
 }
 
 // hookHints are what helps against a hook that refuses a task's commit: the command that sets the form of subject which
-// the commit-msg hook takes, "" where the subject is not what it refuses, or it takes no usual one; and the command that
-// opens the hook, "" where it has no file of its own.
+// the commit-msg hook takes, "" where the subject is not what it refuses, or it takes no usual one; and the command
+// that opens the hook, "" where it has no file of its own.
 func (g *ground) hookHints(ctx context.Context, t session.Task, summary string) (subject, edit string) {
 	wt, err := g.run.Worktree(ctx)
 	if err != nil {

@@ -179,7 +179,8 @@ func (noTools) Call(_ context.Context, name, _ string) tool.Result {
 func (r *run) rawCalls(calls []model.ToolCall) []map[string]string {
 	out := []map[string]string{}
 	for _, c := range calls {
-		out = append(out, map[string]string{"id": c.ID, "name": c.Name, "arguments": r.forRecord(c.Arguments, promptCap)})
+		out = append(out, map[string]string{"id": c.ID, "name": c.Name,
+			"arguments": r.forRecord(c.Arguments, promptCap)})
 	}
 	return out
 }

@@ -17,8 +17,8 @@ type headTail struct {
 	limit int
 	// headOnly keeps the first limit bytes and nothing of the end.
 	headOnly bool
-	// clean takes secrets out of what is cut, nil for none. Of one that is cut in two it would not know the rest, so that
-	// a margin is kept for it on both sides of the cut.
+	// clean takes secrets out of what is cut, nil for none. Of one that is cut in two it would not know the rest, so
+	// that a margin is kept for it on both sides of the cut.
 	clean  func(string) string
 	margin int
 	head   []byte

@@ -128,7 +128,8 @@ func (r *Record) shortened(ev Event) Event {
 		short := *e
 		short.Preview = r.opts.Redact.String(e.Preview)
 		if more := len(short.Preview) - previewChars; more > 0 {
-			short.Preview = fmt.Sprintf("%s\n[... %d more]", strings.ToValidUTF8(short.Preview[:previewChars], ""), more)
+			short.Preview = fmt.Sprintf("%s\n[... %d more]",
+				strings.ToValidUTF8(short.Preview[:previewChars], ""), more)
 		}
 		return &short
 	case *ModelCall:

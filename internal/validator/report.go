@@ -242,8 +242,8 @@ var (
 	libtestTest = pattern.New(`^test (\S+)(?: - .*)? \.\.\. (ok|FAILED|ignored)`)
 )
 
-// readLibtest reads the lines that Rust's tests print, each below the program that cargo names. From which file that was
-// built is in cargo's JSON: the name of a file alone may be that of several packages.
+// readLibtest reads the lines that Rust's tests print, each below the program that cargo names. From which file that
+// was built is in cargo's JSON: the name of a file alone may be that of several packages.
 func readLibtest(output []byte, root string) report {
 	var r report
 	built := map[string]string{}

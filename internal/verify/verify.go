@@ -154,8 +154,8 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 	return nil
 }
 
-// unseeded is the end of what a record without a seed says. Where work was done, the record had one: the task list, as it
-// was written last, or a task's commit tells.
+// unseeded is the end of what a record without a seed says. Where work was done, the record had one: the task list, as
+// it was written last, or a task's commit tells.
 func (c *check) unseeded(ctx context.Context, common, tip string) error {
 	tasks, _ := c.s.StoredTasks() // of a session that was never finished there are none
 	begun := slices.ContainsFunc(tasks, func(t session.Task) bool {
