@@ -95,7 +95,7 @@ func (r rights) private(t *Turn, env []string) (dir string, err error) {
 	if dir = t.Private; dir == "" {
 		dir, err = os.MkdirTemp("", "git-tilth-agent-")
 	} else if err = os.RemoveAll(dir); err == nil { // a worker can put a link there
-		err = os.Mkdir(dir, 0o700)
+		err = os.MkdirAll(dir, 0o700) // of a lane's, what is above may not be there
 	}
 	if err == nil {
 		err = r.prepare(env, dir)

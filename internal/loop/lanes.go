@@ -82,6 +82,7 @@ func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 		for _, place := range s.places {
 			place.Open()
 		}
+		_ = os.Remove(session.private) // the lanes' own are in it
 	}()
 	for {
 		if s.stop == nil && s.alone == nil {
