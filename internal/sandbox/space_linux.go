@@ -296,6 +296,8 @@ func (b *Box) mounts() []string {
 		around := opShow
 		if len(within) > 0 {
 			around = within[len(within)-2]
+		} else if below(o.path, "/dev/shm") { // which is empty there
+			around = opCover
 		}
 		if o.kind == around || (around == opWrite || around == opLayer) && (o.kind == opShow || o.kind == opTouch) ||
 			around == opTouch && o.kind == opShow || o.kind == opLink && around != opCover ||
