@@ -100,15 +100,15 @@ func (b *Box) looked() (rules *os.File, ops []string, done func(), err error) {
 	return rules, ops, func() {}, nil
 }
 
-// inSpace starts it in namespaces of its own. A control group is joined from within: a sibling cannot be made in one.
+// inSpace starts it in namespaces of its own, and in its control group: to join one later waits for the whole system.
 func (b *Box) inSpace(ops []string, inside *exec.Cmd, rules, report *os.File) error {
 	files, flags := []*os.File{rules, report}, b.flags()
 	if attr := inside.SysProcAttr; attr != nil && attr.UseCgroupFD {
-		fd, err := unix.Openat(attr.CgroupFD, "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		fd, err := unix.FcntlInt(uintptr(attr.CgroupFD), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}
-		group := os.NewFile(uintptr(fd), "cgroup.procs")
+		group := os.NewFile(uintptr(fd), "cgroup")
 		defer group.Close()
 		files = append(files, group)
 	}
@@ -179,7 +179,7 @@ func init() {
 // grows. There is no way back.
 type entry struct {
 	files         [3]int // its streams, in a fork
-	group         int    // cgroup.procs of the control group that a fork is to join; 0 for none
+	group         int    // the control group in which a fork is made; 0 for none
 	session       bool   // a fork is to begin a session
 	dir           *byte  // of a fork; nil for where it is
 	rules, report int
@@ -189,10 +189,15 @@ type entry struct {
 	path          *byte
 	argv, env     []*byte
 
-	zero   [1]byte
+	clone  cloneArgs
 	header unix.CapUserHeader
 	none   [2]unix.CapUserData
 	said   [2]uint32
+}
+
+// cloneArgs is struct clone_args of clone3(2) up to the control group. A sibling has the signal of its own parent.
+type cloneArgs struct {
+	flags, pidFD, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
 // What fails: the command as it would outside, or the entry.
@@ -215,7 +220,7 @@ func reported(said []byte) error {
 
 // prepare notes what is to be executed.
 func (e *entry) prepare(flags, path string, argv, env []string) (err error) {
-	e.zero[0], e.header.Version, e.limits = '0', unix.LINUX_CAPABILITY_VERSION_3, limitsFilter()
+	e.header.Version, e.limits = unix.LINUX_CAPABILITY_VERSION_3, limitsFilter()
 	if strings.Contains(flags, "n") {
 		if e.cut, err = networkFilter(); err != nil {
 			return err
@@ -251,7 +256,12 @@ func (e *entry) fork() (pid uintptr, errno syscall.Errno) {
 	if e.mask, err = blockSignals(); err != nil {
 		return 0, unix.EINVAL
 	}
-	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, unix.CLONE_PARENT|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if e.group == 0 {
+		pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, unix.CLONE_PARENT|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	} else {
+		e.clone = cloneArgs{flags: unix.CLONE_PARENT | unix.CLONE_INTO_CGROUP, cgroup: uint64(e.group)}
+		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&e.clone)), unsafe.Sizeof(e.clone), 0)
+	}
 	if pid == 0 && errno == 0 {
 		e.begin()
 	}
@@ -267,9 +277,6 @@ func (e *entry) begin() {
 	var errno syscall.Errno
 	if e.session {
 		_, _, errno = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
-	}
-	if errno == 0 && e.group != 0 {
-		_, _, errno = syscall.RawSyscall(unix.SYS_WRITE, uintptr(e.group), uintptr(unsafe.Pointer(&e.zero)), 1)
 	}
 	for to := 0; to < len(e.files) && errno == 0; to++ {
 		_, _, errno = syscall.RawSyscall(unix.SYS_DUP3, uintptr(e.files[to]), uintptr(to), 0)
