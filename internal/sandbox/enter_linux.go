@@ -260,7 +260,8 @@ func (e *entry) fork() (pid uintptr, errno syscall.Errno) {
 		pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, unix.CLONE_PARENT|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	} else {
 		e.clone = cloneArgs{flags: unix.CLONE_PARENT | unix.CLONE_INTO_CGROUP, cgroup: uint64(e.group)}
-		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&e.clone)), unsafe.Sizeof(e.clone), 0)
+		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&e.clone)),
+			unsafe.Sizeof(e.clone), 0)
 	}
 	if pid == 0 && errno == 0 {
 		e.begin()
