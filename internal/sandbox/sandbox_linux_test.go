@@ -372,6 +372,9 @@ func TestHelpers(t *testing.T) {
 }
 
 func TestNetwork(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is missing")
+	}
 	w := newWorld(t)
 	script := `python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)'`
 	if out, ok := w.sh(t, w.box, script); !ok {
