@@ -159,7 +159,8 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 	}
 	// An accepted tree that a commit hook refuses, or changes, is work that waits in the worktree like any other.
 	if dirty, err := w.Git.IsDirty(w.p.ctx, h.Path()); out.Begun != "" && out.Begun != task && (err != nil || dirty) {
-		if err := lifecycle.Stopped(h, session.Running, record.Stop{Reason: record.Interrupted}); err != nil {
+		o.From = out
+		if err := loop.Leave(h, o, out.Begun); err != nil {
 			return fail("", err)
 		}
 		msg := fmt.Sprintf("the worktree holds the work of %s, which would be committed as %s", out.Begun, task)

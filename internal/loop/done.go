@@ -22,15 +22,42 @@ func Done(ctx context.Context, h *held.Handle, o Options, task, note string) (is
 	g := r.sessionGround()
 	defer func() { g.removeTemp() }()
 	isDone, err = r.done(ctx, g, task, note)
-	stop := Stop{Reason: record.Interrupted}
-	if r.next() < 0 {
-		stop = r.nothingLeft()
+	begun := task
+	if isDone {
+		begun = ""
 	}
-	if err != nil && ctx.Err() == nil {
+	stop := r.leaves(begun)
+	if err != nil {
 		stop = stopOf(ctx, err, task)
 	}
 	g.leave()
 	return isDone, errors.Join(err, r.finish(stop))
+}
+
+// Leave writes down what is left of a session in which nothing could be done on a person's word: the worktree holds the
+// work of another task, which has begun.
+func Leave(h *held.Handle, o Options, begun string) (err error) {
+	r := newRun(h, o)
+	if r.tasks, err = h.S.Tasks(); err != nil {
+		return err
+	}
+	return r.finish(r.leaves(begun))
+}
+
+// leaves is the stop after a person's word on one task: what is left, and why what failed did. Where nothing failed, a
+// cap that had ended the run before is still why there is something to do. begun is the task whose work is in the
+// worktree, "" for none.
+func (r *run) leaves(begun string) Stop {
+	s := r.nothingLeft()
+	if s.Reason == record.TasksFailed && !s.Failed() && r.next() >= 0 {
+		s = Stop{Reason: record.Interrupted, Detail: s.Detail}
+		was := r.o.From.History
+		if why := record.ReasonOf(was.LastStop); why.Calm && !why.Last && !why.Cuts {
+			s.Reason, s.Detail = was.LastStop, was.StopDetail
+		}
+	}
+	s.Task = begun
+	return s
 }
 
 func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, error) {

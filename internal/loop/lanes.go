@@ -245,7 +245,6 @@ func (s *schedule) take(ctx context.Context, l *lane) {
 	}
 	stop := stopOf(ctx, l.err, l.lane)
 	if s.taskList()[l.index].Status == session.TaskFailed && s.o.KeepGoing {
-		s.failed = append(s.failed, stop)
 		return
 	}
 	if s.stop == nil || s.stop.Reason == record.Interrupted {

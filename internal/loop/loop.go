@@ -24,7 +24,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
@@ -128,7 +127,6 @@ type run struct {
 	seed       *seedFacts    // nil until asked for
 	ahead      *Ahead        // of a session that is not made yet; nil for one that is
 	branch     branch
-	failed     []Stop            // of the tasks that failed in a run that goes on
 	uncounted  map[string]bool   // whose turns take what nobody knows
 	outages    map[string]outage // why who cannot work at present, by name, or role and name
 	unsaid     spent             // what calls may have taken of which no answer said so
@@ -232,12 +230,8 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 		if r.o.Lease != nil && ctx.Err() == nil {
 			r.o.Lease.Progress(ctx)
 		}
-		if err != nil {
-			stop := stopOf(ctx, err, r.tasks[i].ID)
-			if !r.o.KeepGoing || r.tasks[i].Status != session.TaskFailed {
-				return stop
-			}
-			r.failed = append(r.failed, stop)
+		if err != nil && (!r.o.KeepGoing || r.tasks[i].Status != session.TaskFailed) {
+			return stopOf(ctx, err, r.tasks[i].ID)
 		}
 	}
 }
@@ -280,29 +274,27 @@ func hasEnded(t session.Task) bool {
 	return slices.Contains([]string{session.TaskDone, session.TaskFailed, session.TaskSkipped}, t.Status)
 }
 
-// nothingLeft is the end of a run that can begin no more task.
+// nothingLeft is the end of a run that begins no more task.
 func (r *run) nothingLeft() Stop {
 	s := Stop{Reason: record.AllDone}
+	state, err := r.S.State()
 	var said []string
 	for _, t := range r.tasks {
 		why, hint := "", ""
 		switch t.Status {
 		case session.TaskFailed:
 			why = "failed"
-			if i := slices.IndexFunc(r.failed, func(f Stop) bool { return f.Task == t.ID }); i >= 0 {
-				hint = r.failed[i].Hint
-				why += ": " + r.failed[i].Reason
-				if d := text.OneLine(r.failed[i].Detail); d != "" {
-					why += " (" + text.Clip(d, 160) + ")"
-				}
-				if said := r.failed[i].Objection; said != "" {
-					why += ": " + said
-				}
+			if err == nil && state.Tasks[t.ID].Failure != nil { // a person can have called it failed
+				was := state.Tasks[t.ID].Failure
+				why, hint = why+": "+was.Why(), was.Hint
 			}
 		case session.TaskDone, session.TaskSkipped:
 			continue
 		default:
-			why = "waits for " + strings.Join(t.WaitsFor(r.tasks), ", ")
+			why = "is to do"
+			if waits := t.WaitsFor(r.tasks); len(waits) > 0 {
+				why = "waits for " + strings.Join(waits, ", ")
+			}
 		}
 		s.Left, said = append(s.Left, Left{t.ID, why, hint}), append(said, t.ID+" "+strings.TrimSuffix(why, "."))
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // How a task stands. Working is said of one that was begun and has not ended; the plan calls that pending.
@@ -73,6 +75,18 @@ type Task struct {
 type Failure struct {
 	TaskFailed
 	Objected
+}
+
+// Why is the reason in one line, with what was said last against the change.
+func (f *Failure) Why() string {
+	why := f.Reason
+	if d := text.OneLine(f.Detail); d != "" {
+		why += " (" + text.Clip(d, 160) + ")"
+	}
+	if f.TaskFailed.Objection != "" {
+		why += ": " + f.TaskFailed.Objection
+	}
+	return why
 }
 
 // Begin is how the first attempt at a task began.

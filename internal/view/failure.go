@@ -42,7 +42,8 @@ func (f *failure) String() string {
 // failureIn is why the last run failed, by what the record says. It is nil for a session whose last run is going on,
 // came to its end, was interrupted or reached a cap of the session.
 func failureIn(st *record.State) *failure {
-	if st == nil || st.Stopped == nil || record.ReasonOf(st.Stopped.Reason).Calm {
+	if st == nil || st.Stopped == nil || record.ReasonOf(st.Stopped.Reason).Calm ||
+		st.Tasks[st.Stopped.TaskID].Status == record.Skipped {
 		return nil
 	}
 	stop := st.Stopped
@@ -58,13 +59,45 @@ func failureIn(st *record.State) *failure {
 			}
 		}
 	}
-	if strings.Trim(f.Detail, "0123456789") == "" {
-		f.Detail = "" // the cap that was reached, which the reason names
+	if stop.Reason == record.TasksFailed && len(f.Detail) > 0 {
+		if f.Detail = stillFailed(f.Detail, st); f.Detail == "" {
+			return nil
+		}
 	}
+	f.Detail = lessCap(f.Detail)
 	task := cmp.Or(stop.TaskID, st.Head) // others may have been begun since, beside the one that stopped the run
 	f.objections(task, st.Tasks[task].Attempt.Objected)
 	f.repeated(st.Tasks[task].Failure)
 	return f
+}
+
+// stillFailed is what a run that went on left, as its stop says it. Where a person's word was on one of the tasks since,
+// it is those that have failed still.
+func stillFailed(detail string, st *record.State) string {
+	var failed []string
+	changed := false
+	for _, said := range strings.Split(detail, "; ") {
+		id, why, _ := strings.Cut(said, " ")
+		switch status := st.Tasks[id].Status; {
+		case !strings.HasPrefix(why, "failed"):
+		case status == record.Skipped || status == record.Pending:
+			changed = true
+		default:
+			failed = append(failed, said)
+		}
+	}
+	if !changed {
+		return detail
+	}
+	return strings.Join(failed, "; ")
+}
+
+// lessCap is a detail that is not the cap alone which was reached: the reason names it.
+func lessCap(detail string) string {
+	if strings.Trim(detail, "0123456789") == "" {
+		return ""
+	}
+	return detail
 }
 
 // repeated takes in what ended a task as stuck where that is no verdict and no validator's word.

@@ -264,6 +264,14 @@ func TestFailure(t *testing.T) {
 			w.Event(0, "evaluator_verdict", viewtest.Task("T-002", 1, reject))
 			w.Event(0, "stop", viewtest.P{"reason": "tasks_failed", "detail": "T-001 failed: x; T-002 failed: y"})
 		}, "T-001 failed: x; T-002 failed: y"},
+		"several, and one is skipped since": {func(w *viewtest.Writer) {
+			w.Event(0, "stop", viewtest.P{"reason": "tasks_failed", "detail": "T-001 failed: x; T-002 failed: y"})
+			w.Event(0, "task_marked", viewtest.P{"task_id": "T-001", "mark": "skipped"})
+		}, "T-002 failed: y"},
+		"skipped since": {func(w *viewtest.Writer) {
+			w.Event(0, "stop", viewtest.P{"reason": "iter_cap", "task_id": "T-001", "detail": "2"})
+			w.Event(0, "task_marked", viewtest.P{"task_id": "T-001", "mark": "skipped"})
+		}, ""},
 		"interrupted": {func(w *viewtest.Writer) { w.Event(0, "stop", viewtest.P{"reason": "interrupted"}) }, ""},
 		"going on": {func(w *viewtest.Writer) {
 			w.Event(0, "stop", viewtest.P{"reason": "error", "detail": "x"})

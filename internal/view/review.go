@@ -173,7 +173,7 @@ func (d Detail) failureOf(j taskJSON) *failure {
 	if was == nil {
 		return nil
 	}
-	f := &failure{Reason: oneLine(was.Reason), Detail: oneLine(was.Detail)}
+	f := &failure{Reason: oneLine(was.Reason), Detail: lessCap(oneLine(was.Detail))}
 	f.objections(j.ID, was.Objected)
 	f.repeated(was)
 	return f
