@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/progress"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -46,6 +47,9 @@ func (w *repoContext) preflightRefusal(err error) error {
 	out := &exitError{code: exitRefused, msg: "refused: " + stop.Detail, hint: text.ShellQuote(command...)}
 	if stop.Away {
 		out.code = exitFailed
+	}
+	if n := len(stop.Left); n > 1 && isTerminal(w.p.stderr) {
+		out.msg = "refused: " + text.Plural(n, "finding") + "\n" + progress.LeftLines(stop, nil)
 	}
 	switch {
 	case stop.Hint != "":

@@ -39,10 +39,10 @@ type Stop struct {
 	Flags     []string         // with which the command has to be given again to go on
 	Away      bool             // who works or judges does not answer
 	Over      []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
-	Left      []Left           // of tasks_failed: the tasks that are not done, and why
+	Left      []Left           // of tasks_failed the tasks that are not done, and why; of preflight what was found
 }
 
-// Left is a task that a run which went on has not done, and the command that helps, "" for none.
+// Left is a task that a run which went on has not done, "" for what is of none, and the command that helps, if any.
 type Left struct{ Task, Why, Hint string }
 
 // Error makes an error of a stop on its way up.
@@ -53,7 +53,7 @@ func (s Stop) TaskFailed() bool { return record.ReasonOf(s.Reason).Task }
 
 // Failed reports whether a task failed in a run that went on, so that a resume has more to do than to wait.
 func (s Stop) Failed() bool {
-	return slices.ContainsFunc(s.Left, func(l Left) bool { return strings.HasPrefix(l.Why, "failed") })
+	return slices.ContainsFunc(s.Left, func(l Left) bool { return l.Task != "" && strings.HasPrefix(l.Why, "failed") })
 }
 
 // failsTask reports whether a stop of an attempt is the failure of its task.

@@ -332,6 +332,11 @@ func preflightStop(found *record.Preflight) error {
 			stop.Flags = []string{"--known-failures"}
 		}
 		away = away && slices.Contains([]string{string(config.Worker), string(config.Evaluator)}, c.Name)
+		left := Left{Why: finding, Hint: c.Mend}
+		if stop.Flags != nil && c.Fails != "" {
+			left.Hint = cmp.Or(c.Mend, stop.Flags[0]+" goes on with it")
+		}
+		stop.Left = append(stop.Left, left)
 		if c.Mend != "" && !slices.Contains(mend, c.Mend) {
 			mend = append(mend, c.Mend)
 		}

@@ -3,6 +3,7 @@ package progress
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -44,11 +45,9 @@ func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why, next string) (told boo
 		fmt.Fprintf(p.out, ", %d skipped", tasks.Skipped)
 	}
 	fmt.Fprintln(p.out)
-	for _, left := range s.Left {
-		fmt.Fprintln(p.out, "  "+text.VisibleLine(fmt.Sprintf("%s  %s  %s", left.Task, p.titles[left.Task], left.Why)))
-		if left.Hint != "" {
-			fmt.Fprintln(p.out, "         "+text.VisibleLine(left.Hint))
-		}
+	told = why != "" && p.Term.TTY && p.errTTY
+	if told || s.Reason != record.PreflightFailed { // whose findings are in the error's line otherwise
+		io.WriteString(p.out, LeftLines(s, p.titles))
 	}
 	if s.Reason == record.CommitRefused {
 		fmt.Fprintf(p.out, "%s is accepted and waits for its commit; the commit hook says:\n", s.Task)
@@ -56,12 +55,28 @@ func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why, next string) (told boo
 			fmt.Fprintln(p.out, "  "+text.VisibleLine(strings.TrimRight(line, "\n")))
 		}
 	}
-	if told = why != "" && p.Term.TTY && p.errTTY; told && len(s.Left) == 0 && why != s.Reason {
+	if told && len(s.Left) == 0 && why != s.Reason {
 		fmt.Fprintln(p.out, "  "+text.VisibleLine(why))
 	}
 	fmt.Fprintf(p.out, "%s\n", p.capUse(h))
 	fmt.Fprintf(p.out, "branch  %s\nnext    %s\n", h.S.Branch(), next)
 	return told
+}
+
+// LeftLines says what a stop leaves, each with the command that helps below it.
+func LeftLines(s loop.Stop, titles map[string]string) string {
+	var b strings.Builder
+	for _, left := range s.Left {
+		says := left.Why
+		if left.Task != "" {
+			says = left.Task + "  " + titles[left.Task] + "  " + says
+		}
+		b.WriteString("  " + text.VisibleLine(says) + "\n")
+		if left.Hint != "" {
+			b.WriteString("         " + text.VisibleLine(left.Hint) + "\n")
+		}
+	}
+	return b.String()
 }
 
 // capUse is how much of each cap was used.

@@ -204,6 +204,9 @@ func (p *Lines) describe(e record.Event) string {
 	switch e := e.(type) {
 	case *record.Preflight:
 		p.bare = !slices.ContainsFunc(e.Checks, record.PreflightCheck.OfValidator)
+		if !e.Passed && p.Term.TTY && p.errTTY {
+			return "preflight: not passed" // the end says each finding on a line of its own
+		}
 		return says
 	case *record.LogRepaired:
 		return says
