@@ -77,7 +77,7 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []equip.Chec
 		wt, _ = d.Git.Worktree(ctx, common, held.WorkspaceOf(s, check), "")
 	}
 	out = append(out, checkLeft(d, s, wt)...)
-	if o.LastEventAt == "" {
+	if o.LastEventAt == "" && plan.Action != lifecycle.Refuse {
 		add(resume, "its record %s has no events", session.RecordFile)
 	}
 	switch {

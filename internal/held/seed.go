@@ -68,6 +68,28 @@ func SeedBeginning(s *session.Session) (*record.State, error) {
 	return b, err
 }
 
+// WorkedUnseeded is what is the matter with a session that has Worked, and whose record has no seed.
+const WorkedUnseeded = "the seed's commit is not on record, and work was done after it"
+
+// Worked reports whether a session whose record has no seed had one, as the status, the task list as it was written
+// last, or a task's commit tells.
+func Worked(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
+	common, tip string) (bool, error) {
+	tasks, _ := s.StoredTasks() // of a session that was never finished there are none
+	begun := slices.ContainsFunc(tasks, func(t session.Task) bool {
+		return t.Status != "" && t.Status != session.TaskPending
+	})
+	begun = begun || check.Status == session.Prepared || check.Status == session.AllDone
+	if begun || tip == "" {
+		return begun, nil
+	}
+	commits, err := g.Log(ctx, common, tip, "", 0, message.SessionLine(s.ID))
+	return slices.ContainsFunc(commits, func(m gitx.Commit) bool {
+		sig := message.SignatureOf(m)
+		return sig.Session == s.ID && sig.Task != ""
+	}), err
+}
+
 // ErrNoSeed says that a record has no seed.
 var ErrNoSeed = errors.New("no seed_committed event in the record")
 

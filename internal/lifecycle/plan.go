@@ -25,6 +25,7 @@ type State struct {
 	SourceHint string // how to go on without it
 	SeedSHA    string // of the seed's commit as recorded, "" when none is
 	SeedKnown  bool   // the branch contains it
+	Worked     bool   // without a recorded seed: there was one, and the branch has what was done after it
 	// Interviewed reports whether a session without a seed has an interview that can be gone on with.
 	Interviewed bool
 	BranchTip   string // "" when the branch is gone
@@ -103,6 +104,7 @@ type Plan struct {
 //	a teardown was begun                               refuse: reset finishes it
 //	an earlier build began what only it can finish     refuse
 //	no seed was ever committed                         refuse: reset, prep-feature
+//	the record of one is lost, and work was done       refuse: git's own commands show and take it
 //	prd.json cannot be read, or has no tasks           refuse: reset
 //	the source repository is gone                      refuse
 //	the branch is gone                                 refuse
@@ -199,7 +201,7 @@ func refusal(s State) (why, hint string) {
 		return "its teardown was begun and not finished", reset
 	case s.Earlier != "":
 		return s.Earlier, "git tilth resume " + s.SessionID + " with that build, or " + reset
-	case s.SeedSHA == "" && s.Status != session.Prepared:
+	case s.SeedSHA == "" && s.Status != session.Prepared && (!s.Worked || s.SourceGone == ""):
 		return s.unseeded(reset)
 	case s.TasksError != "":
 		return s.TasksError, "git tilth resume " + s.SessionID + "\n" + reset
@@ -217,6 +219,9 @@ func refusal(s State) (why, hint string) {
 
 // unseeded is what can be said of a session whose preparation came to nothing, whatever else is missing in it.
 func (s State) unseeded(reset string) (why, hint string) {
+	if s.Worked {
+		return held.WorkedUnseeded, "git log -p session/" + s.SessionID + "\ngit merge session/" + s.SessionID
+	}
 	if s.Interviewed {
 		return "its interview was not finished", "git tilth prep-feature --continue\n" + reset
 	}

@@ -62,7 +62,8 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	common, err := held.CommonOf(s, check)
 	if errors.Is(err, held.ErrSourceGone) || errors.Is(err, held.ErrSourceUnknown) {
 		st.SourceGone, st.SourceHint = err.Error(), held.SourceHint(s, held.WorkspaceOf(s, check))
-		return st, nil
+		st.Worked, err = held.Worked(ctx, g, s, check, "", "")
+		return st, err
 	}
 	if err != nil {
 		return st, err
@@ -111,7 +112,11 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 	if !ok {
 		return nil
 	}
-	if err := st.readWorktree(ctx, g, s, common, path); err != nil || st.SeedSHA == "" {
+	if err := st.readWorktree(ctx, g, s, common, path); err != nil {
+		return err
+	}
+	if st.SeedSHA == "" {
+		st.Worked, err = held.Worked(ctx, g, s, check, common, tip)
 		return err
 	}
 	if !text.IsSHA(st.SeedSHA) || !strings.HasPrefix(tip, st.SeedSHA) {

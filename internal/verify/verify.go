@@ -20,7 +20,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -154,26 +153,15 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 	return nil
 }
 
-// unseeded is the end of what a record without a seed says. Where work was done, the record had one: the task list, as
-// it was written last, or a task's commit tells.
+// unseeded is the end of what a record without a seed says.
 func (c *check) unseeded(ctx context.Context, common, tip string) error {
-	tasks, _ := c.s.StoredTasks() // of a session that was never finished there are none
-	begun := slices.ContainsFunc(tasks, func(t session.Task) bool {
-		return t.Status != "" && t.Status != session.TaskPending
-	})
-	if begun = begun || c.cp.Status == session.Prepared || c.cp.Status == session.AllDone; !begun && tip != "" {
-		commits, err := c.git.Log(ctx, common, tip, "", 0, message.SessionLine(c.s.ID))
-		if err != nil {
-			return err
-		}
-		begun = slices.ContainsFunc(commits, func(m gitx.Commit) bool {
-			sig := message.SignatureOf(m)
-			return sig.Session == c.s.ID && sig.Task != ""
-		})
-	}
-	if begun {
-		c.differIn(session.RecordFile, 0, "the seed's commit is not on record, and work was done after it")
-	} else {
+	worked, err := held.Worked(ctx, c.git, c.s, c.cp, common, tip)
+	switch {
+	case err != nil:
+		return err
+	case worked:
+		c.differIn(session.RecordFile, 0, held.WorkedUnseeded)
+	default:
 		c.note("its seed is not on record: it was never finished")
 	}
 	return nil
