@@ -33,6 +33,11 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 		}
 		return err
 	}
+	if role.Program != nil {
+		if c := w.CheckRole(config.Prep, map[string]equip.Check{}); c.Status == equip.Finding {
+			return w.awayRefusal(c.Detail, c.Command)
+		}
+	}
 	r.interviewer = role
 	r.in, r.typed = w.p.lines, w.p.interactive()
 	if r.answers != "" {

@@ -138,7 +138,24 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 	if w.p.dryRun {
 		s = nil
 	}
+	if f := refusedAtOnce(s, r, err); f != nil {
+		return nil, errors.Join(w.awayRefusal(f.Message+"; "+f.Hint(), r.interviewer.Program.Login), w.takeBack(s))
+	}
 	return s, err
+}
+
+// refusedAtOnce is why an agent program began no interview: nobody is logged in, or a setting of its own is wrong. It is
+// nil where it did, or where anything else went wrong.
+func refusedAtOnce(s *session.Session, r prepRequest, err error) *model.Failure {
+	f, failed := errors.AsType[*model.Failure](err)
+	if !failed || s == nil || r.interviewer.Program == nil || f.Kind != model.Fatal {
+		return nil
+	}
+	const asked = 2 // messages: what the interview is, and what is to be built
+	if history, err := s.ReadTranscript(record.RoleInterview, ""); err != nil || len(history) > asked {
+		return nil
+	}
+	return f
 }
 
 // unchanged refuses to discard a session that was run, or edited, since a person said so. It may take a while to type a

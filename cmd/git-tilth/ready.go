@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/progress"
@@ -24,6 +26,14 @@ func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
 	}
 	n.Draft = draft
 	return nil
+}
+
+// awayRefusal is what this command comes to where who is to interview does not answer. mend is the command that helps.
+func (w *repoContext) awayRefusal(why, mend string) error {
+	if !equip.IsCommand(mend) || mend == equip.NoCommand {
+		mend = ""
+	}
+	return w.preflightRefusal(loop.Stop{Detail: string(config.Prep) + ": " + why, Away: true, Hint: mend})
 }
 
 // preflightRefusal is what this command comes to where a preflight ended with err: nothing was made that could be
