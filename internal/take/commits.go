@@ -15,7 +15,7 @@ import (
 )
 
 // whole merges or squashes the session's branch up to its last done task.
-func (t *taker) whole(ctx context.Context) error {
+func (t *taker) whole(ctx context.Context, there there) error {
 	t.Above = slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return t.taskOf(c) != "" })
 	top, from := t.commits[t.Above].SHA, t.Note.From
 	for _, c := range t.commits[t.Above:] {
@@ -32,7 +32,8 @@ func (t *taker) whole(ctx context.Context) error {
 		t.Already = t.order()
 		return nil
 	case base == from && t.Note.How == Merge:
-		t.Tasks, t.Note.To = t.order(), top
+		t.Tasks, t.Already = t.missing(there)
+		t.Note.To = top
 		return nil
 	}
 	m, err := t.Merge(ctx, from, top)
@@ -42,7 +43,7 @@ func (t *taker) whole(ctx context.Context) error {
 	if len(m.Conflicts) > 0 {
 		return t.conflict("session "+t.S.ID, m.Conflicts, "git merge "+text.Head(top, 10))
 	}
-	t.Tasks = t.order()
+	t.Tasks, t.Already = t.missing(there)
 	if t.Note.How == Merge {
 		return t.commit(ctx, m.Tree, "Merge branch '"+t.S.Branch()+"'", []string{top}, "pre-merge-commit", "commit-msg")
 	}
@@ -77,6 +78,18 @@ func (t *taker) order() (ids []string) {
 		}
 	}
 	return ids
+}
+
+// missing is which tasks the branch lacks and which it has.
+func (t *taker) missing(there there) (lacks, has []string) {
+	for _, id := range t.order() {
+		if there.tasks[id] {
+			has = append(has, id)
+		} else {
+			lacks = append(lacks, id)
+		}
+	}
+	return lacks, has
 }
 
 // chosen brings each task's change, and its acceptance tests from the seed, onto the branch. The change is that from

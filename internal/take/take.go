@@ -52,11 +52,13 @@ type Plan struct {
 	Tasks   []string // that are new to the branch, oldest first
 	Already []string // that made no difference there
 	Left    []string // that are not done, with why
-	Above   int      // commits on the session's branch above its last task
-	common  string
-	place   string   // where the branch is checked out
-	dirty   []string // what git status says of that before anything is changed
-	cutOff  bool     // an earlier take into the branch was, while it changed the checkout
+	// Reverted are those that the branch has and has taken back, the last one first.
+	Reverted []Reverted
+	Above    int // commits on the session's branch above its last task
+	common   string
+	place    string   // where the branch is checked out
+	dirty    []string // what git status says of that before anything is changed
+	cutOff   bool     // an earlier take into the branch was, while it changed the checkout
 }
 
 // taker works out a take.
@@ -117,7 +119,7 @@ func (t *taker) work(ctx context.Context) error {
 	}
 	if len(t.want.Tasks) == 0 && t.Note.How != Pick && !there.parts {
 		if t.empty == "" || there.seed || t.Note.How == Squash {
-			return t.whole(ctx)
+			return t.whole(ctx, there)
 		}
 		if _, err := t.mergeBase(ctx, t.empty); err != nil {
 			return err
@@ -155,19 +157,21 @@ func (t *taker) there(ctx context.Context) (of there, err error) {
 		return no == nil
 	}
 	of.seed = has(t.empty)
-	top := ""
+	top, copies := "", map[string][]string{}
+	brings := func(id, sha string) { of.tasks[id], copies[id] = true, append(copies[id], sha) }
 	for _, c := range t.commits { // newest first: what the branch has of one, it has of those below
 		if top != "" || has(c.SHA) {
 			top = c.SHA
-			of.tasks[t.taskOf(c)] = true
+			brings(t.taskOf(c), c.SHA)
 		}
 	}
 	byHand, logErr := t.Git.Log(ctx, t.common, t.Note.From, t.commits[0].SHA, 0, "Tilth-Session: "+t.S.ID)
 	for _, c := range byHand { // picked, or rebased: the place in the record that a message names is its own
 		for _, ours := range t.commits {
 			mark, id := ours.Trailers["Tilth-Record"], t.taskOf(ours)
-			if id != "" && !of.tasks[id] && len(mark) > 0 && slices.Equal(mark, c.Trailers["Tilth-Record"]) {
-				of.tasks[id], of.parts = true, true
+			if id != "" && len(mark) > 0 && slices.Equal(mark, c.Trailers["Tilth-Record"]) {
+				of.parts = of.parts || !of.tasks[id]
+				brings(id, c.SHA)
 			}
 		}
 	}
@@ -180,10 +184,13 @@ func (t *taker) there(ctx context.Context) (of there, err error) {
 		for id, open := range ours {
 			if open && has(n.To) {
 				of.tasks[id], of.parts = true, true
+				if n.How == Squash {
+					brings(id, n.To)
+				}
 			}
 		}
 	}
-	return of, err
+	return of, cmp.Or(err, t.findReverted(ctx, copies))
 }
 
 // read finds the commits of the tasks that are to be taken. A commit is a task's where the record says so: subjects and
