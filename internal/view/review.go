@@ -77,7 +77,7 @@ type ReviewTask struct {
 	Validators []string   `json:"validators,omitempty"`
 	Changed    []string   `json:"changed,omitempty"` // its files, with the lines of each
 
-	// Workers are those of several who worked on it, in this order.
+	// Workers are those of several who worked on it, Reviewers those whose verdicts there are, in this order.
 	Workers   []string `json:"workers,omitempty"`
 	Reviewers []string `json:"reviewers,omitempty"`
 	Cuts      []string `json:"cuts,omitempty"` // turns that were ended when the program had gone on, newest first
@@ -87,6 +87,7 @@ type ReviewTask struct {
 
 	failure   *failure
 	begun     bool
+	given     bool // a verdict, by whose conversation is the next one, the last event first
 	unchecked bool // there were validators, none of which ran
 }
 
@@ -238,7 +239,10 @@ func (t *ReviewTask) worked(ev *record.AgentSession) {
 	}
 	who := &t.Workers
 	if ev.Role == record.RoleEvaluator {
-		who = &t.Reviewers
+		if !t.given {
+			return // it came to no verdict: at its limit, or nobody could read what it said
+		}
+		who, t.given = &t.Reviewers, false
 	}
 	if name := oneLine(ev.Agent); len(*who) == 0 || (*who)[len(*who)-1] != name {
 		*who = append(*who, name)
@@ -249,6 +253,7 @@ func (t *ReviewTask) seeVerdict(v *record.EvaluatorVerdict) {
 	if t.Verdict == "" {
 		t.seeCase(v)
 	}
+	t.given = v.By == "" && v.CarriedFrom == ""
 	if v.Accepted() {
 		return
 	}
