@@ -203,10 +203,8 @@ func (g *Git) RevParse(ctx context.Context, gitDir, rev string) (string, error) 
 
 // isBroken tells the errors of the repository itself from those about a name that it does not know.
 func isBroken(err error) bool {
-	var e *commandError
 	broken := []string{"not a git repository", "dubious ownership", "bad config", "corrupt", "Permission denied"}
-	return errors.As(err, &e) &&
-		slices.ContainsFunc(broken, func(said string) bool { return strings.Contains(e.Stderr, said) })
+	return slices.ContainsFunc(broken, func(said string) bool { return strings.Contains(saidBy(err).Stderr, said) })
 }
 
 // BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch.

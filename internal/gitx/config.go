@@ -56,11 +56,10 @@ var unattendedConfig = []string{
 var commitConfig = []string{"core.safecrlf=false", "i18n.commitEncoding=UTF-8"}
 
 // ownConfig holds for the harness's other commands: submodules keep to themselves, output has one shape, and no hook
-// runs. (A hooks path that is no directory holds none.) A commit-graph names trees and parents of commits, a
-// multi-pack-index places in packs: a worker can write both, and git would believe them before the objects.
+// runs. (A hooks path that is no directory holds none.)
 var ownConfig = []string{
 	"submodule.recurse=false", "diff.suppressBlankEmpty=false", "trailer.separators=:", "core.commentChar=#",
-	"core.hooksPath=/dev/null", "core.ignoreStat=false", "core.commitGraph=false", "core.multiPackIndex=false",
+	"core.hooksPath=/dev/null", "core.ignoreStat=false",
 }
 
 // objectVars make git take objects as they are: a ref below refs/replace or a graft, which a worker can write, would

@@ -90,9 +90,12 @@ func subcommand(args []string) string {
 }
 
 // ExitCode returns the exit code of the git command behind err, or -1.
-func ExitCode(err error) int {
+func ExitCode(err error) int { return saidBy(err).ExitCode }
+
+// saidBy is the git command behind err, one that neither ran nor said anything for none.
+func saidBy(err error) commandError {
 	if e, ok := errors.AsType[*commandError](err); ok {
-		return e.ExitCode
+		return *e
 	}
-	return -1
+	return commandError{ExitCode: -1}
 }

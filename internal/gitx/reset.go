@@ -250,8 +250,8 @@ func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 	c := g.InWorktree(wt, "ls-files", "-z", "--cached")
 	c.Limit = 1
 	_, err := g.Read(ctx, c)
-	var said *commandError
-	return errors.As(err, &said) && said.ExitCode == 128 && strings.Contains(said.Stderr, "index") &&
+	said := saidBy(err)
+	return said.ExitCode == 128 && strings.Contains(said.Stderr, "index") &&
 		!strings.Contains(said.Stderr, "Permission denied")
 }
 

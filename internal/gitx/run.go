@@ -217,10 +217,7 @@ const (
 // a commit, which kills a fetch; both come before the command changes anything but the branch that a `git worktree add`
 // makes. And the directory of all entries goes with the last one, also while the next is made.
 func disturbed(ctx context.Context, err error) bool {
-	var said *commandError
-	if !errors.As(err, &said) {
-		return false
-	}
+	said := saidBy(err)
 	if strings.Contains(said.Stderr, "bad object worktrees/") {
 		time.Sleep(lockPoll)
 		return ctx.Err() == nil
@@ -274,7 +271,7 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 		looks := 0
 		defer whileSlow(func() {
 			looks++
-			removePipes(tree, c.wt.AdminDir, looks >= desperate)
+			unblock(tree, looks >= desperate)
 		})()
 	}
 	ended, err := proc.Run(ctx, call)
@@ -357,7 +354,7 @@ func (g *Git) InWorktree(wt Worktree, args ...string) Command {
 // is none.
 func (g *Git) Line(ctx context.Context, c Command) (string, error) {
 	out, err := g.Read(ctx, c)
-	if said := new(commandError); errors.As(err, &said) && said.ExitCode == 1 && said.Stderr == "" {
+	if said := saidBy(err); said.ExitCode == 1 && said.Stderr == "" {
 		err = nil
 	}
 	return strings.TrimSuffix(string(out), "\n"), err

@@ -48,37 +48,14 @@ var gitsFiles = []string{".gitignore", ".gitattributes", ".gitmodules", ".mailma
 // maxGitsFile is more than such a file holds, and less than git finds no memory for.
 const maxGitsFile = 100 << 20
 
-// outOfMemory reports whether a command in a worker's tree died of a file that git reads whole. The file is removed: no
-// later command would fare better, nor would the worker hear of it.
-func outOfMemory(c Command, err error) (removed bool) {
-	var said *commandError
-	tree := cmp.Or(c.Tree, c.wt.Path)
-	if !errors.As(err, &said) || !strings.Contains(said.Stderr, "Out of memory") || tree == "" {
-		return false
-	}
-	_ = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || !slices.Contains(gitsFiles, d.Name()) {
-			return nil
-		}
-		if fi, err := d.Info(); err == nil && fi.Size() > maxGitsFile {
-			removed = os.Remove(path) == nil || removed
-		}
-		return nil
-	})
-	return removed
-}
-
 // desperate is at which look all pipes of a tree go: its .git may be a link to a directory of any name.
 const desperate = 3
 
-// removePipes takes the pipes away that git waits for in a worktree, or all, and in what the repository has of it.
-func removePipes(tree, admin string, all bool) {
-	removePipesIn(tree, func(path, name string) bool {
-		return all || slices.Contains(gitsFiles, name) || strings.Contains(path[len(tree):], "/.git/")
-	})
-	if admin != "" {
-		removePipesIn(admin, func(string, string) bool { return true })
-	}
+// outOfMemory reports whether a command in a worker's tree died of a file that git reads whole. The file is removed: no
+// later command would fare better, nor would the worker hear of it.
+func outOfMemory(c Command, err error) (removed bool) {
+	tree := cmp.Or(c.Tree, c.wt.Path)
+	return tree != "" && strings.Contains(saidBy(err).Stderr, "Out of memory") && unblock(tree, false)
 }
 
 // lookupTime is more than lies between a process looking a name up and opening what it found.
@@ -87,25 +64,37 @@ const lookupTime = time.Second
 // maxHeld is how many pipes are held open for that long.
 const maxHeld = 100
 
-// removePipesIn takes away those pipes in dir that gits says are in the place of files of git's. Who waits for one
-// already, or has looked its name up and is about to wait, finds it empty.
-func removePipesIn(dir string, gits func(path, name string) bool) {
+// unblock takes away what git waits for in a worker's tree: of the files that it reads whatever they are, those that
+// are pipes, or too large; or all pipes. Who waits for a pipe already, or has looked its name up and is about to wait,
+// finds it empty.
+func unblock(tree string, all bool) (removed bool) {
 	held := 0
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.Type()&fs.ModeNamedPipe == 0 || !gits(path, d.Name()) {
+	_ = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		gits := slices.Contains(gitsFiles, d.Name())
+		if d.Type().IsRegular() && gits {
+			if fi, err := d.Info(); err == nil && fi.Size() > maxGitsFile {
+				removed = os.Remove(path) == nil || removed
+			}
+		}
+		if d.Type()&fs.ModeNamedPipe == 0 || !all && !gits && !strings.Contains(path[len(tree):], "/.git/") {
 			return nil
 		}
 		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
-		if err == nil {
-			_ = os.Remove(path)
-			if held++; held > maxHeld {
-				f.Close()
-				return nil
-			}
+		if err != nil {
+			return nil
+		}
+		removed = os.Remove(path) == nil || removed
+		if held++; held > maxHeld {
+			f.Close()
+		} else {
 			time.AfterFunc(lookupTime, func() { f.Close() })
 		}
 		return nil
 	})
+	return removed
 }
 
 // bulk is how much large files come to before they are left out: less than that git takes in minutes, and a filter such

@@ -57,10 +57,10 @@ func TestAllPipesGoInTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "HEAD")
 	must(t, unix.Mkfifo(pipe, 0o600))
-	if removePipes(dir, "", false); absent(pipe) {
+	if unblock(dir, false); absent(pipe) {
 		t.Error("a pipe that is none of git's is gone")
 	}
-	if removePipes(dir, "", true); !absent(pipe) {
+	if unblock(dir, true); !absent(pipe) {
 		t.Error("the pipe is still there")
 	}
 }
