@@ -10,20 +10,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
-
-// HookRefusedError says that one of the repository's hooks refused a commit. Nothing was committed.
-type HookRefusedError struct {
-	Output string // what the hook printed, capped
-}
-
-func (e *HookRefusedError) Error() string {
-	if said := text.FirstLines(e.Output, 3); said != "" {
-		return "a commit hook refused: " + said
-	}
-	return "a commit hook refused without a word"
-}
 
 // CommitBuilder makes trees and commits that no ref names yet: until a branch is moved to one, nothing of the
 // repository has changed but for objects that a gc takes away. In a dry run even those are made elsewhere.
@@ -156,16 +143,14 @@ func (b *CommitBuilder) Author(ctx context.Context, commit string) ([]string, er
 	return []string{"GIT_AUTHOR_NAME=" + f[0], "GIT_AUTHOR_EMAIL=" + f[1], "GIT_AUTHOR_DATE=@" + f[2]}, nil
 }
 
-// Hooks runs hooks of the repository's that look at a commit before it is made, over an index of its tree; its message
-// is theirs then. dir is where they run. The error is a *HookRefusedError.
+// Hooks runs hooks of the repository's that look at a commit before it is made; its message is theirs then. dir is
+// where they run, a checkout of the user's or the repository itself.
 func (b *CommitBuilder) Hooks(ctx context.Context, dir string, c *TreeCommit, names ...string) error {
-	if b.git.IsDryRun() {
-		return nil
+	wt, err := b.git.CheckoutAt(b.repo, dir)
+	if err != nil {
+		return err
 	}
-	p, err := b.git.HooksOver(ctx, b.repo, dir, Proposal{Tree: c.Tree, Message: c.Message}, names...)
-	if ExitCode(err) > 0 {
-		return &HookRefusedError{p.Said}
-	}
-	c.Message = p.Message
+	seen, err := b.git.TryHooks(ctx, wt, *c, names)
+	c.Message = seen.Message
 	return err
 }

@@ -3,6 +3,7 @@ package gitx
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -238,8 +239,11 @@ func rewind(g *Git, wt Worktree, sha string) error {
 // commit commits the index as a task's tree is: the hooks that come before, the commit, the hook after it.
 func (w *world) commit(ctx context.Context, wt Worktree, msg string, sign bool) (sha, said string, err error) {
 	p, err := w.git.BeforeCommit(ctx, wt, msg)
+	if refused, is := errors.AsType[*HookRefusedError](err); is {
+		return "", refused.Output, err
+	}
 	if err != nil {
-		return "", p.Said, err
+		return "", "", err
 	}
 	if p.Tree == "" {
 		if p.Tree, err = w.git.Mutate(ctx, w.git.InWorktree(wt, "write-tree")); err != nil {

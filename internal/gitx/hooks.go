@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Hooks says where in the worktree the repository's hooks lie, with what they may run beside them, "" if they lie
@@ -99,39 +101,54 @@ func (g *Git) hook(ctx context.Context, wt Worktree, name string, input bool, va
 // beforeCommit are the hooks that see a commit before it is made, in git's order.
 var beforeCommit = []string{"pre-commit", "prepare-commit-msg", "commit-msg"}
 
-// Proposal is a commit that is to be made, as hooks see it and may change it.
-type Proposal struct {
-	Tree    string // of the index; "" where no hook ran
-	Message string
-	Said    string // by the hook that refused it
+// HookRefusedError says that one of the repository's hooks refused a commit. Nothing was committed.
+type HookRefusedError struct {
+	Output string // what the hook printed, capped
+}
+
+func (e *HookRefusedError) Error() string {
+	if said := text.FirstLines(e.Output, 3); said != "" {
+		return "a commit hook refused: " + said
+	}
+	return "a commit hook refused without a word"
 }
 
 // BeforeCommit runs the hooks that git commit runs before it makes a commit, over private copies of index, refs and
-// message. The index is theirs afterwards. Where [ExitCode] tells more than 0 of the error, a hook refused.
-func (g *Git) BeforeCommit(ctx context.Context, wt Worktree, message string, vars ...string) (p Proposal, err error) {
-	p.Message = message
+// message. The index is theirs afterwards. It returns the message that they leave and the tree, "" where no hook ran.
+// The error is a *HookRefusedError where one refused.
+func (g *Git) BeforeCommit(ctx context.Context, wt Worktree, message string, vars ...string) (TreeCommit, error) {
+	c := TreeCommit{Message: message}
 	_, has, err := g.Hooks(ctx, wt)
 	if err != nil || g.dry || !has(beforeCommit...) {
-		return p, err
+		return c, err
 	}
 	if err := g.ClearInProgress(ctx, wt); err != nil {
-		return p, err
+		return c, err
 	}
 	names := slices.DeleteFunc(slices.Clone(beforeCommit), func(name string) bool { return !has(name) })
-	err = g.quarantined(ctx, wt, true, func(in *Git) error { return in.propose(ctx, &p, names, vars) })
-	return p, g.saidInTime(&p, err)
+	err = g.quarantined(ctx, wt, true, func(in *Git) error { return in.propose(ctx, &c, names, vars) })
+	return c, err
 }
 
-// TryMessage runs the commit-msg hook as BeforeCommit does, over what nobody commits: in a worktree, or in a checkout
-// of the user's, which the hook may not change.
-func (g *Git) TryMessage(ctx context.Context, wt Worktree, message string, vars ...string) (p Proposal, err error) {
-	p.Message = message
+// TryHooks runs hooks as BeforeCommit does, over what nobody commits: in a worktree, or in a checkout of the user's,
+// which they may not change. The index is that of the commit's tree, where it has one.
+func (g *Git) TryHooks(ctx context.Context, wt Worktree, c TreeCommit, names []string, vars ...string) (
+	TreeCommit, error,
+) {
 	if g.dry {
-		return p, nil
+		return c, nil
 	}
-	q := quarantine{wt: wt, look: true, shut: wt.Branch == ""}
-	err = g.quarantinedIn(ctx, &q, func(in *Git) error { return in.propose(ctx, &p, []string{"commit-msg"}, vars) })
-	return p, g.saidInTime(&p, err)
+	q := quarantine{wt: wt, shut: wt.Branch == ""}
+	err := g.quarantinedIn(ctx, &q, func(in *Git) (err error) {
+		if c.Tree != "" {
+			_, err = in.Mutate(ctx, in.InWorktree(wt, "read-tree", c.Tree))
+		}
+		if err == nil {
+			err = in.propose(ctx, &c, names, vars)
+		}
+		return err
+	})
+	return c, err
 }
 
 // CheckoutAt is the checkout of the user's at dir, or the repository itself there. It is no worktree to work in.
@@ -140,54 +157,29 @@ func (g *Git) CheckoutAt(common, dir string) (Worktree, error) {
 	return Worktree{Path: dir, Common: common, AdminDir: gitDir}, err
 }
 
-// HooksOver runs hooks over an index of a tree in dir, a checkout of the user's or the repository at common itself,
-// which they may not change. A proposal that they change in more than its message is none.
-func (g *Git) HooksOver(ctx context.Context, common, dir string, p Proposal, names ...string) (Proposal, error) {
-	wt, err := g.CheckoutAt(common, dir)
-	if err != nil {
-		return p, err
-	}
-	q := quarantine{wt: wt, shut: true}
-	err = g.quarantinedIn(ctx, &q, func(in *Git) error {
-		_, err := in.Mutate(ctx, in.InWorktree(q.wt, "read-tree", p.Tree))
-		if err == nil {
-			err = in.propose(ctx, &p, names, nil)
-		}
-		return err
-	})
-	return p, g.saidInTime(&p, err)
-}
-
-// propose runs hooks over a commit that is to be made, where quarantined is for.
-func (g *Git) propose(ctx context.Context, p *Proposal, names, vars []string) (err error) {
+// propose runs hooks over a commit that is to be made, where quarantined is for. Hooks that had to be ended refused.
+func (g *Git) propose(ctx context.Context, c *TreeCommit, names, vars []string) error {
 	file := g.in.file("COMMIT_EDITMSG")
-	if err := errors.Join(g.refs(ctx, g.in), replaceFile(file, p.Message)); err != nil {
+	if err := errors.Join(g.refs(ctx, g.in), replaceFile(file, c.Message)); err != nil {
 		return err
 	}
 	vars = append(slices.Clone(vars), "GIT_EDITOR=:") // as git has it where no editor is asked
 	for _, name := range names {
 		args := map[string][]string{"prepare-commit-msg": {file, "message"}, "commit-msg": {file}}[name]
-		p.Said, err = g.hook(ctx, g.in.wt, name, false, vars, args...)
-		if ExitCode(err) > 0 {
-			return refusedCommit(p.Said)
-		}
-		if err != nil {
+		said, err := g.hook(ctx, g.in.wt, name, false, vars, args...)
+		switch {
+		case errors.Is(err, errHookTime):
+			said += "\nThe hooks took longer than " + g.inTree.String() + " and were ended."
+			return &HookRefusedError{strings.TrimSpace(said)}
+		case ExitCode(err) > 0:
+			return &HookRefusedError{said}
+		case err != nil:
 			return err
 		}
 	}
-	if p.Message, err = g.in.message(filepath.Base(file)); err != nil {
-		p.Said = err.Error()
-		return err
-	}
-	p.Tree, err = g.Mutate(ctx, g.InWorktree(g.in.wt, "write-tree"))
-	return err
-}
-
-// saidInTime makes hooks that were ended ones that refused.
-func (g *Git) saidInTime(p *Proposal, err error) error {
-	if errors.Is(err, errHookTime) {
-		p.Said = strings.TrimSpace(p.Said + "\nThe hooks took longer than " + g.inTree.String() + " and were ended.")
-		return refusedCommit(p.Said)
+	var err error
+	if c.Message, err = g.in.message(filepath.Base(file)); err == nil {
+		c.Tree, err = g.Mutate(ctx, g.InWorktree(g.in.wt, "write-tree"))
 	}
 	return err
 }
@@ -207,7 +199,7 @@ func (q *quarantine) message(name string) (string, error) {
 	}
 	defer dir.Close()
 	if fi, err := dir.Lstat(name); err != nil || !sole(fi) || fi.Size() > maxGitsFile {
-		return "", refusedCommit("the hooks left no message")
+		return "", &HookRefusedError{"the hooks left no message"}
 	}
 	b, err := dir.ReadFile(name)
 	if err != nil {
@@ -227,11 +219,7 @@ func (q *quarantine) message(name string) (string, error) {
 		out.WriteString(line + "\n")
 	}
 	if out.Len() == 0 {
-		return "", refusedCommit("Aborting commit due to empty commit message.")
+		return "", &HookRefusedError{"Aborting commit due to empty commit message."}
 	}
 	return out.String(), nil
-}
-
-func refusedCommit(why string) error {
-	return &commandError{Args: []string{"commit"}, ExitCode: 1, Stderr: why}
 }

@@ -53,13 +53,8 @@ func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	msg := message.Task(h.S.ID, t.ID, message.SubjectOf(h.CommitSubject, t), summary, mark, person)
 	committing := CommittingVar + "=" + wt.Branch
 	seen, err := h.Git.BeforeCommit(live, wt, msg, committing)
-	switch {
-	case live.Err() == nil && gitx.ExitCode(err) > 0:
-		return "", &gitx.HookRefusedError{Output: seen.Said}
-	case err != nil:
+	if err = cmp.Or(live.Err(), err); err != nil {
 		return "", err
-	case live.Err() != nil:
-		return "", live.Err()
 	}
 	if hooked := seen.Tree != ""; hooked {
 		tree := seen.Tree
@@ -153,9 +148,10 @@ func TrySubjects(ctx context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 // showMessage runs the commit-msg hook over a message; what it makes of it is thrown away.
 func showMessage(ctx context.Context, h *held.Handle, wt gitx.Worktree,
 	message string) (*gitx.HookRefusedError, error) {
-	p, err := h.Git.TryMessage(ctx, wt, message, CommittingVar+"="+h.S.Branch())
-	if ctx.Err() == nil && gitx.ExitCode(err) > 0 {
-		return &gitx.HookRefusedError{Output: p.Said}, nil
+	_, err := h.Git.TryHooks(ctx, wt, gitx.TreeCommit{Message: message}, []string{"commit-msg"},
+		CommittingVar+"="+h.S.Branch())
+	if refused, is := errors.AsType[*gitx.HookRefusedError](err); is && ctx.Err() == nil {
+		return refused, nil
 	}
 	return nil, err
 }
