@@ -37,7 +37,7 @@ func TestApplyChange(t *testing.T) {
 				must(t, w.git.Reset(ctx, wt, w.base, true))
 				write(t, w.path, test.files...)
 				onto, _ := w.stage()
-				got, err := w.git.ApplyChange(ctx, wt, w.base, sha, onto)
+				got, err := w.git.ApplyChange(ctx, w.common, w.base, sha, onto)
 				must(t, err)
 				equal(t, test.name, got != "", test.clean)
 				if test.clean && test.name != "beside another change of a file" {

@@ -117,6 +117,24 @@ func (b *CommitBuilder) Apply(ctx context.Context, from string, without []string
 	return b.Merge(ctx, made[1], made[2])
 }
 
+// ApplyChange names the tree that the change from one commit to another makes of a third tree; "" where it does not
+// apply, in a dry run, and with a git before 2.38, which cannot merge trees. What is there already applies again.
+func (g *Git) ApplyChange(ctx context.Context, common, from, to, onto string) (tree string, err error) {
+	if _, can := g.Version(ctx, 2, 38); g.dry || !can {
+		return "", nil
+	}
+	b, remove, err := NewCommitBuilder(g, common)
+	if err != nil {
+		return "", err
+	}
+	defer remove()
+	m, err := b.Apply(ctx, from, nil, to+"^{tree}", onto)
+	if len(m.Conflicts) > 0 {
+		return "", err
+	}
+	return m.Tree, err
+}
+
 // Commit makes a commit; with more parents it is a merge. author is variables that say who wrote it, none for the user.
 func (b *CommitBuilder) Commit(ctx context.Context, c TreeCommit, author []string,
 	more ...string) (string, error) {

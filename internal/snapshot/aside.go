@@ -305,7 +305,7 @@ func withAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, sha, tip s
 	if err != nil {
 		return "", err
 	}
-	return h.Git.ApplyChange(ctx, wt, commits[0].Parents[0], sha, now)
+	return h.Git.ApplyChange(ctx, h.Common, commits[0].Parents[0], sha, now)
 }
 
 // Earlier is the newest work of a task that did not fit when it was to come back, as a patch of at most limit bytes; ""
