@@ -65,15 +65,6 @@ const (
 	acpOver
 )
 
-// acpEnd is how a turn ended before its prompt was answered.
-type acpEnd struct {
-	how       How
-	why, hint string
-	misset    bool // a setting names what the agent does not offer
-}
-
-func (e *acpEnd) Error() string { return e.why }
-
 var errACPGone = errors.New("it ended before it answered")
 
 // connect starts the agent. What was begun has to be shut.
@@ -110,10 +101,10 @@ func (s *stream) connect(ctx context.Context, cmd proc.Cmd) (c *acpConn, shut fu
 	}
 }
 
-// ask makes a request and waits for its answer, for at most d. A refusal is an *acpError.
-func (c *acpConn) ask(ctx context.Context, d time.Duration, method string, params any) (gjson.Result, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, d, &acpEnd{how: Failed,
-		why: fmt.Sprintf("it did not answer %s within %s", method, d)})
+// ask makes a request and waits for its answer, for so long as a handshake may take. A refusal is an *acpError.
+func (c *acpConn) ask(ctx context.Context, method string, params any) (gjson.Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, acpHandshake, &ending{how: Failed,
+		why: fmt.Sprintf("it did not answer %s within %s", method, acpHandshake)})
 	defer cancel()
 	answer := c.request(method, params)
 	select {

@@ -205,7 +205,7 @@ func (u *acpUsage) tokens() (of Usage, known bool) {
 }
 
 // ended is what the prompt's answer means.
-func (c *acpConn) ended() *acpEnd {
+func (c *acpConn) ended() *ending {
 	said := c.message.text()
 	stopped := c.refused > 0
 	switch c.message.stop {
@@ -214,25 +214,25 @@ func (c *acpConn) ended() *acpEnd {
 			own := cmp.Or(said, c.usage.notice, "it ended its turn without having asked its model")
 			how, reset := meaning(0, own)
 			c.s.reset, c.lie = reset, true
-			return &acpEnd{how: how, why: own}
+			return &ending{how: how, why: own}
 		}
 		if said == "" && stopped {
-			return &acpEnd{how: Unfinished, why: "it ended its turn when a permission was refused"}
+			return &ending{how: Unfinished, why: "it ended its turn when a permission was refused"}
 		}
-		return &acpEnd{how: Completed, why: c.s.program.Terminal}
+		return &ending{how: Completed, why: c.s.program.Terminal}
 	case "max_turn_requests":
-		return &acpEnd{how: TurnLimit, why: "it made as many requests as it may in a turn"}
+		return &ending{how: TurnLimit, why: "it made as many requests as it may in a turn"}
 	case "max_tokens":
-		return &acpEnd{how: Unfinished, why: "it reached its limit of tokens"}
+		return &ending{how: Unfinished, why: "it reached its limit of tokens"}
 	case "refusal":
-		return &acpEnd{how: Unfinished, why: "its model refuses to go on"}
+		return &ending{how: Unfinished, why: "its model refuses to go on"}
 	case "cancelled":
 		if stopped {
-			return &acpEnd{how: Unfinished, why: "it ended its turn when a permission was refused"}
+			return &ending{how: Unfinished, why: "it ended its turn when a permission was refused"}
 		}
-		return &acpEnd{how: Failed, why: "it says that its turn was cancelled, and nobody did that"}
+		return &ending{how: Failed, why: "it says that its turn was cancelled, and nobody did that"}
 	}
-	return &acpEnd{how: Failed, why: "it ended its turn without a reason that is known: " +
+	return &ending{how: Failed, why: "it ended its turn without a reason that is known: " +
 		cmp.Or(c.message.stop, "none")}
 }
 
@@ -249,7 +249,7 @@ func (c *acpConn) lied() bool {
 }
 
 // outcome is what became of the turn.
-func (c *acpConn) outcome(end *acpEnd, res proc.Outcome) Outcome {
+func (c *acpConn) outcome(end *ending, res proc.Outcome) Outcome {
 	s := c.s
 	used, known := c.usage.tokens()
 	prior := s.turn.PriorTotal

@@ -174,13 +174,13 @@ func (c *acpConn) choose(ctx context.Context, opened gjson.Result, choice acpCho
 			continue
 		}
 		params[choice.member] = offered[i]
-		_, err := c.ask(ctx, acpHandshake, method, params)
+		_, err := c.ask(ctx, method, params)
 		return err
 	}
 	if len(offered) == 0 && !choice.asked {
 		return nil
 	}
-	return &acpEnd{how: Refused, misset: true, hint: cmp.Or(choice.unset, oneOf(choice.key, offered)),
+	return &ending{how: Refused, misset: true, hint: cmp.Or(choice.unset, oneOf(choice.key, offered)),
 		why: fmt.Sprintf("it does not offer the %s %q but %s", choice.category, choice.wanted[0], listed(offered))}
 }
 
@@ -214,9 +214,8 @@ func (p *Program) Initialize(ctx context.Context, env []string, box *sandbox.Box
 	}
 	defer func() { err = cmp.Or(err, remove()) }()
 	s := newStream(p, &t)
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := s.stoppable(ctx)
 	defer cancel(nil)
-	s.stop = func(how How, why string) { cancel(&acpEnd{how: how, why: why}) }
 	c, shut := s.connect(ctx, cmd)
 	said := c.initialize(ctx)
 	res, err := shut()

@@ -36,9 +36,8 @@ type acpAuth struct{ id, kind string }
 // playACP is a turn of an agent that speaks the Agent Client Protocol. One process serves one turn.
 func (s *stream) playACP(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	t := s.turn
-	turn, cancel := context.WithCancelCause(ctx)
+	turn, cancel := s.stoppable(ctx)
 	defer cancel(nil)
-	s.stop = func(how How, why string) { cancel(&acpEnd{how: how, why: why}) }
 	s.onID = func(id string) {
 		if s.tell(id) != nil {
 			s.stop(Failed, "the conversation could not be recorded")
@@ -58,15 +57,8 @@ func (s *stream) playACP(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	res, err := shut()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last != nil {
-		s.last.Stop()
-	}
-	s.quiet, s.waits = true, ""
-	switch {
-	case s.refusal != nil:
-		return Outcome{}, s.refusal
-	case err != nil:
-		return Outcome{}, fmt.Errorf("%s could not be run: %w", s.program.Name, err)
+	if err := s.ended(err); err != nil {
+		return Outcome{}, err
 	}
 	out := c.outcome(end, res)
 	out.Cut = cut
@@ -74,14 +66,14 @@ func (s *stream) playACP(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 }
 
 // isCut reports whether an agent that had answered its prompt was ended while one of its own was under way.
-func (s *stream) isCut(end *acpEnd) bool {
+func (s *stream) isCut(end *ending) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reported && end.how != Completed
 }
 
 // play is the turn itself.
-func (c *acpConn) play(ctx context.Context, over <-chan struct{}) *acpEnd {
+func (c *acpConn) play(ctx context.Context, over <-chan struct{}) *ending {
 	for _, step := range []func(context.Context) error{c.initialize, c.open, c.prompt} {
 		if err := step(ctx); err != nil {
 			return c.endOf(err)
@@ -108,8 +100,8 @@ func (c *acpConn) play(ctx context.Context, over <-chan struct{}) *acpEnd {
 }
 
 // endOf is the end that an error means.
-func (c *acpConn) endOf(err error) *acpEnd {
-	if end, ok := errors.AsType[*acpEnd](err); ok {
+func (c *acpConn) endOf(err error) *ending {
+	if end, ok := errors.AsType[*ending](err); ok {
 		return end
 	}
 	if refusal, ok := errors.AsType[*acpError](err); ok {
@@ -117,12 +109,12 @@ func (c *acpConn) endOf(err error) *acpEnd {
 		c.s.mu.Lock()
 		defer c.s.mu.Unlock()
 		c.s.reset = reset
-		return &acpEnd{how: how, why: refusal.Error(), hint: c.loginHint(refusal.code)}
+		return &ending{how: how, why: refusal.Error(), hint: c.loginHint(refusal.code)}
 	}
 	if errors.Is(err, errACPGone) {
-		return &acpEnd{how: Failed, why: err.Error()}
+		return &ending{how: Failed, why: err.Error()}
 	}
-	return &acpEnd{how: Interrupted, why: "interrupted"}
+	return &ending{how: Interrupted, why: "interrupted"}
 }
 
 // loginHint says how a person logs in where the agent asks for that.
@@ -135,7 +127,7 @@ func (c *acpConn) loginHint(code int64) string {
 
 // initialize says who we are, and hears who the agent is.
 func (c *acpConn) initialize(ctx context.Context) error {
-	said, err := c.ask(ctx, acpHandshake, "initialize", map[string]any{
+	said, err := c.ask(ctx, "initialize", map[string]any{
 		"protocolVersion": 1,
 		"clientCapabilities": map[string]any{
 			"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false,
@@ -146,7 +138,7 @@ func (c *acpConn) initialize(ctx context.Context) error {
 		return err
 	}
 	if v := said.Get("protocolVersion"); v.Type != gjson.Number || v.Num != 1 {
-		return &acpEnd{how: Refused, hint: "take a version of " + c.s.program.Name + " that speaks it",
+		return &ending{how: Refused, hint: "take a version of " + c.s.program.Name + " that speaks it",
 			why: "it does not speak version 1 of the Agent Client Protocol; it answers " +
 				cmp.Or(text.HeadBytes(text.VisibleLine(v.Raw), 50), "none")}
 	}
@@ -202,23 +194,23 @@ func (c *acpConn) open(ctx context.Context) error {
 	c.s.mu.Unlock()
 	switch {
 	case refused != nil:
-		return &acpEnd{how: Failed, why: "the conversation could not be recorded"}
+		return &ending{how: Failed, why: "the conversation could not be recorded"}
 	case !named:
-		return &acpEnd{how: Failed, why: "it names its conversation in a way that cannot be stored"}
+		return &ending{how: Failed, why: "it names its conversation in a way that cannot be stored"}
 	}
 	return c.configure(ctx, said)
 }
 
 // load takes a conversation up. Whatever goes wrong with that means that it is lost.
 func (c *acpConn) load(ctx context.Context, id string) (gjson.Result, error) {
-	lost := func(why string) error { return &acpEnd{how: NotFound, why: why} }
+	lost := func(why string) error { return &ending{how: NotFound, why: why} }
 	if c.info.Resume == ResumeByNone {
 		return gjson.Result{}, lost("it cannot take up a conversation")
 	}
 	c.s.mu.Lock()
 	c.session, c.phase = id, acpReplaying
 	c.s.mu.Unlock()
-	said, err := c.ask(ctx, acpHandshake, "session/"+c.info.Resume, c.where("sessionId", id))
+	said, err := c.ask(ctx, "session/"+c.info.Resume, c.where("sessionId", id))
 	refusal, isRefusal := errors.AsType[*acpError](err)
 	switch {
 	case ctx.Err() != nil:
@@ -270,13 +262,13 @@ func (c *acpConn) replay(ctx context.Context) error {
 
 // begin begins a conversation, logging in on the way if that is what a person asked for.
 func (c *acpConn) begin(ctx context.Context) (gjson.Result, error) {
-	said, err := c.ask(ctx, acpHandshake, "session/new", c.where("", ""))
+	said, err := c.ask(ctx, "session/new", c.where("", ""))
 	refusal, isRefusal := errors.AsType[*acpError](err)
 	if isRefusal && refusal.code == acpAuthRequired && c.row.auth != "" {
 		if err := c.authenticate(ctx); err != nil {
 			return said, err
 		}
-		said, err = c.ask(ctx, acpHandshake, "session/new", c.where("", ""))
+		said, err = c.ask(ctx, "session/new", c.where("", ""))
 	}
 	if err != nil {
 		return said, err
@@ -284,7 +276,7 @@ func (c *acpConn) begin(ctx context.Context) (gjson.Result, error) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if c.session = said.Get("sessionId").Str; c.session == "" {
-		return said, &acpEnd{how: Failed, why: "it began a conversation without an id"}
+		return said, &ending{how: Failed, why: "it began a conversation without an id"}
 	}
 	return said, nil
 }
@@ -306,12 +298,12 @@ func (c *acpConn) authenticate(ctx context.Context) error {
 			continue
 		}
 		if m.kind == "terminal" {
-			return &acpEnd{how: Refused, why: m.id + " wants a terminal", hint: "log in with the agent's own command"}
+			return &ending{how: Refused, why: m.id + " wants a terminal", hint: "log in with the agent's own command"}
 		}
-		_, err := c.ask(ctx, acpHandshake, "authenticate", map[string]any{"methodId": m.id})
+		_, err := c.ask(ctx, "authenticate", map[string]any{"methodId": m.id})
 		return err
 	}
-	return &acpEnd{how: Refused, hint: oneOf(key, c.info.Auth),
+	return &ending{how: Refused, hint: oneOf(key, c.info.Auth),
 		why: fmt.Sprintf("%s: it does not offer %q but %s", key, c.row.auth, listed(c.info.Auth))}
 }
 

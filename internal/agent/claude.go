@@ -34,7 +34,7 @@ func claude() *Program {
 			"CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE", "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
 			"CLAUDE_CODE_MAX_OUTPUT_TOKENS", "MAX_THINKING_TOKENS", "MAX_MCP_OUTPUT_TOKENS", "AWS_ACCESS_KEY_ID",
 			"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "GOOGLE_APPLICATION_CREDENTIALS"},
-		state: []state{{place{"CLAUDE_CONFIG_DIR", "", ".claude"},
+		state: []state{{claudeDir,
 			[]string{".credentials.json", "projects/{tree}/", "todos/", "tasks/"}},
 			{place{"", "", ".claude.json"}, nil}},
 		preset: true, validID: uuidForm, CanResume: true,
@@ -49,6 +49,9 @@ func claude() *Program {
 		},
 	}
 }
+
+// claudeDir is where it keeps what is its own.
+var claudeDir = place{"CLAUDE_CONFIG_DIR", "", ".claude"}
 
 // escapeClaude keeps a prompt from being taken as a command, and @file in it from being replaced by the file's
 // contents.
@@ -255,7 +258,7 @@ func unixTime(sec float64) time.Time {
 var claudeStore = &transcripts{
 	word: "transcript", missing: "transcript of it (it removes them after 30 days)",
 	files: func(h *history) ([]string, error) {
-		root := text.GlobQuote(h.home("CLAUDE_CONFIG_DIR", ".claude"))
+		root := text.GlobQuote(claudeDir.in(h.env))
 		return filepath.Glob(root + "/projects/*/" + h.anyID(len(h.id)) + ".jsonl")
 	},
 	head: func(_ *history, t *transcript, e gjson.Result) {

@@ -38,7 +38,7 @@ func codex() *Program {
 		keyVars: []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
 		keyFile: place{"CODEX_HOME", "config.toml", ".codex/config.toml"},
 		keyName: pattern.New(`(?m)^[^#\n]*\b(?:env_key|bearer_token_env_var)\s*=\s*["']([A-Za-z_]\w*)["']`),
-		state: []state{{place{"CODEX_HOME", "", ".codex"},
+		state: []state{{codexDir,
 			[]string{"auth.json", "sessions/", "archived_sessions/"}}},
 		validID: uuidForm, keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a turn.completed event", Login: "codex login",
@@ -51,6 +51,9 @@ func codex() *Program {
 		},
 	}
 }
+
+// codexDir is where it keeps what is its own.
+var codexDir = place{"CODEX_HOME", "", ".codex"}
 
 // codexBoxed takes its own sandbox away where it is in ours: bubblewrap cannot be started there, and without bubblewrap
 // Codex runs no command at all, those that read among them.
@@ -198,7 +201,7 @@ var codexStore = &transcripts{
 	// Where one conversation is looked for, its day is the last one that has it: years of days are not read. A glob
 	// with a star before the id would try each place of each name.
 	files: func(h *history) (found []string, err error) {
-		days, err := filepath.Glob(text.GlobQuote(h.home("CODEX_HOME", ".codex")) + "/sessions/*/*/*")
+		days, err := filepath.Glob(text.GlobQuote(codexDir.in(h.env)) + "/sessions/*/*/*")
 		for _, day := range slices.Backward(days) {
 			entries, _ := os.ReadDir(day)
 			for _, e := range entries {

@@ -13,12 +13,12 @@ import (
 )
 
 // feed lets a row read a stream of events, and of lines of standard error, as a run would.
-func feed(p *Program, t *Turn, stdout, stderr string) (*stream, *ended) {
-	var stopped *ended
+func feed(p *Program, t *Turn, stdout, stderr string) (*stream, *ending) {
+	var stopped *ending
 	s := newStream(p, t)
 	s.stop = func(how How, why string) {
 		if stopped == nil {
-			stopped = &ended{how, why}
+			stopped = &ending{how: how, why: why}
 		}
 	}
 	for line := range strings.Lines(stderr) {

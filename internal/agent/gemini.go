@@ -16,7 +16,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/pattern"
-	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -50,7 +49,7 @@ func gemini() *Program {
 		// Its parent process swallows signals and leaves the child behind when it is killed.
 		env:     []string{"GEMINI_CLI_NO_RELAUNCH=true"},
 		keyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"},
-		state: []state{{place{"GEMINI_CLI_HOME", ".gemini", ".gemini"},
+		state: []state{{geminiDir,
 			[]string{"oauth_creds.json", "google_accounts.json", "tmp/", "history/"}}},
 		preset: true, validID: uuidForm, keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a result with status success", Login: "gemini, then /auth",
@@ -191,7 +190,7 @@ func geminiReset(text string) time.Duration {
 var geminiStore = &transcripts{
 	word: "conversation", missing: "conversation with this id for this directory",
 	files: func(h *history) (found []string, err error) {
-		tmp := filepath.Join(geminiDir(h.env), "tmp")
+		tmp := filepath.Join(geminiDir.in(h.env), "tmp")
 		slugs, err := os.ReadDir(tmp)
 		if err != nil {
 			return nil, err
@@ -220,9 +219,7 @@ var geminiStore = &transcripts{
 }
 
 // geminiDir is where the program keeps what is its own.
-func geminiDir(env []string) string {
-	return filepath.Join(cmp.Or(proc.Getenv(env, "GEMINI_CLI_HOME"), homeIn(env)), ".gemini")
-}
+var geminiDir = place{"GEMINI_CLI_HOME", ".gemini", ".gemini"}
 
 // geminiFinish adds up the tokens of a run that was ended before it could: each answer in the conversation carries
 // its own. An answer is written again when its tools are done.
@@ -247,7 +244,7 @@ func geminiFinish(s *stream, h *history) {
 // file of the user can do. So it gets the user's own files but for the settings, which have that in them, and for its
 // conversations.
 func geminiHome(env []string, private string) error {
-	theirs := geminiDir(env)
+	theirs := geminiDir.in(env)
 	home := filepath.Join(private, "home", ".gemini")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err

@@ -27,13 +27,21 @@ const (
 	outputKept = 64 << 10
 )
 
-// ended is the cause with which a program is ended from outside.
-type ended struct {
-	how How
-	why string
+// ending is how a turn ended, or is to end, otherwise than by the program's own last event.
+type ending struct {
+	how       How // "" where the program is ended because it does not exit by itself
+	why, hint string
+	misset    bool // a setting names what an agent by ACP does not offer
 }
 
-func (e *ended) Error() string { return e.why }
+func (e *ending) Error() string { return e.why }
+
+// stoppable is the context of a turn, which stop ends.
+func (s *stream) stoppable(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.stop = func(how How, why string) { cancel(&ending{how: how, why: why}) }
+	return ctx, cancel
+}
 
 // Run plays one turn and returns what became of it. The error is non-nil only if the program could not be
 // started or what it did not be written down; everything that the program itself does wrong is an Outcome.
@@ -80,9 +88,8 @@ func (p *Program) Run(ctx context.Context, t Turn) (out Outcome, err error) {
 // began, or that they will now wait for hours.
 func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	p, t := s.program, s.turn
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := s.stoppable(ctx)
 	defer cancel(nil)
-	s.stop = func(how How, why string) { cancel(&ended{how, why}) }
 	s.onID = func(id string) {
 		if t.Conversation.Resume && p.keepsID && id != t.Conversation.ID {
 			s.stop(NotFound, "it began another conversation instead of resuming "+t.Conversation.ID)
@@ -90,7 +97,7 @@ func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 			s.stop(Failed, "the conversation could not be recorded")
 		}
 	}
-	s.lingered = func() { cancel(&ended{"", "did not exit after its last event"}) }
+	s.lingered = func() { cancel(&ending{why: "did not exit after its last event"}) }
 	cmd.Timeout, cmd.Grace, cmd.OutputCap = t.Timeout, grace, outputKept
 	cmd.OnLine = func(line []byte) {
 		s.mu.Lock()
@@ -111,22 +118,27 @@ func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	res.Stderr = []byte(t.Redact.String(string(res.Stderr)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last != nil {
-		s.last.Stop()
-	}
-	s.quiet, s.waits = true, "" // a look at the silence may be under way
-	switch {
-	case s.refusal != nil:
-		return Outcome{}, s.refusal
-	case err != nil:
-		return Outcome{}, fmt.Errorf("%s could not be run: %w", p.Name, err)
+	if err := s.ended(err); err != nil {
+		return Outcome{}, err
 	}
 	if p.finish != nil {
 		p.finish(s, &history{program: p, env: cmd.Env, dir: proc.RealPath(cmd.Dir), id: s.conversation})
 	}
-	var cause *ended
+	var cause *ending
 	errors.As(context.Cause(ctx), &cause)
 	return s.outcome(res, cause), nil
+}
+
+// ended takes in that the process is gone. The error is why the turn came to nothing.
+func (s *stream) ended(err error) error {
+	if s.last != nil {
+		s.last.Stop()
+	}
+	s.quiet, s.waits = true, "" // a look at the silence may be under way
+	if s.refusal == nil && err != nil {
+		return fmt.Errorf("%s could not be run: %w", s.program.Name, err)
+	}
+	return s.refusal
 }
 
 // watchSilence looks from time to time how long the program has said nothing.
@@ -150,7 +162,7 @@ func (s *stream) watchSilence(ctx context.Context) {
 var limitEnd = pattern.New(`\|([0-9]{10})$`)
 
 // outcome is what the events, the exit and the standard error together mean.
-func (s *stream) outcome(res proc.Outcome, cause *ended) Outcome {
+func (s *stream) outcome(res proc.Outcome, cause *ending) Outcome {
 	out := Outcome{Conversation: s.conversation, Text: s.text, Turns: s.turns, Denied: s.denied,
 		Usage: s.usage, Total: plus(s.turn.PriorTotal, s.usage, 1)}
 	if s.totalKnown {
@@ -177,7 +189,7 @@ func (s *stream) outcome(res proc.Outcome, cause *ended) Outcome {
 
 // verdict applies the rules in the order of what can be trusted: our own doing, the program's terminal event, its
 // words for failures, and its exit last.
-func (s *stream) verdict(res proc.Outcome, cause *ended) (How, string) {
+func (s *stream) verdict(res proc.Outcome, cause *ending) (How, string) {
 	// A program that was done while it was being told to stop was done.
 	done := s.success && s.how == "" && (len(s.under) == 0 || !res.TimedOut && !res.Canceled)
 	switch {

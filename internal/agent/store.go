@@ -30,14 +30,6 @@ type history struct {
 	id      string   // "" for any
 }
 
-// home is the directory that a variable names, or this one below the user's home.
-func (h *history) home(variable, name string) string {
-	if dir := proc.Getenv(h.env, variable); dir != "" {
-		return dir
-	}
-	return filepath.Join(homeIn(h.env), name)
-}
-
 // anyID is a glob pattern for the first n characters of the id.
 func (h *history) anyID(n int) string {
 	if h.id == "" {

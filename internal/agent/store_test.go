@@ -211,7 +211,7 @@ func TestCodexTokensOfAnEndedRun(t *testing.T) {
 		turn := &Turn{PriorTotal: prior}
 		s, _ := feed(p, turn, run.events, "")
 		p.finish(s, &history{program: p, env: []string{"CODEX_HOME=" + home}, id: id})
-		out := s.outcome(proc.Outcome{}, &ended{Interrupted, "x"})
+		out := s.outcome(proc.Outcome{}, &ending{how: Interrupted, why: "x"})
 		if out.Usage != run.want {
 			t.Errorf("%s: usage %+v, want %+v", run.name, out.Usage, run.want)
 		}
