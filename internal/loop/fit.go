@@ -3,18 +3,13 @@ package loop
 import (
 	"context"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // gitlink is the mode of a submodule's commit in a tree.
@@ -52,7 +47,7 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 		}
 		switch {
 		case c.Mode == gitlink:
-			is, err := isPublished(published, g, filepath.Join(wt.Path, c.Path), c.OID)
+			is, err := isPublished(published, g, wt, filepath.Join(wt.Path, c.Path), c.OID)
 			if err != nil && (ctx.Err() != nil || published.Err() == nil) {
 				return nil, err
 			}
@@ -105,50 +100,25 @@ func modulesUnfit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, blob strin
 // publishedTime is how long it is looked for the commits of submodules: a worker may have put there what never ends.
 const publishedTime = 2 * time.Minute
 
-// isPublished reports whether a commit is reachable from a remote branch or a tag of the repository at dir. Nothing of
-// that repository's config is read: it is the worker's.
-func isPublished(ctx context.Context, g *gitx.Git, dir, commit string) (bool, error) {
+// isPublished reports whether a commit is reachable from a remote branch or a tag of the repository at dir. That is the
+// worker's, so that git looks at it behind the wall.
+func isPublished(ctx context.Context, g *gitx.Git, wt gitx.Worktree, dir, commit string) (bool, error) {
 	gitDir, err := gitx.CommonDirOf(dir)
 	if err != nil {
 		return false, nil
 	}
-	args := []string{"rev-list", "--max-count=1", "--end-of-options", commit}
-	for _, tip := range publishedTips(gitDir) {
-		args = append(args, "^"+tip)
+	c := gitx.InRepo(gitDir, "rev-list", "--max-count=1", commit, "--not", "--remotes", "--tags", "--")
+	c.Tree, c.Vars = dir, []string{"GIT_NO_LAZY_FETCH=1"}
+	if g.Sandbox != nil {
+		box, err := g.Sandbox()
+		if err != nil {
+			return false, err
+		}
+		c.Box = box.Reading(gitDir, wt.Common)
 	}
-	out, err := g.Read(ctx, gitx.Command{Dir: gitDir, Tree: dir, Objects: true, Args: args})
+	out, err := g.Read(ctx, c)
 	if gitx.ExitCode(err) == 128 {
 		return false, nil // the commit, or what a ref names, is not there
 	}
 	return err == nil && len(out) == 0, err
-}
-
-// maxTips bounds how many tips go on a command line.
-const maxTips = 1000
-
-// publishedTips reads the ids at the remote branches and tags of a repository from its files.
-func publishedTips(gitDir string) []string {
-	seen := map[string]bool{}
-	add := func(id string) {
-		if text.IsObjectID(id) && len(seen) < maxTips {
-			seen[id] = true
-		}
-	}
-	packed, _ := jsonl.ReadFile(filepath.Join(gitDir, "packed-refs"))
-	for line := range strings.Lines(string(packed)) {
-		id, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if strings.HasPrefix(ref, "refs/remotes/") || strings.HasPrefix(ref, "refs/tags/") {
-			add(id)
-		}
-	}
-	for _, below := range []string{"remotes", "tags"} {
-		_ = filepath.WalkDir(filepath.Join(gitDir, "refs", below), func(p string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() {
-				id, _ := jsonl.ReadFile(p)
-				add(strings.TrimSpace(string(id)))
-			}
-			return nil
-		})
-	}
-	return slices.Sorted(maps.Keys(seen))
 }
