@@ -44,7 +44,10 @@ func (g *ground) runHook(ctx context.Context, emit func(record.Event) error, nam
 	if input != nil {
 		stdin, _ = json.Marshal(input)
 	}
-	code, output, err := g.callHook(ctx, name, stdin, args...)
+	output, err := g.run.Git.RunHook(ctx, g.hooked, "tilth-"+name, stdin, []string{g.run.S.Mark()}, args...)
+	if ctx.Err() == nil && gitx.ExitCode(err) > 0 { // that it fails is its answer
+		code, err = gitx.ExitCode(err), nil
+	}
 	outcome, reason := "ok", strings.TrimSpace(output)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -60,18 +63,6 @@ func (g *ground) runHook(ctx context.Context, emit func(record.Event) error, nam
 	_ = emit(&record.HookRun{Hook: name, Outcome: outcome, Tool: record.Optional(tool),
 		Reason: g.run.forRecord(reason, 2000)})
 	return code, output
-}
-
-// callHook runs a hook with args as its arguments. A hook that fails is no error: its exit code and output, both
-// streams, say so.
-func (g *ground) callHook(ctx context.Context, name string, input []byte, args ...string) (
-	code int, output string, err error,
-) {
-	output, err = g.run.Git.RunHook(ctx, g.hooked, "tilth-"+name, input, []string{g.run.S.Mark()}, args...)
-	if ctx.Err() == nil && gitx.ExitCode(err) > 0 {
-		code, err = gitx.ExitCode(err), nil
-	}
-	return code, output, err
 }
 
 // askHook asks the hook about a tool call.
