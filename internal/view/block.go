@@ -68,25 +68,28 @@ func (b *blocks) add(e record.Line) (full bool) {
 	if len(b.events) > 0 {
 		b.events = append(b.events, ",\n"...)
 	}
-	out, left, ok := copyEvent(b.events, e.Raw)
+	out, ok := copyEvent(b.events, e.Raw)
+	b.note(e)
 	if !ok {
-		out, left = asText(b.events, e)
+		left := 0
+		if out, left = asText(b.events, e); left > 0 {
+			b.index.Cut = append(b.index.Cut, [2]int{b.index.N, left})
+		}
 	}
 	b.events = out
-	b.note(e)
-	if left > 0 {
-		b.index.Cut = append(b.index.Cut, [2]int{b.index.N, left})
-	}
 	b.index.N++
 	return b.index.N >= blockEvents || len(b.events) >= blockBytes
 }
 
-// asText appends what stands in for an event that is too deep or too wide for a page: its beginning as one string.
+// maxBeginning is how many bytes are shown of an event that is too deep or too big for a page.
+const maxBeginning = 64 << 10
+
+// asText appends what stands in for such an event: its beginning as one string.
 func asText(out []byte, e record.Line) (_ []byte, left int) {
 	type beginning struct {
 		Text string `json:"text"`
 	}
-	part := e.Raw[:min(len(e.Raw), maxString/4)]
+	part := e.Raw[:min(len(e.Raw), maxBeginning)]
 	data, err := json.Marshal(struct {
 		TS      string    `json:"ts"`
 		Type    string    `json:"type"`

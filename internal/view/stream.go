@@ -122,7 +122,7 @@ func (st *stream) sendBlock() error {
 	data.Write(index)
 	data.WriteString("\n[")
 	// The stream's own line breaks end a message's line; in JSON they mean nothing.
-	data.Write(bytes.ReplaceAll(st.blocks.events, []byte("\n"), nil))
+	data.Write(bytes.ReplaceAll(bytes.ReplaceAll(st.blocks.events, []byte("\n"), nil), []byte("\r"), nil))
 	data.WriteByte(']')
 	st.blocks.reset()
 	return st.message("block", data.Bytes())
