@@ -90,7 +90,7 @@ func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink)
 		return nil, err
 	}
 	defer shut()
-	terminal := seed.NewTerminal(r.in, w.p.stderr, r.typed)
+	terminal := seed.NewTerminal(r.in, w.p.stderr, w.p.shownOn(w.p.stderr), r.typed)
 	if r.typed {
 		sink.approve = terminal.Approve
 	}

@@ -209,12 +209,19 @@ func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 
 // terminal is how something is shown on standard output.
 func (p *process) terminal(asJSON bool) view.Terminal {
-	t := view.Terminal{TTY: isTerminal(p.stdout.file), ASCII: p.asciiLocale(), JSON: asJSON, Now: p.now()}
+	t := p.shownOn(p.stdout.file)
+	t.JSON = asJSON
+	return t
+}
+
+// shownOn is how something is shown on a file.
+func (p *process) shownOn(f *os.File) view.Terminal {
+	t := view.Terminal{TTY: isTerminal(f), ASCII: p.asciiLocale(), Now: p.now()}
 	if !t.TTY {
 		return t
 	}
 	t.Color = p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
-	if w, _, err := term.GetSize(int(p.stdout.file.Fd())); err == nil {
+	if w, _, err := term.GetSize(int(f.Fd())); err == nil {
 		t.Width = w
 	}
 	return t

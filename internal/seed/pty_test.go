@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/ttytest"
+	"github.com/git-tilth/git-tilth/internal/view"
 )
 
 // childMark makes the test binary an interview at its own terminal, so that
@@ -30,7 +31,8 @@ func TestChild(t *testing.T) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	d := interviewDeps(t, url, source, filepath.Join(sess, "workspace"), sess)
-	d.Terminal = NewTerminal(text.NewLines(os.Stdin), os.Stdout, os.Getenv("SEED_TEST_TTY") != "")
+	d.Terminal = NewTerminal(text.NewLines(os.Stdin), os.Stdout,
+		view.Terminal{TTY: true, Color: true, Width: 80}, os.Getenv("SEED_TEST_TTY") != "")
 	b, err := Interview(ctx, d)
 	switch {
 	case errors.Is(err, ErrAborted):

@@ -18,6 +18,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/tool"
+	"github.com/git-tilth/git-tilth/internal/view"
 )
 
 // rig is an interview against the scripted endpoint over HTTP, with a real
@@ -85,7 +86,7 @@ func newRig(t testing.TB, answers string, steps ...scripted.Step) *rig {
 		return emit(ev)
 	}
 	r.deps.Spent = func(u session.RoleUsage) error { r.spent = u; return spent(u) }
-	r.deps.Terminal = NewTerminal(text.NewLines(strings.NewReader(answers)), &r.out, false)
+	r.deps.Terminal = NewTerminal(text.NewLines(strings.NewReader(answers)), &r.out, view.Terminal{}, false)
 	return r
 }
 

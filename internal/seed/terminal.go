@@ -5,17 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"unicode"
-
-	"golang.org/x/term"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
+	"github.com/git-tilth/git-tilth/internal/view"
 )
 
 // question is what the model asks a person.
@@ -40,8 +38,8 @@ type answer struct {
 type Terminal struct {
 	lines *text.Lines
 	out   io.Writer
+	look  view.Terminal // of out
 	tty   bool
-	plain bool // without colours
 
 	asked    int
 	tokens   int64
@@ -51,14 +49,12 @@ type Terminal struct {
 	live     bool  // the last line says that the model is at work, and gives way to the next one
 }
 
-// NewTerminal makes one that reads answers from in and writes to out. isTTY says that a person types at in:
-// longer answers are then ended by an empty line. Otherwise in holds one answer a line, and a number picks an option.
-func NewTerminal(in *text.Lines, out io.Writer, isTTY bool) *Terminal {
-	plain := !isTTY || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
-	if f, ok := out.(*os.File); ok && !term.IsTerminal(int(f.Fd())) {
-		plain = true
-	}
-	return &Terminal{lines: in, out: out, tty: isTTY, plain: plain}
+// NewTerminal makes one that reads answers from in and writes to out, as look says. isTTY says that a person types at
+// in: longer answers are then ended by an empty line. Otherwise in holds one answer a line, and a number picks an
+// option.
+func NewTerminal(in *text.Lines, out io.Writer, look view.Terminal, isTTY bool) *Terminal {
+	look.Color = look.Color && isTTY
+	return &Terminal{lines: in, out: look.Writer(out), look: look, tty: isTTY}
 }
 
 // ask shows a question and reads its answer. An error ends the interview; ErrAborted and ErrAnswers are the expected
@@ -198,18 +194,18 @@ func (t *Terminal) warn(what string) { t.marked("33", "! ", what) }
 
 func (t *Terminal) marked(style, mark, what string) {
 	if what = text.OneLine(printable(what)); what != "" {
-		t.printf("%s\n", t.styled(style, mark+what))
+		t.printf("%s\n", t.look.Paint(style, mark+what))
 	}
 }
 
 // wait shows that the model is at work, on a terminal that can take the line back.
 func (t *Terminal) wait() {
-	if t.plain || t.live {
+	if !t.look.Color || t.live {
 		return
 	}
 	text := "thinking…"
 	if t.tokens > 0 {
-		text += " " + usageText(t.tokens, t.cost)
+		text += " " + t.spent()
 	}
 	t.printf("%s", t.dim(text))
 	t.live = true
@@ -224,19 +220,15 @@ func (t *Terminal) usageLine() {
 		return
 	}
 	t.shown = t.tokens
-	t.printf("%s\n", t.dim("— "+usageText(t.tokens, t.cost)+" —"))
+	t.printf("%s\n", t.dim("— "+t.spent()+" —"))
 }
 
-// usageText is "12,345 tokens" or "12,345 tokens, $0.0210".
-func usageText(tokens int64, cost float64) string {
-	digits := strconv.FormatInt(tokens, 10)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
+// spent is what the interview has taken.
+func (t *Terminal) spent() string {
+	if t.cost > 0 {
+		return view.Count(t.tokens) + " tokens, " + view.Money(t.cost)
 	}
-	if cost > 0 {
-		return fmt.Sprintf("%s tokens, $%.4f", digits, cost)
-	}
-	return digits + " tokens"
+	return view.Count(t.tokens) + " tokens"
 }
 
 // ErrEdit says that the person wants to change the plan in an editor.
@@ -306,43 +298,16 @@ func taskSize(b *Bundle, task session.Task) string {
 	return criteria + ", " + text.Plural(tests, "test file")
 }
 
-// styled colours text for a terminal that can show it.
-func (t *Terminal) styled(code, text string) string {
-	if t.plain {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
-}
-
-func (t *Terminal) bold(text string) string { return t.styled("1", text) }
-func (t *Terminal) dim(text string) string  { return t.styled("2", text) }
+func (t *Terminal) bold(text string) string { return t.look.Paint("1", text) }
+func (t *Terminal) dim(text string) string  { return t.look.Paint("2", text) }
 
 // printable makes model text safe to show: no escape sequence reaches a terminal, and nothing reorders what is read.
 func printable(s string) string { return strings.TrimSpace(text.Visible(s)) }
 
 // folded breaks lines that are longer than the terminal is wide between two words.
 func (t *Terminal) folded(s string) string {
-	f, ok := t.out.(*os.File)
-	if !ok {
+	if t.look.Width <= 0 {
 		return s
 	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || columns <= 0 {
-		return s
-	}
-	lines := strings.Split(s, "\n")
-	for i, line := range lines {
-		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-		var b strings.Builder
-		for len([]rune(line)) > columns {
-			at := strings.LastIndex(text.Head(line, columns+1), " ")
-			if at <= len(indent) {
-				break
-			}
-			b.WriteString(line[:at] + "\n")
-			line = indent + line[at+1:]
-		}
-		lines[i] = b.String() + line
-	}
-	return strings.Join(lines, "\n")
+	return text.Wrap(s, t.look.Width)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/view"
 )
 
 func TestAnswersFromAPipe(t *testing.T) {
@@ -38,7 +39,7 @@ func TestAnswersFromAPipe(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
 			got, err := NewTerminal(text.NewLines(strings.NewReader(c.in)), &out,
-				false).ask(context.Background(), question{Text: "Well?", Options: c.options})
+				view.Terminal{}, false).ask(context.Background(), question{Text: "Well?", Options: c.options})
 			if got != c.want || !errors.Is(err, c.err) {
 				t.Errorf("%+v %v", got, err)
 			}
@@ -52,7 +53,7 @@ func TestAnswersFromAPipe(t *testing.T) {
 
 func TestAnAnswerIsBounded(t *testing.T) {
 	_, err := NewTerminal(text.NewLines(strings.NewReader(strings.Repeat("x", maxTextBytes+2)+"\n")), io.Discard,
-		false).ask(context.Background(), question{Text: "?"})
+		view.Terminal{}, false).ask(context.Background(), question{Text: "?"})
 	if err == nil || errors.Is(err, ErrAnswers) {
 		t.Error(err)
 	}
@@ -60,7 +61,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 
 func TestQuestionsCannotDriveTheTerminal(t *testing.T) {
 	var out bytes.Buffer
-	term := NewTerminal(text.NewLines(strings.NewReader("1\n")), &out, false)
+	term := NewTerminal(text.NewLines(strings.NewReader("1\n")), &out, view.Terminal{}, false)
 	term.say("a\x1b]0;title\x07b")
 	term.step("one\ntwo\u202e")
 	if _, err := term.ask(context.Background(),
@@ -79,25 +80,12 @@ func TestAskEndsWithItsContext(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	ctx, cancel := context.WithCancel(context.Background())
-	term := NewTerminal(text.NewLines(r), io.Discard, true)
+	term := NewTerminal(text.NewLines(r), io.Discard, view.Terminal{}, true)
 	cancel()
 	_, err := term.ask(ctx, question{Text: "?"})
 	for _, want := range []error{ErrAborted, context.Canceled} {
 		if !errors.Is(err, want) {
 			t.Errorf("%v is not %v", err, want)
-		}
-	}
-}
-
-func TestUsageText(t *testing.T) {
-	for _, c := range []struct {
-		tokens int64
-		cost   float64
-		want   string
-	}{{0, 0, "0 tokens"}, {999, 0, "999 tokens"}, {1000, 0, "1,000 tokens"},
-		{1234567, 0.0123, "1,234,567 tokens, $0.0123"}} {
-		if got := usageText(c.tokens, c.cost); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }

@@ -170,7 +170,7 @@ func (l *logger) rewound(s *session.Session) (int64, error) {
 		if seed >= 0 {
 			text = "rewound to the seed; what was shown after it is gone"
 		}
-		l.out.WriteString(l.o.paint(yellow, "-- "+text+" --") + "\n")
+		l.out.WriteString(l.o.Paint(yellow, "-- "+text+" --") + "\n")
 	}
 	return seed, err
 }

@@ -35,7 +35,7 @@ func (l *logger) event(e record.Line) {
 	if l.o.Width > 0 {
 		says = fit(says, max(l.o.Width-width(head)-width(name)-1, 20))
 	}
-	l.out.WriteString(l.o.paint(dim, head) + l.o.paint(style, name) + " " + says)
+	l.out.WriteString(l.o.Paint(dim, head) + l.o.Paint(style, name) + " " + says)
 }
 
 // RunLine is a line of a run's output: the time of day, and what an event says in the style of the event, nil for none.
@@ -44,7 +44,7 @@ func (t Terminal) RunLine(at time.Time, ev record.Event, says string) string {
 	if ev != nil {
 		style, _ = Line(ev, nil)
 	}
-	return t.paint(dim, at.Local().Format("15:04:05")) + "  " + t.paint(style, says)
+	return t.Paint(dim, at.Local().Format("15:04:05")) + "  " + t.Paint(style, says)
 }
 
 const maxLine = 4 << 10 // bytes: more of a text than any line of a terminal shows

@@ -50,7 +50,7 @@ func (p printer) line(style, head, rest string) {
 	} else {
 		rest = ""
 	}
-	fmt.Fprintln(p.out, strings.TrimRight(p.term.paint(style, head)+rest, " "))
+	fmt.Fprintln(p.out, strings.TrimRight(p.term.Paint(style, head)+rest, " "))
 }
 
 // wideColumns is how wide a terminal is that shows whole why something failed.
@@ -237,7 +237,7 @@ func (p printer) rows(lines []screenLine, most int) {
 			return
 		}
 		if !p.term.TTY { // whole in a pipe
-			fmt.Fprintln(p.out, p.term.paint(l.style, l.head)+text.VisibleLine(l.rest))
+			fmt.Fprintln(p.out, p.term.Paint(l.style, l.head)+text.VisibleLine(l.rest))
 			continue
 		}
 		p.line(l.style, l.head, l.rest)
@@ -260,7 +260,7 @@ func (r *Review) next(p printer) {
 		if room := p.term.Width - len(head) - longest - 3; room >= 10 {
 			line = fmt.Sprintf("%-*s   %s", longest, line, fit(text.VisibleLine(c.Why), room))
 		}
-		fmt.Fprintln(p.out, p.term.paint(dim, head)+line)
+		fmt.Fprintln(p.out, p.term.Paint(dim, head)+line)
 	}
 }
 
@@ -393,15 +393,9 @@ func (r *Review) task(p printer, t *ReviewTask) {
 
 // wrap prints a text in lines of the width.
 func (p printer) wrap(indent, s string) {
-	line := indent
-	for _, word := range strings.Fields(text.VisibleLine(s)) {
-		if width(line)+width(word) >= p.term.Width && strings.TrimSpace(line) != "" {
-			p.line(plain, "", line)
-			line = strings.Repeat(" ", len(indent))
-		}
-		line += word + " "
+	for line := range strings.SplitSeq(text.Wrap(indent+text.VisibleLine(s), p.term.Width), "\n") {
+		p.line(plain, "", line)
 	}
-	p.line(plain, "", line)
 }
 
 func prefixed(prefix, s string) string {

@@ -162,7 +162,7 @@ func (p printer) heading(name string) {
 	if p.term.TTY {
 		fmt.Fprintln(p.out)
 	}
-	fmt.Fprintln(p.out, p.term.paint(bold, name))
+	fmt.Fprintln(p.out, p.term.Paint(bold, name))
 }
 
 func (p printer) fact(name, value, style string) {
@@ -174,7 +174,7 @@ func (p printer) fact(name, value, style string) {
 		fmt.Fprintln(p.out, name+"\t"+value)
 		return
 	}
-	fmt.Fprintln(p.out, p.term.paint(dim, fmt.Sprintf("%-10s", name))+" "+p.term.paint(style, value))
+	fmt.Fprintln(p.out, p.term.Paint(dim, fmt.Sprintf("%-10s", name))+" "+p.term.Paint(style, value))
 }
 
 func (p printer) facts(d Detail) {

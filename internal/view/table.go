@@ -65,7 +65,7 @@ func (t *table) separated(out *bufio.Writer) {
 			if i > 0 {
 				out.WriteByte('\t')
 			}
-			out.WriteString(t.term.paint(c.style, c.text))
+			out.WriteString(t.term.Paint(c.style, c.text))
 		}
 		if row.note != "" {
 			out.WriteString("\t" + row.note)
@@ -89,7 +89,7 @@ func (t *table) aligned(out *bufio.Writer) {
 			if !t.whole {
 				note = fit(note, t.term.Width)
 			}
-			out.WriteString(t.term.paint(dim, note) + "\n")
+			out.WriteString(t.term.Paint(dim, note) + "\n")
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (t *table) line(out *bufio.Writer, row []cell, widths []int) {
 		}
 		if text != "" {
 			b.WriteString(strings.Repeat(" ", pending))
-			b.WriteString(t.term.paint(c.style, text))
+			b.WriteString(t.term.Paint(c.style, text))
 			pending = 0
 		}
 		pending += pad + gutter

@@ -66,8 +66,8 @@ const (
 	cyan   = "36"
 )
 
-// paint sets s in a style if the terminal shows colours.
-func (t Terminal) paint(style, s string) string {
+// Paint sets s in a style if the terminal shows colours.
+func (t Terminal) Paint(style, s string) string {
 	if !t.Color || style == "" || s == "" {
 		return s
 	}
