@@ -14,20 +14,49 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// customKeys are the settings of tilth.agent.<name>.*. Names are compared without case, as git's are.
-var customKeys = []string{
-	"acp", "args", "auth", "done", "env", "format", "mode", "model", "notfound", "path", "presetid", "readonlymode",
-	"resume", "start", "turnlimit", "usagelimit",
+// kind is what a name stands for; each of the settings of tilth.agent.<name>.* means something for some kinds.
+type kind int
+
+const (
+	aRow kind = 1 << iota
+	aRowByACP
+	own
+	ownByACP
+	byAny = aRow | aRowByACP | own | ownByACP
+)
+
+var kindWords = map[kind]string{aRow: "a row of the table", aRowByACP: "a row of the table that speaks ACP",
+	own: "a program of your own", ownByACP: "a program of your own that speaks ACP"}
+
+// customKeys are the settings as they are documented. Names are compared without case, as git's are.
+var customKeys = []struct {
+	name string
+	of   kind
+}{
+	{"acp", byAny}, {"args", aRow | aRowByACP}, {"auth", aRowByACP | ownByACP}, {"done", own}, {"env", byAny},
+	{"format", own}, {"mode", aRowByACP | ownByACP}, {"model", byAny}, {"notFound", own}, {"path", aRow | aRowByACP},
+	{"presetId", own}, {"readOnlyMode", aRowByACP | ownByACP}, {"resume", own}, {"start", own | ownByACP},
+	{"turnLimit", own}, {"usageLimit", own},
 }
 
-// spelled are the keys as they are documented.
-var spelled = map[string]string{"notfound": "notFound", "presetid": "presetId", "readonlymode": "readOnlyMode",
-	"turnlimit": "turnLimit", "usagelimit": "usageLimit"}
+// keysOf are the keys that mean something for some kind.
+func keysOf(some kind) (names []string) {
+	for _, k := range customKeys {
+		if k.of&some != 0 {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
 
 // Key is a key of a program as it is documented.
 func Key(name, key string) string {
-	key = strings.ToLower(key)
-	return "tilth.agent." + name + "." + cmp.Or(spelled[key], key)
+	for _, k := range customKeys {
+		if strings.EqualFold(k.name, key) {
+			key = k.name
+		}
+	}
+	return "tilth.agent." + name + "." + key
 }
 
 // Named returns the program of a name: a row of the table, or what settings, those of tilth.agent.<name>.* by the last
@@ -50,11 +79,16 @@ func Named(name string, settings map[string]string) (*Program, error) {
 // KnownKeys refuses a key of tilth.agent.<name>.* that means nothing. Nobody need use the program.
 func KnownKeys(name string, settings map[string]string) error {
 	for _, k := range slices.Sorted(maps.Keys(settings)) {
-		if !slices.Contains(customKeys, strings.ToLower(k)) {
-			return fmt.Errorf("tilth.agent.%s.%s is not known (known are %s)", name, k, strings.Join(customKeys, ", "))
+		if !has(keysOf(byAny), k) {
+			return fmt.Errorf("%s is not known (known are %s)", Key(name, k), strings.Join(keysOf(byAny), ", "))
 		}
 	}
 	return nil
+}
+
+// has reports whether a key is one of those named.
+func has(names []string, key string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, key) })
 }
 
 // custom returns the program that tilth.agent.<name>.* describes. settings maps the last part of each key to its
@@ -70,11 +104,9 @@ func custom(name string, settings map[string]string) (*Program, error) {
 	env := strings.Fields(set["env"])
 	for _, v := range env {
 		if !variable().MatchString(v) {
-			return nil, fmt.Errorf("tilth.agent.%s.env: %q is no name of a variable", name, v)
+			return nil, fmt.Errorf("%s: %q is no name of a variable", Key(name, "env"), v)
 		}
 	}
-	delete(set, "env")
-	delete(set, "model") // the caller's
 	p, err := rowOf(name, set)
 	if err == nil {
 		p.keyVars = append(p.keyVars, env...)
@@ -85,72 +117,51 @@ func custom(name string, settings map[string]string) (*Program, error) {
 // variable matches the name of a variable of the environment.
 var variable = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
+// rowOf makes the row that settings describe or change. The model is the caller's.
 func rowOf(name string, set map[string]string) (*Program, error) {
-	row, ok := byName(name)
-	byACP, err := boolOf(name, "acp", set)
+	row, isRow := byName(name)
+	speaks, err := boolOf(name, "acp", set)
 	if err != nil {
 		return nil, err
 	}
-	speaks := ok && row.acp != nil
-	if speaks && set["acp"] != "" && !byACP {
+	of := own
+	switch always := isRow && row.acp != nil; {
+	case always && set["acp"] != "" && !speaks:
 		return nil, fmt.Errorf("%s: %s speaks nothing else", Key(name, "acp"), name)
+	case isRow && (always || speaks):
+		of = aRowByACP
+	case isRow:
+		of = aRow
+	case speaks:
+		of = ownByACP
 	}
-	if byACP || speaks {
-		return acpRowFor(name, row, set)
-	}
-	for _, key := range []string{"auth", "mode", "readonlymode"} {
-		if set[key] != "" {
-			return nil, fmt.Errorf("%s means something only with %s=true", Key(name, key), Key(name, "acp"))
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		if set[key] != "" && !has(keysOf(of), key) {
+			return nil, fmt.Errorf("%s means nothing: %s is %s, of which %s can be set", Key(name, key), name,
+				kindWords[of], strings.Join(keysOf(of), ", "))
 		}
 	}
-	delete(set, "acp")
-	if ok {
-		return adjustRow(row, set)
-	}
-	for _, key := range []string{"path", "args"} {
-		if set[key] != "" {
-			return nil,
-				fmt.Errorf("tilth.agent.%s.%s: %s is no row of the table; describe it with tilth.agent.%s.start",
-					name, key, name, name)
-		}
-	}
-	if strings.TrimSpace(set["start"]) == "" {
-		return nil, fmt.Errorf("tilth.agent.%s.start is not set; it is the shell command for one turn", name)
-	}
-	return describe(name, set)
-}
-
-// acpRowFor makes the row of a program that speaks the Agent Client Protocol: a known one, or one of the user's.
-func acpRowFor(name string, row *Program, set map[string]string) (p *Program, err error) {
-	for _, key := range []string{"done", "format", "notfound", "presetid", "resume", "turnlimit", "usagelimit"} {
-		if set[key] != "" {
-			return nil, fmt.Errorf("%s means nothing with %s=true", Key(name, key), Key(name, "acp"))
-		}
-	}
-	mode, readOnlyMode, auth := set["mode"], set["readonlymode"], set["auth"]
-	for _, key := range []string{"acp", "auth", "mode", "readonlymode"} {
-		delete(set, key)
-	}
+	p, start, path := row, strings.TrimSpace(set["start"]), set["path"]
 	switch {
-	case row != nil:
-		p, err = adjustRow(acpRowOf(row), set)
-	case set["path"] != "" || set["args"] != "":
-		key := "path"
-		if set["path"] == "" {
-			key = "args"
-		}
-		return nil, fmt.Errorf("%s: %s is no row of the table; put it into %s", Key(name, key), name,
-			Key(name, "start"))
-	case strings.TrimSpace(set["start"]) == "":
+	case of == own && start == "":
+		return nil, fmt.Errorf("%s is not set; it is the shell command for one turn", Key(name, "start"))
+	case of == ownByACP && start == "":
 		return nil, fmt.Errorf("%s: there is no command; set %s to the shell command that starts it", Key(name, "acp"),
 			Key(name, "start"))
-	default:
+	case strings.Contains(path, "/") && !filepath.IsAbs(path):
+		return nil, fmt.Errorf("%s: %s would be a file of the worktree; make it absolute", Key(name, "path"), path)
+	case of == own:
+		return describe(name, set)
+	case of == ownByACP:
 		p = byACP(&Program{Name: name, Title: name, Binary: "/bin/sh"}, acpRow{command: []string{"-c", set["start"]}})
+	case of == aRowByACP:
+		p = acpRowOf(row)
 	}
-	if err == nil {
-		p.acp.mode, p.acp.readOnlyMode, p.acp.auth = mode, readOnlyMode, auth
+	p.Binary, p.Args = cmp.Or(path, p.Binary), append(p.Args, strings.Fields(set["args"])...)
+	if p.acp != nil {
+		p.acp.mode, p.acp.readOnlyMode, p.acp.auth = set["mode"], set["readonlymode"], set["auth"]
 	}
-	return p, err
+	return p, nil
 }
 
 // boolOf reads a key that is true or false.
@@ -162,26 +173,6 @@ func boolOf(name, key string, set map[string]string) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("%s: %q is no boolean", Key(name, key), set[key])
-}
-
-// adjustRow changes where a row's program is and what more it is told.
-func adjustRow(row *Program, set map[string]string) (*Program, error) {
-	for key, value := range set {
-		if key != "path" && key != "args" && value != "" {
-			return nil,
-				fmt.Errorf("tilth.agent.%s.%s: %s is a row of the table, of which only path, args and env can be set",
-					row.Name, key, row.Name)
-		}
-	}
-	if path := set["path"]; path != "" {
-		if strings.Contains(path, "/") && !filepath.IsAbs(path) {
-			return nil, fmt.Errorf("tilth.agent.%s.path: %s would be a file of the worktree; make it absolute",
-				row.Name, path)
-		}
-		row.Binary = path
-	}
-	row.Args = append(row.Args, strings.Fields(set["args"])...)
-	return row, nil
 }
 
 // describe makes a row from the user's settings.
@@ -207,7 +198,7 @@ func describe(name string, set map[string]string) (*Program, error) {
 		}
 		form, err := regexp.Compile(set[key])
 		if err != nil {
-			return nil, fmt.Errorf("tilth.agent.%s.%s: %w", name, key, err)
+			return nil, fmt.Errorf("%s: %w", Key(name, key), err)
 		}
 		forms[key] = func() *regexp.Regexp { return form }
 	}
@@ -215,7 +206,7 @@ func describe(name string, set map[string]string) (*Program, error) {
 		{how: NotFound, text: forms["notfound"]}}
 	p.rules = append(slices.DeleteFunc(own, func(r rule) bool { return r.text == nil }), p.rules...)
 	if p.done = forms["done"]; p.done != nil {
-		p.Terminal = "a line that matches tilth.agent." + name + ".done"
+		p.Terminal = "a line that matches " + Key(name, "done")
 	}
 	return p, nil
 }
@@ -228,8 +219,8 @@ func (p *Program) borrow(name, format string) error {
 	rowName, isEvents := strings.CutSuffix(format, "-json")
 	row, ok := byName(rowName)
 	if !isEvents || !ok {
-		return fmt.Errorf("tilth.agent.%s.format: %q is not known (text, claude-json, codex-json, gemini-json, "+
-			"opencode-json)", name, format)
+		return fmt.Errorf("%s: %q is not known (text, claude-json, codex-json, gemini-json, opencode-json)",
+			Key(name, "format"), format)
 	}
 	p.read, p.watch, p.finish, p.Terminal, p.rules = row.read, row.watch, nil, row.Terminal, row.rules
 	p.countsTurns, p.keyVars, p.Login, p.state = row.countsTurns, row.keyVars, row.Login, row.state
