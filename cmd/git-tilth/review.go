@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -255,16 +254,13 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	defer remove()
 	err = w.userGit("", env, box, slices.Concat([]string{"diff"}, w.p.gitFlags, []string{"--end-of-options"},
 		revs, []string{"--"}, w.pathsHere(w.p.gitPaths))...)
-	if by, _ := proc.HasFailed(err); by == syscall.SIGPIPE {
+	switch code, by, _ := proc.HasFailed(err); {
+	case by == syscall.SIGPIPE:
 		return syscall.EPIPE // whoever read the change has seen enough
-	}
-	if exit, is := errors.AsType[*exec.ExitError](err); is {
-		switch exit.ExitCode() {
-		case 1:
-			return &exitError{code: exitNo, err: err} // there is a change, as --exit-code asks
-		case 129:
-			return &exitError{code: exitRefused, err: err} // git does not know a flag
-		}
+	case code == 1:
+		return &exitError{code: exitNo, err: err} // there is a change, as --exit-code asks
+	case code == 129:
+		return &exitError{code: exitRefused, err: err} // git does not know a flag
 	}
 	return err
 }
@@ -287,8 +283,8 @@ func (w *repoContext) pathsHere(paths []string) (list []string) {
 func (w *repoContext) userGit(dir string, env []string, box *sandbox.Box, args ...string) error {
 	w.p.editing.Store(true)
 	defer w.p.editing.Store(false)
-	err := proc.Attach(dir, append([]string{"git"}, args...), env, box, w.p.stdin, w.p.stdout.file, w.p.stderr)
-	if _, ran := proc.HasFailed(err); ran {
+	err := gitx.Attach(dir, env, box, args, w.p.stdin, w.p.stdout.file, w.p.stderr)
+	if _, _, ran := proc.HasFailed(err); ran {
 		return &exitError{code: exitFailed, err: err}
 	}
 	return err

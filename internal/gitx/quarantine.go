@@ -399,6 +399,11 @@ func (g *Git) ForUser(common string) []string {
 	return append(env, "GIT_DIR="+common)
 }
 
+// Attach runs a git command in such an environment, on the user's terminal. What it says of a failure stands there.
+func Attach(dir string, env []string, box *sandbox.Box, args []string, in, out, errOut *os.File) error {
+	return proc.Attach(dir, append([]string{"git"}, args...), env, box, in, out, errOut)
+}
+
 // ForDiff is ForUser for a diff, behind the wall: what it runs to make texts of files may be the worker's. It shows
 // what the repository at common has, and, with objects, what that directory of objects has.
 func (g *Git) ForDiff(ctx context.Context, common, objects string) (env []string, box *sandbox.Box, remove func(),

@@ -62,14 +62,15 @@ func Attach(dir string, argv, env []string, box *sandbox.Box, in, out, errOut *o
 	return cmd.Wait()
 }
 
-// HasFailed reports whether err is of a command that ran and failed, and the signal that ended it, 0 for none.
-func HasFailed(err error) (by syscall.Signal, is bool) {
+// HasFailed reports whether err is of a command that ran and failed, with its exit code, or -1 and the signal that ended
+// it.
+func HasFailed(err error) (code int, by syscall.Signal, is bool) {
 	exit, is := errors.AsType[*exec.ExitError](err)
 	if !is {
-		return 0, false
+		return 0, 0, false
 	}
 	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		by = ws.Signal()
 	}
-	return by, true
+	return exit.ExitCode(), by, true
 }
