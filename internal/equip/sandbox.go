@@ -32,7 +32,6 @@ func (k *Kit) Sandbox() (*sandbox.Box, error) {
 	if system.Err != nil {
 		return nil, nil
 	}
-	go func() { _, _ = sandbox.Spaces() }() // made meanwhile: what is first in the sandbox waits for them
 	return k.Box(), nil
 }
 

@@ -90,8 +90,8 @@ type Commit struct {
 	Trailers      map[string][]string // values by key, in order
 }
 
-// commitFormat lists the fields of a Commit, each ended by NUL.
-const commitFormat = "%H%x00%T%x00%P%x00%s%x00%b%x00%(trailers:only,unfold)%x00"
+// commitFormat lists the fields of a Commit, each ended by NUL. The first begins with the mark of a boundary, "-".
+const commitFormat = "%m%H%x00%T%x00%P%x00%s%x00%b%x00%(trailers:only,unfold)%x00"
 
 const commitFields = 6
 
@@ -116,20 +116,40 @@ func (g *Git) Log(
 		args = append(args, "^"+exclude)
 	}
 	out, err := g.Read(ctx, InRepo(common, append(args, "--")...))
-	return parseCommits(string(out)), err
+	commits, _ := parseCommits(string(out))
+	return commits, err
 }
 
-// parseCommits reads records of commitFormat. A newline follows each record.
-func parseCommits(out string) []Commit {
-	var commits []Commit
+// LogAbove is Log with exclude, and the commit on which the last of them stands by its first parent, if exclude
+// reaches that.
+func (g *Git) LogAbove(ctx context.Context, common, tip, exclude string) (commits []Commit, below Commit, err error) {
+	out, err := g.Read(ctx, InRepo(common, "rev-list", "--no-commit-header", "--encoding=UTF-8",
+		"--format="+commitFormat, "--first-parent", "--boundary", "--end-of-options", tip, "^"+exclude, "--"))
+	commits, edge := parseCommits(string(out))
+	for _, c := range edge {
+		if n := len(commits); n > 0 && len(commits[n-1].Parents) > 0 && commits[n-1].Parents[0] == c.SHA {
+			below = c
+		}
+	}
+	return commits, below, err
+}
+
+// parseCommits reads records of commitFormat: commits, and those of a boundary. A newline follows each record.
+func parseCommits(out string) (commits, boundary []Commit) {
 	f := strings.Split(out, "\x00")
 	for ; len(f) > commitFields; f = f[commitFields:] {
-		commits = append(commits, Commit{
-			SHA: strings.TrimPrefix(f[0], "\n"), Tree: f[1], Parents: strings.Fields(f[2]), Subject: f[3],
+		mark := strings.TrimPrefix(f[0], "\n")
+		c := Commit{
+			SHA: mark[min(1, len(mark)):], Tree: f[1], Parents: strings.Fields(f[2]), Subject: f[3],
 			Body: strings.TrimRight(f[4], "\n"), Trailers: parseTrailers(f[5]),
-		})
+		}
+		if strings.HasPrefix(mark, "-") {
+			boundary = append(boundary, c)
+		} else {
+			commits = append(commits, c)
+		}
 	}
-	return commits
+	return commits, boundary
 }
 
 // ReadMessage reads a commit's message as that of a commit.
@@ -157,9 +177,7 @@ func parseTrailers(s string) map[string][]string {
 // WorkerCommits returns the commits that reached the branch through a program that ran with Environ, going by the
 // branch's reflog.
 func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[string]bool, error) {
-	// Only git log shows what the reflog says (%gs); rev-list leaves it empty.
-	out, err := g.Read(ctx, InRepo(common, "log", "--walk-reflogs", "--no-show-signature", "--no-patch", "--no-color",
-		"--format=%H%x00%gs%x00", "refs/heads/"+branch, "--"))
+	out, err := g.Read(ctx, Reflog(common, branch))
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +190,13 @@ func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[str
 		}
 	}
 	return workers, nil
+}
+
+// Reflog is the command by which [Git.WorkerCommits] reads. Only git log shows what the reflog says (%gs); rev-list
+// leaves it empty.
+func Reflog(common, branch string) Command {
+	return InRepo(common, "log", "--walk-reflogs", "--no-show-signature", "--no-patch", "--no-color",
+		"--format=%H%x00%gs%x00", "refs/heads/"+branch, "--")
 }
 
 // RevParse names the object that a revision means, "<rev>^{commit}" its commit, "<rev>^{tree}" its tree. gitDir is the

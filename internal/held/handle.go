@@ -76,9 +76,15 @@ func (h *Handle) Close() {
 }
 
 // Save writes checkpoint.json. It and what was saved before outlive a power cut.
-func (h *Handle) Save() error {
-	return h.Change(func() error { return cmp.Or(h.S.SaveCheckpoint(h.Checkpoint), h.S.Sync()) })
+func (h *Handle) Save() error { return cmp.Or(h.SaveSoon(), h.Sync()) }
+
+// SaveSoon writes checkpoint.json. Before Sync a power cut may bring the old one back.
+func (h *Handle) SaveSoon() error {
+	return h.Change(func() error { return h.S.SaveCheckpoint(h.Checkpoint) })
 }
+
+// Sync makes what was saved before outlive a power cut.
+func (h *Handle) Sync() error { return h.Change(h.S.Sync) }
 
 // Change makes a change to the session's files, which a dry run leaves out.
 func (h *Handle) Change(do func() error) error {

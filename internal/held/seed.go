@@ -140,23 +140,31 @@ func ResolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (str
 	return full, nil
 }
 
-// CommitsSince lists a branch's commits after the seed, newest first, and reports whether the seed is on its
-// first-parent line at all. The seed may be recorded with an abbreviated id.
-func CommitsSince(ctx context.Context, g *gitx.Git, common, tip, seed string) ([]gitx.Commit, bool, error) {
-	full, err := ResolveSeed(ctx, g, common, seed)
+// CommitsSince lists a branch's commits after the seed, newest first, and the seed itself if it is on its first-parent
+// line at all, else the zero commit; of one without commits above it that has its id alone. The seed may be recorded
+// with an abbreviated id.
+func CommitsSince(
+	ctx context.Context, g *gitx.Git, common, tip, seed string,
+) (commits []gitx.Commit, at gitx.Commit, err error) {
+	// A seed that the repository does not have, or that is not an id at all, is a fact about the session, not a failure
+	// to read it.
+	if !text.IsObjectID(seed) {
+		if seed, err = ResolveSeed(ctx, g, common, seed); err != nil {
+			return nil, at, nil
+		}
+	}
+	commits, below, err := g.LogAbove(ctx, common, tip, seed)
 	if err != nil {
-		// A seed that the repository does not have, or that is not an id at all, is a fact about the session, not a
-		// failure to read it.
-		return nil, false, nil
+		if _, unknown := ResolveSeed(ctx, g, common, seed); unknown != nil {
+			err = nil
+		}
+		return nil, at, err
 	}
-	commits, err := g.Log(ctx, common, tip, full, 0)
-	if err != nil || len(commits) == 0 {
-		return commits, full == tip, err
+	if below.SHA == seed {
+		return commits, below, nil
 	}
-	last := commits[len(commits)-1]
-	known := len(last.Parents) > 0 && last.Parents[0] == full
-	if !known {
-		commits = nil
+	if len(commits) == 0 && seed == tip {
+		at.SHA = seed
 	}
-	return commits, known, nil
+	return nil, at, nil
 }

@@ -45,15 +45,17 @@ func Scan(path string, from int64, fn func(off int64, line []byte) error) (end i
 		return from, 0, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return from, 0, err
-	} else if info.Size() < from {
+	}
+	if info.Size() < from {
 		return from, 0, ErrShrunk
 	}
 	if _, err := f.Seek(from, io.SeekStart); err != nil {
 		return from, 0, err
 	}
-	br := bufio.NewReaderSize(f, 256<<10)
+	br := bufio.NewReaderSize(f, int(min(256<<10, info.Size()-from+1)))
 	for end = from; ; {
 		line, n, err := readLine(br)
 		if err != nil && err != io.EOF {

@@ -90,6 +90,7 @@ func (o Outcome) String() string { return o.line(o.Aside) }
 //     the work of a task that is not to be done is set aside (snapshot.SetAside)
 //  7. failed tasks pending in prd.json
 //     lanes are where the record says (internal/lanes)
+//     a power cut takes back nothing of it
 //  8. session_resume, or the session_start of a prepared session
 //
 // Where 3 to 7 fail or are interrupted, a stop takes the place of 8.
@@ -132,7 +133,7 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome
 	}
 	h.Checkpoint.Status = session.Running
 	h.Checkpoint.StartedAt = record.FormatTime(h.Now())
-	if err := h.Save(); err != nil {
+	if err := h.SaveSoon(); err != nil {
 		return out, err
 	}
 	if v := p.History.Refused; v != nil && p.CommitTree == nil && v.TaskID == p.Begun {
@@ -140,6 +141,9 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome
 	}
 	if err := x.repair(ctx); err != nil {
 		return x.out, broken(ctx, h, err)
+	}
+	if err := h.Sync(); err != nil {
+		return x.out, err
 	}
 	if !p.Fresh || !e.First {
 		if err := noteResume(h, x.out, e); err != nil || !p.Fresh {
@@ -157,7 +161,7 @@ func noteNothing(h *held.Handle, o Outcome, e Execution) error {
 		return err
 	}
 	h.Checkpoint.Status = session.AllDone
-	if err := cmp.Or(h.Save(), settleTasks(h, nil, nil)); err != nil {
+	if err := cmp.Or(h.SaveSoon(), settleTasks(h, nil, nil), h.Sync()); err != nil {
 		return err
 	}
 	return noteResume(h, o, e)
@@ -237,8 +241,8 @@ func (x *execution) repair(live context.Context) error {
 			done[a.TaskID] = sha
 		}
 	}
-	if n := len(x.out.Unwind); n > 0 {
-		if err := x.Git.Reset(ctx, wt, x.out.Unwind[n-1].Parents[0], false); err != nil {
+	if len(x.out.Unwind) > 0 {
+		if err := x.Git.Reset(ctx, wt, x.out.BeginsAt(), false); err != nil {
 			return err
 		}
 	}

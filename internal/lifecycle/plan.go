@@ -26,6 +26,7 @@ type State struct {
 	SeedSHA    string // of the seed's commit as recorded, "" when none is
 	SeedKnown  bool   // the branch contains it
 	Worked     bool   // without a recorded seed: there was one, and the branch has what was done after it
+	SeedTree   string // of a seed on which commits stand
 	// Interviewed reports whether a session without a seed has an interview that can be gone on with.
 	Interviewed bool
 	BranchTip   string // "" when the branch is gone
@@ -75,6 +76,25 @@ const (
 // NeedsWorker reports whether carrying the plan out may come to running a task: one is pending, or a hook may refuse
 // the tree that is to be committed.
 func (p Plan) NeedsWorker() bool { return p.Action == Continue || p.CommitTree != nil }
+
+// BeginsAt is the commit at which the first attempt after the plan begins, "" where that is still to be made.
+func (p Plan) BeginsAt() string {
+	if n := len(p.Unwind); n > 0 {
+		return p.Unwind[n-1].Parents[0]
+	} else if p.CommitTree != nil {
+		return ""
+	}
+	return p.BranchTip
+}
+
+// UnwindsWork reports whether there is work in what is unwound: it is then in the index.
+func (p Plan) UnwindsWork() bool {
+	n, below := len(p.Unwind), p.SeedTree
+	if n < len(p.Commits) {
+		below = p.Commits[n].Tree
+	}
+	return n > 0 && p.SetAside == "" && below != "" && below != p.Unwind[0].Tree
+}
 
 // Plan is what a resume does with a session in a State, in the order of its fields.
 type Plan struct {

@@ -112,7 +112,7 @@ func settleTasks(h *held.Handle, done map[string]string, retried []string) error
 	}
 	same := slices.EqualFunc(stored, tasks, func(a, b session.Task) bool { return a.Status == b.Status })
 	if !same || h.Checkpoint.Statuses == nil {
-		if err := errors.Join(h.SaveTasks(tasks), h.Save()); err != nil {
+		if err := errors.Join(h.SaveTasks(tasks), h.SaveSoon()); err != nil {
 			return err
 		}
 	}

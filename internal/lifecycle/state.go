@@ -120,9 +120,12 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		return err
 	}
 	if !text.IsSHA(st.SeedSHA) || !strings.HasPrefix(tip, st.SeedSHA) {
-		if st.Commits, st.SeedKnown, err = held.CommitsSince(ctx, g, common, tip, st.SeedSHA); err != nil {
+		g.Ahead(ctx, gitx.Reflog(common, branch))
+		var seed gitx.Commit
+		if st.Commits, seed, err = held.CommitsSince(ctx, g, common, tip, st.SeedSHA); err != nil {
 			return err
 		}
+		st.SeedKnown, st.SeedTree = seed.SHA != "", seed.Tree
 	} else {
 		st.SeedKnown = true
 	}

@@ -94,12 +94,12 @@ func lookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (
 
 // standIn puts, where the worktree will be, those files of the base that say what has to be installed.
 func (a *attempt) standIn(ctx context.Context) error {
-	files, err := a.decidingFiles(ctx)
+	deciding, err := a.decidingFiles(ctx)
 	if err != nil {
 		return err
 	}
-	modules, err := a.run.Git.FilesAt(ctx, a.run.Common, a.base, []string{".gitmodules"})
-	maps.Copy(files, modules)
+	names := append(slices.Collect(maps.Keys(deciding)), ".gitmodules")
+	files, err := a.run.Git.FilesAt(ctx, a.run.Common, a.base, names)
 	for name, content := range files {
 		if err == nil {
 			err = writeBelow(a.at.path, name, content)

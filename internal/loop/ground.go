@@ -63,6 +63,13 @@ func (g *ground) enclose() error {
 	return nil
 }
 
+// makeSpaces has the namespaces made meanwhile: what is first behind the wall would wait for them.
+func (r *run) makeSpaces() {
+	if r.o.Sandbox != nil {
+		go func() { _, _ = sandbox.Spaces() }()
+	}
+}
+
 // clearLayers removes the layers of turns that a killed run left.
 func (r *run) clearLayers() error {
 	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(r.S.Path(session.CachesDir)), agent.TurnDir+"*"))

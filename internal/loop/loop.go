@@ -139,12 +139,13 @@ type run struct {
 type branch struct {
 	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
 	checked  bool   // the validators can run on what is there
+	partial  bool   // the plan has left work in the worktree, until an attempt begins
 	carried  carried
 }
 
 func newRun(h *held.Handle, o Options) *run {
 	r := &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
-		branch: branch{judgedTo: o.From.JudgedTo}, turn: make(chan struct{}, 1), limit: make(chan struct{}, 1)}
+		branch: branch{judgedTo: o.From.JudgedTo, partial: o.From.UnwindsWork()}, turn: make(chan struct{}, 1), limit: make(chan struct{}, 1)}
 	r.settled = sync.NewCond(&r.mu)
 	return r
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -79,6 +80,7 @@ func (r *run) passed(of string, known map[string][]string) {
 
 // checkAll does all that a preflight does.
 func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
+	a.run.makeSpaces()
 	found, err := a.checkValidators(ctx)
 	if err != nil {
 		return nil, err
@@ -98,15 +100,22 @@ func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
 	return found, nil
 }
 
-// decidingFiles are the files that say which validators a project has and what they need, as the attempt begins.
-func (a *attempt) decidingFiles(ctx context.Context) (map[string][]byte, error) {
-	names, err := a.run.Git.List(ctx,
-		gitx.InRepo(a.run.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", a.base))
-	if err != nil {
-		return nil, err
+// listing is the command that lists what a commit has.
+func listing(common, commit string) gitx.Command {
+	return gitx.InRepo(common, "ls-tree", "-r", "-z", "--full-tree", commit)
+}
+
+// decidingFiles are the files that say which validators a project has and what they need, as the attempt begins: the
+// mode, kind and id of each.
+func (a *attempt) decidingFiles(ctx context.Context) (map[string]string, error) {
+	entries, err := a.run.Git.List(ctx, listing(a.run.Common, a.base))
+	files := map[string]string{}
+	for _, e := range entries {
+		if object, name, _ := strings.Cut(e, "\t"); decides(name) {
+			files[name] = object
+		}
 	}
-	return a.run.Git.FilesAt(ctx, a.run.Common, a.base,
-		slices.DeleteFunc(names, func(f string) bool { return !decides(f) }))
+	return files, err
 }
 
 // preflightOf names what a preflight depends on.
@@ -119,9 +128,17 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.run.o.Validators, a.run.Setup.Copy, a.run.Setup.In(a.at.path))
 	for _, f := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(sum, "%q %x\n", f, sha256.Sum256(files[f]))
+		fmt.Fprintf(sum, "%q %s\n", f, files[f])
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+// ReadAhead has git read what a run of the plan asks first, while the plan is carried out.
+func ReadAhead(ctx context.Context, h *held.Handle, p lifecycle.Plan) {
+	if base := p.BeginsAt(); base != "" {
+		h.Git.Ahead(ctx, listing(h.Common, base))
+		h.Git.Ahead(ctx, gitx.ContentsOf(h.Common, cmp.Or(p.JudgedTo, base), contextFiles))
+	}
 }
 
 // checkValidators lays out what the task begins with and starts each validator there.

@@ -134,7 +134,7 @@ func (a *attempt) begin(ctx context.Context) error {
 	}
 	a.context, err = a.loadContext(ctx, wt)
 	if a.at.lane == "" {
-		a.run.branch.carried = carried{} // it holds until a worker begins
+		a.run.branch.carried, a.run.branch.partial = carried{}, false // they hold until a worker begins
 	}
 	return err
 }
@@ -192,6 +192,7 @@ func (a *attempt) work(ctx context.Context) (err error) {
 	if err := a.startWorker(ctx, wt); err != nil {
 		return err
 	}
+	a.run.makeSpaces()
 	defer func() { err = cmp.Or(err, a.worker.close()) }()
 	return a.iterations(ctx)
 }

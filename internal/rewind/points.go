@@ -47,8 +47,8 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string)
 	if err != nil || !ok {
 		return points, err
 	}
-	commits, known, err := held.CommitsSince(ctx, g, common, tip, seed)
-	if err != nil || !known {
+	commits, at, err := held.CommitsSince(ctx, g, common, tip, seed)
+	if err != nil || at.SHA == "" {
 		return points, err
 	}
 	state, err := s.State()

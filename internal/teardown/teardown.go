@@ -188,7 +188,7 @@ func (r *Plan) count(ctx context.Context) {
 		return
 	}
 	if sha, err := held.SeedOf(r.S); err == nil && r.Tip != "" {
-		if commits, known, err := held.CommitsSince(ctx, r.git, r.Common, r.Tip, sha); err == nil && known {
+		if commits, at, err := held.CommitsSince(ctx, r.git, r.Common, r.Tip, sha); err == nil && at.SHA != "" {
 			r.Commits = len(commits)
 			if own, err := take.OnlyOn(ctx, r.git, r.Common, r.Tip, r.Branch); err == nil {
 				r.Commits, r.Held = min(r.Commits, len(own)), len(own) == 0
