@@ -3,7 +3,6 @@ package gitx
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,24 +54,16 @@ func asTheyAre(c *Command) (remove func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	attributes := filepath.Join(dir, "attributes")
-	if err := errors.Join(emptyGitDir(c.Dir, dir), os.WriteFile(attributes, []byte(programTexts), 0o600)); err != nil {
+	if err := emptyGitDir(c.Dir, dir); err != nil {
 		remove()
 		return nil, err
 	}
-	c.Args = append([]string{"--bare", "-c", "core.attributesFile=" + attributes}, c.Args...)
+	c.Args = append([]string{"--bare", "-c", "core.attributesFile=" + os.DevNull}, c.Args...)
 	c.Vars = append([]string{
 		"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(c.Dir, "objects"), "GIT_ATTR_NOSYSTEM=1",
 	}, c.Vars...)
 	return remove, nil
 }
-
-// programTexts are the attributes under which programs are shown as texts: one NUL byte in a comment would make git say
-// no more of them than that they differ.
-const programTexts = "*.[ch] diff\n*.cc diff\n*.cpp diff\n*.cs diff\n*.[cm]js diff\n*.[cm]ts diff\n*.go diff\n" +
-	"*.java diff\n*.js diff\n*.jsx diff\n*.json diff\n*.kt diff\n*.lua diff\n*.mk diff\n*.php diff\n*.pl diff\n" +
-	"*.ps1 diff\n*.py diff\n*.rb diff\n*.rs diff\n*.sh diff\n*.sql diff\n*.swift diff\n*.toml diff\n*.ts diff\n" +
-	"*.tsx diff\n*.yaml diff\n*.yml diff\nMakefile diff\n"
 
 // usesSHA256 reports whether the objects of a repository are named by SHA-256.
 func usesSHA256(common string) bool {

@@ -18,9 +18,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
-// shownBytes bounds a file that git calls binary and that is shown as text all the same.
-const shownBytes = 256 << 10
-
 // showHidden adds to the patch the files that git calls binary and that can be read as text, and names the others.
 func (a *attempt) showHidden(ctx context.Context, j *judged) error {
 	var texts []string
@@ -65,8 +62,8 @@ func (a *attempt) filtered(j *judged) (out []string) {
 
 // isReadable reports whether a file is mostly text, whatever NUL bytes lie in between.
 func isReadable(name string) bool {
-	data, err := headOf(name, shownBytes+1)
-	if err != nil || len(data) > shownBytes {
+	data, err := headOf(name, maxText+1)
+	if err != nil || len(data) > maxText {
 		return false
 	}
 	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} { // of UTF-16, whose other bytes are mostly NUL
