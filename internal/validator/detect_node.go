@@ -31,7 +31,7 @@ type nodePackage struct {
 	scripts map[string]string
 	manager []string // the command line that runs the test script
 
-	all, current, required, later []string // relative to dir
+	all, required, later []string // relative to dir
 }
 
 // node runs the test script of every package that is not inside another one.
@@ -61,7 +61,6 @@ func (p *layout) nodePackage(dir string) nodePackage {
 	_ = json.Unmarshal([]byte(p.read(path.Join(dir, "package.json"))), &manifest)
 	n.scripts = manifest.Scripts
 	n.all = below(ending(p.files, nodeExts...), dir)
-	n.current = below(ending(p.current, nodeExts...), dir)
 	n.required = below(ending(p.required(), nodeExts...), dir)
 	n.later = below(ending(p.later, nodeExts...), dir)
 

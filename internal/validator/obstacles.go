@@ -50,7 +50,7 @@ var obstacles = []obstacle{{
 	},
 	mend: func(p *layout, _ Scene, v Validator, _ Result, _ string) (string, bool) {
 		dir, ok := p.home(v, "Cargo.toml")
-		return setupLine("add", rustInstall(p, dir)), ok
+		return p.addSetup(project.Rust, dir), ok
 	},
 }}
 
@@ -126,22 +126,33 @@ func nodeModule(p *layout, _ Scene, v Validator, res Result, missing string) (st
 		script := strings.Fields(manifest.Scripts["test"])
 		return "", !v.Configured && res.exit == 127 && slices.Contains(script, missing)
 	}
-	return setupLine("add", nodeInstall(p, dir)), true
+	return p.addSetup(project.Node, dir), true
 }
 
 // nodeManager matches a command that finds the programs of node_modules.
 var nodeManager = pattern.New(`\b(?:npm|npx|pnpm|yarn|bunx?)\b`)
 
-func nodeInstall(p *layout, dir string, _ ...string) string {
-	node := project.ByName(project.Node)
-	lock, ok := p.lock(node, dir)
-	switch {
-	case !ok:
-		return in(dir, node.Install)
-	case !has(lock.Program, p.root, p.env):
+// install is the command that installs what the project of a kind in a directory depends on, "" where none is known.
+// more are modules that no manifest names.
+func (p *layout) install(name, dir string, more ...string) string {
+	kind := project.ByName(name)
+	lock, ok := p.lock(kind, dir)
+	switch ok = ok && lock.Setup != ""; {
+	case ok && has(lock.Program, p.root, p.env):
+		return in(dir, lock.Setup)
+	case ok && name == project.Node:
 		return in(dir, "npx --yes "+lock.Setup)
+	case name == project.Python:
+		return in(dir, p.venv(dir, more...))
+	case kind.Install == "":
+		return ""
 	}
-	return in(dir, lock.Setup)
+	return in(dir, kind.Install)
+}
+
+// addSetup is the command that adds that to the setup.
+func (p *layout) addSetup(name, dir string, more ...string) string {
+	return setupLine("add", p.install(name, dir, more...))
 }
 
 // pythonManifests say what a Python project depends on.
@@ -152,7 +163,7 @@ var pythonManifests = project.ByName(project.Python).Manifests
 func pythonModule(p *layout, _ Scene, v Validator, _ Result, missing string) (string, bool) {
 	dir, _ := p.home(v, pythonManifests...)
 	if strings.HasPrefix(missing, "--") || strings.Contains(missing, "/") { // an option of a plugin, a program
-		return setupLine("add", pythonInstall(p, dir)), true
+		return p.addSetup(project.Python, dir), true
 	}
 	for _, f := range p.files {
 		if top, _, _ := strings.Cut(f, "/"); top == missing || f == missing+".py" {
@@ -160,13 +171,13 @@ func pythonModule(p *layout, _ Scene, v Validator, _ Result, missing string) (st
 		}
 	}
 	if p.names(missing) {
-		return setupLine("add", pythonInstall(p, dir)), true
+		return p.addSetup(project.Python, dir), true
 	}
 	imports := regexp.MustCompile(`(?m)^\s*(?:import|from)\s+` + missing + `\b`)
 	tests := slices.Concat(p.required(), p.later)
 	for _, f := range ending(p.files, ".py") {
 		if !slices.Contains(tests, f) && imports.MatchString(p.read(f)) {
-			return setupLine("add", pythonInstall(p, dir, missing)), true
+			return p.addSetup(project.Python, dir, missing), true
 		}
 	}
 	return "", false
@@ -195,13 +206,9 @@ func isRequirements(base string) bool {
 	return strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
 }
 
-// pythonInstall makes a virtual environment where the detected checks look for one. What the interpreter has already
-// stays of use.
-func pythonInstall(p *layout, dir string, more ...string) string {
-	lock, ok := p.lock(project.ByName(project.Python), dir)
-	if ok && lock.Setup != "" && has(lock.Program, p.root, p.env) {
-		return in(dir, lock.Setup)
-	}
+// venv makes a virtual environment where the detected checks look for one. What the interpreter has already stays of
+// use.
+func (p *layout) venv(dir string, more ...string) string {
 	args := "pytest"
 	for _, f := range below(p.files, dir) {
 		if isRequirements(f) {
@@ -214,19 +221,11 @@ func pythonInstall(p *layout, dir string, more ...string) string {
 		more = nil
 	}
 	args = strings.Join(append([]string{args}, more...), " ")
-	return in(dir, "python3 -m venv --system-site-packages .venv && .venv/bin/pip install "+args)
+	return "python3 -m venv --system-site-packages .venv && .venv/bin/pip install " + args
 }
 
 // goModule is for a module that go.mod requires.
 func goModule(p *layout, _ Scene, v Validator, _ Result, missing string) (string, bool) {
 	dir, ok := p.home(v, "go.mod")
-	return setupLine("add", goInstall(p, dir)), ok && strings.Contains(p.read(path.Join(dir, "go.mod")), missing)
-}
-
-func goInstall(_ *layout, dir string, _ ...string) string {
-	return in(dir, project.ByName(project.Go).Install)
-}
-
-func rustInstall(_ *layout, dir string, _ ...string) string {
-	return in(dir, project.ByName(project.Rust).Install)
+	return p.addSetup(project.Go, dir), ok && strings.Contains(p.read(path.Join(dir, "go.mod")), missing)
 }

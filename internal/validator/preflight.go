@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -152,13 +153,13 @@ func (s Scene) withoutValidator(name string) string {
 // SetupFor is the command that installs what the project in a tree needs, "" where it is not known.
 func SetupFor(s Scene) string {
 	p := survey(s.ExecEnv, s.Files, s.Tasks)
-	for _, way := range []struct {
-		manifest string
-		install  func(p *layout, dir string, more ...string) string
-	}{{"package.json", nodeInstall}, {"requirements.txt", pythonInstall}, {"pyproject.toml", pythonInstall},
-		{"go.mod", goInstall}, {"Cargo.toml", rustInstall}} {
-		if tops := p.tops(way.manifest); len(tops) > 0 {
-			return setupLine("replace-all", way.install(p, tops[0]))
+	for _, kind := range project.Kinds {
+		for _, manifest := range kind.Manifests {
+			for _, dir := range p.tops(manifest) {
+				if command := p.install(kind.Name, dir); command != "" {
+					return setupLine("replace-all", command)
+				}
+			}
 		}
 	}
 	return ""
