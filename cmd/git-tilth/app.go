@@ -13,6 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -179,7 +180,7 @@ func anyBool(ctx *cli.Context, name string) bool {
 func checkArgs(ctx *cli.Context, most int) error {
 	args := ctx.Args().Slice()
 	name := commandName(ctx)
-	if slices.Contains(args, "") {
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.TrimSpace(arg) == "" }) {
 		// A script's unset variable must not mean "the newest".
 		return refuse(name+" -h", "an argument is empty")
 	}
@@ -199,8 +200,12 @@ func checkArgs(ctx *cli.Context, most int) error {
 }
 
 func usageError(ctx *cli.Context, err error, _ bool) error {
-	return refuse(commandName(ctx)+" -h", "%s", strings.TrimSpace(err.Error()))
+	says := oneDash().ReplaceAllString(strings.TrimSpace(err.Error()), "for flag --$1")
+	return refuse(commandName(ctx)+" -h", "%s", strings.TrimSuffix(says, ": parse error"))
 }
+
+// oneDash is a flag in the words of Go's flag package, whose flags have one dash.
+var oneDash = pattern.New(`for flag -([a-z][a-z-]+)`)
 
 // commandName is the command as its user types it.
 func commandName(ctx *cli.Context) string {

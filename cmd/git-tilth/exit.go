@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -123,7 +124,11 @@ func (p *process) exitFor(err error) (code int, msg, hint string) {
 	case errors.As(err, &setting):
 		return exitRefused, err.Error(), setting.Hint
 	case errors.As(err, &imported):
-		return exitRefused, err.Error(), imported.Fix
+		hint = "git tilth prep-feature -h"
+		if fi, err := os.Stat(imported.File); err == nil && fi.Mode().IsRegular() {
+			hint = "${EDITOR:-vi} " + text.ShellQuote(imported.File)
+		}
+		return exitRefused, err.Error() + "; " + imported.Fix, hint
 	case errors.As(err, &busy):
 		return exitBusy, err.Error(), strings.TrimSpace("git tilth stop " + busy.Session)
 	case errors.As(err, &step):

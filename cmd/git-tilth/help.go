@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -128,6 +129,10 @@ func (p *process) sayStanding() {
 		return
 	}
 	all, err := w.overviews(false)
+	if _, none := w.Git.RevParse(p.ctx, w.Loc.GitDir, "HEAD^{commit}"); len(all) == 0 && errors.Is(none, gitx.ErrNotFound) {
+		say("This repository has no commit yet; a session begins at one.\nnext: %s", w.FirstCommit())
+		return
+	}
 	if err != nil || len(all) == 0 {
 		worker, unset := w.ChooseAgent(config.Worker)
 		var refused *held.RefusedError

@@ -41,7 +41,7 @@ func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 	}
 	var names []string
 	for _, o := range found {
-		status := o.Status
+		status := o.State()
 		if o.Tasks.Total == 0 {
 			status += ", no seed"
 		}
@@ -51,7 +51,7 @@ func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 		names = append(names, strings.TrimSpace(fmt.Sprintf("%s  %s  %s", o.ID, status, o.Label)))
 	}
 	if !w.p.interactive() {
-		const force, beside = "git tilth prep-feature --force", "git tilth prep-feature --keep-existing"
+		force, beside := r.again("--force"), r.again("--keep-existing")
 		next := force + "\n" + beside
 		switch way := w.nextVerb(newest); {
 		case found[0].Busy != nil:

@@ -78,7 +78,8 @@ type prepRequest struct {
 	force, keep, cont, all     bool
 	runs, json                 bool  // run follows; print the events as they happen
 	unready                    error // why it could not
-	pause                      bool  // before anything is made
+	// before tells what is to be known before anything is made, and whether to wait a moment then; nil for nothing.
+	before func() (wait bool)
 	// check finds out, before a session is made, whether it could be run; nil where that is not asked.
 	check func(*held.Handle, loop.Ahead) error
 
@@ -104,6 +105,7 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 	if r.cont {
 		return w.continuePrep(r)
 	}
+	wait := r.before != nil && r.before()
 	if w.nothingLeft(&r) {
 		return nil, nil
 	}
@@ -117,7 +119,7 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 		if r.unready != nil {
 			w.p.warnf("note: without -n this is refused: %s\n", r.unready) // the plan can be shown without it
 		}
-	} else if r.pause {
+	} else if wait {
 		if err := w.pause(); err != nil {
 			return nil, err
 		}
@@ -156,6 +158,17 @@ func refusedAtOnce(s *session.Session, r prepRequest, err error) *model.Failure 
 		return nil
 	}
 	return f
+}
+
+// again is the command of a preparation, with one flag more.
+func (r prepRequest) again(flag string) string {
+	words := []string{"git", "tilth", "prep-feature", flag}
+	for _, given := range [][2]string{{"--from", r.from}, {"--base", r.base}, {"--brief", r.brief}} {
+		if given[1] != "" {
+			words = append(words, given[:]...)
+		}
+	}
+	return text.ShellQuote(words...)
 }
 
 // unchanged refuses to discard a session that was run, or edited, since a person said so. It may take a while to type a

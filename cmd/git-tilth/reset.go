@@ -129,8 +129,13 @@ func (w *repoContext) describeTeardown(r teardown.Plan) {
 	case r.Tip == "":
 		branch += " (gone)"
 	}
+	status := r.Status
+	if o := r.S.Overview(); o.Status == status { // one that can be read
+		o.Busy, o.Resetting = nil, false // by this process
+		status = o.State()
+	}
 	w.p.printf("session   %s\nsource    %s\nworktree  %s\nbranch    %s\nstatus    %s\nwill be lost: %s\n",
-		r.S.ID, cmp.Or(r.Source, "unknown"), worktree, branch, r.Status, strings.Join(lost, ", "))
+		r.S.ID, cmp.Or(r.Source, "unknown"), worktree, branch, status, strings.Join(lost, ", "))
 }
 
 // rewind is `git tilth reset --to-seed`.

@@ -35,6 +35,9 @@ func (p *process) reviewCommand() *cli.Command {
 			&cli.BoolFlag{Name: "md", Usage: "print Markdown, for a pull request"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+			if ctx.Bool("json") && ctx.Bool("md") {
+				return refuse("git tilth review -h", "--json and --md exclude each other")
+			}
 			r, task := w.review(s), strings.Join(w.tasks, "")
 			if err := p.ctx.Err(); err != nil {
 				return err // a signal kept some of it from being read

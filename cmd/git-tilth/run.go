@@ -201,8 +201,8 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	if r.from == "" && len(all) > 0 && all[0].Busy != nil {
 		return all[0].Busy // the one that is meant is being run
 	}
-	resumable := w.headsUp(all)
 	if r.from == "" && !w.p.interactive() {
+		w.headsUp(all)
 		return refuse("git tilth prep-feature\ngit tilth run --from tasks.md\ngit tilth run 'what is to be done'",
 			"no prepared session in this repository")
 	}
@@ -211,7 +211,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 		return unready
 	}
 	request := prepRequest{from: r.from, sentence: r.sentence, all: r.all, base: r.base, keep: true, runs: true,
-		json: r.json, unready: unready, pause: resumable && !r.yes}
+		json: r.json, unready: unready, before: func() bool { return w.headsUp(all) && !r.yes }}
 	if r.from != "" && !r.options.NoPreflight && !w.p.dryRun {
 		request.check = func(draft *held.Handle, what loop.Ahead) (err error) {
 			r.options.Checked, err = loop.CheckAhead(w.p.ctx, draft, o, what)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -53,7 +54,11 @@ func sessionsRoot(getenv func(string) string, configured string) string {
 // guess.
 func (w *repoContext) session(arg string, toChange bool) (*session.Session, error) {
 	if arg != "" {
-		return w.Store.FindFirst(arg, w.isOurs())
+		s, err := w.Store.FindFirst(arg, w.isOurs())
+		if n := cmdline.TaskNumber(arg); err != nil && n != "" && len(n) <= 3 {
+			return nil, refuse("git tilth review "+arg, "%q would be a task, and a session is meant here", arg)
+		}
+		return s, err
 	}
 	if s, ok := containing(w.Store, w.p.dir); ok {
 		return s, nil
@@ -87,7 +92,7 @@ func (w *repoContext) session(arg string, toChange bool) (*session.Session, erro
 	case w.inRepo:
 		return nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.Store.Root)
 	}
-	return nil, refuse("git tilth prep-feature", "no session in %s", w.Store.Root)
+	return nil, refuse("git init && "+w.FirstCommit(), "no session in %s, and this is no git repository", w.Store.Root)
 }
 
 // isOurs tells the sessions of this repository; nil outside of one.

@@ -83,8 +83,10 @@ func (w *Line) sort(c *cli.Command, name string, given []string) (flags, args []
 		}
 		flags = append(flags, split...)
 		last := split[len(split)-1]
-		if TakesValue(c.Flags, last) && !strings.Contains(word, "=") && len(split) == 1 && i+1 < len(given) {
-			i++
+		if TakesValue(c.Flags, last) && !strings.Contains(word, "=") && len(split) == 1 {
+			if i++; i == len(given) {
+				return nil, nil, held.Refuse(name+" -h", "%s needs a value", word)
+			}
 			flags = append(flags, given[i])
 		}
 	}

@@ -75,8 +75,11 @@ func (k *Kit) redactor() *record.Redactor {
 
 // FirstCommit is the command that makes the commit which a session can begin at: of what lies here, if anything does.
 func (k *Kit) FirstCommit() string {
+	if k.Loc.Bare {
+		return `git update-ref HEAD "$(git commit-tree -m start "$(git mktree </dev/null)")"`
+	}
 	files, _ := os.ReadDir(cmp.Or(k.Loc.TopLevel, k.Dir))
-	if k.Loc.Bare || !slices.ContainsFunc(files, func(d os.DirEntry) bool { return d.Name() != ".git" }) {
+	if !slices.ContainsFunc(files, func(d os.DirEntry) bool { return d.Name() != ".git" }) {
 		return "git commit --allow-empty -m start"
 	}
 	return "git add -A && git commit -m start"
