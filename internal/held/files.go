@@ -14,18 +14,9 @@ func (h *Handle) AppendVerdict(v *record.EvaluatorVerdict) error {
 
 // VerdictEntry is a verdict as a line of the ledger.
 func (h *Handle) VerdictEntry(ts string, v *record.EvaluatorVerdict) session.LedgerEntry {
-	clean := func(part any) json.RawMessage { return h.Redact.JSON(record.JSON(part)) }
-	return session.LedgerEntry{
-		TS: ts, Iter: int64(v.Iter), DiffSummary: clean(v.DiffSummary), Case: clean(v.Case),
-		Verdict: clean(struct {
-			Verdict     string   `json:"verdict"`
-			Category    *string  `json:"rejection_category"`
-			Concern     *string  `json:"concern"`
-			Evidence    []string `json:"evidence"`
-			NextStep    *string  `json:"next_step"`
-			ParseFailed bool     `json:"parse_failed,omitempty"`
-		}{v.Verdict, v.RejectionCategory, v.Concern, v.Evidence, v.NextStep, v.ParseFailed}),
-	}
+	e := session.EntryOf(ts, v)
+	e.DiffSummary, e.Case, e.Verdict = h.Redact.JSON(e.DiffSummary), h.Redact.JSON(e.Case), h.Redact.JSON(e.Verdict)
+	return e
 }
 
 // AppendNote writes a person's note into the ledger of a task.
@@ -73,11 +64,8 @@ func (h *Handle) SettleTotals() error {
 	if err != nil {
 		return err
 	}
-	c, total := h.Checkpoint, sum.Tokens.Total
-	same := total == c.TokensUsed && sum.Cost == c.Usage.Sum().Cost
-	if foreign := c.GitCommonDir == ""; same || foreign && total <= c.TokensUsed {
-		return nil
+	if c := h.Checkpoint; c.GitCommonDir != "" || sum.Tokens.Total > c.TokensUsed {
+		c.SetTotals(sum)
 	}
-	c.TokensUsed, c.Usage = total, sum.Usage
 	return nil
 }

@@ -167,12 +167,16 @@ func noteNothing(h *held.Handle, o Outcome, e Execution) error {
 	return noteResume(h, o, e)
 }
 
-// settleRecord writes down what the process of the last run did not come to write. A prepared session had none.
+// settleRecord writes down what the process of the last run did not come to write, and what somebody changed since.
 func settleRecord(h *held.Handle, p Plan) error {
-	if p.Fresh || h.Git.IsDryRun() {
+	if h.Git.IsDryRun() {
 		return nil
 	}
-	if err := cmp.Or(h.SettleTotals(), takeOver(h, p.MarkDone)); err != nil {
+	err := h.SettleTotals()
+	if err == nil && !p.Fresh {
+		err = takeOver(h, p.MarkDone)
+	}
+	if err != nil {
 		return err
 	}
 	if err := settleLedger(h, p); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -38,62 +39,63 @@ func settleLedger(h *held.Handle, p Plan) error {
 	return nil
 }
 
-// settleLedgers writes the ledgers anew that hold other verdicts than the record, by their number.
+// settleLedgers writes the ledgers anew that do not say what the record does.
 func settleLedgers(h *held.Handle) error {
 	state, err := h.S.State()
 	if err != nil || h.Checkpoint.GitCommonDir == "" {
 		return err
 	}
-	for _, task := range slices.Sorted(maps.Keys(state.Tasks)) {
-		t := state.Tasks[task]
-		if t.Ledger < 0 {
+	tasks, err := h.S.StoredTasks()
+	if err != nil {
+		return err
+	}
+	for i, t := range tasks {
+		of := state.Tasks[t.ID]
+		if of.Shared {
 			continue
 		}
-		entries, err := h.S.ReadLedger(task, 0)
+		if i == 0 && state.Note > 0 {
+			of.Ledger = append([]int64{state.Note}, of.Ledger...)
+		}
+		entries, err := ledgerOf(h, of.Ledger)
 		if err != nil {
 			return err
 		}
-		noted := func(e session.LedgerEntry) bool { return e.Note != "" }
-		if int64(len(slices.DeleteFunc(entries, noted))) == t.Ledger {
-			continue
+		anew, err := h.S.SettleLedger(t.ID, entries)
+		if err == nil && anew {
+			err = h.Append(&record.LogRepaired{File: "ledger/" + t.ID + ".jsonl",
+				Why: "did not hold the verdicts on record", Done: "written anew"})
 		}
-		if err := rewriteLedger(h, task); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rewriteLedger makes a task's ledger from the record, a person's notes included.
-func rewriteLedger(h *held.Handle, task string) error {
-	var entries []session.LedgerEntry // the last one first
-	add := func(ts, of, note string) {
-		if of == task && note != "" {
-			entries = append(entries, held.NoteEntry(ts, h.Redact.String(note)))
+// ledgerOf reads the entries of a ledger from the lines of the record that begin there.
+func ledgerOf(h *held.Handle, lines []int64) (entries []session.LedgerEntry, err error) {
+	note := func(ts, note string) {
+		e := held.NoteEntry(ts, h.Redact.String(note))
+		if n := len(entries); n == 0 || entries[n-1].Note != e.Note { // of one that was repeated
+			entries = append(entries, e)
 		}
 	}
-	_, err := record.Tail(h.S.Path(session.RecordFile), func(l record.Line) bool {
-		switch e := l.Event().(type) {
-		case *record.EvaluatorVerdict:
-			if e.TaskID == task {
+	for _, off := range lines {
+		_, _, err := record.Scan(h.S.Path(session.RecordFile), off, func(l record.Line) error {
+			switch e := l.Event().(type) {
+			case *record.EvaluatorVerdict:
 				entries = append(entries, h.VerdictEntry(l.TS, e))
+			case *record.TaskMarked:
+				note(l.TS, e.Note)
+			case *record.SessionRewound:
+				note(l.TS, e.Note)
 			}
-		case *record.TaskMarked:
-			if e.Mark == MarkRetry {
-				add(l.TS, e.TaskID, e.Note)
-			}
-		case *record.SessionRewound:
-			add(l.TS, e.To, e.Note)
+			return jsonl.ErrStop
+		})
+		if err != nil {
+			return nil, err
 		}
-		return true
-	})
-	if err != nil {
-		return err
 	}
-	slices.Reverse(entries)
-	if err := h.S.WriteLedger(task, entries); err != nil {
-		return err
-	}
-	return h.Append(&record.LogRepaired{File: "ledger/" + task + ".jsonl", Why: "did not hold the verdicts on record",
-		Done: "written anew"})
+	return entries, nil
 }

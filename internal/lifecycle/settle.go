@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -119,35 +118,34 @@ func settleTasks(h *held.Handle, done map[string]string, retried []string) error
 	return settleProgress(h, tasks)
 }
 
-// settleProgress makes progress.txt agree with the tasks: it comes after prd.json, so that a process that died may not
-// have written the line of a task that is done.
+// settleProgress writes progress.txt anew where it is not what the record says. Of another tool's lines those stay that
+// say nothing else of what is done.
 func settleProgress(h *held.Handle, tasks []session.Task) error {
-	lines, err := h.S.ProgressTail(0)
+	state, err := h.S.State()
 	if err != nil {
 		return err
 	}
-	open := func(line string) bool {
-		return slices.ContainsFunc(tasks, func(t session.Task) bool {
-			return t.Status != session.TaskDone && strings.HasPrefix(line, t.ID+"\tdone\t")
-		})
-	}
-	if slices.ContainsFunc(lines, open) {
-		lines = slices.DeleteFunc(lines, open)
-		text := strings.Join(append(lines, ""), "\n")
-		if err := jsonl.WriteFile(h.S.Path(session.ProgressFile), []byte(text)); err != nil {
+	var lines []string
+	if h.Checkpoint.GitCommonDir == "" {
+		if lines, err = h.S.ProgressTail(0); err != nil {
 			return err
+		}
+	}
+	for _, end := range state.Progress {
+		if i := session.IndexOf(tasks, end.Task); i >= 0 && h.Checkpoint.GitCommonDir != "" {
+			lines = append(lines, session.ProgressLine(end.Task, end.As, tasks[i].Title))
 		}
 	}
 	for _, t := range tasks {
 		isDone := func(line string) bool { return strings.HasPrefix(line, t.ID+"\tdone\t") }
-		if t.Status != session.TaskDone || slices.ContainsFunc(lines, isDone) {
-			continue
-		}
-		if err := h.S.AppendProgress(t.ID, "done", t.Title); err != nil {
-			return err
+		switch {
+		case t.Status != session.TaskDone:
+			lines = slices.DeleteFunc(lines, isDone)
+		case !slices.ContainsFunc(lines, isDone):
+			lines = append(lines, session.ProgressLine(t.ID, session.TaskDone, t.Title))
 		}
 	}
-	return nil
+	return h.S.SettleProgress(lines)
 }
 
 // noteCommits writes down the commits of tasks that are done and that are not on record. What a process

@@ -16,11 +16,11 @@ func (s *State) Apply(l Line, e Event) {
 	switch e := e.(type) {
 	case *SessionRewound:
 		s.went(e.Undo)
-		s.rewound(e)
+		s.rewound(l.Off, e)
 	case *SessionUndone:
 		s.undone(e)
 	case *TaskMarked:
-		s.marked(e)
+		s.marked(l.Off, e)
 		return // between two runs, mostly: no event of an attempt
 	case *SessionStart:
 		s.become(e.Tasks)
@@ -37,7 +37,8 @@ func (s *State) Apply(l Line, e Event) {
 		s.Stop, s.Stopped = nil, nil
 	}
 	s.follow(e)
-	s.change(e.Common().TaskID, func(t *Task) { t.see(e) })
+	s.end(e)
+	s.change(e.Common().TaskID, func(t *Task) { t.see(l.Off, e) })
 	task := cmp.Or(e.Common().TaskID, s.Head)
 	s.change(task, func(t *Task) { t.Attempt.see(l.TS, e) })
 	if stop, ok := e.(*Stop); ok {
@@ -123,6 +124,24 @@ func (s *State) begun(off int64, e *ContextReset) {
 	})
 }
 
+// end notes how an attempt ended.
+func (s *State) end(e Event) {
+	as := ""
+	switch e := e.(type) {
+	case *TaskFailed:
+		as = Failed + ":" + e.Reason
+	case *Commit:
+		if !e.Placeholder && e.Aside == "" {
+			as = Done
+		}
+	}
+	if is := (End{e.Common().TaskID, as}); as != "" && is.Task != "" {
+		// What was done and is to be done again is done once.
+		again := func(was End) bool { return was == is && as == Done }
+		s.Progress = append(slices.DeleteFunc(slices.Clone(s.Progress), again), is)
+	}
+}
+
 // follow looks for the task that was worked on last. A run that stopped before it began one says nothing of it: what
 // the run before it left is in the worktree still.
 func (s *State) follow(e Event) {
@@ -143,7 +162,7 @@ func (s *State) follow(e Event) {
 // become gives tasks the state that a rewind or a fork gave them; nothing else is known of them then.
 func (s *State) become(states map[string]TaskState) {
 	for id, state := range states {
-		t := Task{TaskState: state, Ledger: -1}
+		t := Task{TaskState: state, Shared: true}
 		if state.Commit != "" {
 			t.Commits = []string{state.Commit}
 		}
@@ -159,12 +178,21 @@ func (s *State) went(undo int) {
 }
 
 // rewound takes back what follows the point: the tasks that are not what they were have no attempts any more.
-func (s *State) rewound(e *SessionRewound) {
-	s.become(e.Tasks)
-	if t, known := e.Tasks[e.To]; known {
-		first := &Begin{ContextReset{Scope: Scope{TaskID: e.To}, Base: e.SHA}, e.Counts}
-		s.Tasks[e.To] = Task{TaskState: t, Ledger: -1, First: first}
+func (s *State) rewound(off int64, e *SessionRewound) {
+	var note []int64
+	if s.Note = 0; e.Note != "" {
+		note, s.Note = []int64{off}, off
 	}
+	for id, state := range e.Tasks {
+		t := Task{TaskState: state}
+		if id == e.To {
+			first := ContextReset{Scope: Scope{TaskID: id}, Base: e.SHA}
+			t.First, t.Ledger, s.Note = &Begin{first, e.Counts}, note, 0
+		}
+		s.Tasks[id] = t
+	}
+	gone := func(end End) bool { _, is := e.Tasks[end.Task]; return is }
+	s.Progress = slices.DeleteFunc(slices.Clone(s.Progress), gone)
 	s.Head, s.LastTask, s.Touched = "", "", false
 	for id, t := range s.Tasks {
 		if t.Last > 0 && (s.Head == "" || t.Last > s.Tasks[s.Head].Last) {
@@ -198,7 +226,7 @@ func (s *State) retry(ids []string) {
 }
 
 // marked takes in a person's word. What is to be tried again is neither committed nor reviewed.
-func (s *State) marked(e *TaskMarked) {
+func (s *State) marked(off int64, e *TaskMarked) {
 	if e.Mark == "removed" {
 		delete(s.Tasks, e.TaskID)
 		return
@@ -214,12 +242,15 @@ func (s *State) marked(e *TaskMarked) {
 		}
 		if e.Mark == "retry" {
 			t.Attempt.Case, t.Attempt.Waits, t.Attempt.RefusedBy = nil, false, nil
+			if e.Note != "" {
+				t.Ledger = append(slices.Clip(t.Ledger), off)
+			}
 		}
 	})
 }
 
 // see takes in what an event says of the task's status.
-func (t *Task) see(e Event) {
+func (t *Task) see(off int64, e Event) {
 	switch e := e.(type) {
 	case *ContextReset:
 		t.FailureReason, t.Uncommitted = "", false
@@ -227,9 +258,7 @@ func (t *Task) see(e Event) {
 			t.Status = Working
 		}
 	case *EvaluatorVerdict:
-		if t.Ledger >= 0 {
-			t.Ledger++
-		}
+		t.Ledger = append(slices.Clip(t.Ledger), off)
 		if e.Verdict == "accept" && e.Tree != "" {
 			t.Trees = append(slices.Clip(t.Trees), e.Tree)
 		}

@@ -49,17 +49,24 @@ type Moment struct {
 	// be in the worktree.
 	LastTask string `json:"last_task,omitempty"`
 	Touched  bool   `json:"touched,omitempty"` // there was an event of a task since the last resume
+	// Progress are the ends of tasks, in their order.
+	Progress []End `json:"progress,omitempty"`
+	Note     int64 `json:"note,omitempty"` // where a person's note to the rewind to the seed is; 0 for none
 	// Stop is the session's last word; nil if work went on after it.
 	Stop    *LastStop `json:"stop,omitempty"`
 	Stopped *Stop     `json:"stopped,omitempty"` // its event
 }
 
+// End is how an attempt at a task ended: done, or failed and why.
+type End struct{ Task, As string }
+
 // Task is how a task stands.
 type Task struct {
 	TaskState
 	Uncommitted bool `json:"uncommitted,omitempty"` // between task_done and its commit
-	// Ledger is how many verdicts the ledger has to hold, -1 where that is not known.
-	Ledger  int64    `json:"ledger,omitempty"`
+	// Ledger is where the lines of the record begin that its ledger is written from: verdicts, and a person's notes.
+	Ledger  []int64  `json:"ledger,omitempty"`
+	Shared  bool     `json:"shared,omitempty"`  // its ledger began in another record
 	Commits []string `json:"commits,omitempty"` // on record, placeholders among them
 	Trees   []string `json:"trees,omitempty"`   // that accepting verdicts name
 	First   *Begin   `json:"first,omitempty"`   // how its first attempt began
@@ -172,6 +179,17 @@ func (s *State) History() History {
 		h.Refused = a.Verdict
 	}
 	return h
+}
+
+// SessionStatus is the session's status, once there is a seed.
+func (s *State) SessionStatus() string {
+	switch {
+	case s.Stop != nil:
+		return ReasonOf(s.Stop.Reason).Status
+	case s.Ran || s.Resumed:
+		return Working
+	}
+	return "prepared"
 }
 
 // StatusOf is a task's status as a plan has it: done is what was committed, and one that is worked on is pending.

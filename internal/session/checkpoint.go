@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -59,10 +60,42 @@ type Checkpoint struct {
 	others extra
 }
 
-// Checkpoint reads checkpoint.json. Errors name the file and what is wrong in it; errors.Is(err, fs.ErrNotExist) holds
-// for a missing one. Members that older or other writers do not have are zero.
+// Checkpoint is checkpoint.json with the status and the totals that the record says, once there is a seed. A session of
+// another tool is read as it is. Errors name the file and what is wrong in it; errors.Is(err, fs.ErrNotExist) holds for
+// a missing one. Members that older or other writers do not have are zero.
 func (s *Session) Checkpoint() (*Checkpoint, error) {
+	c, err := s.StoredCheckpoint()
+	if err != nil {
+		return c, err
+	}
+	sum, unread := s.Summarize()
+	if unread != nil || sum.State.Seed == nil {
+		return c, nil // who needs the record says what is the matter with it
+	}
+	if c.GitCommonDir == "" {
+		if sum.State.Base == "" {
+			return c, nil
+		}
+		c.GitCommonDir = cmp.Or(c.Source, sum.State.Source) // somebody took it away: another tool's record has no base
+	}
+	c.Status = sum.State.SessionStatus()
+	c.SetTotals(sum)
+	return c, nil
+}
+
+// StoredCheckpoint is Checkpoint as the file has it.
+func (s *Session) StoredCheckpoint() (*Checkpoint, error) {
 	return readJSON(s.Path(CheckpointFile), decodeCheckpoint)
+}
+
+// SetTotals makes the totals those of the record.
+func (c *Checkpoint) SetTotals(sum *Summary) {
+	c.TokensUsed = sum.Tokens.Total
+	for _, role := range []string{"", record.RoleEvaluator, record.RoleInterview, record.RoleSelfImprove} {
+		r := c.Usage.Role(role)
+		*r = RoleUsage{others: r.others}
+		r.Add(*sum.Usage.Role(role))
+	}
 }
 
 // SaveCheckpoint replaces checkpoint.json; unknown members of the file that cp was read from stay. Before Sync a power
@@ -72,10 +105,13 @@ func (s *Session) SaveCheckpoint(cp *Checkpoint) error {
 	return save(s.Path(CheckpointFile), data, err, true)
 }
 
+// onlyWritten are the members that are written from the record, or found out again: what does not fit there is nothing.
+var onlyWritten = []string{"status", "tokens_used", "statuses", "taken_over", "preflight", "label"}
+
 // decodeCheckpoint reads a checkpoint of this program or of Python Tilth.
 func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 	c := &Checkpoint{}
-	if err := decode(data, c, &c.others, "status", "tokens_used"); err != nil {
+	if err := decode(data, c, &c.others, onlyWritten...); err != nil {
 		return nil, err
 	}
 	c.StartedAt = momentText(c.others["started_at"])

@@ -1,15 +1,18 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // LedgerEntry is one call of the evaluator on a task.
@@ -20,6 +23,63 @@ type LedgerEntry struct {
 	Case        json.RawMessage `json:"case"`
 	Verdict     json.RawMessage `json:"verdict"`
 	Note        string          `json:"note,omitempty"` // a person's; such an entry is no call of the evaluator
+}
+
+// EntryOf is a verdict as its task's ledger has it.
+func EntryOf(ts string, v *record.EvaluatorVerdict) LedgerEntry {
+	evidence := v.Evidence
+	if len(evidence) == 0 {
+		evidence = nil
+	}
+	return LedgerEntry{
+		TS: ts, Iter: int64(v.Iter), DiffSummary: record.JSON(v.DiffSummary), Case: record.JSON(v.Case),
+		Verdict: record.JSON(struct {
+			Verdict     string   `json:"verdict"`
+			Category    *string  `json:"rejection_category"`
+			Concern     *string  `json:"concern"`
+			Evidence    []string `json:"evidence"`
+			NextStep    *string  `json:"next_step"`
+			ParseFailed bool     `json:"parse_failed,omitempty"`
+		}{v.Verdict, v.RejectionCategory, v.Concern, evidence, v.NextStep, v.ParseFailed}),
+	}
+}
+
+// Says is what an entry says, but for when, in one form wherever it is from.
+func (e LedgerEntry) Says() string {
+	all := []any{e.Iter, e.Note, nil, nil, nil}
+	for i, raw := range []json.RawMessage{e.DiffSummary, e.Case, e.Verdict} {
+		_ = json.Unmarshal(raw, &all[i+2]) // what is no JSON says nothing
+	}
+	if verdict, ok := all[4].(map[string]any); ok {
+		if list, ok := verdict["evidence"].([]any); ok && len(list) == 0 {
+			verdict["evidence"] = nil
+		}
+	}
+	return string(record.JSON(all))
+}
+
+// SettleLedger writes a task's ledger anew where it does not say what the entries do, and reports whether it did.
+func (s *Session) SettleLedger(task string, entries []LedgerEntry) (anew bool, err error) {
+	path, err := s.taskPath(LedgerDir, task, len(entries) > 0)
+	if err != nil {
+		return false, err
+	}
+	data, err := jsonl.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	lines := bytes.SplitAfter(data, []byte{'\n'})
+	says := func(line []byte, want LedgerEntry) bool {
+		var e LedgerEntry
+		return decode(line, &e, new(extra)) == nil && e.Says() == want.Says()
+	}
+	if slices.EqualFunc(lines[:len(lines)-1], entries, says) && len(lines[len(lines)-1]) == 0 {
+		return false, nil
+	}
+	if len(entries) == 0 {
+		return true, os.Remove(path)
+	}
+	return true, s.writeLedger(path, entries)
 }
 
 // AppendLedger adds an entry to a task's ledger as it is. What a crash of the machine takes of it is on record.
@@ -35,17 +95,12 @@ func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 	return jsonl.AppendOnce(path, append(line, '\n'), jsonl.IsObject, false)
 }
 
-// WriteLedger replaces a task's ledger.
-func (s *Session) WriteLedger(task string, entries []LedgerEntry) error {
-	path, err := s.taskPath(LedgerDir, task, true)
-	if err != nil {
-		return err
-	}
+func (s *Session) writeLedger(path string, entries []LedgerEntry) error {
 	var data []byte
 	for _, e := range entries {
 		line, err := jsonl.Encode(e)
 		if err != nil {
-			return fmt.Errorf("ledger of %s: %w", task, err)
+			return fmt.Errorf("%s: %w", path, err)
 		}
 		data = append(append(data, line...), '\n')
 	}

@@ -142,7 +142,7 @@ func (o *Overview) readOnce(s *Session, room []byte,
 	wanted func(s *Session, source, commonDir, linked string) bool) bool {
 	o.ID, o.Dir, o.Branch, o.Workspace = s.ID, s.Dir, s.Branch(), s.file(WorkspaceDir)
 	o.readCheckpoint(s, room)
-	linked := ""
+	linked, ours := "", o.GitCommonDir != "" || o.Source != "" && s.isOurs()
 	if wanted != nil || o.Source+o.GitCommonDir == "" {
 		linked = s.commonFromLink(room)
 	}
@@ -153,9 +153,8 @@ func (o *Overview) readOnce(s *Session, room []byte,
 		o.GitCommonDir = linked
 	}
 	o.countTasks(s, room)
-	o.readLastStop(s)
-	if o.Status == Prepared && o.LastStop != "" {
-		o.Status = Running // by the record, which outranks the checkpoint
+	if status := o.readLastStop(s); ours && status != "" && o.Tasks.Total > 0 {
+		o.Status = status // by the record, which outranks the checkpoint
 	}
 	if o.Status == Running || o.Status == "" {
 		o.Busy, _ = s.Holder()
@@ -179,6 +178,16 @@ func (s *Session) has(name string) bool {
 			return err == nil
 		}
 	}
+}
+
+// isOurs reports whether the record begins as this program's do: those of another tool name no base.
+func (s *Session) isOurs() (ours bool) {
+	_, _, _ = record.Scan(s.file(RecordFile), 0, func(l record.Line) error {
+		start, is := l.Event().(*record.SessionStart)
+		ours = is && start.Base != ""
+		return jsonl.ErrStop
+	})
+	return ours
 }
 
 // commonFromLink is the source's common directory by the worktree's own link to it, "" if there is none or it is
@@ -280,7 +289,7 @@ func (o *Overview) countTasks(s *Session, room []byte) {
 			o.Label = strings.Clone(strings.TrimPrefix(id+": "+title, ": "))
 		}
 		o.Tasks.Total++
-		if status == TaskDone || status == TaskSkipped { // which nobody but the harness says
+		if status != TaskFailed && status != TaskPending { // which nobody but the harness says
 			status = cmp.Or(o.written.Get(id).String(), status)
 		}
 		switch status {
@@ -305,8 +314,9 @@ func (o *Overview) countTasks(s *Session, room []byte) {
 	}
 }
 
-// readLastStop reads the record backwards to the first event that settles whether the session has stopped.
-func (o *Overview) readLastStop(s *Session) {
+// readLastStop reads the record backwards to the first event that settles whether the session has stopped, and gives
+// its status then.
+func (o *Overview) readLastStop(s *Session) (status string) {
 	var err error
 	o.Skipped, err = record.Tail(s.file(RecordFile), func(l record.Line) bool {
 		if o.LastEventAt == "" {
@@ -315,16 +325,28 @@ func (o *Overview) readLastStop(s *Session) {
 		switch l.Type {
 		case "stop":
 			o.LastStop, o.LastStopAt = l.Event().(*record.Stop).Reason, l.TS
+			status = record.ReasonOf(o.LastStop).Status
 			return false
 		case "session_rewound":
-			o.Rewound = l.Event().(*record.SessionRewound).To
+			e := l.Event().(*record.SessionRewound)
+			if o.Rewound, status = e.To, Running; e.Undo == 0 { // a fork's way to its seed
+				status = Prepared
+			}
+			return false
+		case "seed_committed":
+			status = Prepared
 			return false
 		}
-		return l.Type == "" || !l.IsWork()
+		if l.Type == "" || !l.IsWork() {
+			return true
+		}
+		status = Running
+		return false
 	})
 	if err != nil {
 		o.problem(RecordFile, err)
 	}
+	return status
 }
 
 // missing is what is wrong with a file that is not there. Of a session that is being made or removed that is nothing.

@@ -66,7 +66,9 @@ func (s *Session) written() (statuses map[string]string, foreign bool) {
 	}
 	members := gjson.GetMany(jsonl.Text(data), "git_common_dir", "taken_over", "statuses")
 	if members[0].String() == "" && !members[1].Bool() {
-		return nil, true
+		if c, err := s.Checkpoint(); err != nil || c.GitCommonDir == "" {
+			return nil, true
+		}
 	}
 	_ = json.Unmarshal([]byte(members[2].Raw), &statuses) // what cannot be read is not known
 	return statuses, false

@@ -87,7 +87,7 @@ type mark struct {
 	Sum string `json:"sum"`
 }
 
-const foldVersion = 3
+const foldVersion = 4
 
 const markKey = "rolled_up"
 

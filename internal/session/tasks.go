@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
@@ -66,8 +68,16 @@ type Task struct {
 	others extra
 }
 
-func (t Task) MarshalJSON() ([]byte, error)     { return encode(&t, t.others) }
-func (t *Task) UnmarshalJSON(data []byte) error { return decode(data, t, &t.others) }
+func (t Task) MarshalJSON() ([]byte, error) { return encode(&t, t.others) }
+
+// UnmarshalJSON reads what may be a status of no kind at all: by that nothing is decided.
+func (t *Task) UnmarshalJSON(data []byte) error {
+	err := decode(data, t, &t.others, "status")
+	if status := gjson.GetBytes(data, "status"); t.Status == "" && status.Type != gjson.Null {
+		t.Status = status.Raw
+	}
+	return err
+}
 
 // WaitsFor lists the needs of a task that are not done, with why not where no run will do them by itself.
 func (t Task) WaitsFor(tasks []Task) (open []string) {

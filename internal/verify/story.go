@@ -2,7 +2,6 @@ package verify
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -174,36 +173,11 @@ func (st *history) committed(off int64, e *record.Commit) {
 // entry is a line of a ledger as the record has it: what it says, and between which times it was written.
 type entry struct{ says, from, to string }
 
-// says is a verdict in one form, wherever it is from.
-func says(iter int64, diffSummary, plea, verdict json.RawMessage) string {
-	all := []any{iter, nil, nil, nil}
-	for i, raw := range []json.RawMessage{diffSummary, plea, verdict} {
-		_ = json.Unmarshal(raw, &all[i+1]) // what is no JSON says nothing
-	}
-	return string(record.JSON(all))
-}
-
 func entryOf(ts string, e *record.EvaluatorVerdict) entry {
-	verdict := map[string]any{
-		"verdict": e.Verdict, "rejection_category": e.RejectionCategory, "concern": e.Concern, "next_step": e.NextStep,
-		"evidence": e.Evidence,
-	}
-	if len(e.Evidence) == 0 {
-		verdict["evidence"] = nil
-	}
-	if e.ParseFailed {
-		verdict["parse_failed"] = true
-	}
-	return entry{says(int64(e.Iter), record.JSON(e.DiffSummary), e.Case, record.JSON(verdict)), ts, ""}
+	return entry{session.EntryOf(ts, e).Says(), ts, ""}
 }
 
 // isIn reports whether a line of the ledger is this entry.
 func (e entry) isIn(l session.LedgerEntry) bool {
-	verdict := map[string]any{}
-	_ = json.Unmarshal(l.Verdict, &verdict) // what is no object says nothing
-	if list, ok := verdict["evidence"].([]any); ok && len(list) == 0 {
-		verdict["evidence"] = nil
-	}
-	return says(l.Iter, l.DiffSummary, l.Case, record.JSON(verdict)) == e.says && e.from <= l.TS &&
-		(e.to == "" || l.TS <= e.to)
+	return l.Says() == e.says && e.from <= l.TS && (e.to == "" || l.TS <= e.to)
 }

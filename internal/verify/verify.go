@@ -106,6 +106,9 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 		return nil, err
 	}
 	c.foreign = c.cp.GitCommonDir == ""
+	if c.cp, err = s.StoredCheckpoint(); err != nil {
+		return nil, err
+	}
 	if err := c.read(ctx, common); err != nil {
 		return nil, err
 	}

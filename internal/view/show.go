@@ -69,8 +69,14 @@ func NewDetail(o session.Overview, s *session.Session) Detail {
 	if d.Summary, err = s.Summarize(); err != nil {
 		d.Summary = &session.Summary{}
 	}
-	if sum := d.Summary; sum.Tokens.Total > d.TokensUsed { // the checkpoint is saved at the end of a task
-		d.TokensUsed, d.TokensCached, d.Cost = sum.Tokens.Total, sum.Usage.Sum().CachedTokens, max(d.Cost, sum.Cost)
+	// The checkpoint is saved at the end of a task, and another tool's record may not say all.
+	sum, ours := d.Summary, err == nil && o.GitCommonDir != ""
+	if ours {
+		d.Cost = sum.Cost
+	}
+	if ours || sum.Tokens.Total > d.TokensUsed {
+		d.TokensUsed, d.TokensCached = sum.Tokens.Total, sum.Usage.Sum().CachedTokens
+		d.Cost = max(d.Cost, sum.Cost)
 	}
 	if d.objected() {
 		d.Failure = failureIn(d.Summary.State)
