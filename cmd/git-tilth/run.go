@@ -333,7 +333,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	strict := slices.Contains(r.flags, "--strict-caps=true")
 	for again := uint(0); ; again++ {
 		if plan.Action == lifecycle.Continue {
-			loop.ReadAhead(ctx, h, plan)
+			loop.ReadAhead(ctx, h, plan, o)
 		}
 		out, err := plan.Execute(ctx, h, with)
 		if err != nil {

@@ -260,7 +260,8 @@ func fillCommand(common, url string) gitx.Command {
 // AskAhead asks for the keys that a run will need, until the Git's EndAhead.
 func (k *Kit) AskAhead() {
 	for _, r := range []config.Role{config.Worker, config.Evaluator} {
-		if e := k.Config.Endpoint(r); e.BaseURL != "" && e.APIKey == "" {
+		e := k.Config.Endpoint(r)
+		if _, asked := k.asked[e.BaseURL]; !asked && e.BaseURL != "" && e.APIKey == "" {
 			k.Git.Ahead(k.Ctx, fillCommand(k.Common, e.BaseURL))
 		}
 	}

@@ -134,11 +134,15 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 }
 
 // ReadAhead has git read what a run of the plan asks first, while the plan is carried out.
-func ReadAhead(ctx context.Context, h *held.Handle, p lifecycle.Plan) {
-	if base := p.BeginsAt(); base != "" {
-		h.Git.Ahead(ctx, listing(h.Common, base))
-		h.Git.Ahead(ctx, gitx.ContentsOf(h.Common, cmp.Or(p.JudgedTo, base), contextFiles))
+func ReadAhead(ctx context.Context, h *held.Handle, p lifecycle.Plan, o Options) {
+	base := p.BeginsAt()
+	if base == "" {
+		return
 	}
+	if !o.NoPreflight {
+		h.Git.Ahead(ctx, listing(h.Common, base))
+	}
+	h.Git.Ahead(ctx, gitx.ContentsOf(h.Common, cmp.Or(p.JudgedTo, base), contextFiles))
 }
 
 // checkValidators lays out what the task begins with and starts each validator there.
