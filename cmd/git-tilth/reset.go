@@ -132,7 +132,7 @@ func (w *repoContext) describeTeardown(r teardown.Plan) {
 	status := r.Status
 	if o := r.S.Overview(); o.Status == status { // one that can be read
 		o.Busy, o.Resetting = nil, false // by this process
-		status = o.State()
+		status = w.withElsewhere([]session.Overview{o})[0].State()
 	}
 	w.p.printf("session   %s\nsource    %s\nworktree  %s\nbranch    %s\nstatus    %s\nwill be lost: %s\n",
 		r.S.ID, cmp.Or(r.Source, "unknown"), worktree, branch, status, strings.Join(lost, ", "))

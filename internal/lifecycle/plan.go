@@ -9,6 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // State is everything that the decision about a session rests on: the session on disk and git.
@@ -30,6 +31,7 @@ type State struct {
 	// Interviewed reports whether a session without a seed has an interview that can be gone on with.
 	Interviewed bool
 	BranchTip   string // "" when the branch is gone
+	LastDone    string // the last commit of a task that is done, where the branch is gone; "" for none
 	Tree        held.TreeState
 	treeOn      string // what HEAD is on, for held.TreeElsewhere
 	Dirty       bool   // read only where the plan depends on it
@@ -230,11 +232,24 @@ func refusal(s State) (why, hint string) {
 	case s.SeedSHA == "" && len(s.Tasks) == 0:
 		return s.unseeded(reset)
 	case s.BranchTip == "":
-		return "its branch session/" + s.SessionID + " is gone", reset
+		return "its branch session/" + s.SessionID + " is gone", s.withoutBranch(reset)
 	case s.BranchIn != "":
 		return "its branch is checked out in " + s.BranchIn, s.BranchHint
 	}
 	return "", ""
+}
+
+// withoutBranch is what can be done where the branch is gone: nothing more, where all was done; the branch can be made
+// again from the last task that was.
+func (s State) withoutBranch(reset string) string {
+	switch {
+	case s.Status == session.AllDone:
+		return "git tilth review " + s.SessionID + "\n" + reset
+	case s.LastDone != "":
+		return "git branch session/" + s.SessionID + " " + text.Head(s.LastDone, 10) + " && git tilth resume " +
+			s.SessionID + "\n" + reset
+	}
+	return reset
 }
 
 // unseeded is what can be said of a session whose preparation came to nothing, whatever else is missing in it.

@@ -110,6 +110,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		st.Tree, st.treeOn = held.TreeMissing, ""
 	}
 	if !ok {
+		st.LastDone = lastDone(ctx, g, common, st.Record)
 		return nil
 	}
 	if err := st.readWorktree(ctx, g, s, common, path); err != nil {
@@ -153,6 +154,25 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		st.CaseStale = isStale(ctx, g, common, path, branch, c.Tree, c.Base)
 	}
 	return nil
+}
+
+// lastDone is the last of the commits of tasks that are done, "" where there is none or the repository has lost one.
+func lastDone(ctx context.Context, g *gitx.Git, common string, r *record.State) string {
+	last := gitx.InRepo(common, "rev-list", "--topo-order", "--max-count=1", "--end-of-options")
+	none := len(last.Args)
+	for _, t := range r.Tasks {
+		if t.Status == record.Done && t.Commit != "" {
+			last.Args = append(last.Args, t.Commit)
+		}
+	}
+	if len(last.Args) == none {
+		return ""
+	}
+	sha, err := g.Line(ctx, last)
+	if err != nil {
+		return ""
+	}
+	return sha
 }
 
 // isStale reports whether the files are neither the accepted tree nor, in a worktree that was lost and made again, what
