@@ -55,7 +55,7 @@ func Scan(path string, from int64, fn func(off int64, line []byte) error) (end i
 	if _, err := f.Seek(from, io.SeekStart); err != nil {
 		return from, 0, err
 	}
-	br := bufio.NewReaderSize(f, int(min(256<<10, info.Size()-from+1)))
+	br := bufio.NewReaderSize(f, int(min(64<<10, info.Size()-from+1)))
 	for end = from; ; {
 		line, n, err := readLine(br)
 		if err != nil && err != io.EOF {
