@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -15,7 +14,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // run parses a command line and runs its command.
@@ -216,32 +214,6 @@ func commandName(ctx *cli.Context) string {
 		}
 	}
 	return strings.Join(append([]string{"git tilth"}, words...), " ")
-}
-
-// elsewhere are the names that other tools have for a command.
-var elsewhere = map[string]string{
-	"status": "show", "info": "show", "ls": "list", "rm": "reset", "remove": "reset", "delete": "reset",
-	"merge": "take", "continue": "resume", "start": "run", "init": "prep-feature", "rollback": "rewind",
-}
-
-// suggest finds the command that a mistyped name is nearest to, or begins like.
-func suggest(name string, cmds []*cli.Command) string {
-	var names []string
-	for _, c := range cmds {
-		if !c.Hidden {
-			names = append(names, c.Name)
-		}
-	}
-	near, _ := text.Nearest(name, names)
-	for n := len(name); n >= 2 && near == ""; n-- {
-		if i := slices.IndexFunc(names, func(c string) bool { return strings.HasPrefix(c, name[:n]) }); i >= 0 {
-			near = names[i]
-		}
-	}
-	if near = cmp.Or(elsewhere[name], near); near == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %q?", near)
 }
 
 // checkVariables warns of variables that look like settings and are none. What begins work is refused where one is a

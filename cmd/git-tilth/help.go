@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
@@ -37,7 +38,7 @@ func (p *process) helpCommand() *cli.Command {
 }
 
 func unknownCommand(name string, cmds []*cli.Command) error {
-	return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, cmds))
+	return refuse("git tilth -h", "unknown command %q%s", name, cmdline.Suggest(name, cmds))
 }
 
 // helpSize is how much of the help is printed.
