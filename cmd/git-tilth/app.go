@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // run parses a command line and runs its command.
@@ -186,6 +187,10 @@ func checkArgs(ctx *cli.Context, most int) error {
 		if ctx.IsSet(place) && ctx.String(place) == "" { // nor "the usual one"
 			return refuse(name+" -h", "--%s is empty", place)
 		}
+	}
+	if len(args) > most && ctx.Command.Name == "run" {
+		return refuse(name+" "+text.ShellQuote(strings.Join(args, " "))+"\n"+name+" -h",
+			"unexpected argument %q; a sentence is quoted", args[most])
 	}
 	if len(args) > most {
 		return refuse(name+" -h", "unexpected argument %q", args[most])

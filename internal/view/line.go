@@ -29,6 +29,12 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 			return bold, "after " + last + ": " + ev.Plan
 		}
 		return bold, ev.Plan // the run before was killed, or there was none
+	case *record.SessionPrepared:
+		from := joined(" ", "from", ev.Imported)
+		if ev.Imported == "" {
+			from = joined(" ", "by", deref(ev.InterviewerModel))
+		}
+		return green, joined(", ", text.Plural(ev.PRDEntries, "task"), text.Plural(ev.TestFiles, "test file"), from)
 	case *record.SeedCommitted:
 		return green, joined(" ", ev.SHA, ev.Branch)
 	case *record.MemoryLoad:
