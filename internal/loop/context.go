@@ -103,7 +103,8 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	}
 	c.Aside = c.others("aside", aside, asideCap)
 	// The task before has just committed all that there was.
-	if c.Partial = a.restored || a.at.lane == "" && a.run.branch.partial; !c.Partial && (a.at.lane != "" || a.run.branch.carried.commit != a.base) {
+	c.Partial = a.restored || a.at.lane == "" && a.run.branch.partial
+	if !c.Partial && (a.at.lane != "" || a.run.branch.carried.commit != a.base) {
 		if c.Partial, err = a.run.Git.IsDirty(ctx, wt.Path); err != nil {
 			return c, err
 		}

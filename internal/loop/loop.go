@@ -145,7 +145,8 @@ type branch struct {
 
 func newRun(h *held.Handle, o Options) *run {
 	r := &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
-		branch: branch{judgedTo: o.From.JudgedTo, partial: o.From.UnwindsWork()}, turn: make(chan struct{}, 1), limit: make(chan struct{}, 1)}
+		branch: branch{judgedTo: o.From.JudgedTo, partial: o.From.UnwindsWork()},
+		turn:   make(chan struct{}, 1), limit: make(chan struct{}, 1)}
 	r.settled = sync.NewCond(&r.mu)
 	return r
 }

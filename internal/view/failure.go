@@ -71,8 +71,8 @@ func failureIn(st *record.State) *failure {
 	return f
 }
 
-// stillFailed is what a run that went on left, as its stop says it. Where a person's word was on one of the tasks since,
-// it is those that have failed still.
+// stillFailed is what a run that went on left, as its stop says it. Where a person's word was on one of the tasks
+// since, it is those that have failed still.
 func stillFailed(detail string, st *record.State) string {
 	var failed []string
 	changed := false
