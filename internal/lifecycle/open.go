@@ -44,7 +44,7 @@ func open(ctx context.Context, h *held.Handle, killed bool) (err error) {
 		return held.Refuse(reset, "session %s is damaged: %s", h.S.ID, err)
 	}
 	if half := earlierHalf(h.S, h.Checkpoint); half != "" {
-		return held.Refuse("git tilth resume "+h.S.ID+" with that build, or "+reset, "session %s: %s", h.S.ID, half)
+		return held.Refuse(reset, "session %s: %s", h.S.ID, half)
 	}
 	h.Common, h.SourceErr = held.CommonOf(h.S, h.Checkpoint)
 	h.AdoptSource()
@@ -95,5 +95,6 @@ func earlierHalf(s *session.Session, check *session.Checkpoint) string {
 	default:
 		return ""
 	}
-	return "a build of git-tilth before this one (commit 5bcd928 or earlier) began a " + what + " and did not finish it"
+	return "a build of git-tilth before this one (commit 5bcd928 or earlier) began a " + what +
+		" and did not finish it, which a resume with that build does"
 }

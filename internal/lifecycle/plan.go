@@ -37,6 +37,7 @@ type State struct {
 	Dirty       bool   // read only where the plan depends on it
 	Tasks       []session.Task
 	TasksError  string
+	mendTasks   string         // the line of a hint that mends it, "" for none
 	Lanes       []string       // the tasks that have a worktree of their own
 	Record      *record.State  // what the record says
 	History     record.History // of the last attempt
@@ -222,11 +223,11 @@ func refusal(s State) (why, hint string) {
 	case s.Resetting:
 		return "its teardown was begun and not finished", reset
 	case s.Earlier != "":
-		return s.Earlier, "git tilth resume " + s.SessionID + " with that build, or " + reset
+		return s.Earlier, reset
 	case s.SeedSHA == "" && s.Status != session.Prepared && (!s.Worked || s.SourceGone == ""):
 		return s.unseeded(reset)
 	case s.TasksError != "":
-		return s.TasksError, "git tilth resume " + s.SessionID + "\n" + reset
+		return s.TasksError, s.mendTasks + reset
 	case s.SourceGone != "":
 		return s.SourceGone, cmp.Or(s.SourceHint, reset)
 	case s.SeedSHA == "" && len(s.Tasks) == 0:

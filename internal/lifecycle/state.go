@@ -43,6 +43,9 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	}
 	if err != nil {
 		st.TasksError = err.Error()
+		if file := s.Path(session.TasksFile); held.Exists(file) {
+			st.mendTasks = "${EDITOR:-vi} " + text.ShellQuote(file) + " && git tilth resume " + s.ID + "\n"
+		}
 	}
 	st.Tasks = tasks
 	if st.Record, err = s.State(); err != nil {

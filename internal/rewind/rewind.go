@@ -194,11 +194,12 @@ func newPlan(ctx context.Context, h *held.Handle) (p Plan, err error) {
 		return p, err
 	}
 	if p.Worktree, err = h.Worktree(ctx); err != nil {
-		hint := "git tilth resume " + h.S.ID + " makes its worktree again"
 		if _, elsewhere := h.Elsewhere(ctx); elsewhere {
-			hint = held.GitLine(h.Path(), "switch", h.S.Branch())
+			return p, held.Refuse(held.GitLine(h.Path(), "switch", h.S.Branch()), "session %s cannot be rewound: %s",
+				h.S.ID, err)
 		}
-		return p, held.Refuse(hint, "session %s cannot be rewound: %s", h.S.ID, err)
+		return p, held.Refuse("git tilth resume "+h.S.ID, "session %s cannot be rewound: %s; a resume makes it again",
+			h.S.ID, err)
 	}
 	if p.tasks, err = h.S.Tasks(); err != nil {
 		return p, err

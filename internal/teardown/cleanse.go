@@ -23,7 +23,7 @@ const cleanseBegun = "cleanse\n"
 // taken and are not on the remote that the session was pushed to. One that was killed is finished by the next.
 func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote string,
 	report func(step, skipped string)) error {
-	if check, err := s.Checkpoint(); err == nil && check.Status == session.Prepared {
+	if check, err := s.Checkpoint(); err == nil && neverRun(ctx, g, s, check) {
 		return &held.RefusedError{Why: "session " + s.ID + " has not been run",
 			Hint: "git tilth resume " + s.ID + "\ngit tilth reset " + s.ID}
 	}
@@ -58,6 +58,18 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	return errors.Join(proc.RemoveAll(s.Path(session.JudgeDir)), proc.RemoveAll(s.Path(session.CachesDir)),
 		proc.RemoveAll(s.Path(session.LanesDir)),
 		os.Remove(s.Path(held.RemakeMark)))
+}
+
+// neverRun reports whether nothing was begun of a session's tasks, or it has none: its preparation was not finished.
+func neverRun(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) bool {
+	if check.Status == session.Prepared {
+		return true
+	}
+	if state, err := s.State(); err != nil || state.Ran {
+		return false
+	}
+	worked, err := held.Worked(ctx, g, s, check, "", "")
+	return err == nil && !worked
 }
 
 // remoteTip is the commit of the branch on a remote as it is now, "" where that is not known.
