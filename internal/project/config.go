@@ -59,6 +59,15 @@ func IsTest(file string) bool {
 	})
 }
 
+// dataEndings are those of files that lie beside tests and are none.
+const dataEndings = ".json .jsonl .txt .md .csv .tsv .yaml .yml .toml .xml .html .snap .golden .sql .png .lock .ini " +
+	".cfg .bin .dat .log"
+
+// IsData reports whether a file that is called as tests are goes with one and is none itself.
+func IsData(file string) bool {
+	return slices.Contains(strings.Fields(dataEndings), strings.ToLower(path.Ext(file)))
+}
+
 // Restore is a file with the rest of its content as a change has it, and with the configuration of the seed's. Where
 // all of it is configuration, that is the seed's content.
 func Restore(file string, change, seed []byte) []byte {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -122,7 +123,7 @@ func (l *linter) place(t session.Task) {
 func (l *linter) tests(ctx context.Context, t session.Task, files []string) {
 	tests, judged, assertions := 0, 0, 0
 	for _, f := range files {
-		if isData(f) {
+		if project.IsData(f) {
 			continue
 		}
 		tests++

@@ -51,11 +51,6 @@ var languages = []language{
 		nil},
 }
 
-// dataEndings are files that go with a test and are none themselves.
-var dataEndings = wordSet("json txt csv tsv xml yaml yml toml md html golden snap sql lock ini cfg bin dat log")
-
-func isData(p string) bool { return dataEndings[ending(p)] }
-
 func ending(p string) string { return strings.ToLower(strings.TrimPrefix(path.Ext(p), ".")) }
 
 // countAssertions counts what a test asserts; known is false for a language that no row describes. It is a reading of

@@ -113,15 +113,11 @@ func dashless(f string) string {
 	return f
 }
 
-// dataEndings are those of files that lie beside acceptance tests and are none.
-var dataEndings = []string{".json", ".jsonl", ".txt", ".md", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".xml", ".html",
-	".snap", ".golden", ".sql", ".png"}
-
-// isHandled reports whether some kind of project runs the tests that end so, or they are no tests but their data.
-func isHandled(ext string) bool {
-	return slices.Contains(dataEndings, ext) || slices.ContainsFunc(project.Kinds, func(k project.Kind) bool {
+// isHandled reports whether some kind of project runs a test, or it is none but its data.
+func isHandled(file string) bool {
+	return project.IsData(file) || slices.ContainsFunc(project.Kinds, func(k project.Kind) bool {
 		_, has := kinds[k.Name]
-		return has && slices.Contains(k.Code, ext)
+		return has && slices.Contains(k.Code, path.Ext(file))
 	})
 }
 
@@ -131,7 +127,7 @@ func (p *layout) unknownTests() []Validator {
 	for _, f := range p.current {
 		ext := path.Ext(f)
 		script := p.seeded && (ext == ".sh" || ext == ".bash")
-		if ext != "" && !script && !isHandled(ext) {
+		if ext != "" && !script && !isHandled(f) {
 			files = append(files, f)
 		}
 	}
