@@ -59,7 +59,8 @@ func (p *process) valuesOf(kind string) (list []cmdline.Candidate) {
 	if kind == "session" {
 		all, _ := w.overviews(!w.inRepo)
 		for _, o := range all {
-			list = append(list, cmdline.Candidate{Word: o.ID, What: fmt.Sprintf("%s, %s", o.State(), text.OneLine(o.Label))})
+			list = append(list,
+				cmdline.Candidate{Word: o.ID, What: fmt.Sprintf("%s, %s", o.State(), text.OneLine(o.Label))})
 		}
 		return list
 	}

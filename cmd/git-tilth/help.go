@@ -130,7 +130,8 @@ func (p *process) sayStanding() {
 		return
 	}
 	all, err := w.overviews(false)
-	if _, none := w.Git.RevParse(p.ctx, w.Loc.GitDir, "HEAD^{commit}"); len(all) == 0 && errors.Is(none, gitx.ErrNotFound) {
+	_, none := w.Git.RevParse(p.ctx, w.Loc.GitDir, "HEAD^{commit}")
+	if len(all) == 0 && errors.Is(none, gitx.ErrNotFound) {
 		say("This repository has no commit yet; a session begins at one.\nnext: %s", w.FirstCommit())
 		return
 	}

@@ -146,8 +146,8 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 	return s, err
 }
 
-// refusedAtOnce is why an agent program began no interview: nobody is logged in, or a setting of its own is wrong. It is
-// nil where it did, or where anything else went wrong.
+// refusedAtOnce is why an agent program began no interview: nobody is logged in, or a setting of its own is wrong. It
+// is nil where it did, or where anything else went wrong.
 func refusedAtOnce(s *session.Session, r prepRequest, err error) *model.Failure {
 	f, failed := errors.AsType[*model.Failure](err)
 	if !failed || s == nil || r.interviewer.Program == nil || f.Kind != model.Fatal {

@@ -443,10 +443,11 @@ func TestUnwindsWork(t *testing.T) {
 		one  string // the status of T-001
 		want bool
 	}{
-		"above the seed":            {"seed's", chain(failedBy(testID, "T-001")), "T-001", "failed", true},
-		"nothing above the seed":    {"tree of c1", chain(failedBy(testID, "T-001")), "T-001", "failed", false},
-		"an unknown seed":           {"", chain(failedBy(testID, "T-001")), "T-001", "failed", false},
-		"above a commit":            {"", chain(failedBy(testID, "T-002"), doneBy(testID, "T-001")), "T-002", "done", true},
+		"above the seed":         {"seed's", chain(failedBy(testID, "T-001")), "T-001", "failed", true},
+		"nothing above the seed": {"tree of c1", chain(failedBy(testID, "T-001")), "T-001", "failed", false},
+		"an unknown seed":        {"", chain(failedBy(testID, "T-001")), "T-001", "failed", false},
+		"above a commit": {"", chain(failedBy(testID, "T-002"), doneBy(testID, "T-001")),
+			"T-002", "done", true},
 		"of a task that is skipped": {"seed's", chain(failedBy(testID, "T-003")), "T-003", "failed", false},
 	} {
 		s := State{SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, SeedTree: c.seed,

@@ -10,14 +10,15 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Reverted is a task that the branch has, and has taken back: the commit that brought it, and the one that reverts that.
+// Reverted is a task that the branch has, and has taken back: the commit that brought it, and the one that reverts
+// that.
 type Reverted struct{ Task, Commit, By string }
 
 // reverts is what git writes into the message of a revert; of a merge's with the parent that it went back to.
 var reverts = pattern.New(`(?m)^This reverts commit ([0-9a-f]{40,64})(?:, reversing\s+changes made to ([0-9a-f]{40,64}))?`)
 
-// findReverted finds out which tasks the branch has reverted, by what git's own reverts say. copies are the commits that
-// brought each; one that nobody reverted has the task on the branch, and so has one whose revert was reverted.
+// findReverted finds out which tasks the branch has reverted, by what git's own reverts say. copies are the commits
+// that brought each; one that nobody reverted has the task on the branch, and so has one whose revert was reverted.
 func (t *taker) findReverted(ctx context.Context, copies map[string][]string) error {
 	first := t.commits[len(t.commits)-1]
 	found, err := t.Git.Log(ctx, t.common, t.Note.From, strings.Join(first.Parents, ""), 0, "This reverts commit ")
