@@ -62,8 +62,8 @@ func Attach(dir string, argv, env []string, box *sandbox.Box, in, out, errOut *o
 	return cmd.Wait()
 }
 
-// HasFailed reports whether err is of a command that ran and failed, with its exit code, or -1 and the signal that ended
-// it.
+// HasFailed reports whether err is of a command that ran and failed, with its exit code, or -1 and the signal that
+// ended it.
 func HasFailed(err error) (code int, by syscall.Signal, is bool) {
 	exit, is := errors.AsType[*exec.ExitError](err)
 	if !is {

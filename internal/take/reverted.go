@@ -15,7 +15,8 @@ import (
 type Reverted struct{ Task, Commit, By string }
 
 // reverts is what git writes into the message of a revert; of a merge's with the parent that it went back to.
-var reverts = pattern.New(`(?m)^This reverts commit ([0-9a-f]{40,64})(?:, reversing\s+changes made to ([0-9a-f]{40,64}))?`)
+var reverts = pattern.New(`(?m)^This reverts commit ([0-9a-f]{40,64})` +
+	`(?:, reversing\s+changes made to ([0-9a-f]{40,64}))?`)
 
 // findReverted finds out which tasks the branch has reverted, by what git's own reverts say. copies are the commits
 // that brought each; one that nobody reverted has the task on the branch, and so has one whose revert was reverted.
