@@ -19,7 +19,8 @@ func (p *process) takeCommand() *cli.Command {
 		ArgsUsage: "[<task>...] [<session>]",
 		Description: "Takes what is done: the whole session (--merge), or some tasks with their acceptance tests " +
 			"(--pick). The branch is\nthe one that is checked out here, or --onto. A conflict or a hook that " +
-			"refuses changes nothing. Changes of your own\nare in the way only where they are for git merge.",
+			"refuses changes nothing. Changes of your own\nare in the way only where they are for git merge. " +
+			"What the branch has reverted stays so, and is named.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "onto", Usage: "take into `BRANCH` instead of the one that is checked out"},
 			&cli.BoolFlag{Name: "pick", Usage: "each task's commit again, on the branch (default for chosen tasks)"},
