@@ -55,6 +55,19 @@ func (g *Git) removeIncomplete(common, admin, path string) error {
 	return removeAdmin(common, admin, path)
 }
 
+// RemoveIncomplete removes those of worktrees that a git that was killed has made or removed in part. While an entry is
+// no repository, git refuses to remove any worktree.
+func (g *Git) RemoveIncomplete(common string, paths []string) error {
+	for _, path := range paths {
+		if admin, found := AdminDir(common, path); found && !complete(admin) {
+			if err := g.removeIncomplete(common, admin, path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // removeAdmin removes an entry that was path's, unless it has become another worktree's. One that says nothing yet is
 // removeHalfCreated's to judge: a `git worktree add` at work may have taken the name.
 func removeAdmin(common, admin, path string) error {

@@ -75,6 +75,16 @@ func Of(s *session.Session) (tasks []string) {
 	return laneNames(s.Path(session.LanesDir))
 }
 
+// Paths are where those lanes are.
+func Paths(s *session.Session) []string { return paths(s, Of(s)) }
+
+func paths(s *session.Session, tasks []string) (places []string) {
+	for _, task := range tasks {
+		places = append(places, Path(s, task))
+	}
+	return places
+}
+
 // Begun are those of them in which an attempt was begun.
 func Begun(s *session.Session) []string {
 	half := laneNames(s.Path(session.LanesDir, newLanes))
@@ -339,7 +349,11 @@ func SetAllAside(ctx context.Context, h *held.Handle) error {
 
 // RemoveHalfMade removes the lanes of which a process that died had made a part, and the places in which it judged.
 func RemoveHalfMade(ctx context.Context, h *held.Handle) error {
-	for _, task := range laneNames(h.S.Path(session.LanesDir, newLanes)) {
+	half := laneNames(h.S.Path(session.LanesDir, newLanes))
+	if err := h.Git.RemoveIncomplete(h.Common, paths(h.S, half)); err != nil {
+		return err
+	}
+	for _, task := range half {
 		if err := Remove(ctx, h, task); err != nil {
 			return err
 		}

@@ -238,14 +238,18 @@ func (r Plan) Execute(ctx context.Context) error {
 
 // removeFromRepo removes the worktree, then the branch. again is the command that finishes it.
 func (r Plan) removeFromRepo(ctx context.Context, admin, again string) error {
-	for _, task := range lanes.Of(r.S) {
-		path := lanes.Path(r.S, task)
+	places := lanes.Paths(r.S)
+	err := r.git.RemoveIncomplete(r.Common, places)
+	if err != nil {
+		return &held.StepError{Step: "worktrees of lanes", Err: err, Hint: again}
+	}
+	for _, path := range places {
 		if err := r.git.RemoveWorktree(ctx, r.Common, path, ""); err != nil {
 			return &held.StepError{Step: "worktree " + path, Err: err, Hint: again}
 		}
 		r.report("worktree "+path, "")
 	}
-	err := r.git.Restore(r.Common, r.Worktree)
+	err = r.git.Restore(r.Common, r.Worktree)
 	if err == nil {
 		err = r.removeWorktree(ctx, admin)
 	}
