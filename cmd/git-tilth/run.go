@@ -287,10 +287,6 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	closeOnce := sync.OnceFunc(h.Close)
 	defer closeOnce()
 	h.Tell = show.Tell
-	defer w.Git.EndAhead()
-	if h.Checkpoint.Status != session.AllDone && !w.p.dryRun {
-		w.AskAhead()
-	}
 	plan, err := lifecycle.PlanOf(w.p.ctx, h)
 	if err != nil {
 		return fail("", err)
@@ -332,9 +328,6 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	o.Waiting, o.Validating = show.Waiting, show.Validating
 	strict := slices.Contains(r.flags, "--strict-caps=true")
 	for again := uint(0); ; again++ {
-		if plan.Action == lifecycle.Continue {
-			loop.ReadAhead(ctx, h, plan, o)
-		}
 		out, err := plan.Execute(ctx, h, with)
 		if err != nil {
 			return w.p.executionError(err, s.ID)

@@ -238,33 +238,18 @@ func Password(ctx context.Context, g *gitx.Git, common, url string) (password st
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
 		return ""
 	}
-	out, err := g.Read(ctx, fillCommand(common, url))
+	c := gitx.Command{Dir: "/", Args: []string{"credential", "fill"}}
+	if common != "" {
+		c = gitx.InRepo(common, c.Args...)
+	}
+	c.Stdin, c.Keys = []byte("url="+url+"\n\n"), true
+	out, err := g.Read(ctx, c)
 	for line := range strings.Lines(string(out)) {
 		if value, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "password="); is && err == nil {
 			password = value
 		}
 	}
 	return password
-}
-
-// fillCommand asks git's credential helpers.
-func fillCommand(common, url string) gitx.Command {
-	c := gitx.Command{Dir: "/", Args: []string{"credential", "fill"}}
-	if common != "" {
-		c = gitx.InRepo(common, c.Args...)
-	}
-	c.Stdin, c.Keys = []byte("url="+url+"\n\n"), true
-	return c
-}
-
-// AskAhead asks for the keys that a run will need, until the Git's EndAhead.
-func (k *Kit) AskAhead() {
-	for _, r := range []config.Role{config.Worker, config.Evaluator} {
-		e := k.Config.Endpoint(r)
-		if _, asked := k.asked[e.BaseURL]; !asked && e.BaseURL != "" && e.APIKey == "" {
-			k.Git.Ahead(k.Ctx, fillCommand(k.Common, e.BaseURL))
-		}
-	}
 }
 
 // hide keeps a key that came from elsewhere than the environment out of the record. Each role may have one of its own.

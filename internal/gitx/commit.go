@@ -177,7 +177,9 @@ func parseTrailers(s string) map[string][]string {
 // WorkerCommits returns the commits that reached the branch through a program that ran with Environ, going by the
 // branch's reflog.
 func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[string]bool, error) {
-	out, err := g.Read(ctx, Reflog(common, branch))
+	// Only git log shows what the reflog says (%gs); rev-list leaves it empty.
+	out, err := g.Read(ctx, InRepo(common, "log", "--walk-reflogs", "--no-show-signature", "--no-patch", "--no-color",
+		"--format=%H%x00%gs%x00", "refs/heads/"+branch, "--"))
 	if err != nil {
 		return nil, err
 	}
@@ -190,13 +192,6 @@ func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[str
 		}
 	}
 	return workers, nil
-}
-
-// Reflog is the command by which [Git.WorkerCommits] reads. Only git log shows what the reflog says (%gs); rev-list
-// leaves it empty.
-func Reflog(common, branch string) Command {
-	return InRepo(common, "log", "--walk-reflogs", "--no-show-signature", "--no-patch", "--no-color",
-		"--format=%H%x00%gs%x00", "refs/heads/"+branch, "--")
 }
 
 // RevParse names the object that a revision means, "<rev>^{commit}" its commit, "<rev>^{tree}" its tree. gitDir is the

@@ -71,7 +71,16 @@ func newHash(id string) hash.Hash {
 // FilesAt returns the contents of files of a commit, by their paths; links within the commit are followed, and what is
 // not there or no file is left out. With commit "" the paths are object ids.
 func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string) (map[string][]byte, error) {
-	out, err := g.Read(ctx, ContentsOf(common, commit, paths))
+	var in strings.Builder
+	for _, p := range paths {
+		if commit != "" {
+			in.WriteString(commit + ":")
+		}
+		in.WriteString(p + "\n")
+	}
+	c := InRepo(common, "cat-file", "--batch", "--follow-symlinks")
+	c.Stdin = []byte(in.String())
+	out, err := g.Read(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -102,20 +111,6 @@ func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string
 		out = after(out, words[2])
 	}
 	return files, nil
-}
-
-// ContentsOf is the command by which [Git.FilesAt] reads.
-func ContentsOf(common, commit string, paths []string) Command {
-	var in strings.Builder
-	for _, p := range paths {
-		if commit != "" {
-			in.WriteString(commit + ":")
-		}
-		in.WriteString(p + "\n")
-	}
-	c := InRepo(common, "cat-file", "--batch", "--follow-symlinks")
-	c.Stdin = []byte(in.String())
-	return c
 }
 
 // after returns what follows an object of a size and its newline.

@@ -22,7 +22,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -75,7 +74,6 @@ type known struct {
 	version  memo[string]
 	entries  memo[string] // of worktrees that passed the check: the directory of each one's entry, "" for none
 	tops     memo[string] // of these: which directory each is
-	ahead    sync.Map     // what is read ahead, by its command: *answer
 }
 
 // memo is a map that is safe for concurrent use.
@@ -169,60 +167,9 @@ type Command struct {
 	said    *[]byte  // gets what it said on standard error, where it ended well
 }
 
-// answer is what a command said that was read ahead.
-type answer struct {
-	end  context.CancelFunc
-	done chan struct{} // closed when the rest is there
-	out  []byte
-	err  error
-}
-
-// Ahead has a command that changes nothing run while its caller does something else, until EndAhead. The next Read of
-// the same one has that answer: it is for what does not change meanwhile.
-func (g *Git) Ahead(ctx context.Context, c Command) {
-	ctx, end := context.WithCancel(ctx)
-	a := &answer{end: end, done: make(chan struct{})}
-	if _, asked := g.known.ahead.LoadOrStore(c.key(), a); asked {
-		end()
-		return
-	}
-	go func() {
-		defer close(a.done)
-		a.out, a.err = g.read(ctx, c)
-	}()
-}
-
-// EndAhead ends the commands that nobody has read.
-func (g *Git) EndAhead() {
-	g.known.ahead.Range(func(key, a any) bool {
-		g.known.ahead.Delete(key)
-		a.(*answer).end()
-		<-a.(*answer).done
-		return true
-	})
-}
-
-// key tells a command from those that answer something else.
-func (c Command) key() string {
-	return strings.Join(slices.Concat([]string{c.Dir, c.wt.Path, string(c.Stdin)}, c.Args, c.Vars), "\x00")
-}
-
 // Read runs a command that changes nothing and returns what it printed, also beside an error. One that exits with
 // another status than 0 is an error, of which [ExitCode] tells the status.
 func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
-	if ahead, asked := g.known.ahead.LoadAndDelete(c.key()); asked && !c.mutates {
-		a := ahead.(*answer)
-		defer a.end()
-		select {
-		case <-a.done:
-			return a.out, a.err
-		case <-ctx.Done():
-		}
-	}
-	return g.read(ctx, c)
-}
-
-func (g *Git) read(ctx context.Context, c Command) ([]byte, error) {
 	if c.Objects {
 		remove, err := asTheyAre(&c)
 		if err != nil {
@@ -240,7 +187,7 @@ func (g *Git) read(ctx context.Context, c Command) ([]byte, error) {
 	if c.wt.Path != "" && g.in == nil {
 		var out []byte
 		err := g.quarantined(ctx, c.wt, c.mutates && !c.Hooks, func(in *Git) (err error) {
-			out, err = in.read(ctx, c)
+			out, err = in.Read(ctx, c)
 			return err
 		})
 		return out, err

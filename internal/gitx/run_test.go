@@ -3,7 +3,6 @@ package gitx
 import (
 	"context"
 	"errors"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -79,29 +78,5 @@ func TestVersion(t *testing.T) {
 	}
 	if !atLeast(2, 36) || !atLeast(1, 99) || atLeast(99, 0) {
 		t.Errorf("got %q", w.sh(w.home, "version"))
-	}
-}
-
-func TestAhead(t *testing.T) {
-	var mu sync.Mutex
-	ran := 0
-	w := newWorld(t)
-	w.git.trace = func(Call) {
-		mu.Lock()
-		defer mu.Unlock()
-		ran++
-	}
-	tip := InRepo(w.common, "rev-parse", "HEAD")
-	w.git.Ahead(ctx, tip)
-	w.git.Ahead(ctx, tip)
-	w.git.Ahead(ctx, InRepo(w.common, "rev-parse", "nowhere"))
-	got, err := w.git.Line(ctx, tip)
-	must(t, err)
-	equal(t, "the answer", got, w.sh(w.repo, "rev-parse", "HEAD"))
-	w.git.EndAhead()
-	equal(t, "commands", ran, 2)
-	must(t, os.RemoveAll(w.common))
-	if _, err := w.git.Line(ctx, tip); err == nil {
-		t.Error("the second answer was the first's")
 	}
 }

@@ -124,7 +124,6 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		return err
 	}
 	if !text.IsSHA(st.SeedSHA) || !strings.HasPrefix(tip, st.SeedSHA) {
-		g.Ahead(ctx, gitx.Reflog(common, branch))
 		var seed gitx.Commit
 		if st.Commits, seed, err = held.CommitsSince(ctx, g, common, tip, st.SeedSHA); err != nil {
 			return err

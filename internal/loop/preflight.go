@@ -15,7 +15,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -100,15 +99,10 @@ func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
 	return found, nil
 }
 
-// listing is the command that lists what a commit has.
-func listing(common, commit string) gitx.Command {
-	return gitx.InRepo(common, "ls-tree", "-r", "-z", "--full-tree", commit)
-}
-
 // decidingFiles are the files that say which validators a project has and what they need, as the attempt begins: the
 // mode, kind and id of each.
 func (a *attempt) decidingFiles(ctx context.Context) (map[string]string, error) {
-	entries, err := a.run.Git.List(ctx, listing(a.run.Common, a.base))
+	entries, err := a.run.Git.List(ctx, gitx.InRepo(a.run.Common, "ls-tree", "-r", "-z", "--full-tree", a.base))
 	files := map[string]string{}
 	for _, e := range entries {
 		if object, name, _ := strings.Cut(e, "\t"); decides(name) {
@@ -131,18 +125,6 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 		fmt.Fprintf(sum, "%q %s\n", f, files[f])
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
-}
-
-// ReadAhead has git read what a run of the plan asks first, while the plan is carried out.
-func ReadAhead(ctx context.Context, h *held.Handle, p lifecycle.Plan, o Options) {
-	base := p.BeginsAt()
-	if base == "" {
-		return
-	}
-	if !o.NoPreflight {
-		h.Git.Ahead(ctx, listing(h.Common, base))
-	}
-	h.Git.Ahead(ctx, gitx.ContentsOf(h.Common, cmp.Or(p.JudgedTo, base), contextFiles))
 }
 
 // checkValidators lays out what the task begins with and starts each validator there.
