@@ -16,6 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/tool"
+	"github.com/git-tilth/git-tilth/internal/view"
 )
 
 const seedMessage = `Here it is: {"prd_entries": [{"id": "T-001", "title": "Count", "description": "Count",
@@ -48,7 +49,7 @@ func interviewed(s *scene) error {
 	var history []json.RawMessage
 	typed := []string{"", "all of them\n", "as tabs\n"} // each ends where the next question begins
 	for i, answers := range typed {
-		terminal := seed.NewTerminal(text.NewLines(strings.NewReader(answers)), io.Discard, false)
+		terminal := seed.NewTerminal(text.NewLines(strings.NewReader(answers)), io.Discard, view.Terminal{}, false)
 		b, err := seed.Interview(s.ctx, seed.Deps{
 			Brief: "count things", Source: s.dir, History: history, Tools: box, Terminal: terminal,
 			Propose: func(context.Context, *seed.Bundle) ([]seed.Violation, error) { return nil, nil },
