@@ -23,7 +23,7 @@ func (c *check) tasks() {
 	for _, t := range tasks {
 		is := t.Status
 		said := c.story.StatusOf(t.ID)
-		late := is == session.TaskPending && cut && (said == session.TaskFailed || c.story.last == t.ID)
+		late := is == session.TaskPending && cut && (said == session.TaskFailed || slices.Contains(c.story.last, t.ID))
 		early := is == session.TaskFailed && said == session.TaskPending && c.cp.Status == session.Running
 		if is != said && !late && !early && !slices.Contains(c.story.marking, t.ID) {
 			c.differIn(session.TasksFile, 0, "%s is %s, and by the record it is %s", t.ID, is, said)

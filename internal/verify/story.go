@@ -19,7 +19,7 @@ type said struct {
 // ending is what the end of the record says, and with that what the process that wrote it may not have come to write.
 type ending struct {
 	failing string             // a task whose placeholder is to be made
-	last    string             // task whose end is the last thing on record
+	last    []string           // tasks whose ends may not be in prd.json yet: several only of lanes
 	ledgers map[string][]entry // the entries that each task's ledger has to hold
 }
 
@@ -115,7 +115,7 @@ func (st *history) see(l record.Line) {
 			}
 		}
 	case *record.SessionResume:
-		st.failing = ""
+		st.failing, st.last = "", nil
 		if len(e.Pending) > 0 {
 			st.before = ""
 		}
@@ -134,7 +134,10 @@ func (st *history) see(l record.Line) {
 			st.ledgers = maps.Clone(then.ledgers)
 		}
 	case *record.ContextReset:
-		st.before, st.failing, st.last = cmp.Or(stopped, st.before), "", ""
+		st.before, st.failing = cmp.Or(stopped, st.before), ""
+		if !e.Lane { // another lane begins also while the end of a task is being written down
+			st.last = nil
+		}
 	case *record.EvaluatorVerdict:
 		said := entryOf(l.TS, e)
 		st.ledgers[e.TaskID] = append(slices.Clip(st.ledgers[e.TaskID]), said)
@@ -148,7 +151,7 @@ func (st *history) see(l record.Line) {
 			st.ledgers[e.TaskID] = all
 		}
 	case *record.TaskFailed:
-		st.failing, st.last = e.TaskID, e.TaskID
+		st.failing, st.last = e.TaskID, append(slices.Clip(st.last), e.TaskID)
 	case *record.Commit:
 		st.committed(l.Off, e)
 	case *record.TaskMarked:
@@ -159,7 +162,7 @@ func (st *history) see(l record.Line) {
 }
 
 func (st *history) committed(off int64, e *record.Commit) {
-	st.failing, st.last = "", e.TaskID
+	st.failing, st.last = "", append(slices.Clip(st.last), e.TaskID)
 	if e.Aside != "" {
 		return
 	}
