@@ -245,10 +245,14 @@ func (w *repoContext) overviews(all bool) ([]session.Overview, error) {
 
 // withElsewhere fills in what the repository of each session tells of it.
 func (w *repoContext) withElsewhere(all []session.Overview) []session.Overview {
-	of := map[string][]*session.Overview{}
+	named, of := map[string][]*session.Overview{}, map[string][]*session.Overview{}
 	for i := range all {
-		if common, err := gitx.CommonDirOf(cmp.Or(all[i].GitCommonDir, all[i].Source)); err == nil {
-			of[common] = append(of[common], &all[i])
+		name := cmp.Or(all[i].GitCommonDir, all[i].Source)
+		named[name] = append(named[name], &all[i])
+	}
+	for name, those := range named {
+		if common, err := gitx.CommonDirOf(name); err == nil {
+			of[common] = append(of[common], those...)
 		}
 	}
 	var wg sync.WaitGroup

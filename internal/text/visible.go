@@ -87,7 +87,9 @@ func isPlain(s string) bool {
 // other format characters, line separators, fillers, and selectors of a variant, in which a text can be hidden.
 func isHidden(r rune) bool {
 	switch {
-	case r >= 0x80 && r < 0xa0, r == 0x2028, r == 0x2029:
+	case r < 0x80:
+		return false
+	case r < 0xa0, r == 0x2028, r == 0x2029:
 		return true
 	case r == 0x200d, r == 0x200c, r == 0xfe0e, r == 0xfe0f: // part of emoji, the joiners of some scripts too
 		return false
