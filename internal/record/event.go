@@ -69,6 +69,7 @@ const (
 	afterVerdict                    // between a verdict and the ledger's line that a process which died had not written
 	afterStop                       // after a stop, which remains the session's last word
 	outside                         // of the iterations: before the first, or after the last
+	turn                            // in one, and it says nothing of how the task stands
 
 	work  stands = 0 // of an iteration
 	aside        = inReview | afterVerdict | afterStop | outside

@@ -214,14 +214,16 @@ func ReadBeginning(path string) (*State, error) {
 	return &s, err
 }
 
-// ReadEnd is what the last lines of the record at path say, at most as many as most and no further than to where the
-// last attempt began.
+// ReadEnd is what the last lines of the record at path say of how tasks ended, at most as many as most and no further
+// than to where the last attempt began.
 func ReadEnd(path string, most int) (*State, error) {
 	var lines []Line
 	var events []Event
 	_, err := Tail(path, func(l Line) bool {
-		lines, events = append(lines, Line{Off: l.Off, TS: l.TS, Type: l.Type}), append(events, l.Brief())
-		return len(lines) < most && l.Type != "context_reset"
+		if most--; standsOf(l.Type)&turn == 0 {
+			lines, events = append(lines, Line{Off: l.Off, TS: l.TS, Type: l.Type}), append(events, l.Brief())
+		}
+		return most > 0 && l.Type != "context_reset"
 	})
 	var s State
 	for i, l := range slices.Backward(lines) {

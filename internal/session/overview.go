@@ -50,6 +50,8 @@ type Overview struct {
 	Skipped      int        `json:"skipped,omitempty"`   // lines that are no events, as far back as the last stop
 	Problems     []string   `json:"problems,omitempty"`  // what is wrong with its files, one line each
 
+	HasWorktree bool `json:"-"`
+
 	written gjson.Result // statuses with which prd.json was written last
 
 	// What only the repository can tell.
@@ -159,6 +161,7 @@ func (o *Overview) readOnce(s *Session, room []byte,
 	if o.Status == Running || o.Status == "" {
 		o.Busy, _ = s.Holder()
 	}
+	o.HasWorktree = linked != "" || isThere(o.Workspace)
 	if o.Resetting, o.GoingBack = s.has(ResetMarkFile), s.has(GoBackFile); o.GoingBack {
 		data, _ := jsonl.ReadInto(room, s.file(GoBackFile))
 		o.Rewinding = gjson.Get(jsonl.Text(data), "cut").IsObject()
@@ -170,11 +173,13 @@ func (o *Overview) readOnce(s *Session, room []byte,
 	return o.Status != "" || s.has("")
 }
 
-// has reports whether something has that name. It makes neither an os.FileInfo nor an error.
-func (s *Session) has(name string) bool {
+func (s *Session) has(name string) bool { return isThere(s.file(name)) }
+
+// isThere reports whether something is at path. It makes neither an os.FileInfo nor an error.
+func isThere(path string) bool {
 	var st unix.Stat_t
 	for {
-		if err := unix.Lstat(s.file(name), &st); err != unix.EINTR {
+		if err := unix.Lstat(path, &st); err != unix.EINTR {
 			return err == nil
 		}
 	}

@@ -28,7 +28,7 @@ func OnlyOn(ctx context.Context, g *gitx.Git, common, tip, branch string) ([]str
 func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*session.Overview) {
 	var asked []*session.Overview
 	for _, o := range all {
-		if o.Busy == nil && !o.Resetting && o.Tasks.Total > 0 && (o.Finished() || !held.Exists(o.Workspace)) {
+		if o.Busy == nil && !o.Resetting && o.Tasks.Total > 0 && (o.Finished() || !o.HasWorktree) {
 			asked = append(asked, o)
 		}
 	}
@@ -48,7 +48,7 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 	notes, ends := map[string][]Taken{}, []string{}
 	for _, o := range asked {
 		tip := tips[o.Branch]
-		o.Cleansed = tip == "" && !held.Exists(o.Workspace)
+		o.Cleansed = tip == "" && !o.HasWorktree
 		if tip == "" || !o.Finished() {
 			continue
 		}

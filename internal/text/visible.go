@@ -55,7 +55,11 @@ func Escaped(b []byte) (shown, rest []byte) {
 			break
 		}
 	}
-	if !bytes.ContainsFunc(b, isUndrawn) {
+	first := 0
+	for first < len(b) && b[first] < 0x7f { // as nearly all is
+		first++
+	}
+	if !bytes.ContainsFunc(b[first:], isUndrawn) {
 		return b, rest
 	}
 	for len(b) > 0 {

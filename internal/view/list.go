@@ -94,7 +94,7 @@ func List(w io.Writer, all []session.Overview, o Terminal, many bool) error {
 	return t.write(w)
 }
 
-// listJSON writes what writeJSON would of all rows, so many at a time that their texts are not much.
+// listJSON writes all rows as one array, so many at a time that their texts are not much.
 func listJSON(w io.Writer, all []session.Overview) error {
 	if len(all) == 0 {
 		return writeJSON(w, []row{})
@@ -108,9 +108,8 @@ func listJSON(w io.Writer, all []session.Overview) error {
 			return err
 		}
 		for _, one := range texts {
-			shown, _ := text.Escaped(one)
 			out.WriteString(sep)
-			out.Write(shown)
+			out.Write(one)
 			sep = ",\n  "
 		}
 	}
