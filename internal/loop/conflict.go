@@ -1,0 +1,148 @@
+package loop
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// What does not go together with what others did goes back to the worker that made it: what it is told, and what keeps
+// its change from a review until both are put together.
+
+// maxConflicts is how often a change may conflict before its task goes on alone.
+const maxConflicts = 2
+
+// dropped lists the files that a merge has only as they are on the branch, though the change has them otherwise: such
+// as are not put together line by line.
+func (a *attempt) dropped(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) (files []string, err error) {
+	changed, err := a.run.Git.Paths(ctx, wt, e.From, e.Was)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := a.run.Git.Paths(ctx, wt, e.Base, e.Tree)
+	for _, f := range e.Conflicts {
+		if slices.Contains(changed, f) && !slices.Contains(merged, f) {
+			files = append(files, f)
+		}
+	}
+	return files, err
+}
+
+// conflict is what the worker is told of a merge that does not go together.
+func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error) {
+	news, err := a.news(ctx)
+	if err != nil {
+		return "", err
+	}
+	if a.iter >= a.limit() {
+		a.extra++
+	}
+	sides, err := a.sides(ctx, dropped, news)
+	return "While you worked, other tasks were committed, and your change does not go together with theirs. Your " +
+		"working tree holds the merge, with conflict markers where it is about lines, in these files: " +
+		strings.Join(quoted(a.beside.merged.Conflicts), ", ") + ". Keep what both sides are for, take the markers " +
+		"out, and submit again.\n\n" + sides, err
+}
+
+// sides are what git says of a conflict and what others did, whose commits news lists.
+func (a *attempt) sides(ctx context.Context, dropped []string, news string) (string, error) {
+	m := a.beside.merged
+	diff, _, err := a.run.Git.Diff(ctx, a.run.Common, m.From, m.Base, testsCap, m.Conflicts...)
+	if err != nil {
+		return "", err
+	}
+	said := "What git says of it, where " + m.Base + " is what they committed and " + m.Marker + " what you did:\n\n" +
+		fenced("merge", m.Said)
+	if dropped != nil {
+		said += "\n\n" + madeAgain(m, dropped)
+	}
+	return said + "\n\nThe other tasks, with the files that they changed:\n\n" + fenced("changed", news) +
+		"\n\nWhat they did in the files that conflict:\n\n" +
+		fenced("others", strings.ToValidUTF8(string(diff), "\uFFFD")), nil
+}
+
+// madeAgain is what the worker is told of files that a merge dropped its change to.
+func madeAgain(m *record.LaneMerged, dropped []string) string {
+	return "These cannot be put together line by line, and were left as the others have them: " +
+		strings.Join(quoted(dropped), ", ") + ". Make your change to them again; what you had is in git, as " +
+		m.Was + ":<file>."
+}
+
+// conflictLeft is what a worker is told first of a merge that conflicted before and is not resolved: it may not have
+// heard of it. What git has no more, as after a rewind, is not said.
+func (a *attempt) conflictLeft(ctx context.Context, wt gitx.Worktree) string {
+	said, m := a.markersLeft(), a.beside.merged
+	if m == nil || m.Marker == "" {
+		return said
+	}
+	dropped, err := a.dropped(ctx, wt, m)
+	if err != nil || said == "" && dropped == nil {
+		return said
+	}
+	news, err := a.changes(ctx, m.From)
+	if err != nil {
+		return said
+	}
+	sides, _ := a.sides(ctx, dropped, news)
+	return strings.TrimSpace(said + "\n\n" + sides)
+}
+
+// conflicted is a merge of the task's change that conflicted before this run, nil for none.
+func (a *attempt) conflicted() *record.LaneMerged {
+	if was := a.run.o.From.Record; was != nil {
+		return was.Tasks[a.task.ID].Conflict
+	}
+	return nil
+}
+
+// markersLeft is what the worker is told while marker lines of the last merge stand in files that conflicted.
+func (a *attempt) markersLeft() string {
+	m := a.beside.merged
+	if m == nil || m.Marker == "" {
+		return ""
+	}
+	var in []string
+	for _, f := range m.Conflicts {
+		for _, side := range []string{m.Base, m.Marker} { // one of two that cannot have the same place
+			if _, err := os.Lstat(filepath.Join(a.at.path, filepath.FromSlash(f)+"~"+side)); err == nil {
+				in = append(in, f+"~"+side)
+			}
+		}
+		data, err := jsonl.ReadIn(a.at.path, filepath.FromSlash(f), maxText)
+		if err != nil {
+			continue
+		}
+		for line := range bytes.Lines(data) {
+			if bytes.HasPrefix(line, []byte(">>>>>>> "+m.Marker)) || bytes.HasPrefix(line, []byte("<<<<<<< "+m.Base)) {
+				in = append(in, f)
+				break
+			}
+		}
+	}
+	if in == nil {
+		return ""
+	}
+	return "Conflict markers of the merge with other tasks' work still stand in " + strings.Join(quoted(in), ", ") +
+		". Put both sides together there, take the markers out, of a file's name as well, and submit again."
+}
+
+// unresolved keeps a change with such markers from being judged. It is on record like a validator that failed.
+func (a *attempt) unresolved() (string, error) {
+	said := a.markersLeft()
+	if said == "" {
+		return "", nil
+	}
+	j := &judged{report: validator.Report{Results: []validator.Result{{Name: "merge", Output: said}}}}
+	if err := a.recordValidators(j); err != nil {
+		return "", err
+	}
+	return said, a.hears("merge: "+said, "merge", said, a.retryHint)
+}
