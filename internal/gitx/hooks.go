@@ -153,8 +153,14 @@ func (g *Git) TryHooks(ctx context.Context, wt Worktree, c TreeCommit, names []s
 
 // CheckoutAt is the checkout of the user's at dir, or the repository itself there. It is no worktree to work in.
 func (g *Git) CheckoutAt(common, dir string) (Worktree, error) {
-	gitDir, err := gitDirAt(dir)
-	return Worktree{Path: dir, Common: common, AdminDir: gitDir}, err
+	gitDir, named := g.known.separate.get(dir)
+	if !named {
+		var err error
+		if gitDir, err = gitDirAt(dir); err != nil {
+			return Worktree{}, err
+		}
+	}
+	return Worktree{Path: dir, Common: common, AdminDir: gitDir}, nil
 }
 
 // propose runs hooks over a commit that is to be made, where quarantined is for. Hooks that had to be ended refused.
