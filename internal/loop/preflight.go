@@ -49,7 +49,7 @@ func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.branch.checked = r.Checkpoint.Preflight == of; r.branch.checked {
+	if r.branch.checked = r.Checkpoint.Preflight == of && a.signs(ctx); r.branch.checked {
 		return nil
 	}
 	defer g.shutPlace(&err)

@@ -34,6 +34,15 @@ func (a *attempt) checkSignature(ctx context.Context, wt gitx.Worktree) []record
 	return nil
 }
 
+// signs reports whether a signature can be made where one is wanted: keys are lost, locked and configured between runs.
+func (a *attempt) signs(ctx context.Context) bool {
+	if !a.run.Sign {
+		return true
+	}
+	wt, err := a.hooksAt(ctx)
+	return err == nil && a.run.Git.TrySignature(ctx, wt, a.base) == nil
+}
+
 // passphraseKept is how long gpg-agent remembers a passphrase, 0 where none is needed or nobody knows.
 func (a *attempt) passphraseKept(ctx context.Context) time.Duration {
 	ask := func(argv ...string) string {
