@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // TempMark is what the name of each temporary file of Replace holds: ".<name>.tmp-<random>".
@@ -30,7 +32,9 @@ func Replace(path string, synced bool, fill func(io.Writer) error) error {
 		err = f.Sync()
 	}
 	if err = cmp.Or(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		if err = os.Rename(f.Name(), path); err != nil && unix.Rmdir(path) == nil { // it is an empty directory
+			err = os.Rename(f.Name(), path)
+		}
 	}
 	if err != nil {
 		os.Remove(f.Name())

@@ -74,6 +74,32 @@ type TaskCounts struct {
 	Skipped int `json:"skipped"`
 }
 
+// count takes in a task with a status.
+func (c *TaskCounts) count(status string) {
+	c.Total++
+	switch status {
+	case TaskDone:
+		c.Done++
+	case TaskFailed:
+		c.Failed++
+	case TaskSkipped:
+		c.Skipped++
+	default:
+		c.Pending++
+	}
+}
+
+// CountTasks are the tasks of a plan by status.
+func CountTasks(plan []Task) (c TaskCounts) {
+	for _, t := range plan {
+		c.count(t.Status)
+		if t.Status == TaskPending && len(t.WaitsFor(plan)) > 0 {
+			c.Waiting++
+		}
+	}
+	return c
+}
+
 // State is a session's status as a person means it. The checkpoint of a stopped session says `running`, because nothing
 // about its work is wrong; one that nobody holds and that wrote no stop has crashed.
 func (o Overview) State() string {
@@ -293,20 +319,14 @@ func (o *Overview) countTasks(s *Session, room []byte) {
 		if o.Label == "" && title != "" {
 			o.Label = strings.Clone(strings.TrimPrefix(id+": "+title, ": "))
 		}
-		o.Tasks.Total++
 		if status != TaskFailed && status != TaskPending { // which nobody but the harness says
 			status = cmp.Or(o.written.Get(id).String(), status)
 		}
-		switch status {
+		switch o.Tasks.count(status); status {
 		case TaskDone:
-			o.Tasks.Done++
 			done = append(done, id)
-		case TaskFailed:
-			o.Tasks.Failed++
-		case TaskSkipped:
-			o.Tasks.Skipped++
+		case TaskFailed, TaskSkipped:
 		default:
-			o.Tasks.Pending++
 			needs = append(needs, need)
 		}
 		return true

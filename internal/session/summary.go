@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"os"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -136,7 +137,11 @@ func (s *Session) WriteSummary() error {
 	if err == nil {
 		text = bytes.Replace(text, []byte(noSum), []byte(sumOf(text)), 1)
 	}
-	return save(s.Path(SummaryFile), text, err, false)
+	err = save(s.Path(SummaryFile), text, err, false)
+	if fi, _ := os.Lstat(s.Path(SummaryFile)); err != nil && fi != nil && fi.IsDir() {
+		return nil // with somebody's files in it: the record is read instead
+	}
+	return err
 }
 
 func sumOf(text []byte) string {

@@ -65,6 +65,7 @@ func NewDetail(o session.Overview, s *session.Session) Detail {
 	d := Detail{row: row{Overview: o, State: o.State()}, Worktree: Worktree{Path: s.Workspace(), State: "unknown"},
 		Conversations: []Conversation{}, Points: []string{}}
 	d.Plan, _ = s.Tasks()
+	d.Tasks = session.CountTasks(d.Plan) // the list trusts what the files say
 	var err error
 	if d.Summary, err = s.Summarize(); err != nil {
 		d.Summary = &session.Summary{}
