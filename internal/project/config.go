@@ -49,19 +49,14 @@ func MayBeLoaded(file string) bool {
 	})
 }
 
-var testName = pattern.New(`(?i)(^|[/._-])(tests?|specs?)([/._-]|$)|(^|/)__tests__/`)
+var testName = pattern.New(`(?i)(^|[/._-])(tests?|specs?)([/._-]|$)|(^|/)__tests__/|[.]bats$`)
 
 // IsTest reports whether a file is one of a project's tests, by its name and its place.
-func IsTest(file string) bool {
-	ext := path.Ext(file)
-	return testName().MatchString(file) && slices.ContainsFunc(Kinds, func(k Kind) bool {
-		return slices.Contains(k.Code, ext)
-	})
-}
+func IsTest(file string) bool { return testName().MatchString(file) && !IsData(file) }
 
 // dataEndings are those of files that lie beside tests and are none.
 const dataEndings = ".json .jsonl .txt .md .csv .tsv .yaml .yml .toml .xml .html .snap .golden .sql .png .lock .ini " +
-	".cfg .bin .dat .log"
+	".cfg .bin .dat .log .rst .svg .jpg .gif .pdf"
 
 // IsData reports whether a file that is called as tests are goes with one and is none itself.
 func IsData(file string) bool {

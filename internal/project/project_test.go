@@ -104,7 +104,8 @@ func TestConfigures(t *testing.T) {
 
 func TestIsTest(t *testing.T) {
 	for file, want := range map[string]bool{"tests/test_a.py": true, "a_test.go": true, "src/a.spec.ts": true,
-		"__tests__/a.js": true, "tests/a.rs": true, "latest.py": false, "tests/data.txt": false, "contest.go": false} {
+		"__tests__/a.js": true, "tests/a.rs": true, "tests/all.sh": true, "cli/add.bats": true,
+		"spec/add_spec.rb": true, "run.sh": false, "latest.py": false, "tests/data.txt": false, "contest.go": false} {
 		if IsTest(file) != want {
 			t.Errorf("%s: %v", file, !want)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -28,7 +29,7 @@ func Strayed(touches []string, files []gitx.FileChange) (outside []string) {
 func TestsChanged(named []string, files []gitx.FileChange) (tests []string) {
 	tests = []string{}
 	for _, f := range files {
-		if !slices.Contains(named, f.Path) && (f.Status == "A" || !IsTest(f.Path)) {
+		if !slices.Contains(named, f.Path) && (f.Status == "A" || !project.IsTest(f.Path)) {
 			continue
 		}
 		switch {

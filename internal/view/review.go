@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -376,12 +375,6 @@ func (t *ReviewTask) risks() (lines []string) {
 	}
 	return lines
 }
-
-// testName is how files of tests are called: test_add.py, add_test.go, add.spec.ts, tests/add.rs.
-var testName = regexp.MustCompile(`(^|/)(tests?|__tests__|spec)/|(^|[/._-])tests?[._-]|[._-](test|spec)s?[.][^/]*$`)
-
-// IsTest reports whether a file is called as tests are.
-func IsTest(path string) bool { return testName.MatchString(strings.ToLower(path)) }
 
 // span is from when to when the run went, in local time.
 func (r *Review) span() string {
