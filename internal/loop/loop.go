@@ -40,6 +40,7 @@ type Stop struct {
 	Away      bool             // who works or judges does not answer
 	Over      []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
 	Left      []Left           // of tasks_failed the tasks that are not done, and why; of preflight what was found
+	failed    map[string]string
 }
 
 // Left is a task that a run which went on has not done, "" for what is of none, and the command that helps, if any.
@@ -52,9 +53,7 @@ func (s Stop) Error() string { return strings.TrimSuffix(s.Reason+": "+s.Detail,
 func (s Stop) TaskFailed() bool { return record.ReasonOf(s.Reason).Task }
 
 // Failed reports whether a task failed in a run that went on, so that a resume has more to do than to wait.
-func (s Stop) Failed() bool {
-	return slices.ContainsFunc(s.Left, func(l Left) bool { return l.Task != "" && strings.HasPrefix(l.Why, "failed") })
-}
+func (s Stop) Failed() bool { return len(s.failed) > 0 }
 
 // failsTask reports whether a stop of an attempt is the failure of its task.
 func (o Options) failsTask(s Stop) bool {
@@ -278,7 +277,7 @@ func hasEnded(t session.Task) bool {
 
 // nothingLeft is the end of a run that begins no more task.
 func (r *run) nothingLeft() Stop {
-	s := Stop{Reason: record.AllDone}
+	s := Stop{Reason: record.AllDone, failed: map[string]string{}}
 	state, err := r.S.State()
 	var said []string
 	for _, t := range r.tasks {
@@ -290,6 +289,7 @@ func (r *run) nothingLeft() Stop {
 				was := state.Tasks[t.ID].Failure
 				why, hint = why+": "+was.Why(), was.Hint
 			}
+			s.failed[t.ID] = strings.TrimSuffix(why, ".")
 		case session.TaskDone, session.TaskSkipped:
 			continue
 		default:
@@ -315,7 +315,7 @@ func (r *run) finish(s Stop) error {
 		resume := "git tilth resume " + strings.Join(s.Flags, " ") + " " + r.S.ID
 		s.Hint = strings.TrimPrefix(s.Hint+" && "+resume, " && ")
 	}
-	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Hint: s.Hint,
+	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Hint: s.Hint, Failed: s.failed,
 		Seconds: new(r.Now().Sub(r.started).Seconds())}
 	stop.TaskID = s.Task
 	if !s.Reset.IsZero() {

@@ -422,4 +422,6 @@ type Stop struct {
 	Seconds *float64 `json:"seconds,omitempty"`
 	Error   string   `json:"error,omitempty"`
 	Hint    string   `json:"hint,omitempty"` // what to do before a resume
+	// Failed are the tasks that failed in a run which went on, and why.
+	Failed map[string]string `json:"failed,omitempty"`
 }

@@ -62,7 +62,7 @@ var eventFields = map[string]kinds{
 	"session_rewound":    {"to": "s", "from": "s", "undo": "n", "note": "s?-", "tasks": "o"},
 	"session_undone":     {"undo": "n", "redo": "n", "tasks": "o"},
 	"preflight":          {"passed": "b", "checks": "a"},
-	"stop":               {"reason": "s"},
+	"stop":               {"reason": "s", "failed": "o-"},
 	"build_products":     {"left_out": "a", "reason": "s"},
 }
 

@@ -2,6 +2,8 @@ package view
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -60,7 +62,7 @@ func failureIn(st *record.State) *failure {
 		}
 	}
 	if stop.Reason == record.TasksFailed && len(f.Detail) > 0 {
-		if f.Detail = stillFailed(f.Detail, st); f.Detail == "" {
+		if f.Detail = oneLine(stillFailed(stop, st)); f.Detail == "" {
 			return nil
 		}
 	}
@@ -73,21 +75,15 @@ func failureIn(st *record.State) *failure {
 
 // stillFailed is what a run that went on left, as its stop says it. Where a person's word was on one of the tasks
 // since, it is those that have failed still.
-func stillFailed(detail string, st *record.State) string {
+func stillFailed(stop *record.Stop, st *record.State) string {
 	var failed []string
-	changed := false
-	for _, said := range strings.Split(detail, "; ") {
-		id, why, _ := strings.Cut(said, " ")
-		switch status := st.Tasks[id].Status; {
-		case !strings.HasPrefix(why, "failed"):
-		case status == record.Skipped || status == record.Pending:
-			changed = true
-		default:
-			failed = append(failed, said)
+	for _, id := range slices.Sorted(maps.Keys(stop.Failed)) {
+		if status := st.Tasks[id].Status; status != record.Skipped && status != record.Pending {
+			failed = append(failed, id+" "+stop.Failed[id])
 		}
 	}
-	if !changed {
-		return detail
+	if len(failed) == len(stop.Failed) {
+		return stop.Detail
 	}
 	return strings.Join(failed, "; ")
 }
