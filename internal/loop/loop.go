@@ -138,6 +138,7 @@ type run struct {
 type branch struct {
 	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
 	checked  bool   // the validators can run on what is there
+	linked   bool   // a file that says so is a link
 	partial  bool   // the plan has left work in the worktree, until an attempt begins
 	carried  carried
 }

@@ -26,9 +26,9 @@ import (
 // decides reports whether a file says which validators a project has and what they need.
 func decides(file string) bool { return project.IsLock(file) || project.IsManifest(file) }
 
-// recheck asks for another preflight where a task changed what the validators need.
+// recheck asks for another preflight where a task changed what the validators need, or may have: what a link leads to.
 func (r *run) recheck(files []gitx.FileChange) {
-	if slices.ContainsFunc(files, func(f gitx.FileChange) bool { return decides(f.Path) || decides(f.OldPath) }) {
+	if r.branch.linked || slices.ContainsFunc(files, func(f gitx.FileChange) bool { return decides(f.Path) || decides(f.OldPath) }) {
 		r.branch.checked = false
 	}
 }
@@ -121,8 +121,16 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	host, _ := os.Hostname() // "" is a machine like others
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.run.o.Validators, a.run.Setup.Copy, a.run.Setup.In(a.at.path))
-	for _, f := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(sum, "%q %s\n", f, files[f])
+	names := slices.Sorted(maps.Keys(files))
+	links := slices.DeleteFunc(slices.Clone(names), func(f string) bool { return !strings.HasPrefix(files[f], "120000") })
+	var behind map[string][]byte // what they lead to
+	if a.run.branch.linked = len(links) > 0; a.run.branch.linked {
+		if behind, err = a.run.Git.FilesAt(ctx, a.run.Common, a.base, links); err != nil {
+			return "", err
+		}
+	}
+	for _, f := range names {
+		fmt.Fprintf(sum, "%q %s\n%s", f, files[f], behind[f])
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
