@@ -78,6 +78,7 @@ func (r *run) ended(task string) bool {
 func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 	s := &schedule{run: r, session: session, at: map[int]*lane{}, touch: map[string]*pattern.Paths{},
 		places: map[int]*judge.Checkout{}, news: make(chan report)}
+	s.branch.partial = false // git says what lanes leave in the session's worktree
 	defer func() {
 		for _, place := range s.places {
 			place.Open()
