@@ -51,7 +51,7 @@ func (g Given) closed() []string {
 func (g Given) openings() (out []Opening, trails []string) {
 	home, links := g.Getenv("HOME"), links{}
 	closed, secret := links.reals(g.closed()), links.reals(g.secret())
-	add := func(path, why string) {
+	open := func(path, why string) {
 		if !filepath.IsAbs(path) {
 			return
 		}
@@ -67,36 +67,33 @@ func (g Given) openings() (out []Opening, trails []string) {
 			out = append(out, Opening{path, why})
 		}
 	}
-	for _, path := range g.Repo {
-		add(path, "the repository")
+	add := func(why string, paths ...string) {
+		for _, path := range paths {
+			open(path, why)
+		}
 	}
+	add("the repository", g.Repo...)
 	for _, dir := range filepath.SplitList(g.Getenv("PATH")) {
 		if filepath.IsAbs(dir) {
-			g.program(dir, closed, links, func(path string) { add(path, "PATH has "+dir) })
+			g.program(dir, closed, links, func(path string) { add("PATH has "+dir, path) })
 		}
 	}
 	for _, name := range toolVars {
 		if dir := g.Getenv(name); !isHome(dir, home) {
-			add(dir, name)
+			add(name, dir)
 		}
 	}
 	for _, o := range homeFiles {
-		add(filepath.Join(home, o.Path), o.Why)
+		add(o.Why, filepath.Join(home, o.Path))
 	}
-	add(under(g.Getenv("XDG_CONFIG_HOME"), "git"), "git's settings")
+	add("git's settings", under(g.Getenv("XDG_CONFIG_HOME"), "git"))
 	for _, c := range project.Caches(g.Getenv) {
-		add(c.Dir, "a cache of "+c.Tool)
+		add("a cache of "+c.Tool, c.Dir)
 	}
-	for _, path := range g.Git {
-		add(path, "git's settings name it")
-	}
-	for _, path := range g.Read {
-		add(path, "tilth.sandboxRead")
-	}
-	add("/etc/resolv.conf", "names of hosts")
-	for _, socket := range []string{"/run/nscd/socket", "/run/systemd/userdb", "/run/systemd/resolve"} {
-		add(socket, "names of users and hosts")
-	}
+	add("git's settings name it", g.Git...)
+	add("tilth.sandboxRead", g.Read...)
+	add("names of hosts", "/etc/resolv.conf")
+	add("names of users and hosts", "/run/nscd/socket", "/run/systemd/userdb", "/run/systemd/resolve")
 	return out, trails
 }
 

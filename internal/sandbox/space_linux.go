@@ -258,19 +258,14 @@ func (b *Box) mounts() []string {
 			add(opWrite, path, look(path))
 		}
 	}
-	for _, path := range b.links.reals(b.Through) {
-		if there(path) {
-			add(opWrite, path, look(path))
-		}
-	}
-	for _, path := range b.links.reals(b.Touch) {
-		if there(path) {
-			add(opTouch, path, look(path))
-		}
-	}
-	for _, path := range b.links.reals(b.readable()) {
-		if there(path) {
-			add(opShow, path, look(path))
+	for _, some := range []struct {
+		kind  string
+		paths []string
+	}{{opWrite, b.Through}, {opTouch, b.Touch}, {opShow, b.readable()}} {
+		for _, path := range b.links.reals(some.paths) {
+			if there(path) {
+				add(some.kind, path, look(path))
+			}
 		}
 	}
 	for _, path := range b.links.reals(b.Hide) {
