@@ -89,7 +89,7 @@ func parseBundle(args []byte) (*Bundle, error) {
 		return nil, fmt.Errorf("the arguments are not one JSON object with the keys prd_entries, test_files, tldr, "+
 			"open_questions, blockers and scope_notes: %w", err)
 	}
-	if hasLoneSurrogate(args) {
+	if !pairedSurrogates().Match(args) {
 		b.faults.add("utf-8", `the arguments hold half of a surrogate pair (\ud800 to \udfff), which is no UTF-8 text`)
 	}
 	b.checkKeys("the bundle", given, bundleKeys)

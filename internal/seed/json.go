@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"strconv"
-	"unicode"
-	"unicode/utf16"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // field is one member of a JSON object, or one element of a list, in the order of the text. A Go map would lose
@@ -107,32 +106,7 @@ func listElements(text []byte, offset int) (out []element, ok bool) {
 
 func isNull(raw json.RawMessage) bool { return raw == nil || string(bytes.TrimSpace(raw)) == "null" }
 
-// hasLoneSurrogate finds \ud800 to \udfff without their other half. The decoder turns them into U+FFFD without a word,
-// which would change a test's content.
-func hasLoneSurrogate(raw []byte) bool {
-	for i := bytes.IndexByte(raw, '\\'); i >= 0; i = bytes.IndexByte(raw, '\\') {
-		raw = raw[i:]
-		size := 2
-		if r, ok := unicodeEscape(raw); ok {
-			size = 6
-			if utf16.IsSurrogate(r) {
-				low, _ := unicodeEscape(raw[size:])
-				if utf16.DecodeRune(r, low) == unicode.ReplacementChar {
-					return true
-				}
-				size = 12
-			}
-		}
-		raw = raw[min(size, len(raw)):]
-	}
-	return false
-}
-
-// unicodeEscape reads \uXXXX at the start of b.
-func unicodeEscape(b []byte) (rune, bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
-	return rune(n), err == nil
-}
+// pairedSurrogates matches JSON without \ud800 to \udfff that lack their other half. The decoder turns these into U+FFFD
+// without a word, which would change a test's content.
+var pairedSurrogates = pattern.New(
+	`^(?:[^\\]|\\[^u]|\\u(?:[^dD]...|[dD][0-7]..|[dD][89abAB]..\\u[dD][c-fC-F]..))*$`)
