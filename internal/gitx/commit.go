@@ -71,15 +71,9 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 	if err != nil {
 		return "", err
 	}
-	if g.dry {
-		sha = "<commit>"
-	}
 	_, err = g.Mutate(ctx, g.InEntry(wt, "update-ref", "--no-deref", "-m", c.Reflog, "refs/heads/"+wt.Branch, sha,
 		cmp.Or(c.Over, c.Parent)))
-	if err != nil || g.dry {
-		return "", err
-	}
-	return sha, nil
+	return sha, err
 }
 
 // Commit is one commit of a branch.
@@ -270,11 +264,7 @@ func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted 
 // AttachHead puts HEAD back on a branch; files and index stay as they are. What the worktree was in the middle of (a
 // rebase, a merge) is forgotten.
 func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error {
-	if err := g.ClearInProgress(ctx, wt); err != nil {
-		return err
-	}
 	g.plan(wt.Path, made)
-	_, err := g.Mutate(ctx, g.InEntry(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD",
+	return g.change(ctx, wt, g.InEntry(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD",
 		"refs/heads/"+branch))
-	return err
 }

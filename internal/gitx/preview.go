@@ -79,17 +79,11 @@ func (g *Git) stagePreview(ctx context.Context, wt Worktree, base, dir string) (
 ) {
 	ahead := *g
 	ahead.dry, ahead.trace = false, g.tracePreview(wt.AdminDir, wt.AdminDir)
-	err = ahead.orAsTheyLie(ctx, func(g *Git) error {
-		q := quarantine{wt: wt, look: true}
-		if dir != "" {
-			q.objects = filepath.Join(dir, "objects")
-		}
-		return g.quarantinedIn(ctx, &q, func(in *Git) (err error) {
-			tree, leftOut, err = in.StageAll(ctx, wt, base)
-			return err
-		})
-	})
-	return tree, leftOut, err
+	q := quarantine{wt: wt, look: true}
+	if dir != "" {
+		q.objects = filepath.Join(dir, "objects")
+	}
+	return ahead.stageIn(ctx, q, base)
 }
 
 // DryRunCopy returns a Git for a git directory that stands in for the one at place in a dry run, and goes with it. What

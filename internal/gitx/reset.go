@@ -18,12 +18,14 @@ import (
 // remembers of unchanged files is kept, so that the next staging does not read them all again.
 func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string, files bool) error {
 	if !files {
-		return g.change(ctx, wt, "read-tree", "--reset", tree)
+		return g.change(ctx, wt, g.InWorktree(wt, "read-tree", "--reset", tree))
 	}
 	if err := g.fetchMissing(ctx, wt, tree); err != nil {
 		return err
 	}
-	return g.orAsTheyLie(ctx, func(g *Git) error { return g.change(ctx, wt, "read-tree", "--reset", "-u", tree) })
+	return g.orAsTheyLie(ctx, func(g *Git) error {
+		return g.change(ctx, wt, g.InWorktree(wt, "read-tree", "--reset", "-u", tree))
+	})
 }
 
 // Reset moves the worktree's branch to sha. Index and files stay, conflicts of a merge in the index included; with
@@ -35,20 +37,17 @@ func (g *Git) Reset(ctx context.Context, wt Worktree, sha string, files bool) er
 			return err
 		}
 	}
-	if err := g.ClearInProgress(ctx, wt); err != nil {
-		return err
-	}
-	_, err := g.Mutate(ctx, g.InEntry(wt, "update-ref", "-m", "reset: moving to "+sha, "HEAD", sha))
-	return err
+	return g.moveHead(ctx, wt, sha)
 }
 
 // Detach puts HEAD at a commit, on no branch. Index and files stay.
 func (g *Git) Detach(ctx context.Context, wt Worktree, sha string) error {
-	if err := g.ClearInProgress(ctx, wt); err != nil {
-		return err
-	}
-	_, err := g.Mutate(ctx, g.InEntry(wt, "update-ref", "--no-deref", "-m", "reset: moving to "+sha, "HEAD", sha))
-	return err
+	return g.moveHead(ctx, wt, sha, "--no-deref")
+}
+
+func (g *Git) moveHead(ctx context.Context, wt Worktree, sha string, how ...string) error {
+	args := append(append([]string{"update-ref"}, how...), "-m", "reset: moving to "+sha, "HEAD", sha)
+	return g.change(ctx, wt, g.InEntry(wt, args...))
 }
 
 func (g *Git) resetFiles(ctx context.Context, wt Worktree, sha string) error {
@@ -70,12 +69,12 @@ func (g *Git) resetFiles(ctx context.Context, wt Worktree, sha string) error {
 	return err
 }
 
-// change runs a command that writes in the worktree, after what would stop it was put out of the way.
-func (g *Git) change(ctx context.Context, wt Worktree, args ...string) error {
+// change runs a command that writes in the worktree or its entry, after what would stop it was put out of the way.
+func (g *Git) change(ctx context.Context, wt Worktree, c Command) error {
 	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return err
 	}
-	_, err := g.Mutate(ctx, g.InWorktree(wt, args...))
+	_, err := g.Mutate(ctx, c)
 	return err
 }
 
@@ -242,7 +241,7 @@ func (g *Git) rebuildIndex(ctx context.Context, wt Worktree) (rebuilt bool, err 
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, err
 	}
-	return true, g.change(ctx, wt, "read-tree", "--reset", "HEAD")
+	return true, g.change(ctx, wt, g.InWorktree(wt, "read-tree", "--reset", "HEAD"))
 }
 
 // indexBroken reports whether git says of the index that it cannot be read.
@@ -279,16 +278,12 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := g.ClearInProgress(ctx, wt); err != nil {
-		return err
-	}
 	if err := g.fetchMissing(ctx, wt, to+"^{tree}"); err != nil {
 		return err
 	}
 	c := g.InWorktree(wt, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",
 		"--ignore-skip-worktree-bits", "--pathspec-from-file=-", "--pathspec-file-nul")
-	_, err = g.Mutate(ctx, c.with(changed))
-	return err
+	return g.change(ctx, wt, c.with(changed))
 }
 
 // Paths lists what differs between two commits or trees.

@@ -94,8 +94,8 @@ func (m *memo[V]) set(key string, v V) { m.values.Store(key, v) }
 //
 // In a dry run, mutations are traced as Skipped and not run. Reads run, so that a sequence of both takes the way that
 // it would take for real: StageAll names the tree that it would make, [Git.Worktree] passes a worktree that a skipped
-// command would have made, and a read in a directory that only a skipped command would have made finds nothing. Ids of
-// commits are then empty.
+// command would have made, and a read in a directory that only a skipped command would have made finds nothing. A
+// commit that was not made is called <commit>.
 func New(environ []string, dry bool, trace func(Call)) *Git {
 	if trace == nil {
 		trace = func(Call) {}
@@ -179,7 +179,7 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 	}
 	if c.mutates && g.dry {
 		g.trace(Call{Dir: c.Dir, Args: c.Args, Mutates: true, Skipped: true})
-		return nil, nil
+		return []byte(placeholders[subcommand(c.Args)]), nil
 	}
 	if g.dry && absent(c.Dir) {
 		return nil, nil
@@ -204,6 +204,9 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 		}
 	}
 }
+
+// placeholders are what a dry run has in the place of the names that commands would have given.
+var placeholders = map[string]string{"commit-tree": "<commit>", "pack-objects": "<pack>"}
 
 const (
 	// maxTries is how often a command is run that other gits disturb.

@@ -36,13 +36,7 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 			}
 			return "", nil, err
 		}
-		err = g.orAsTheyLie(ctx, func(g *Git) error {
-			return g.quarantined(ctx, wt, true, func(in *Git) (err error) {
-				tree, leftOut, err = in.StageAll(ctx, wt, base)
-				return err
-			})
-		})
-		return tree, leftOut, err
+		return g.stageIn(ctx, quarantine{wt: wt, objects: filepath.Join(wt.Common, "objects")}, base)
 	}
 	rules := productRules()
 	for range stagePasses {
@@ -60,6 +54,18 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 		return "", nil, err
 	}
 	return tree, leftOut, nil
+}
+
+// stageIn is StageAll in a quarantine.
+func (g *Git) stageIn(ctx context.Context, q quarantine, base string) (tree string, leftOut []string, err error) {
+	err = g.orAsTheyLie(ctx, func(g *Git) error {
+		q := q // one for each try
+		return g.quarantinedIn(ctx, &q, func(in *Git) (err error) {
+			tree, leftOut, err = in.StageAll(ctx, q.wt, base)
+			return err
+		})
+	})
+	return tree, leftOut, err
 }
 
 // Strict returns a Git that fails where a worktree's files cannot be staged, or laid out, as .gitattributes says: a

@@ -80,7 +80,7 @@ func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	sha, err = h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
 		Tree: v.Tree, Parent: v.Base, Over: tip, Message: msg, Reflog: "tilth: " + t.ID, Sign: h.Sign,
 	})
-	if err != nil || h.Git.IsDryRun() {
+	if err != nil {
 		return "", err
 	}
 	h.Git.AfterCommit(live, wt, committing)

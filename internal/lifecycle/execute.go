@@ -126,9 +126,9 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome
 				return x.out, err
 			}
 		}
-		return out, noteNothing(h, out, e)
+		return out, h.Change(func() error { return noteNothing(h, out, e) })
 	}
-	if err := settleRecord(h, p); err != nil {
+	if err := h.Change(func() error { return settleRecord(h, p) }); err != nil {
 		return out, err
 	}
 	h.Checkpoint.Status = session.Running
@@ -169,9 +169,6 @@ func noteNothing(h *held.Handle, o Outcome, e Execution) error {
 
 // settleRecord writes down what the process of the last run did not come to write, and what somebody changed since.
 func settleRecord(h *held.Handle, p Plan) error {
-	if h.Git.IsDryRun() {
-		return nil
-	}
 	err := h.SettleTotals()
 	if err == nil && !p.Fresh {
 		err = takeOver(h, p.MarkDone)
@@ -261,7 +258,7 @@ func (x *execution) repair(live context.Context) error {
 			return err
 		}
 	}
-	if err := settleTasks(x.Handle, done, x.out.Retried); err != nil {
+	if err := x.Change(func() error { return settleTasks(x.Handle, done, x.out.Retried) }); err != nil {
 		return err
 	}
 	return x.settleLanes(ctx)
@@ -296,7 +293,7 @@ func (x *execution) fillNew(live context.Context) error {
 // commitAccepted commits a tree that was accepted before the process died. The repo's hooks run, as they would
 // have. If one refuses or changes the tree, or if the files are not what was judged any more (a hook died half-way, a
 // person edited them), the task is simply not done yet and its work is in the index: what differs from the accepted
-// tree would be taken for work of the next task. The id is then "", as in a dry run.
+// tree would be taken for work of the next task. The id is then "".
 func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	a *record.EvaluatorVerdict) (sha string, err error) {
 	ctx := held.IgnoreFirstSignal(live)

@@ -90,9 +90,6 @@ func takenOver(task, status string) *record.TaskMarked {
 // settleTasks writes prd.json and progress.txt anew where they are not what record and branch say: done are tasks with
 // their commits, retried are failed ones that go back to pending with the session_resume to come.
 func settleTasks(h *held.Handle, done map[string]string, retried []string) error {
-	if h.Git.IsDryRun() {
-		return nil
-	}
 	stored, err := h.S.StoredTasks()
 	if err != nil {
 		return err

@@ -177,14 +177,7 @@ func SetAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, task, base 
 	if err != nil {
 		return "", "", err
 	}
-	in, err := openKept(h)
-	if err == nil {
-		sha, err = in.commit(ctx, tree, base, "Partial work of "+task+"\n")
-	}
-	if err == nil {
-		_, err = in.keep(ctx, base, map[string]string{asideRef(task, 0): sha})
-	}
-	if err != nil {
+	if sha, err = keepWork(ctx, h, task, tree, base, 0); err != nil {
 		return "", "", err
 	}
 	if err := h.Git.Reset(ctx, wt, base, true); err != nil {
@@ -197,15 +190,20 @@ func SetAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, task, base 
 func KeepUnfit(ctx context.Context, h *held.Handle, task, tree, base string) error {
 	h.Kept.Lock()
 	defer h.Kept.Unlock()
-	in, err := openKept(h)
-	if err != nil {
-		return err
-	}
-	sha, err := in.commit(ctx, tree, base, "Partial work of "+task+"\n")
-	if err == nil {
-		_, err = in.keep(ctx, base, map[string]string{asideRef(task, unfit(h.S, task)+1): sha})
-	}
+	_, err := keepWork(ctx, h, task, tree, base, unfit(h.S, task)+1)
 	return err
+}
+
+// keepWork keeps a tree, made on the commit base, as work of a task.
+func keepWork(ctx context.Context, h *held.Handle, task, tree, base string, n int) (sha string, err error) {
+	in, err := openKept(h)
+	if err == nil {
+		sha, err = in.commit(ctx, tree, base, "Partial work of "+task+"\n")
+	}
+	if err == nil {
+		_, err = in.keep(ctx, base, map[string]string{asideRef(task, n): sha})
+	}
+	return sha, err
 }
 
 // KeepSide makes the commit of one side of a merge, which no ref names, where lanes write one at a time. Its message is

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -40,7 +39,8 @@ func openKept(h *held.Handle) (keptGit, error) {
 		err := errors.Join(proc.RemoveAll(filepath.Join(k.dir, "index")),
 			proc.RemoveAll(filepath.Join(k.dir, "index.lock")), k.removeTemps())
 		if !h.Kept.Open || !held.Exists(k.dir) {
-			err = errors.Join(err, gitx.Borrow(h.Common, k.dir), gitx.KeepPrivate(k.dir))
+			err = errors.Join(err, gitx.Borrow(h.Common, k.dir), gitx.KeepPrivate(k.dir),
+				os.MkdirAll(filepath.Join(k.dir, "objects/pack"), 0o700))
 			h.Kept.Open = err == nil
 		}
 		return err
@@ -68,11 +68,7 @@ func (k keptGit) commit(ctx context.Context, tree, parent, message string) (sha 
 	c := k.command("commit-tree", "-p", parent, "-F", "-", tree)
 	c.Stdin = []byte(message)
 	c.Vars = append(c.Vars, k.git.Identity(ctx, "", false)...)
-	if k.git.IsDryRun() {
-		sha = "<commit>"
-	}
-	made, err := k.git.Mutate(ctx, c)
-	return cmp.Or(made, sha), err
+	return k.git.Mutate(ctx, c)
 }
 
 // commitOf makes a commit of the tree that a command makes.
@@ -97,13 +93,7 @@ func (k keptGit) keep(ctx context.Context, base string, commits map[string]strin
 		c := k.command("pack-objects", "--quiet", "--revs", "--delta-base-offset",
 			filepath.Join(k.dir, "objects/pack/pack"))
 		c.Stdin = []byte(revs)
-		if k.git.IsDryRun() {
-			pack = "<pack>"
-		} else if err := os.MkdirAll(filepath.Join(k.dir, "objects/pack"), 0o700); err != nil {
-			return "", err
-		}
-		made, err := k.git.Mutate(ctx, c)
-		if pack = cmp.Or(made, pack); err != nil || k.git.IsDryRun() {
+		if pack, err = k.git.Mutate(ctx, c); err != nil || k.git.IsDryRun() {
 			return pack, err
 		}
 		if err := k.open(); err != nil {
