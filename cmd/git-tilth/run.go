@@ -152,7 +152,7 @@ func (w *repoContext) run(r runRequest) error {
 		return err
 	}
 	prepared := preparedOf(all)
-	here, within := containing(w.Store, w.p.dir)
+	here, within := containing(w.Store, w.Loc.TopLevel)
 	isHere := func(o session.Overview) bool { return o.ID == here.ID }
 	switch {
 	case within && r.from == "" && slices.ContainsFunc(prepared, isHere):

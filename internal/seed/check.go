@@ -104,7 +104,7 @@ func badNeeds(tasks []session.Task, i int) (found violations) {
 		case at < 0:
 			problem = quoteShort(id) + ", which is no earlier task of this seed"
 		case at > i:
-			problem = id + ", which comes later: " + needsFix
+			problem = id + ", which comes later"
 		case slices.Contains(tasks[i].Needs[:n], id):
 			problem = id + " twice"
 		default:
