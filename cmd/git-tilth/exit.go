@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -67,7 +68,10 @@ func (p *process) exitCode(err error) (code int) {
 		if msg != "" {
 			p.warnf("git-tilth: %s\n", strings.TrimSpace(msg))
 		}
-		if hint == "" && code == exitFailed {
+		if at := new(os.PathError); code == exitFailed && errors.Is(err, jsonl.ErrIrregular) && errors.As(err, &at) {
+			mend := "mv " + text.ShellQuote(at.Path) + " " + text.ShellQuote(at.Path+".aside")
+			hint = strings.TrimSuffix(mend+" && "+hint, " && ")
+		} else if hint == "" && code == exitFailed {
 			hint = worldHint(err)
 		}
 		p.warnf("%s", hinted(hint))

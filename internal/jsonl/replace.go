@@ -34,6 +34,8 @@ func Replace(path string, synced bool, fill func(io.Writer) error) error {
 	if err = cmp.Or(err, f.Close()); err == nil {
 		if err = os.Rename(f.Name(), path); err != nil && unix.Rmdir(path) == nil { // it is an empty directory
 			err = os.Rename(f.Name(), path)
+		} else if fi, _ := os.Lstat(path); err != nil && fi != nil && fi.IsDir() {
+			err = &os.PathError{Op: "replace", Path: path, Err: ErrIrregular}
 		}
 	}
 	if err != nil {

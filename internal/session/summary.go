@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"os"
+	"errors"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -138,8 +138,8 @@ func (s *Session) WriteSummary() error {
 		text = bytes.Replace(text, []byte(noSum), []byte(sumOf(text)), 1)
 	}
 	err = save(s.Path(SummaryFile), text, err, false)
-	if fi, _ := os.Lstat(s.Path(SummaryFile)); err != nil && fi != nil && fi.IsDir() {
-		return nil // with somebody's files in it: the record is read instead
+	if errors.Is(err, jsonl.ErrIrregular) {
+		return nil // a directory with somebody's files in it: the record is read instead
 	}
 	return err
 }
