@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/held"
@@ -51,16 +52,18 @@ func settleLedgers(h *held.Handle) error {
 	}
 	for i, t := range tasks {
 		of := state.Tasks[t.ID]
-		if of.Shared {
+		theirs, known := inherited(h, t.ID, of)
+		if !known {
 			continue
 		}
 		if i == 0 && state.Note > 0 {
 			of.Ledger = append([]int64{state.Note}, of.Ledger...)
 		}
-		entries, err := ledgerOf(h, of.Ledger)
+		entries, err := ledgerOf(h, h.S, of.Ledger)
 		if err != nil {
 			return err
 		}
+		entries = append(theirs, entries...)
 		anew, err := h.S.SettleLedger(t.ID, entries)
 		if err == nil && anew {
 			err = h.Append(&record.LogRepaired{File: "ledger/" + t.ID + ".jsonl",
@@ -73,8 +76,30 @@ func settleLedgers(h *held.Handle) error {
 	return nil
 }
 
-// ledgerOf reads the entries of a ledger from the lines of the record that begin there.
-func ledgerOf(h *held.Handle, lines []int64) (entries []session.LedgerEntry, err error) {
+// inherited are the entries of a task's ledger with which a fork began, by the record of the session that it is of. They
+// are not known where that is gone, says otherwise of the task by now, or is a fork or another tool's itself.
+func inherited(h *held.Handle, task string, of record.Task) (entries []session.LedgerEntry, known bool) {
+	if !of.Shared {
+		return nil, true
+	}
+	from, err := session.Store{Root: filepath.Dir(h.S.Dir)}.Find(h.Checkpoint.ForkedFrom)
+	if err != nil {
+		return nil, false
+	}
+	state, err := from.State()
+	if err != nil {
+		return nil, false
+	}
+	was := state.Tasks[task]
+	if state.Base == "" || was.Shared || state.Note > 0 || len(was.Ledger) == 0 || was.TaskState != of.TaskState {
+		return nil, false
+	}
+	entries, err = ledgerOf(h, from, was.Ledger)
+	return entries, err == nil
+}
+
+// ledgerOf reads the entries of a ledger from the lines of a session's record that begin there.
+func ledgerOf(h *held.Handle, s *session.Session, lines []int64) (entries []session.LedgerEntry, err error) {
 	note := func(ts, note string) {
 		e := held.NoteEntry(ts, h.Redact.String(note))
 		if n := len(entries); n == 0 || entries[n-1].Note != e.Note { // of one that was repeated
@@ -82,7 +107,7 @@ func ledgerOf(h *held.Handle, lines []int64) (entries []session.LedgerEntry, err
 		}
 	}
 	for _, off := range lines {
-		_, _, err := record.Scan(h.S.Path(session.RecordFile), off, func(l record.Line) error {
+		_, _, err := record.Scan(s.Path(session.RecordFile), off, func(l record.Line) error {
 			switch e := l.Event().(type) {
 			case *record.EvaluatorVerdict:
 				entries = append(entries, h.VerdictEntry(l.TS, e))
