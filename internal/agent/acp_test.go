@@ -207,6 +207,8 @@ func TestACPEnds(t *testing.T) {
 			Refused, "Authentication required"},
 		"error 429": {"claude", fakeStep{"acp": m{"error": m{"code": -32603, "message": "Internal error",
 			"data": m{"details": "API Error: 429", "errorKind": "rate_limit"}}}}, UsageLimit, "API Error: 429"},
+		"error of a limit": {"claude", fakeStep{"acp": m{"error": m{"code": -32603,
+			"message": "You've hit your weekly limit"}}}, UsageLimit, "weekly"},
 		"error 500": {"opencode", fakeStep{"acp": m{"error": m{"code": -32603, "message": "Internal error",
 			"data": m{"message": "Overloaded"}}}}, Failed, "Overloaded"},
 		"error in words": {"opencode", fakeStep{"acp": m{"error": m{"code": -32603, "message": "Internal error",
@@ -430,4 +432,17 @@ func TestACPTurns(t *testing.T) {
 		ref = Ref{ID: out.Conversation, Resume: out.Conversation != ""}
 	}
 	f.faults()
+}
+
+func TestResetInWords(t *testing.T) {
+	for said, want := range map[string]string{
+		"usage limit reached, resets at 2026-11-26T23:00:00Z": "2026-11-26T23:00:00Z",
+		"429: try again after 2026-11-26T23:00:00.5+01:00":    "2026-11-26T22:00:00Z",
+		"2026-11-26T23:00:00Z ERROR 429 Too Many Requests":    "0001-01-01T00:00:00Z",
+		"resets at 2026-99-26T23:00:00Z":                      "0001-01-01T00:00:00Z",
+	} {
+		if got := resetIn(said).Format(time.RFC3339); got != want {
+			t.Errorf("%s: %s, want %s", said, got, want)
+		}
+	}
 }

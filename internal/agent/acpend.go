@@ -131,8 +131,15 @@ func resetIn(said string) time.Time {
 			return unixTime(sec)
 		}
 	}
+	if m := resetAt().FindStringSubmatch(said); m != nil {
+		at, _ := time.Parse(time.RFC3339, m[1]) // zero where it is none
+		return at.UTC()
+	}
 	return codexResetIn(said)
 }
+
+var resetAt = pattern.New(`(?i)(?:reset|again|until|available)[^\n]{0,20}?` +
+	`\b(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))`)
 
 // acpUsage is what an agent says that a turn took. Each tells it in another place.
 type acpUsage struct {

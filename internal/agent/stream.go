@@ -109,7 +109,8 @@ func (s *stream) wait(said string, d time.Duration) {
 	s.waits, s.heard = said, time.Now()
 }
 
-var limitWords = pattern.New(`(?i)\b429\b|rate.?limit|too many requests|quota|usage.?limit|exhausted`)
+var limitWords = pattern.New(`(?i)\b429\b|rate.?limit|too many requests|quota|usage.?limit|exhausted|` +
+	`hit your (?:[\w-]+ )?limit|\b(?:hour|session|daily|weekly|monthly) limit`)
 
 // silence is asked again and again. A program that waits longer than its own pauses between two calls does what its API
 // told it; for how long, it does not say.
