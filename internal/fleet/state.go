@@ -113,8 +113,11 @@ func (w *writer) look(ctx context.Context, st *state) (root node, size int64, er
 		}
 		var there bool
 		st.Tip, there, err = w.scratch.out.BranchTip(ctx, w.scratch.common, w.s.Branch())
-		if err != nil || !there {
-			return nil, 0, errors.Join(err, fmt.Errorf("the branch %s is gone", w.s.Branch()))
+		if err == nil && !there {
+			err = held.Refuse("git tilth review "+w.s.ID, "the branch %s is gone", w.s.Branch())
+		}
+		if err != nil {
+			return nil, 0, err
 		}
 		if size, err = w.recordSize(); err != nil {
 			return nil, 0, err
