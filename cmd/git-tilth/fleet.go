@@ -35,8 +35,8 @@ func (p *process) fleetCommands() []*cli.Command {
 			Usage:     "bring a session to a remote, from where another machine can take it up",
 			ArgsUsage: "[<session>]",
 			Description: "Pushes the branch and, as refs/tilth/sessions/<id>, all that the session is, with the " +
-				"uncommitted work in its\nworktree and its lanes, but for ignored files. From then on run and resume claim " +
-				"the session on the remote and\npush its progress.",
+				"uncommitted work in its\nworktree and its lanes, but for ignored files. From then on run and resume " +
+				"claim the session on the remote and\npush its progress.",
 			Flags: []cli.Flag{remoteFlag()},
 			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
 				place, err := w.place(h, ctx.String("remote"))

@@ -76,8 +76,8 @@ func settleLedgers(h *held.Handle) error {
 	return nil
 }
 
-// inherited are the entries of a task's ledger with which a fork began, by the record of the session that it is of. They
-// are not known where that is gone, says otherwise of the task by now, or is a fork or another tool's itself.
+// inherited are the entries of a task's ledger with which a fork began, by the record of the session that it is of.
+// They are not known where that is gone, says otherwise of the task by now, or is a fork or another tool's itself.
 func inherited(h *held.Handle, task string, of record.Task) (entries []session.LedgerEntry, known bool) {
 	if !of.Shared {
 		return nil, true

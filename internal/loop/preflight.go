@@ -26,9 +26,11 @@ import (
 // decides reports whether a file says which validators a project has and what they need.
 func decides(file string) bool { return project.IsLock(file) || project.IsManifest(file) }
 
-// recheck asks for another preflight where a task changed what the validators need, or may have: what a link leads to.
+// recheck asks for another preflight where a task changed what the validators need, or may have: what a link leads
+// to.
 func (r *run) recheck(files []gitx.FileChange) {
-	if r.branch.linked || slices.ContainsFunc(files, func(f gitx.FileChange) bool { return decides(f.Path) || decides(f.OldPath) }) {
+	decide := func(f gitx.FileChange) bool { return decides(f.Path) || decides(f.OldPath) }
+	if r.branch.linked || slices.ContainsFunc(files, decide) {
 		r.branch.checked = false
 	}
 }
@@ -122,7 +124,8 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.run.o.Validators, a.run.Setup.Copy, a.run.Setup.In(a.at.path))
 	names := slices.Sorted(maps.Keys(files))
-	links := slices.DeleteFunc(slices.Clone(names), func(f string) bool { return !strings.HasPrefix(files[f], "120000") })
+	isNone := func(f string) bool { return !strings.HasPrefix(files[f], "120000") }
+	links := slices.DeleteFunc(slices.Clone(names), isNone)
 	var behind map[string][]byte // what they lead to
 	if a.run.branch.linked = len(links) > 0; a.run.branch.linked {
 		if behind, err = a.run.Git.FilesAt(ctx, a.run.Common, a.base, links); err != nil {

@@ -106,7 +106,7 @@ func listElements(text []byte, offset int) (out []element, ok bool) {
 
 func isNull(raw json.RawMessage) bool { return raw == nil || string(bytes.TrimSpace(raw)) == "null" }
 
-// pairedSurrogates matches JSON without \ud800 to \udfff that lack their other half. The decoder turns these into U+FFFD
-// without a word, which would change a test's content.
+// pairedSurrogates matches JSON without \ud800 to \udfff that lack their other half. The decoder turns these into
+// U+FFFD without a word, which would change a test's content.
 var pairedSurrogates = pattern.New(
 	`^(?:[^\\]|\\[^u]|\\u(?:[^dD]...|[dD][0-7]..|[dD][89abAB]..\\u[dD][c-fC-F]..))*$`)

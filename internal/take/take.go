@@ -267,12 +267,13 @@ func (t *taker) target(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Git lists a checkout whose git directory lies elsewhere, as a submodule's does, under that directory, and calls it
-	// bare where only the command line names a work tree.
+	// Git lists a checkout whose git directory lies elsewhere, as a submodule's does, under that directory, and calls
+	// it bare where only the command line names a work tree.
 	if main := t.common; gitx.SamePath(t.want.Here.GitDir, main) && t.want.Here.TopLevel != "" {
 		for i := range entries {
 			if e := &entries[i]; gitx.SamePath(e.Path, main) {
-				head, _ := t.Git.Line(ctx, gitx.InRepo(main, "symbolic-ref", "--quiet", "HEAD")) // "" where it is detached
+				// It is "" where it is detached.
+				head, _ := t.Git.Line(ctx, gitx.InRepo(main, "symbolic-ref", "--quiet", "HEAD"))
 				e.Path, e.Branch = t.want.Here.TopLevel, cmp.Or(e.Branch, strings.TrimPrefix(head, "refs/heads/"))
 			}
 		}

@@ -265,7 +265,8 @@ func TestFailure(t *testing.T) {
 			w.Event(0, "stop", viewtest.P{"reason": "tasks_failed", "detail": "T-001 failed: x; T-002 failed: y"})
 		}, "T-001 failed: x; T-002 failed: y"},
 		"several, and one is skipped since": {func(w *viewtest.Writer) {
-			w.Event(0, "stop", viewtest.P{"reason": "tasks_failed", "detail": "T-001 failed: x; it failed; T-002 failed: y",
+			w.Event(0, "stop", viewtest.P{"reason": "tasks_failed",
+				"detail": "T-001 failed: x; it failed; T-002 failed: y",
 				"failed": viewtest.P{"T-001": "failed: x; it failed", "T-002": "failed: y"}})
 			w.Event(0, "task_marked", viewtest.P{"task_id": "T-001", "mark": "skipped"})
 		}, "T-002 failed: y"},
