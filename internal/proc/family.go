@@ -101,29 +101,29 @@ func (f *family) signal(sig syscall.Signal) int {
 }
 
 // endRest ends what is left after the leader has exited, and returns how many processes that were. It takes no longer
-// than the grace and a little more.
-func (f *family) endRest(grace time.Duration) int {
+// than the grace, which ends with hurry, and a little more.
+func (f *family) endRest(grace time.Duration, hurry <-chan struct{}) int {
 	defer reapOrphans()
 	defer f.forget()
 	defer f.group.remove()
-	if f.waitGone(settle) {
+	if f.waitGone(settle, nil) {
 		return 0
 	}
 	n := f.signal(unix.SIGTERM)
-	if n == 0 && !f.alive() || f.waitGone(grace) {
+	if n == 0 && !f.alive() || f.waitGone(grace, hurry) {
 		return n
 	}
 	for round := 0; round < 20; round++ {
 		// Again and again: one of them may be forking all the time.
-		if f.signal(unix.SIGKILL) == 0 && !f.alive() || f.waitGone(100*time.Millisecond) {
+		if f.signal(unix.SIGKILL) == 0 && !f.alive() || f.waitGone(100*time.Millisecond, nil) {
 			break
 		}
 	}
 	return max(n, 1)
 }
 
-// waitGone waits until no member is left, for at most d.
-func (f *family) waitGone(d time.Duration) bool {
+// waitGone waits until no member is left, for at most d and until hurry is closed.
+func (f *family) waitGone(d time.Duration, hurry <-chan struct{}) bool {
 	end := time.Now().Add(d)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		if !f.alive() {
@@ -133,6 +133,10 @@ func (f *family) waitGone(d time.Duration) bool {
 		if left <= 0 {
 			return false
 		}
-		time.Sleep(min(pause, left))
+		select {
+		case <-hurry:
+			return false
+		case <-time.After(min(pause, left)):
+		}
 	}
 }

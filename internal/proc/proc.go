@@ -162,13 +162,7 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if c.Lasting && !out.Canceled && !out.TimedOut && pipes.drain() {
 		fam.forget()
 	} else {
-		rest := cmp.Or(c.Grace, defaultGrace)
-		select {
-		case <-urgency.Second(ctx):
-			rest = 0
-		default:
-		}
-		out.Ended = fam.endRest(rest)
+		out.Ended = fam.endRest(cmp.Or(c.Grace, defaultGrace), urgency.Second(ctx))
 		pipes.drain()
 	}
 	pipes.finish(&out)

@@ -190,26 +190,34 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestASecondSignalTakesTheGraceAway: with a grace of an hour, Run could not come back otherwise.
+// TestASecondSignalTakesTheGraceAway: with a grace of an hour, Run could not come back otherwise. That the leader has
+// ended by then makes no difference to what it leaves behind.
 func TestASecondSignalTakesTheGraceAway(t *testing.T) {
-	second := make(chan struct{})
-	ctx, first := context.WithCancel(urgency.With(context.Background(), second))
-	asked := sync.OnceFunc(func() { close(second) })
-	pid := ""
-	o, err := Run(ctx, Cmd{
-		Argv: []string{"sh", "-c", `trap "echo asked" TERM; echo $$; while :; do sleep 1000 & wait; done`}, Grace: time.Hour,
-		OnLine: func(line []byte) {
-			switch text := string(line); text {
-			case "asked":
-				asked() // the leader may be asked twice: alone and with its group
-			default:
-				pid = text
-				first()
-			}
-		},
-	})
-	if err != nil || !o.Canceled || o.Signal != "SIGKILL" || !gone(t, pid) {
-		t.Errorf("got %+v, %v", o, err)
+	const stay = `while :; do sleep 1000 & wait; done`
+	for name, argv := range map[string][]string{
+		"SIGKILL": {"sh", "-c", `trap "echo asked" TERM; echo $$; ` + stay},
+		"SIGTERM": {"sh", "-c", `sh -c 'trap : TERM; echo $$; while kill -0 $PPID; do sleep 0.05; done 2>/dev/null
+			echo asked; ` + stay + `' & wait`},
+	} {
+		second := make(chan struct{})
+		ctx, first := context.WithCancel(urgency.With(context.Background(), second))
+		asked := sync.OnceFunc(func() { close(second) })
+		pid := ""
+		o, err := Run(ctx, Cmd{
+			Argv: argv, Grace: time.Hour,
+			OnLine: func(line []byte) {
+				switch text := string(line); text {
+				case "asked":
+					asked() // the leader may be asked twice: alone and with its group
+				default:
+					pid = text
+					first()
+				}
+			},
+		})
+		if err != nil || !o.Canceled || o.Signal != name || !gone(t, pid) {
+			t.Errorf("%s: got %+v, %v", name, o, err)
+		}
 	}
 }
 
