@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
@@ -15,6 +16,7 @@ func main() { os.Exit(Main()) }
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
+	debug.SetGCPercent(400) // what lives of a command are a few MB, which would be looked through many times
 	p := newProcess()
 	defer p.stopSignals()
 	defer sandbox.Close()

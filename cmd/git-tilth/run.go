@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -346,7 +345,6 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 			}
 		}
 		o.From = out
-		debug.SetGCPercent(400) // what lives of a run are a few MB, which were looked through many times a task
 		stop, err := loop.Run(ctx, h, o)
 		if err != nil {
 			return w.report(h, show, stop, w.p.executionError(err, s.ID))

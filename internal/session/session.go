@@ -33,7 +33,11 @@ const (
 )
 
 // Session is one session's directory. The value holds no open file and no state: whoever has it may ask the disk.
-type Session struct{ ID, Dir string }
+type Session struct {
+	ID, Dir string
+
+	rolled rolled
+}
 
 // Path is a path in the session's directory.
 func (s *Session) Path(elem ...string) string {

@@ -6,7 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"os"
 	"strings"
+	"sync"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -95,23 +98,42 @@ const markKey = "rolled_up"
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
 // Summarize rolls the record up. It goes on from what summary.json has counted, so that it costs what is new, and
-// starts again when the record was rewound or replaced. It writes nothing.
+// starts again when the record was rewound or replaced; as long as the file is the same, it is the same that others have.
+// It writes nothing.
 func (s *Session) Summarize() (*Summary, error) {
-	sum, _, err := s.summarize()
+	r := &s.rolled
+	r.Lock()
+	defer r.Unlock()
+	now, err := os.Stat(s.Path(RecordFile))
+	if err == nil && r.of != nil && os.SameFile(now, r.of) && now.Size() == r.of.Size() &&
+		now.ModTime().Equal(r.of.ModTime()) {
+		return r.sum, nil
+	}
+	sum, _, err := s.rollUp()
+	if r.of, r.sum = now, sum; err != nil {
+		r.of = nil
+	}
 	return sum, err
 }
 
 // State is what the record says of the session.
 func (s *Session) State() (*record.State, error) {
-	sum, _, err := s.summarize()
+	sum, err := s.Summarize()
 	if err != nil {
 		return nil, err
 	}
 	return sum.State, nil
 }
 
-// summarize also says up to where the record was read.
-func (s *Session) summarize() (sum *Summary, end int64, err error) {
+// rolled is the roll-up of a session that was made last, with the record as it was before. Nobody changes it.
+type rolled struct {
+	sync.Mutex
+	of  fs.FileInfo // nil for none
+	sum *Summary
+}
+
+// rollUp also says up to where the record was read.
+func (s *Session) rollUp() (sum *Summary, end int64, err error) {
 	sum, from := s.storedSummary()
 	end, skipped, err := record.Scan(s.Path(RecordFile), from, func(l record.Line) error {
 		sum.Feed(l)
@@ -124,7 +146,7 @@ func (s *Session) summarize() (sum *Summary, end int64, err error) {
 // WriteSummary is Summarize, and replaces summary.json by the result. Only the lock's holder may call it. It is not
 // synced: what a power cut leaves of it does not have its hash, and is made again.
 func (s *Session) WriteSummary() error {
-	sum, end, err := s.summarize()
+	sum, end, err := s.rollUp()
 	if err != nil {
 		return err
 	}
