@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -267,8 +268,12 @@ func (k *Kit) hide(r config.Role, key string) {
 
 // Options checks everything that a run needs before it starts. What its own flags say is in asked.
 func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
+	var worker loop.Role
+	var unready error
+	var asking sync.WaitGroup
+	asking.Go(func() { worker, unready = k.Role(config.Worker) }) // git may be asked for the key
 	o, err := k.Judging(asked)
-	if err != nil {
+	if asking.Wait(); err != nil {
 		return o, err
 	}
 	if k.Config.Count("tilth.lanes") > 1 {
@@ -277,8 +282,8 @@ func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
 				cmp.Or(v, "(unknown)"))
 		}
 	}
-	if o.Worker, err = k.Role(config.Worker); err != nil {
-		return o, err
+	if o.Worker = worker; unready != nil {
+		return o, unready
 	}
 	if o.Worker.Client == nil && k.Config.Endpoint(config.Worker).BaseURL != "" &&
 		k.Config.Endpoint(config.Worker).Model != "" {

@@ -209,7 +209,7 @@ func AdminDir(common, path string) (string, bool) {
 
 // SamePath reports whether two paths lead to the same file or directory, or would: of what does not exist the parent
 // directories are compared with their symlinks resolved.
-func SamePath(a, b string) bool { return sameFile(a, b) || samePlace(a, b) }
+func SamePath(a, b string) bool { return a == b || sameFile(a, b) || samePlace(a, b) }
 
 // samePlace reports whether two paths name the same place, whatever lies there.
 func samePlace(a, b string) bool {

@@ -82,7 +82,6 @@ func (o Outcome) String() string { return o.line(o.Aside) }
 // Each step leaves a state of which MakePlan makes the same plan, less what is done:
 //  1. a rewind or an undo is finished      then a plan is made anew
 //  2. the last verdict in the ledger       as before
-//     status running, totals settled       no other run takes it up
 //  3. the worktree stands
 //  4. an accepted tree is committed        the tree makes the task done in the next look
 //  5. commits marked done in prd.json
@@ -90,7 +89,7 @@ func (o Outcome) String() string { return o.line(o.Aside) }
 //     the work of a task that is not to be done is set aside (snapshot.SetAside)
 //  7. failed tasks pending in prd.json
 //     lanes are where the record says (internal/lanes)
-//     a power cut takes back nothing of it
+//     status running, totals settled       a power cut takes back nothing of it
 //  8. session_resume, or the session_start of a prepared session
 //
 // Where 3 to 7 fail or are interrupted, a stop takes the place of 8.
@@ -133,16 +132,13 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome
 	}
 	h.Checkpoint.Status = session.Running
 	h.Checkpoint.StartedAt = record.FormatTime(h.Now())
-	if err := h.SaveSoon(); err != nil {
-		return out, err
-	}
 	if v := p.History.Refused; v != nil && p.CommitTree == nil && v.TaskID == p.Begun {
 		x.out.Refused = &HookRefusal{Output: *p.History.RefusedBy.Results[0].Output, Verdict: v}
 	}
 	if err := x.repair(ctx); err != nil {
 		return x.out, broken(ctx, h, err)
 	}
-	if err := h.Sync(); err != nil {
+	if err := h.Save(); err != nil {
 		return x.out, err
 	}
 	if !p.Fresh || !e.First {
@@ -161,7 +157,7 @@ func noteNothing(h *held.Handle, o Outcome, e Execution) error {
 		return err
 	}
 	h.Checkpoint.Status = session.AllDone
-	if err := cmp.Or(h.SaveSoon(), settleTasks(h, nil, nil), h.Sync()); err != nil {
+	if err := cmp.Or(settleTasks(h, nil, nil), h.Save()); err != nil {
 		return err
 	}
 	return noteResume(h, o, e)

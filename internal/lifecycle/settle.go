@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -88,7 +87,8 @@ func takenOver(task, status string) *record.TaskMarked {
 }
 
 // settleTasks writes prd.json and progress.txt anew where they are not what record and branch say: done are tasks with
-// their commits, retried are failed ones that go back to pending with the session_resume to come.
+// their commits, retried are failed ones that go back to pending with the session_resume to come. The checkpoint, which
+// says with which statuses prd.json was written, is the caller's to save.
 func settleTasks(h *held.Handle, done map[string]string, retried []string) error {
 	stored, err := h.S.StoredTasks()
 	if err != nil {
@@ -108,7 +108,7 @@ func settleTasks(h *held.Handle, done map[string]string, retried []string) error
 	}
 	same := slices.EqualFunc(stored, tasks, func(a, b session.Task) bool { return a.Status == b.Status })
 	if !same || h.Checkpoint.Statuses == nil {
-		if err := errors.Join(h.SaveTasks(tasks), h.SaveSoon()); err != nil {
+		if err := h.SaveTasks(tasks); err != nil {
 			return err
 		}
 	}

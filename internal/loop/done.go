@@ -79,7 +79,7 @@ func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, err
 		return false, err
 	}
 	a := &attempt{run: r, at: g, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8), byPerson: true}
-	if err := a.begin(ctx); err != nil {
+	if _, err := a.begin(ctx); err != nil {
 		return false, err
 	}
 	a.iter = 1

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -34,6 +35,7 @@ type ground struct {
 	judging    string          // of the place where changes are judged
 	private    string          // for an agent program's own files
 	place      *judge.Checkout // nil before the first task
+	installs   func() []string // the setup's commands, from a preflight to the task after it
 	judgement  string          // has the layers of what judges a change; "" for none yet
 	before     *judge.Checkout // what another attempt left of the place, nil for nothing
 	box        *sandbox.Box    // Options.Sandbox with a directory for temporary files
@@ -185,6 +187,11 @@ func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv
 		Box: box}
 }
 
+// lookForSetup makes ready what tells the commands of the setup for the tree as it is now.
+func (g *ground) lookForSetup() {
+	g.installs = sync.OnceValue(func() []string { return g.run.Setup.In(g.path) })
+}
+
 // openPlace names the place where changes are judged, before a worker has begun.
 func (g *ground) openPlace(ctx context.Context) (err error) {
 	if g.place != nil {
@@ -197,14 +204,17 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 			return r.Record.Append(&record.LogRepaired{What: what, Done: done})
 		},
 	}
-	installs := len(r.Setup.In(g.path)) > 0
-	if installs || len(r.Setup.Copy) > 0 || r.Setup.HasModules(g.path) {
+	if g.installs == nil {
+		g.lookForSetup()
+	}
+	installs := g.installs()
+	if len(installs) > 0 || len(r.Setup.Copy) > 0 || r.Setup.HasModules(g.path) {
 		o.Setup = func(ctx context.Context, dir string) error {
 			err := r.RunSetup(ctx, dir, g.laneEnv()...)
 			return cmp.Or(err, g.dropJudgement()) // its layers lie above what the setup writes
 		}
 	}
-	o.Borrow = r.o.Borrow && !installs
+	o.Borrow = r.o.Borrow && len(installs) == 0
 	if c := r.o.Checked; c != nil && c.place != nil {
 		g.before, c.place = c.place, nil
 	}

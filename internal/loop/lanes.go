@@ -160,9 +160,6 @@ func (s *schedule) ready(ctx context.Context, i int) error {
 		return err
 	}
 	defer s.session.releaseTurn()
-	if err := s.session.openPlace(ctx); err != nil {
-		return err
-	}
 	if err := s.preflight(ctx, s.session, i); err != nil {
 		return err
 	}

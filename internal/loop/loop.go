@@ -222,9 +222,6 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 			// Before an attempt that would forget the verdict.
 			return stopOf(ctx, g.commitRefused(ctx, r.tasks[i], f.Verdict.Summary, f.Output), r.tasks[i].ID)
 		}
-		if err := g.openPlace(ctx); err != nil {
-			return stopOf(ctx, err, r.tasks[i].ID)
-		}
 		if err := r.preflight(ctx, g, i); err != nil {
 			return stopOf(ctx, err, "")
 		}

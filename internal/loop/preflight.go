@@ -35,20 +35,22 @@ func (r *run) recheck(files []gitx.FileChange) {
 	}
 }
 
-// preflight finds out whether the validators can run on what task i begins with, before anybody is paid for it. It is
-// done once for the same validators, lock files and machine: what passed is noted in the checkpoint.
+// preflight opens the place where changes are judged, and finds out whether the validators can run on what task i begins
+// with, before anybody is paid for it. It is done once for the same validators, lock files and machine: what passed is
+// noted in the checkpoint.
 //
 // A process that dies here has changed nothing but the place of the judge; the next one begins again.
 func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
+	defer func() { g.installs = nil }() // a task may change what they are
 	if r.o.NoPreflight || r.branch.checked {
-		return nil
+		return g.openPlace(ctx)
 	}
 	a := &attempt{run: r, at: g, index: i, task: r.tasks[i]}
 	if a.base, err = a.beginsAt(ctx); err != nil {
 		return err
 	}
 	of, err := a.preflightOf(ctx)
-	if err != nil {
+	if err = cmp.Or(err, g.openPlace(ctx)); err != nil {
 		return err
 	}
 	if r.branch.checked = r.Checkpoint.Preflight == of && a.signs(ctx); r.branch.checked {
@@ -116,13 +118,15 @@ func (a *attempt) decidingFiles(ctx context.Context) (map[string]string, error) 
 
 // preflightOf names what a preflight depends on.
 func (a *attempt) preflightOf(ctx context.Context) (string, error) {
+	a.at.lookForSetup()
+	go a.at.installs() // a walk through the tree, while git lists another one
 	files, err := a.decidingFiles(ctx)
 	if err != nil {
 		return "", err
 	}
 	host, _ := os.Hostname() // "" is a machine like others
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.run.o.Validators, a.run.Setup.Copy, a.run.Setup.In(a.at.path))
+	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.run.o.Validators, a.run.Setup.Copy, a.at.installs())
 	names := slices.Sorted(maps.Keys(files))
 	isNone := func(f string) bool { return !strings.HasPrefix(files[f], "120000") }
 	links := slices.DeleteFunc(slices.Clone(names), isNone)

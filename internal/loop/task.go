@@ -71,12 +71,13 @@ type left struct {
 func (r *run) task(ctx context.Context, g *ground, i int) (err error) {
 	// What comes before the first iteration carries the first one's span.
 	a := &attempt{run: r, at: g, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8)}
-	if err := a.begin(ctx); err != nil {
+	wt, err := a.begin(ctx)
+	if err != nil {
 		return err
 	}
-	done, err := a.resumeReview(ctx)
+	done, err := a.resumeReview(ctx, &wt)
 	if err == nil && !done {
-		err = a.work(ctx)
+		err = a.work(ctx, wt)
 	}
 	var stop Stop
 	switch {
@@ -91,13 +92,12 @@ func (r *run) task(ctx context.Context, g *ground, i int) (err error) {
 }
 
 // begin logs the start of the attempt and assembles its context from disk.
-func (a *attempt) begin(ctx context.Context) error {
-	wt, err := a.settledWorktree(ctx)
-	if err != nil {
-		return err
+func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
+	if wt, err = a.settledWorktree(ctx); err != nil {
+		return wt, err
 	}
 	if a.base, err = a.beginsAt(ctx); err != nil {
-		return err
+		return wt, err
 	}
 	if a.at.lane == "" {
 		a.left = left{a.run.o.From.Review, a.run.o.From.Refused}
@@ -120,28 +120,28 @@ func (a *attempt) begin(ctx context.Context) error {
 		reset.Judged = a.judged
 	}
 	if err := a.emit(&reset); err != nil {
-		return err
+		return wt, err
 	}
 	if err := lanes.SetBegun(a.run.Handle, a.at.lane); err != nil {
-		return err
+		return wt, err
 	}
 	if a.byPerson { // what is in the worktree is what a person wants
 		a.context.project, err = a.run.projectAt(ctx, a.judged)
-		return err
+		return wt, err
 	}
 	if a.restored, err = snapshot.RestoreAside(ctx, a.run.Handle, wt, a.task.ID, a.base); err != nil {
-		return err
+		return wt, err
 	}
 	a.context, err = a.loadContext(ctx, wt)
 	if a.at.lane == "" {
 		a.run.branch.carried, a.run.branch.partial = carried{}, false // they hold until a worker begins
 	}
-	return err
+	return wt, err
 }
 
 // resumeReview goes on with what the last run left of this task: a case that waits for its review, or an accepted tree
-// that a commit hook refused. done means that the task is committed.
-func (a *attempt) resumeReview(ctx context.Context) (done bool, err error) {
+// that a commit hook refused. done means that the task is committed; wt is looked at again where it is not.
+func (a *attempt) resumeReview(ctx context.Context, wt *gitx.Worktree) (done bool, err error) {
 	c, f := a.left.review, a.left.refused
 	if a.left = (left{}); a.at.lane == "" {
 		a.run.o.From.Review, a.run.o.From.Refused = nil, nil
@@ -176,19 +176,14 @@ func (a *attempt) resumeReview(ctx context.Context) (done bool, err error) {
 	if err != nil || feedback == "" {
 		return err == nil, err
 	}
-	wt, err := a.settledWorktree(ctx)
-	if err == nil {
-		a.context, err = a.loadContext(ctx, wt) // with the verdict in the ledger
+	if *wt, err = a.settledWorktree(ctx); err == nil {
+		a.context, err = a.loadContext(ctx, *wt) // with the verdict in the ledger
 	}
 	return false, err
 }
 
 // work has the worker do the task, until it is committed.
-func (a *attempt) work(ctx context.Context) (err error) {
-	wt, err := a.settledWorktree(ctx)
-	if err != nil {
-		return err
-	}
+func (a *attempt) work(ctx context.Context, wt gitx.Worktree) (err error) {
 	if err := a.startWorker(ctx, wt); err != nil {
 		return err
 	}

@@ -66,9 +66,7 @@ func (p *layout) walk() {
 			}
 			return nil
 		}
-		if rel, err := filepath.Rel(p.root, name); err == nil {
-			p.files = append(p.files, filepath.ToSlash(rel))
-		}
+		p.files = append(p.files, filepath.ToSlash(strings.TrimPrefix(name, p.root+string(filepath.Separator))))
 		return nil
 	})
 }
