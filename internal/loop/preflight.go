@@ -35,9 +35,9 @@ func (r *run) recheck(files []gitx.FileChange) {
 	}
 }
 
-// preflight opens the place where changes are judged, and finds out whether the validators can run on what task i begins
-// with, before anybody is paid for it. It is done once for the same validators, lock files and machine: what passed is
-// noted in the checkpoint.
+// preflight opens the place where changes are judged, and finds out whether the validators can run on what task i
+// begins with, before anybody is paid for it. It is done once for the same validators, lock files and machine: what
+// passed is noted in the checkpoint.
 //
 // A process that dies here has changed nothing but the place of the judge; the next one begins again.
 func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {

@@ -98,8 +98,8 @@ const markKey = "rolled_up"
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
 // Summarize rolls the record up. It goes on from what summary.json has counted, so that it costs what is new, and
-// starts again when the record was rewound or replaced; as long as the file is the same, it is the same that others have.
-// It writes nothing.
+// starts again when the record was rewound or replaced. As long as the record is the same, all get the same roll-up. It
+// writes nothing.
 func (s *Session) Summarize() (*Summary, error) {
 	r := &s.rolled
 	r.Lock()
