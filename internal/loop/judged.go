@@ -159,11 +159,11 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if len(found) == 0 {
 		return false, a.inspect(ctx, j)
 	}
-	said := "these files cannot be committed:"
+	var said []string
 	for _, path := range slices.Sorted(maps.Keys(found)) {
-		said += "\n" + path + ": " + found[path]
+		said = append(said, path+": "+found[path])
 	}
-	return true, a.unfit(j, said)
+	return true, a.unfit(j, "cannot be committed: "+strings.Join(said, "\n"))
 }
 
 // inspect finds what the evaluator is to be told of the change beside its diff.
