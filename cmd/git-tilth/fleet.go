@@ -24,7 +24,7 @@ import (
 
 func remoteFlag() cli.Flag {
 	return &cli.StringFlag{Name: "remote",
-		Usage: "the remote `NAME` (default: the one that the session came from, else origin)"}
+		Usage: "the remote `NAME` (default: the one that the session came from, else the only one, else origin)"}
 }
 
 // fleetCommands are those that move sessions between machines.
@@ -39,9 +39,10 @@ func (p *process) fleetCommands() []*cli.Command {
 				"claim the session on the remote and\npush its progress.",
 			Flags: []cli.Flag{remoteFlag()},
 			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
-				place, err := w.place(h, ctx.String("remote"))
+				named := cmp.Or(ctx.String("remote"), fleet.RemoteOf(h.S))
+				place, err := w.place(h, named)
 				if err == nil {
-					err = w.isRemote(place)
+					err = w.settleRemote(&place, named)
 				}
 				if err != nil {
 					return err
@@ -62,11 +63,15 @@ func (p *process) fleetCommands() []*cli.Command {
 				"to date, unless it has\nwhat was not pushed.",
 			Flags: []cli.Flag{remoteFlag()},
 			Action: p.in(func(ctx *cli.Context, w *repoContext) error {
-				place, err := w.remoteHere(ctx.String("remote"))
+				named, part := ctx.String("remote"), ctx.Args().First()
+				if known, err := w.Store.Find(part); err == nil {
+					named = cmp.Or(named, fleet.RemoteOf(known))
+				}
+				place, err := w.remoteHere(named)
 				if err != nil {
 					return err
 				}
-				c, err := p.remoteSession(place, ctx.Args().First())
+				c, err := p.remoteSession(place, part)
 				if err != nil {
 					return err
 				}
@@ -177,11 +182,15 @@ func (w *repoContext) placeHere(remote string) (fleet.Remote, error) {
 	}, w.repo()
 }
 
-// isRemote refuses the remote that is taken where none is named, where the repository has no remote at all.
-func (w *repoContext) isRemote(place fleet.Remote) error {
+// settleRemote takes the only remote of the repository where none is named, as git fetch does, and refuses where there
+// is none.
+func (w *repoContext) settleRemote(place *fleet.Remote, named string) error {
 	names, err := w.Git.Line(w.p.ctx, gitx.InRepo(place.Location.CommonDir, "remote"))
-	if err == nil && names == "" && place.Remote == "origin" {
+	switch {
+	case err == nil && names == "" && place.Remote == "origin":
 		return refuse("git remote -h", "this repository has no remote (git remote add origin URL)")
+	case err == nil && names != "" && named == "" && !strings.Contains(names, "\n"):
+		place.Remote = names
 	}
 	return nil
 }
@@ -190,7 +199,7 @@ func (w *repoContext) isRemote(place fleet.Remote) error {
 func (w *repoContext) remoteHere(remote string) (fleet.Remote, error) {
 	place, err := w.placeHere(remote)
 	if err == nil {
-		err = w.isRemote(place)
+		err = w.settleRemote(&place, remote)
 	}
 	return place, err
 }

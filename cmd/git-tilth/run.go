@@ -48,7 +48,7 @@ func (p *process) runCommand() *cli.Command {
 		Description: "Without <what>, runs the session that prep-feature prepared in this repository; of several, " +
 			"the one in whose\nworktree you are. <what> is a file or a directory of tasks, or a sentence that says " +
 			"what is to be done: a session\nis prepared from it first, without an interview. The top of a worktree " +
-			"stands for its repository.",
+			"stands for its repository,\na session's for that session.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "from",
 				Usage: "prepare a session from `PATH` first: prd.json, a directory of task files, a checklist or " +
