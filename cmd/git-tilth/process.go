@@ -157,7 +157,7 @@ func (p *process) warnf(format string, args ...any) {
 // confirm puts a yes-or-no question, unless -y or a plan that is only finished has answered it. No is the default, and
 // an error that says what became of it. Without a terminal nobody is asked: the error names the flag that answers.
 func (p *process) confirm(yes bool, question, otherwise string) error {
-	if yes {
+	if yes || p.dryRun {
 		return nil
 	}
 	if !p.interactive() {

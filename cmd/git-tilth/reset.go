@@ -50,24 +50,20 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 		return err // nothing is removed yet, and a signal kept some of the plan from being read
 	}
 	w.describeTeardown(plan)
-	if w.p.dryRun {
-		if err := plan.Execute(w.p.ctx); err != nil {
-			return err
-		}
-		w.p.printf("would remove: %s\n", s.Dir)
-		return nil
-	}
 	if err := w.p.confirm(yes, "Remove all of this?", "nothing was removed"); err != nil {
 		return err
 	}
 	if err := plan.Execute(w.p.ctx); err != nil {
 		return err
 	}
-	if plan.Original != "" {
+	switch {
+	case w.p.dryRun:
+		w.p.printf("would remove: %s\n", s.Dir)
+	case plan.Original != "":
 		w.p.printf("The copy of session %s is gone; the session is in %s.\n", s.ID, plan.Original)
-		return nil
+	default:
+		w.p.printf("Session %s is gone.\n", s.ID)
 	}
-	w.p.printf("Session %s is gone.\n", s.ID)
 	return nil
 }
 
@@ -160,7 +156,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 		w.p.printf("would %s of session %s\n", plan.What, s.ID)
 	}
 	question := "The run's code and its log will be gone for good. Rewind to the seed?"
-	if err := w.p.confirm(yes || plan.Begun || w.p.dryRun, question, "nothing was changed"); err != nil {
+	if err := w.p.confirm(yes || plan.Begun, question, "nothing was changed"); err != nil {
 		return err
 	}
 	if err := plan.Execute(w.p.ctx, h); err != nil {

@@ -73,7 +73,7 @@ func (w *repoContext) goBack(h *held.Handle, plan rewind.Plan, yes bool) error {
 			cmp.Or(strings.Join(plan.Pending, ", "), "nothing"))
 	}
 	question := "What was done since is kept for git tilth undo. Go on?"
-	if err := w.p.confirm(yes || plan.Begun || w.p.dryRun, question, "nothing was changed"); err != nil {
+	if err := w.p.confirm(yes || plan.Begun, question, "nothing was changed"); err != nil {
 		return err
 	}
 	if err := plan.Execute(w.p.ctx, h); err != nil {

@@ -38,12 +38,14 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 		return st, err
 	}
 	tasks, err := s.Tasks()
-	if err == nil {
-		err = knowable(s, tasks)
+	file := s.Path(session.TasksFile)
+	// A plan that was edited into something else must neither count as done nor do a task twice.
+	if broken := session.ValidateIDs(tasks); err == nil && len(broken) > 0 {
+		err = fmt.Errorf("%s: %s", file, broken[0])
 	}
 	if err != nil {
 		st.TasksError = err.Error()
-		if file := s.Path(session.TasksFile); held.Exists(file) {
+		if held.Exists(file) {
 			st.mendTasks = "${EDITOR:-vi} " + text.ShellQuote(file) + " && git tilth resume " + s.ID + "\n"
 		}
 	}
@@ -77,26 +79,6 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 		st.SeedSHA, st.Status = sha, session.Prepared
 	}
 	return st, st.readGit(ctx, g, s, check, common)
-}
-
-// knowable tells a plan whose tasks can be told apart, by their ids. One that was edited into something else must
-// neither count as done nor do a task twice.
-func knowable(s *session.Session, tasks []session.Task) error {
-	path := s.Path(session.TasksFile)
-	if len(tasks) == 0 {
-		return fmt.Errorf("%s holds no task", path)
-	}
-	seen := map[string]bool{}
-	for i, t := range tasks {
-		if !session.ValidTaskID(t.ID) {
-			return fmt.Errorf("%s: the id of entry %d, %q, is not T- and three or more digits", path, i+1, t.ID)
-		}
-		if seen[t.ID] {
-			return fmt.Errorf("%s holds %s twice", path, t.ID)
-		}
-		seen[t.ID] = true
-	}
-	return nil
 }
 
 func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,

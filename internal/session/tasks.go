@@ -142,13 +142,28 @@ func (s *Session) SaveTasks(tasks []Task) error {
 	return save(s.Path(TasksFile), data, err, true)
 }
 
-// ValidateTasks lists every rule that the tasks break, one line each, with the entry that breaks it.
-func ValidateTasks(tasks []Task) []string {
+// ValidateIDs lists what keeps the tasks from being told apart, one line each.
+func ValidateIDs(tasks []Task) (broken []string) {
 	if len(tasks) == 0 {
 		return []string{"there is no task"}
 	}
-	var broken []string
 	seen := map[string]int{}
+	for i, t := range tasks {
+		switch first := seen[t.ID]; {
+		case !ValidTaskID(t.ID):
+			broken = append(broken, fmt.Sprintf("entry %d: id %q is not T- and three or more digits", i+1, t.ID))
+		case first > 0:
+			broken = append(broken, fmt.Sprintf("%s: id is used by entry %d and entry %d", t.ID, first, i+1))
+		default:
+			seen[t.ID] = i + 1
+		}
+	}
+	return broken
+}
+
+// ValidateTasks lists every rule that the tasks break, one line each, with the entry that breaks it.
+func ValidateTasks(tasks []Task) []string {
+	broken := ValidateIDs(tasks)
 	for i, t := range tasks {
 		name := fmt.Sprintf("entry %d", i+1)
 		if ValidTaskID(t.ID) {
@@ -156,14 +171,6 @@ func ValidateTasks(tasks []Task) []string {
 		}
 		rule := func(format string, args ...any) {
 			broken = append(broken, name+": "+fmt.Sprintf(format, args...))
-		}
-		switch first := seen[t.ID]; {
-		case !ValidTaskID(t.ID):
-			rule("id %q is not T- and three or more digits", t.ID)
-		case first > 0:
-			rule("id is used by entry %d and entry %d", first, i+1)
-		default:
-			seen[t.ID] = i + 1
 		}
 		if strings.TrimSpace(t.Title) == "" {
 			rule("title is empty")

@@ -94,6 +94,19 @@ func TestValidatePlan(t *testing.T) {
 	}
 }
 
+// A plan without titles is a plan all the same, as long as its tasks can be told apart.
+func TestValidateIDs(t *testing.T) {
+	for want, tasks := range map[string][]Task{
+		"": {{ID: "T-001"}, {ID: "T-002"}}, "there is no task": nil,
+		`entry 1: id "1" is not T- and three or more digits`: {{ID: "1"}},
+		"T-001: id is used by entry 1 and entry 2":           {{ID: "T-001"}, {ID: "T-001"}},
+	} {
+		if got := strings.Join(ValidateIDs(tasks), "\n"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte(pythonPlan))
 	f.Add([]byte(`[{"id":null,"status":null,"acceptance_criteria":null}]`))
