@@ -8,8 +8,8 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -67,13 +67,7 @@ func (k *Kit) places() []string {
 	if top, ok := strings.CutSuffix(k.Common, "/.git"); ok {
 		out = append(out, top)
 	}
-	borrowed, _ := jsonl.ReadFile(filepath.Join(k.Common, "objects/info/alternates"))
-	for line := range strings.Lines(string(borrowed)) {
-		if dir := strings.TrimSpace(line); !strings.HasPrefix(dir, "#") && dir != "" {
-			out = append(out, filepath.Join(k.Common, "objects", dir), dir)
-		}
-	}
-	return out
+	return append(out, gitx.ObjectDirs(k.Common)[1:]...)
 }
 
 // SandboxState is whether there is a sandbox, as it is set and as this system has it.

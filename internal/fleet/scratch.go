@@ -241,12 +241,11 @@ func (s *scratchRepo) remoteRef(ctx context.Context, name string) (string, error
 
 // dropPruned removes the refs whose commits are gone, and reports whether there was one.
 func (s *scratchRepo) dropPruned(ctx context.Context) (dropped bool) {
-	out, err := s.git.Read(ctx, s.command("for-each-ref", "--format=%(objectname) %(refname)"))
+	refs, err := s.git.Refs(ctx, s.dir)
 	if err != nil {
 		return false
 	}
-	for line := range strings.Lines(string(out)) {
-		id, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+	for name, id := range refs {
 		if _, err := s.git.Read(ctx, s.command("cat-file", "-e", id)); gitx.ExitCode(err) > 0 {
 			dropped = s.setRef(name, "") == nil || dropped
 		}

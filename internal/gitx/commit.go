@@ -229,16 +229,21 @@ func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string,
 	}
 	// It reads all that lies beside the ref, but tells a missing one from a broken repository. The pattern also matches
 	// what lies below refs/heads/<branch>/.
-	out, err := g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", ref))
-	if err != nil {
-		return "", false, err
-	}
+	refs, err := g.Refs(ctx, common, ref)
+	return refs[ref], refs[ref] != "", err
+}
+
+// Refs lists the refs of a repository that patterns name, all for none, with what each is.
+func (g *Git) Refs(ctx context.Context, gitDir string, patterns ...string) (map[string]string, error) {
+	c := InRepo(gitDir, "for-each-ref", "--format=%(objectname) %(refname)")
+	c.Args = append(c.Args, patterns...)
+	out, err := g.Read(ctx, c)
+	refs := map[string]string{}
 	for line := range strings.Lines(string(out)) {
-		if sha, name, _ := strings.Cut(strings.TrimSpace(line), " "); name == ref {
-			return sha, true, nil
-		}
+		sha, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		refs[name] = sha
 	}
-	return "", false, nil
+	return refs, err
 }
 
 // DeleteBranch deletes a branch whatever it holds, and clears what a git that was killed on it has left; deleted is

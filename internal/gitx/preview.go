@@ -16,16 +16,20 @@ func Borrow(common, dir string, more ...string) error {
 			return err
 		}
 	}
-	alternates := ""
-	for _, from := range append([]string{common}, more...) {
+	return errors.Join(writeIn(dir, "objects/info/alternates", Alternates(append([]string{common}, more...)...)),
+		os.MkdirAll(filepath.Join(dir, "refs", "heads"), 0o700), emptyGitDir(common, dir))
+}
+
+// Alternates is the file by which a git directory has the objects of others.
+func Alternates(others ...string) (lines string) {
+	for _, from := range others {
 		objects := filepath.Join(from, "objects")
 		if strings.ContainsAny(objects[:1], `"#`) || strings.ContainsAny(objects, "\"\\\n") {
 			objects = Quote(objects)
 		}
-		alternates += objects + "\n"
+		lines += objects + "\n"
 	}
-	return errors.Join(writeIn(dir, "objects/info/alternates", alternates),
-		os.MkdirAll(filepath.Join(dir, "refs", "heads"), 0o700), emptyGitDir(common, dir))
+	return lines
 }
 
 // emptyGitDir makes a git directory in dir, with as little as git takes for one of the kind of the one at common. Its

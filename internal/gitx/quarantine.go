@@ -67,8 +67,8 @@ func (g *Git) quarantinedIn(ctx context.Context, q *quarantine, do func(in *Git)
 	return q.takeOver(ctx, g)
 }
 
-// objectDirs are where a repository's objects are: its own directory and those from which it borrows.
-func objectDirs(common string) []string {
+// ObjectDirs are where a repository's objects are: its own directory and those from which it borrows.
+func ObjectDirs(common string) []string {
 	dirs := []string{filepath.Join(common, "objects")}
 	for i := 0; i < len(dirs) && len(dirs) < 16; i++ {
 		borrowed, _ := readFile(filepath.Join(dirs[i], "info/alternates"))
@@ -110,7 +110,7 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 		remove()
 		return nil, err
 	}
-	q.box = q.box.Of(q.wt.Path).With(q.dir).Touching(objectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
+	q.box = q.box.Of(q.wt.Path).With(q.dir).Touching(ObjectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
 	q.box = q.box.In(filepath.Join(q.dir, "tmp"))
 	if q.wt.Path != "" {
 		q.box = q.box.Showing(filepath.Join(q.wt.Path, ".git"), q.file(linkName))

@@ -62,14 +62,10 @@ func settings(all []config.Entry) []byte {
 // writeRepo makes judge/.git what it has to be, with HEAD at commit. Only what a setup cloned as submodules stays of
 // what else lies there.
 func (p *Checkout) writeRepo(commit string) error {
-	objects := filepath.Join(p.o.Common, "objects")
-	if strings.HasPrefix(objects, `"`) || strings.HasPrefix(objects, "#") || strings.Contains(objects, "\n") {
-		objects = gitx.Quote(objects)
-	}
 	branch := "refs/heads/" + p.o.Branch
 	files := map[string][]byte{
 		"HEAD": []byte("ref: " + branch + "\n"), branch: []byte(commit + "\n"), "config": p.settings,
-		"objects/info/alternates": []byte(objects + "\n"), "packed-refs": p.tags, "attributes": p.attributes,
+		"objects/info/alternates": []byte(gitx.Alternates(p.o.Common)), "packed-refs": p.tags, "attributes": p.attributes,
 	}
 	if p.index != nil {
 		files["index"] = p.index

@@ -35,19 +35,13 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 	if len(asked) == 0 {
 		return
 	}
-	refs, err := g.Read(ctx, gitx.InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)",
-		"refs/heads/session/"))
+	tips, err := g.Refs(ctx, common, "refs/heads/session/")
 	if err != nil {
 		return
 	}
-	tips := map[string]string{}
-	for line := range strings.Lines(string(refs)) {
-		sha, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
-		tips[strings.TrimPrefix(ref, "refs/heads/")] = sha
-	}
 	notes, ends := map[string][]Taken{}, []string{}
 	for _, o := range asked {
-		tip := tips[o.Branch]
+		tip := tips["refs/heads/"+o.Branch]
 		o.Cleansed = tip == "" && !o.HasWorktree
 		if tip == "" || !o.Finished() {
 			continue
@@ -63,7 +57,7 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 		return
 	}
 	for _, o := range asked {
-		if tip := tips[o.Branch]; tip != "" && o.Finished() {
+		if tip := tips["refs/heads/"+o.Branch]; tip != "" && o.Finished() {
 			o.Taken = len(here.left(tip, &session.Session{ID: o.ID, Dir: o.Dir}, notes[o.ID])) == 0
 		}
 	}
