@@ -56,6 +56,7 @@ type Plan struct {
 	Reverted []Reverted
 	Above    int // commits on the session's branch above its last task
 	common   string
+	again    string   // the command, without the branch that it names
 	place    string   // where the branch is checked out
 	dirty    []string // what git status says of that before anything is changed
 	cutOff   bool     // an earlier take into the branch was, while it changed the checkout
@@ -80,7 +81,11 @@ func Take(ctx context.Context, d held.Deps, s *session.Session, r Request) (Plan
 		how = Pick
 	}
 	note := Taken{How: cmp.Or(r.How, how), Tasks: map[string]string{}}
-	t := &taker{Deps: d, want: r, Plan: Plan{S: s, Note: note}}
+	again := append([]string{"git", "tilth", "take"}, r.Tasks...)
+	if r.How != "" {
+		again = append(again, "--"+r.How)
+	}
+	t := &taker{Deps: d, want: r, Plan: Plan{S: s, Note: note, again: text.ShellQuote(append(again, s.ID)...)}}
 	if t.Note.How == Merge && len(t.want.Tasks) > 0 {
 		return t.Plan, &held.RefusedError{Why: "--merge takes the whole session, not chosen tasks",
 			Hint: "git tilth take -h"}
@@ -306,7 +311,7 @@ func (t *taker) target(ctx context.Context) error {
 					"%s, which is not there: it may be on a disk that is not, or gone for good", where)
 			}
 			return &held.RefusedError{Why: where,
-				Hint: "cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.S.ID}
+				Hint: "cd " + text.ShellQuote(e.Path) + " && " + t.again}
 		}
 		t.place = e.Path
 	}
@@ -316,7 +321,7 @@ func (t *taker) target(ctx context.Context) error {
 	to, _ := t.Git.Line(ctx, gitx.InRepo(t.common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
 	if to != "" && t.place == "" {
 		return &held.RefusedError{Why: "branch " + branch + " is another name of " + to,
-			Hint: "git tilth take --onto " + text.ShellQuote(strings.TrimPrefix(to, "refs/heads/")) + " " + t.S.ID}
+			Hint: t.again + " --onto " + text.ShellQuote(strings.TrimPrefix(to, "refs/heads/"))}
 	}
 	from, ok, err := t.Git.BranchTip(ctx, t.common, branch)
 	if err != nil || !ok {

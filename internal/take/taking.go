@@ -60,7 +60,7 @@ func (p Plan) advance(ctx context.Context, d held.Deps) error {
 		if err != nil || on != "refs/heads/"+n.Onto {
 			return errors.Join(err,
 				&held.RefusedError{Why: n.Onto + " is not checked out any more; nothing was changed",
-					Hint: held.GitLine(p.place, "switch", n.Onto) + " && git tilth take " + p.S.ID})
+					Hint: held.GitLine(p.place, "switch", n.Onto) + " && " + p.again})
 		}
 		if err := jsonl.WriteFile(mark, record.JSON(taking{n, p.dirty})); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (p Plan) advance(ctx context.Context, d held.Deps) error {
 			Hint: p.putAway()}
 	}
 	return errors.Join(&held.RefusedError{Why: refused + "; nothing was changed",
-		Hint: "git tilth take " + p.S.ID}, os.RemoveAll(mark))
+		Hint: p.again}, os.RemoveAll(mark))
 }
 
 // clearLocks removes the locks of an advance that died. gitDir is that of the checkout, "" for none.
@@ -101,7 +101,7 @@ func (p Plan) clearLocks(ctx context.Context, g *gitx.Git, gitDir string) error 
 
 // putAway is the command that clears the checkout of what a take left that was cut off, and loses nothing.
 func (p Plan) putAway() string {
-	return held.GitLine(p.place, "stash", "-u") + " && git tilth take " + p.S.ID
+	return held.GitLine(p.place, "stash", "-u") + " && " + p.again
 }
 
 // taking is what is written down while the checkout of a branch is brought to what is taken.
