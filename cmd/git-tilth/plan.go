@@ -52,8 +52,11 @@ func (w *repoContext) editPlan(h *held.Handle) error {
 	}
 	return w.editTasks(h, "git tilth plan "+s.ID, old, kept, func(all []session.Task, _ int) (string, error) {
 		settled := func(t session.Task) bool { return isDone(t) || t.Status == session.TaskSkipped }
-		left := len(slices.DeleteFunc(slices.Clone(all), settled))
-		return fmt.Sprintf("%s to do\nnext: git tilth resume %s\n", text.Plural(left, "task"), s.ID),
+		left, next := len(slices.DeleteFunc(slices.Clone(all), settled)), "resume"
+		if left == 0 {
+			next = "review"
+		}
+		return fmt.Sprintf("%s to do\nnext: git tilth %s %s\n", text.Plural(left, "task"), next, s.ID),
 			lifecycle.Replan(w.p.ctx, h, all)
 	})
 }

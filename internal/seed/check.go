@@ -60,6 +60,7 @@ func Check(b *Bundle, rules Rules) []Violation {
 type checker struct {
 	violations
 	bundle *Bundle
+	unseen int // how many of its tasks, the first ones, the text that is checked does not hold
 }
 
 // refusedWhole reports whether so much of the bundle was not read that a task without
@@ -135,7 +136,7 @@ func (c *checker) task(i int, t session.Task) {
 	name := t.ID
 	switch {
 	case t.ID == "":
-		name = fmt.Sprintf("entry %d", i+1)
+		name = fmt.Sprintf("entry %d", i+1-c.unseen)
 		c.add("id", "%s has no id: use T- and 3 or more digits, like %s", name, taskIDExample)
 	case !validID(t.ID):
 		name = quoteShort(t.ID)

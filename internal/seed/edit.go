@@ -44,7 +44,7 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 		t.Needs = nil // it is done, whatever it needed
 		keep = append(keep, t)
 	}
-	c := &checker{bundle: &Bundle{Tasks: append(keep, tasks...)}}
+	c := &checker{bundle: &Bundle{Tasks: append(keep, tasks...)}, unseen: len(keep)}
 	c.duplicateKeys(edited)
 	c.statuses(before)
 	for i := range c.bundle.Tasks {
@@ -79,7 +79,7 @@ func (c *checker) statuses(before []session.Task) {
 	}
 	for i, t := range c.bundle.Tasks {
 		if want := cmp.Or(was[t.ID], session.TaskPending); t.Status != want {
-			name := cmp.Or(t.ID, fmt.Sprintf("entry %d", i+1))
+			name := cmp.Or(t.ID, fmt.Sprintf("entry %d", i+1-c.unseen))
 			c.add("status", "the status of %s is %s and was changed to %s; only the harness writes it",
 				quoteShort(name), quoteShort(want), quoteShort(t.Status))
 		}
