@@ -296,12 +296,16 @@ func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
 		return o, err
 	}
 	for _, role := range []*loop.Role{&o.Worker, &o.Evaluator} {
-		err = errors.Join(err, k.holdToCaps(role, o.Caps))
+		if err := k.holdToCaps(role, o.Caps); err != nil {
+			return o, err
+		}
 		for i := range role.Others {
-			err = errors.Join(err, k.holdToCaps(&role.Others[i], o.Caps))
+			if err := k.holdToCaps(&role.Others[i], o.Caps); err != nil {
+				return o, err
+			}
 		}
 	}
-	return o, err
+	return o, nil
 }
 
 // holdToCaps makes a role one whose model calls can be held to the caps. The calls of an agent program are its own.
