@@ -104,12 +104,13 @@ func (g *Git) ClearInProgress(ctx context.Context, wt Worktree) error {
 		}
 		return fmt.Errorf("%s: %w: it has no .git file any more", wt.Path, errUnregistered)
 	}
-	for _, name := range unfinished {
-		if err := os.RemoveAll(filepath.Join(wt.AdminDir, name)); err != nil {
-			return err
+	entries, err := os.ReadDir(wt.AdminDir)
+	for _, e := range entries {
+		if slices.Contains(unfinished, e.Name()) {
+			err = cmp.Or(err, os.RemoveAll(filepath.Join(wt.AdminDir, e.Name())))
 		}
 	}
-	return nil
+	return err
 }
 
 // RewindTree makes the worktree what it was at sha: a hard reset and a clean, of untracked repositories too. What the
