@@ -178,7 +178,7 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 // sayChanged ends a run's lines with what is on the session's branch by now.
 func (w *repoContext) sayChanged(h *held.Handle) {
 	ctx := context.WithoutCancel(w.p.ctx) // after an interrupt too
-	begin, err := record.ReadBeginning(h.S.Path(session.RecordFile))
+	begin, err := h.S.State()
 	if err != nil || begin.BeginsAt() == "" {
 		return
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/take"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -274,7 +273,7 @@ func commonOf(s *session.Session) (string, error) {
 
 // workOf names the session's own commits as git does: those since the commit that it was begun at.
 func workOf(s *session.Session) string {
-	begun, err := record.ReadBeginning(s.Path(session.RecordFile))
+	begun, err := s.State()
 	switch {
 	case err == nil && begun.Base != "":
 		return text.Head(begun.Base, 10) + ".." + s.Branch()

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -89,7 +88,7 @@ func newRewindCase(t *testing.T, old int) *rewindCase {
 	c := &rewindCase{w: w, s: w.failedSession()}
 	w.oldSessions(c.s, old)
 	c.tip = w.git(c.s.Workspace(), "rev-parse", "HEAD")
-	begun, err := record.ReadBeginning(c.s.Path(session.RecordFile))
+	begun, err := c.s.State()
 	if err != nil || begun.Seed == nil {
 		t.Fatal("the record has no seed_committed: ", err)
 	}

@@ -94,7 +94,7 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 		hint := held.SourceHint(f.From, held.WorkspaceOf(f.From, p.check))
 		return nil, held.Refuse(hint, "session %s cannot be forked: %s", f.From.ID, err)
 	}
-	if p.begin, err = record.ReadBeginning(p.Path(session.RecordFile)); err != nil {
+	if p.begin, err = p.State(); err != nil {
 		return cannot(err)
 	}
 	points, err := rewind.Points(ctx, g, f.From, p.common)

@@ -157,7 +157,7 @@ func (a *attempt) belowSeed(ctx context.Context, tasks validator.Tasks) (tree st
 	}
 	base := a.base
 	if a.run.ahead == nil {
-		beginning, err := record.ReadBeginning(a.run.S.Path(session.RecordFile))
+		beginning, err := a.run.S.State()
 		if err != nil || beginning.Base == "" {
 			return "", nil
 		}

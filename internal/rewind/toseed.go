@@ -115,7 +115,7 @@ func PlanToSeed(ctx context.Context, h *held.Handle) (p Plan, err error) {
 	if held.Resetting(h.S) {
 		return p, notRewound(h, "its teardown was begun and not finished")
 	}
-	begun, err := record.ReadBeginning(h.S.Path(session.RecordFile))
+	begun, err := h.S.State()
 	if err != nil {
 		return p, notLooked(h, "the record", err)
 	}

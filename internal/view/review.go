@@ -111,11 +111,11 @@ func NewReview(s *session.Session, d Detail) *Review {
 	if d.Failure != nil {
 		r.Why, r.HookSaid, r.Mend, r.whyTask = d.Failure.String(), d.Failure.Words, d.Failure.Hint, d.Failure.Task
 	}
-	if st := d.Summary.State; st != nil && st.Stopped != nil && r.Stop == record.UsageLimit {
-		r.Reset = st.Stopped.Reset
-	}
-	if begin, err := record.ReadBeginning(s.Path(session.RecordFile)); err == nil {
-		r.Base = begin.BeginsAt()
+	if st := d.Summary.State; st != nil {
+		r.Base = st.BeginsAt()
+		if st.Stopped != nil && r.Stop == record.UsageLimit {
+			r.Reset = st.Stopped.Reset
+		}
 	}
 	touches := map[string][]string{}
 	for _, t := range d.Plan {
