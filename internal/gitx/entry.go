@@ -78,7 +78,7 @@ func removeAdmin(common, admin, path string) error {
 	if all := filepath.Join(real, "worktrees"); filepath.Dir(admin) != all || filepath.Base(admin) == ".." {
 		return nil
 	}
-	if absent(admin) || halfCreated(admin) {
+	if Absent(admin) || halfCreated(admin) {
 		return nil
 	}
 	back, err := readFile(filepath.Join(admin, "gitdir")) // read last: one that is being made has it before all else

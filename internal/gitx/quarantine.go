@@ -272,7 +272,7 @@ func (q *quarantine) takeObjects(ctx context.Context) error {
 		for _, o := range found {
 			from, to := filepath.Join(dir, o.Name()), filepath.Join(q.objects, fan.Name(), o.Name())
 			fi, err := os.Lstat(from)
-			if err != nil || !sole(fi) || !absent(to) || checkObject(ctx, from, fan.Name()+o.Name()) != nil {
+			if err != nil || !sole(fi) || !Absent(to) || checkObject(ctx, from, fan.Name()+o.Name()) != nil {
 				continue
 			}
 			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
@@ -299,7 +299,7 @@ func (q *quarantine) takeLFS() error {
 		fi, err := d.Info()
 		rel, relErr := filepath.Rel(q.file(store), from)
 		to := filepath.Join(q.lfs, "objects", rel)
-		if err != nil || relErr != nil || !sole(fi) || !absent(to) || !isNamed(from, d.Name()) {
+		if err != nil || relErr != nil || !sole(fi) || !Absent(to) || !isNamed(from, d.Name()) {
 			return nil
 		}
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {

@@ -181,7 +181,7 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 		g.trace(Call{Dir: c.Dir, Args: c.Args, Mutates: true, Skipped: true})
 		return []byte(placeholders[subcommand(c.Args)]), nil
 	}
-	if g.dry && absent(c.Dir) {
+	if g.dry && Absent(c.Dir) {
 		return nil, nil
 	}
 	if c.wt.Path != "" && g.in == nil {

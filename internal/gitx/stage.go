@@ -23,7 +23,7 @@ const stagePasses = 2
 // and sorted, what was left out although no ignore rule covers it: build products, repositories within the worktree,
 // files that cannot be read, and what [Git.WithMaxFileSize] spares.
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
-	if g.dry && !absent(wt.Path) { // else skipped commands would have made it
+	if g.dry && !Absent(wt.Path) { // else skipped commands would have made it
 		return g.stagePreview(ctx, wt, base, "")
 	}
 	if g.in == nil {
@@ -274,7 +274,7 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 			head = strings.ToUpper(head[:1]) + head[1:]
 		}
 		// A sparse worktree has this mark on files that are not there.
-		if strings.HasPrefix(head, "S ") && !absent(filepath.Join(wt.Path, path)) {
+		if strings.HasPrefix(head, "S ") && !Absent(filepath.Join(wt.Path, path)) {
 			s.skipped = append(s.skipped, path)
 		}
 		if root := ProductRoot(wt.Path, path); root != "" {

@@ -54,7 +54,7 @@ func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktr
 		if n > 0 {
 			admin += strconv.Itoa(n)
 		}
-		found = absent(admin)
+		found = Absent(admin)
 	}
 	return Worktree{Path: path, Branch: branch, Head: branch, Common: common, AdminDir: admin}, nil
 }
@@ -194,7 +194,7 @@ func parseWorktrees(list []string) []WorktreeEntry {
 	for _, attr := range list {
 		name, value, _ := strings.Cut(attr, " ")
 		if name == "worktree" {
-			entries = append(entries, WorktreeEntry{Path: value, Gone: absent(value)})
+			entries = append(entries, WorktreeEntry{Path: value, Gone: Absent(value)})
 			continue
 		}
 		if len(entries) == 0 {
@@ -356,8 +356,8 @@ func (g *Git) dropStale(ctx context.Context, common, path, branch string) (dropp
 	return dropped, nil
 }
 
-// absent reports whether nothing is at path. A path that cannot be looked at is not absent.
-func absent(path string) bool {
+// Absent reports whether nothing is at path. A path that cannot be looked at is not absent.
+func Absent(path string) bool {
 	_, err := os.Lstat(path)
 	return err != nil && isAbsent(err)
 }

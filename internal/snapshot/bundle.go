@@ -15,7 +15,7 @@ import (
 // unbundle brings the objects of a bundle into the repository. Nothing refers to them yet: whoever needs them moves a
 // ref there at once.
 func unbundle(ctx context.Context, g *gitx.Git, common, path string) error {
-	if !g.IsDryRun() && gone(path) {
+	if !g.IsDryRun() && gitx.Absent(path) {
 		return errors.New(text.VisibleLine(path) + " is missing")
 	}
 	_, err := g.Mutate(ctx, gitx.InRepo(common, "bundle", "unbundle", path))

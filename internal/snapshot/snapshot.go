@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
@@ -136,7 +135,7 @@ func (k *snapshotter) keepIgnored(ctx context.Context) error {
 // keepIndex writes a copy of the worktree's index, whole even where git keeps it in two files.
 func (k *snapshotter) keepIndex(ctx context.Context, to string) (there bool, err error) {
 	if k.git.IsDryRun() {
-		return !gone(filepath.Join(k.wt.AdminDir, "index")), nil
+		return !gitx.Absent(filepath.Join(k.wt.AdminDir, "index")), nil
 	}
 	index, err := gitx.CopyIndex(k.wt, to)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -270,10 +269,4 @@ func RestoreIndex(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k Snapshot
 		return nil
 	}
 	return err
-}
-
-// gone reports whether nothing is at path. A path that cannot be looked at is not gone.
-func gone(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 )
 
@@ -53,7 +54,7 @@ func (k *snapshotter) survey(ctx context.Context) (changed []string, err error) 
 		// Changed, gone, unmerged, or of a kind that git was told not to look at.
 		k.tracked[name] = true
 		changed = append(changed, name)
-		if !gone(filepath.Join(k.wt.Path, name)) {
+		if !gitx.Absent(filepath.Join(k.wt.Path, name)) {
 			k.loose[name] = true
 		}
 	}
