@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -27,7 +28,9 @@ func (p *process) run(args []string) error {
 		return err
 	}
 	p.gitFlags, p.gitPaths = line.GitFlags, line.GitPaths
-	return app.RunContext(p.ctx, args)
+	var unknown error
+	app.CommandNotFound = func(_ *cli.Context, name string) { unknown = unknownCommand(name, app.Commands) }
+	return errors.Join(app.RunContext(p.ctx, args), unknown)
 }
 
 func (p *process) app() *cli.App {
