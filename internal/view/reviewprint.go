@@ -290,8 +290,13 @@ func (r *Review) stopped() string {
 
 func (r *Review) spent() string {
 	parts := []string{"cost " + Money(r.Cost), Count(r.Tokens) + " tokens"}
-	if r.Cost == 0 && r.Tokens > 0 {
+	worked := func(t ReviewTask) bool { return t.Iterations > 0 }
+	switch {
+	case r.Cost > 0:
+	case r.Tokens > 0:
 		parts[0] = "cost not known"
+	case slices.ContainsFunc(r.Tasks, worked):
+		parts = []string{"cost and tokens not known"}
 	}
 	if s := r.span(); s != "" {
 		parts = append(parts, s)
