@@ -222,6 +222,13 @@ func ReadEnd(path string, most int) (*State, error) {
 	return &s, err
 }
 
+// Clone is a copy that no Apply changes.
+func (s *State) Clone() *State {
+	c := *s
+	c.Moment, c.Went = s.Moment.clone(), maps.Clone(s.Went)
+	return &c
+}
+
 // clone is a copy that no Apply changes.
 func (m Moment) clone() Moment {
 	if m.Tasks = maps.Clone(m.Tasks); m.Tasks == nil {

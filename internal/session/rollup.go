@@ -1,6 +1,10 @@
 package session
 
-import "github.com/git-tilth/git-tilth/internal/record"
+import (
+	"maps"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+)
 
 // NewSummary is the roll-up of an empty record.
 func NewSummary(sessionID string) *Summary {
@@ -8,6 +12,28 @@ func NewSummary(sessionID string) *Summary {
 		State: &record.State{}}
 	s.complete()
 	return s
+}
+
+// clone is a copy that no Feed changes.
+func (s *Summary) clone() *Summary {
+	c := *s
+	c.State, c.Evaluator = s.State.Clone(), s.Evaluator.clone()
+	c.Tasks, c.HookOutcomes = make(map[string]*taskSummary, len(s.Tasks)), make(map[string]map[string]int64)
+	for id, t := range s.Tasks {
+		own := *t
+		own.ToolCalls, own.Evaluator = maps.Clone(t.ToolCalls), t.Evaluator.clone()
+		c.Tasks[id] = &own
+	}
+	for hook, outcomes := range s.HookOutcomes {
+		c.HookOutcomes[hook] = maps.Clone(outcomes)
+	}
+	c.ToolHistogram, c.Models, c.others = maps.Clone(s.ToolHistogram), maps.Clone(s.Models), maps.Clone(s.others)
+	return &c
+}
+
+func (v verdictCounts) clone() verdictCounts {
+	v.RejectionCategories = maps.Clone(v.RejectionCategories)
+	return v
 }
 
 // complete makes the maps that a summary, new or read from disk, lacks.

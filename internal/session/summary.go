@@ -97,56 +97,69 @@ const markKey = "rolled_up"
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
-// Summarize rolls the record up. It goes on from what summary.json has counted, so that it costs what is new, and
-// starts again when the record was rewound or replaced. As long as the record is the same, all get the same roll-up. It
-// writes nothing.
-func (s *Session) Summarize() (*Summary, error) {
-	r := &s.rolled
-	r.Lock()
-	defer r.Unlock()
-	now, err := os.Stat(s.Path(RecordFile))
-	if err == nil && r.of != nil && os.SameFile(now, r.of) && now.Size() == r.of.Size() &&
-		now.ModTime().Equal(r.of.ModTime()) {
-		return r.sum, nil
-	}
-	sum, _, err := s.rollUp()
-	if r.of, r.sum = now, sum; err != nil {
-		r.of = nil
-	}
+// Summarize rolls the record up. It goes on from what it, or summary.json, has counted, so that it costs what is new,
+// and starts again when the record was rewound or replaced. It writes nothing.
+func (s *Session) Summarize() (sum *Summary, err error) {
+	err = s.follow(func(rolled *Summary) { sum = rolled.clone() })
 	return sum, err
 }
 
 // State is what the record says of the session.
-func (s *Session) State() (*record.State, error) {
-	sum, err := s.Summarize()
-	if err != nil {
-		return nil, err
-	}
-	return sum.State, nil
+func (s *Session) State() (state *record.State, err error) {
+	err = s.follow(func(rolled *Summary) { state = rolled.State.Clone() })
+	return state, err
 }
 
-// rolled is the roll-up of a session that was made last, with the record as it was before. Nobody changes it.
+// rolled is the roll-up of a session that this process has made, up to where the record was read.
 type rolled struct {
 	sync.Mutex
-	of  fs.FileInfo // nil for none
-	sum *Summary
+	sum   *Summary    // nil for none
+	of    fs.FileInfo // the record as it was before
+	end   int64
+	print string // of what was read
 }
 
-// rollUp also says up to where the record was read.
-func (s *Session) rollUp() (sum *Summary, end int64, err error) {
-	sum, from := s.storedSummary()
+// follow brings the roll-up to the end of the record and hands it out; nobody may keep it.
+func (s *Session) follow(use func(*Summary)) error {
+	r, path := &s.rolled, s.Path(RecordFile)
+	r.Lock()
+	defer r.Unlock()
+	now, err := os.Stat(path)
+	if err == nil && r.sum != nil && os.SameFile(now, r.of) && now.Size() == r.of.Size() &&
+		now.ModTime().Equal(r.of.ModTime()) {
+		use(r.sum)
+		return nil
+	}
+	if print, err := record.Fingerprint(path, r.end); r.sum == nil || err != nil || print != r.print {
+		r.sum, r.end = s.storedSummary()
+	}
+	if r.end, err = s.feed(r.sum, r.end); err == nil {
+		r.print, err = record.Fingerprint(path, r.end)
+	}
+	if err != nil {
+		r.sum = nil
+		return err
+	}
+	r.of = now
+	use(r.sum)
+	return nil
+}
+
+// feed counts what is behind from, and says up to where the record was read.
+func (s *Session) feed(sum *Summary, from int64) (end int64, err error) {
 	end, skipped, err := record.Scan(s.Path(RecordFile), from, func(l record.Line) error {
 		sum.Feed(l)
 		return nil
 	})
 	sum.Skipped += int64(skipped)
-	return sum, end, err
+	return end, err
 }
 
 // WriteSummary is Summarize, and replaces summary.json by the result. Only the lock's holder may call it. It is not
 // synced: what a power cut leaves of it does not have its hash, and is made again.
 func (s *Session) WriteSummary() error {
-	sum, end, err := s.rollUp()
+	sum, end := s.storedSummary()
+	end, err := s.feed(sum, end)
 	if err != nil {
 		return err
 	}
