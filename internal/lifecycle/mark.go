@@ -52,6 +52,9 @@ func Mark(h *held.Handle, task, mark, note string) error {
 
 func saveTasks(h *held.Handle, tasks []session.Task) error {
 	return h.Change(func() error {
+		if state, err := h.S.State(); err == nil && state.Seed != nil {
+			h.Checkpoint.Status = state.SessionStatus()
+		}
 		if err := errors.Join(h.SaveTasks(tasks), h.Save()); err != nil {
 			return err
 		}

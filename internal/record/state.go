@@ -181,12 +181,14 @@ func (s *State) History() History {
 	return h
 }
 
-// SessionStatus is the session's status, once there is a seed.
+// SessionStatus is the session's status, once there is a seed. A task that a person has tried again, or added, leaves
+// nothing all done.
 func (s *State) SessionStatus() string {
+	again := func(id string) bool { return s.StatusOf(id) == Pending }
 	switch {
-	case s.Stop != nil:
+	case s.Stop != nil && (s.Stop.Reason != AllDone || !slices.ContainsFunc(slices.Collect(maps.Keys(s.Tasks)), again)):
 		return ReasonOf(s.Stop.Reason).Status
-	case s.Ran || s.Resumed:
+	case s.Stop != nil, s.Ran || s.Resumed:
 		return Working
 	}
 	return "prepared"

@@ -183,6 +183,9 @@ func (o *Overview) readOnce(s *Session, room []byte,
 	o.countTasks(s, room)
 	if status := o.readLastStop(s); ours && status != "" && o.Tasks.Total > 0 {
 		o.Status = status // by the record, which outranks the checkpoint
+		if status == AllDone && o.Tasks.Pending > 0 {
+			o.Status = Running // as record.State has it
+		}
 	}
 	if o.Status == Running || o.Status == "" {
 		o.Busy, _ = s.Holder()
