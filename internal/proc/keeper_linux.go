@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/proc/keeper"
 )
 
 // What a process that is killed had started goes on: nobody is left to end it. A keeper is a second process of this
@@ -23,8 +25,6 @@ import (
 // gets away, unless its parent does not.
 //
 // The keeper is a child in a session of its own, of which the registry knows that it belongs to no command.
-
-const keeperName = "git-tilth-keeper"
 
 const (
 	keeperRounds = 5 * time.Second // for which it kills
@@ -51,12 +51,12 @@ func Keep() (forget func()) {
 	}
 	defer null.Close()
 	registry.Lock() // until it is registered, see registry
-	keeper, err := os.StartProcess("/proc/self/exe", []string{keeperName, strconv.FormatUint(mark, 10)},
+	child, err := os.StartProcess("/proc/self/exe", []string{keeper.Name, strconv.FormatUint(mark, 10)},
 		&os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{r, null, null},
 			Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err == nil {
-		registry.detached[keeper.Pid] = true
-		registry.keeper = keeper.Pid
+		registry.detached[child.Pid] = true
+		registry.keeper = child.Pid
 	}
 	registry.Unlock()
 	if err != nil {
@@ -66,7 +66,7 @@ func Keep() (forget func()) {
 	end := func() {
 		_, _ = w.Write([]byte{0})
 		w.Close()
-		_, _ = keeper.Wait()
+		_, _ = child.Wait()
 	}
 	old := limit
 	limit.Cur = mark
@@ -86,9 +86,9 @@ func drawMark(most uint64) uint64 {
 	return most - 1 - rand.Uint64N(most/2)
 }
 
-// init is here for the keeper: nothing else of the program is set up for it.
+// init is what the keeper does when it has waited.
 func init() {
-	if len(os.Args) != 2 || os.Args[0] != keeperName {
+	if !keeper.Is() {
 		return
 	}
 	mark, err := strconv.ParseUint(os.Args[1], 10, 64)
@@ -96,9 +96,7 @@ func init() {
 		os.Exit(1)
 	}
 	runtime.LockOSThread()
-	if n, _ := unix.Read(0, make([]byte, 1)); n == 0 {
-		killMarked(mark)
-	}
+	killMarked(mark)
 	os.Exit(0)
 }
 
