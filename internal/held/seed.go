@@ -59,9 +59,9 @@ func Seeded(s *session.Session) bool {
 	return err == nil
 }
 
-// SeedBeginning is what a record says, with the seed; without one it is an error.
+// SeedBeginning is the beginning of a record, with the seed; without one it is an error.
 func SeedBeginning(s *session.Session) (*record.State, error) {
-	b, err := s.State()
+	b, err := record.ReadBeginning(s.Path(session.RecordFile))
 	if err == nil && b.Seed == nil {
 		err = ErrNoSeed
 	}

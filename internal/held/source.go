@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -66,9 +67,10 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	}
 	if len(named) == 0 || !Exists(s.Path(session.TravelDir)) {
 		// A record that cannot be read names none.
-		if st, err := s.State(); err == nil && filepath.IsAbs(st.Source) && !slices.Contains(named, st.Source) {
-			named = append(named, st.Source)
-			try(st.Source)
+		start, _ := record.ReadBeginning(s.Path(session.RecordFile))
+		if filepath.IsAbs(start.Source) && !slices.Contains(named, start.Source) {
+			named = append(named, start.Source)
+			try(start.Source)
 		}
 	}
 	i := slices.IndexFunc(found, knows)

@@ -3,6 +3,8 @@ package record
 import (
 	"cmp"
 	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // Apply takes one event in, in the order of the record; e is what l holds.
@@ -77,6 +79,14 @@ func (s *State) begin(l Line, e Event) {
 	case *ContextReset:
 		s.Ran = true
 	}
+}
+
+// began ends a scan where a run was begun.
+func (s *State) began() error {
+	if s.Ran {
+		return jsonl.ErrStop
+	}
+	return nil
 }
 
 // change makes a change to a task. What names none changes none.

@@ -177,12 +177,16 @@ func TestAttemptsSideBySide(t *testing.T) {
 
 func TestBeginning(t *testing.T) {
 	used := int64(5)
+	path := filepath.Join(t.TempDir(), "events.jsonl")
 	events := []Event{&SessionStart{Phase: "prep-feature", Source: "/src"}, &SessionPrepared{TokensUsed: &used},
 		&SeedCommitted{SHA: "old"}, &SeedCommitted{SHA: "new", Branch: "b"}}
 	prep := inMemory(t, events[:3]...)
 	run := inMemory(t, append(events, &SessionStart{Phase: "run", Source: "/other"},
 		&SeedCommitted{SHA: "not this"})...)
-	b, err := stateOf(t, run)
+	if err := os.WriteFile(path, run, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := ReadBeginning(path)
 	if err != nil || b.Source != "/src" || *b.Prepared.TokensUsed != 5 || b.Seed.SHA != "new" ||
 		b.SeedAt != int64(len(prep)) {
 		t.Errorf("%v %+v", err, b)

@@ -206,6 +206,16 @@ func (s *State) StatusOf(id string) string {
 // Recorded reports whether a commit of a task is on record.
 func (s *State) Recorded(task, sha string) bool { return slices.Contains(s.Tasks[task].Commits, sha) }
 
+// ReadBeginning is what the record at path says up to where a run begins.
+func ReadBeginning(path string) (*State, error) {
+	var s State
+	_, _, err := Scan(path, 0, func(l Line) error {
+		s.Apply(l, l.Brief())
+		return s.began()
+	})
+	return &s, err
+}
+
 // ReadEnd is what the last lines of the record at path say of how tasks ended, at most as many as most and no further
 // than to where the last attempt began.
 func ReadEnd(path string, most int) (*State, error) {

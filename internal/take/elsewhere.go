@@ -52,8 +52,11 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 			ends = append(ends, n.To)
 		}
 	}
+	if len(ends) == 0 {
+		return
+	}
 	here, err := onlyHere(ctx, g, common, ends, "session/*")
-	if err != nil || len(ends) == 0 {
+	if err != nil {
 		return
 	}
 	for _, o := range asked {
