@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,12 +29,32 @@ func benchList(t *testing.T, tb *table) {
 	tb.limit("list --all, 10,000 sessions", took[1], took[3], what, 300*time.Millisecond)
 	tb.limit("list --json, 10,000 sessions", took[2], took[3], what, 300*time.Millisecond)
 
+	without := took[0]
+	w.branchEach()
+	took = alternate(11, list())
+	tb.ratio("list, each session with a branch", took[0], without, "list without any", 1.5)
+
 	other := filepath.Join(w.dir, "other")
 	w.git(w.dir, "init", "-q", other)
 	must(t, os.Rename(w.repo, w.repo+"-gone"))
 	w.repo = other
 	took = alternate(11, list(), list("--all"))
 	tb.ratio("list beside 10,000 sessions of a repository that is gone", took[0], took[1], "list --all", 1.5)
+}
+
+// branchEach gives each session a branch, at a commit that the repository has elsewhere too.
+func (w *world) branchEach() {
+	entries, err := os.ReadDir(w.sessions)
+	must(w.t, err)
+	var refs strings.Builder
+	tip := w.git(w.repo, "rev-parse", "HEAD")
+	for _, e := range entries {
+		fmt.Fprintf(&refs, "%s refs/heads/session/%s\n", tip, e.Name())
+	}
+	packed, err := os.OpenFile(filepath.Join(w.repo, ".git/packed-refs"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	must(w.t, err)
+	_, err = packed.WriteString(refs.String())
+	must(w.t, errors.Join(err, packed.Close()))
 }
 
 // readSmall is the floor: checkpoint and plan of each session, read and thrown away.

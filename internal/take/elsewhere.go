@@ -61,7 +61,11 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 	}
 	for _, o := range asked {
 		if tip := tips["refs/heads/"+o.Branch]; tip != "" && o.Finished() {
-			o.Taken = len(here.left(tip, &session.Session{ID: o.ID, Dir: o.Dir}, notes[o.ID])) == 0
+			left := here.left(tip, notes[o.ID])
+			if len(left) == 1 { // no record is read of the others
+				left = butSeed(&session.Session{ID: o.ID, Dir: o.Dir}, left)
+			}
+			o.Taken = len(left) == 0
 		}
 	}
 }
@@ -100,7 +104,7 @@ func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string, bu
 }
 
 // left are the commits of a session, the last first, that no other branch has, as they are or as they were taken there.
-func (only onlyHereCommits) left(tip string, s *session.Session, notes []Taken) (left []string) {
+func (only onlyHereCommits) left(tip string, notes []Taken) (left []string) {
 	taken, seen := map[string]bool{}, map[string]bool{}
 	for _, n := range notes {
 		if _, gone := only[n.To]; gone {
@@ -110,7 +114,6 @@ func (only onlyHereCommits) left(tip string, s *session.Session, notes []Taken) 
 			taken[sha] = true
 		}
 	}
-	seed, _ := held.SeedOf(s)
 	for next := []string{tip}; len(next) > 0; next = next[1:] {
 		sha := next[0]
 		parents, here := only[sha]
@@ -118,12 +121,18 @@ func (only onlyHereCommits) left(tip string, s *session.Session, notes []Taken) 
 			continue
 		}
 		seen[sha] = true
-		if !taken[sha] && (seed == "" || !strings.HasPrefix(sha, seed)) {
+		if !taken[sha] {
 			left = append(left, sha)
 		}
 		next = append(next, parents...)
 	}
 	return left
+}
+
+// butSeed leaves out the seed's commit, which nobody has to take.
+func butSeed(s *session.Session, commits []string) []string {
+	seed, _ := held.SeedOf(s)
+	return slices.DeleteFunc(commits, func(sha string) bool { return seed != "" && strings.HasPrefix(sha, seed) })
 }
 
 // Commits are the commits of a session that were taken, each with the branch into which it was taken last. One
@@ -175,7 +184,7 @@ func Lost(ctx context.Context, g *gitx.Git, common string, s *session.Session, t
 	if err != nil {
 		return nil, err
 	}
-	for _, sha := range slices.Backward(only.left(tip, s, notes)) {
+	for _, sha := range slices.Backward(butSeed(s, only.left(tip, notes))) {
 		commits, err := g.Log(ctx, common, sha, "", 1)
 		if err != nil {
 			return nil, err
