@@ -65,7 +65,8 @@ func (p *Checkout) writeRepo(commit string) error {
 	branch := "refs/heads/" + p.o.Branch
 	files := map[string][]byte{
 		"HEAD": []byte("ref: " + branch + "\n"), branch: []byte(commit + "\n"), "config": p.settings,
-		"objects/info/alternates": []byte(gitx.Alternates(p.o.Common)), "packed-refs": p.tags, "attributes": p.attributes,
+		"objects/info/alternates": []byte(gitx.Alternates(p.o.Common)), "packed-refs": p.tags,
+		"attributes": p.attributes,
 	}
 	if p.index != nil {
 		files["index"] = p.index

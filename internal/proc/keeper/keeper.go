@@ -1,5 +1,5 @@
-// Package keeper is where a process waits that is started as Name, for the end of the one that started it. It depends on
-// next to nothing: it waits before the rest of the program is set up, which takes longer than git's first commands.
+// Package keeper is where a process waits that is started as Name, for the end of the one that started it. It depends
+// on next to nothing: it waits before the rest of the program is set up, which takes longer than git's first commands.
 package keeper
 
 import (
