@@ -205,10 +205,7 @@ func (l *Lease) push(ctx context.Context, idle, release bool) error {
 		next.Holder, next.Expires = l.holder, record.FormatTime(now.Add(l.lasts))
 		next.Host, _ = os.Hostname()
 	}
-	to, err := next.write(l.w.scratch)
-	if err == nil {
-		err = l.move(ctx, next, to)
-	}
+	to, err := l.move(ctx, &next)
 	if err != nil {
 		return err
 	}
@@ -217,37 +214,41 @@ func (l *Lease) push(ctx context.Context, idle, release bool) error {
 	return errors.Join(l.w.scratch.setRef(sessionRef(id), state), l.w.scratch.setRef(claimRef(id), to))
 }
 
-// move is the push itself, of a claim whose commit is to. Where it fails, the claim that the remote has tells whether
+// move is the push itself, and gives the claim's commit. Where it fails, the claim that the remote has tells whether
 // another one has taken it, or only the answer to this push or to an earlier one was lost, or the remote has forgotten
 // it. What is left is a branch that somebody else has pushed: it goes on from there, if it can without anything being
 // lost.
-func (l *Lease) move(ctx context.Context, next Claim, to string) error {
+func (l *Lease) move(ctx context.Context, next *Claim) (to string, err error) {
 	id := l.w.s.ID
-	specs := []string{next.Tip + ":" + branchRef(id), "+" + next.State + ":" + sessionRef(id), to + ":" + claimRef(id)}
 	leases := []string{branchRef(id) + ":" + l.claim.Tip}
 	var failed error
 	for range 2 {
-		failed = l.w.scratch.push(ctx, append(leases, claimRef(id)+":"+l.at), specs)
+		if to, err = next.write(l.w.scratch); err != nil {
+			return "", err
+		}
+		failed = l.w.scratch.push(ctx, append(leases, claimRef(id)+":"+l.at), []string{next.Tip + ":" + branchRef(id),
+			"+" + next.State + ":" + sessionRef(id), to + ":" + claimRef(id)})
 		if failed == nil || ctx.Err() != nil {
-			return failed
+			return to, failed
 		}
 		there, at, err := l.place.look(ctx, l.w.scratch, id)
 		switch {
 		case err != nil:
-			return failed
+			return "", failed
 		case at == to:
-			return nil
+			return to, nil
 		// A lower counter is of a remote that went back.
 		case at != l.at && at != "" && there.Holder != l.holder && there.Counter >= l.claim.Counter:
 			l.lost.Store(true)
 			if l.cancel != nil {
 				l.cancel(ErrLost)
 			}
-			return ErrLost
+			return "", ErrLost
 		}
 		l.at, leases = at, nil
+		next.Counter = max(next.Counter, there.Counter+1) // after one of its own, whose answer was lost
 	}
-	return l.inTheWay(ctx, next.Tip, failed)
+	return "", l.inTheWay(ctx, next.Tip, failed)
 }
 
 // inTheWay is why a push failed: a branch of the session's name that somebody else has pushed, or what git said.
