@@ -50,9 +50,10 @@ func settleLedgers(h *held.Handle) error {
 	if err != nil {
 		return err
 	}
+	from, _ := session.Store{Root: filepath.Dir(h.S.Dir)}.Find(h.Checkpoint.ForkedFrom) // nil for none
 	for i, t := range tasks {
 		of := state.Tasks[t.ID]
-		theirs, known := inherited(h, t.ID, of)
+		theirs, known := inherited(h, from, t.ID, of)
 		if !known {
 			continue
 		}
@@ -77,14 +78,12 @@ func settleLedgers(h *held.Handle) error {
 }
 
 // inherited are the entries of a task's ledger with which a fork began, by the record of the session that it is of.
-// They are not known where that is gone, says otherwise of the task by now, or is a fork or another tool's itself.
-func inherited(h *held.Handle, task string, of record.Task) (entries []session.LedgerEntry, known bool) {
-	if !of.Shared {
-		return nil, true
-	}
-	from, err := session.Store{Root: filepath.Dir(h.S.Dir)}.Find(h.Checkpoint.ForkedFrom)
-	if err != nil {
-		return nil, false
+// They are not known where that is gone, which is nil, says otherwise of the task by now, or is a fork or another
+// tool's itself.
+func inherited(h *held.Handle, from *session.Session, task string, of record.Task) (entries []session.LedgerEntry,
+	known bool) {
+	if !of.Shared || from == nil {
+		return nil, !of.Shared
 	}
 	state, err := from.State()
 	if err != nil {

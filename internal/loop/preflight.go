@@ -50,7 +50,10 @@ func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 		return err
 	}
 	of, err := a.preflightOf(ctx)
-	if err = cmp.Or(err, g.openPlace(ctx)); err != nil {
+	if err == nil {
+		err = g.openPlace(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	if r.branch.checked = r.Checkpoint.Preflight == of && a.signs(ctx); r.branch.checked {

@@ -258,11 +258,13 @@ func TestSummaryOfARewoundRecord(t *testing.T) {
 	later := strings.ReplaceAll(wholeRun[len(seed):], "2026-06-01", "2026-06-02") + script("stop", "stop")
 	for name, after := range map[string]string{
 		"cut": seed, "cut and grown beyond": seed + later, "replaced": strings.ReplaceAll(wholeRun, "T-001", "T-002"),
-		"gone": "",
+		"gone": "", "grown": wholeRun + later,
 	} {
 		write(t, s.Path(RecordFile), wholeRun)
 		must(t, os.RemoveAll(s.Path(SummaryFile)))
 		must(t, s.WriteSummary())
+		before, err := s.Summarize() // which the process that asks again has in its memory
+		must(t, err)
 		write(t, s.Path(RecordFile), after)
 		if name == "gone" {
 			must(t, os.Remove(s.Path(RecordFile)))
@@ -275,6 +277,11 @@ func TestSummaryOfARewoundRecord(t *testing.T) {
 		must(t, err)
 		if !sameJSON(got, want) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
+		}
+		got, err = jsonl.Encode(before)
+		must(t, err)
+		if want, err = jsonl.Encode(rollUp(wholeRun)); err != nil || !sameJSON(got, want) {
+			t.Errorf("%s: what was handed out is now\n%s", name, got)
 		}
 	}
 }

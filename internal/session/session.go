@@ -32,7 +32,8 @@ const (
 	dirMode, fileMode = 0o700, 0o600
 )
 
-// Session is one session's directory. The value holds no open file and no state: whoever has it may ask the disk.
+// Session is one session's directory. The value holds no open file, and of what is there only the roll-up of the
+// record, which is held against the disk whenever it is asked for.
 type Session struct {
 	ID, Dir string
 
