@@ -365,9 +365,9 @@ func takeFile(from, to string) error {
 	return errors.Join(err, os.Link(out.Name(), to))
 }
 
-// fetchMissing brings the objects of a tree to a partial clone. Git would ask for one after the other, and from behind
+// FetchMissing brings the objects of a tree to a partial clone. Git would ask for one after the other, and from behind
 // the wall without the user's credentials.
-func (g *Git) fetchMissing(ctx context.Context, wt Worktree, tree string) error {
+func (g *Git) FetchMissing(ctx context.Context, wt Worktree, tree string) error {
 	s, err := g.settingsOf(ctx, wt)
 	if err != nil || s.promisor == "" || g.dry {
 		return err

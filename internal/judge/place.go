@@ -277,29 +277,6 @@ func (p *Checkout) stillThere(names []string, entries []entry) []string {
 	})
 }
 
-// checkOut has git bring the files to tree, and reads the index that git wrote. With reset, whatever the index and the
-// files hold is replaced; files that are not in the index stay.
-//
-// One tree is named and not the one that is left as well: for two, git looks up the object of each tracked file
-// (2.39.5: 1.3 times as long with 20,000 files, twice where their objects are loose).
-func (p *Checkout) checkOut(ctx context.Context, tree string, reset bool) (index []byte, entries []entry, err error) {
-	if !reset {
-		err = p.git(ctx, nil, "read-tree", "-m", "-u", tree)
-	}
-	if reset || err != nil && ctx.Err() == nil {
-		// Else a changed file, or one of a setup, stands where the tree has one now.
-		err = p.git(ctx, nil, "read-tree", "--reset", "-u", tree)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("the tree cannot be laid out to be judged: %w", err)
-	}
-	if index, err = os.ReadFile(filepath.Join(p.Dir, ".git", "index")); err != nil {
-		return nil, nil, err
-	}
-	entries, err = gitx.ParseIndex(index, p.hashSize)
-	return index, entries, err
-}
-
 // adopt takes the stamps of the entries that are new or were written again. Both lists are sorted.
 func (p *Checkout) adopt(tree string, index []byte, entries []entry) error {
 	files := make([]stamp, len(entries))
