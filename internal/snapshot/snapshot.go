@@ -3,6 +3,7 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -266,7 +267,32 @@ func RestoreIndex(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k Snapshot
 	}
 	_, err = g.Mutate(ctx, g.InWorktree(wt, "update-index", "-q", "--refresh"))
 	if gitx.ExitCode(err) == 1 {
+		err = nil
+	}
+	return cmp.Or(err, restoreOutside(ctx, g, wt, k))
+}
+
+// restoreOutside writes the files that stood outside of the patterns of a sparse checkout: git left them out, and the
+// index that was kept has them as there. Those of Files that are not there are no others.
+func restoreOutside(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k Snapshot) error {
+	gone, err := g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--deleted"))
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	had, err := g.List(ctx, g.InEntry(wt, "ls-tree", "-r", "-z", "--name-only", "--full-tree", k.Files))
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, name := range had {
+		there[name] = true
+	}
+	gone = slices.DeleteFunc(gone, func(name string) bool { return !there[name] })
+	if len(gone) == 0 {
 		return nil
 	}
+	c := g.InWorktree(wt, "checkout-index", "-z", "--stdin")
+	c.Stdin = []byte(strings.Join(gone, "\x00") + "\x00")
+	_, err = g.Mutate(ctx, c)
 	return err
 }
