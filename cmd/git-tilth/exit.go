@@ -13,6 +13,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/equip"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/loop"
@@ -245,8 +246,11 @@ func stopError(s loop.Stop, sessionID, resume string) error {
 	case record.TasksFailed:
 		e.msg = "some tasks are not done: " + s.Detail
 	case record.CommitRefused:
-		e.msg = s.Task + " is accepted, and a commit hook refuses it: " +
-			cmp.Or(text.FailingLine(s.Detail), "it says nothing")
+		e.msg = s.Task + " is accepted, and "
+		if !gitx.SaysUnsigned(s.Detail) {
+			e.msg += "a commit hook refuses it: "
+		}
+		e.msg += cmp.Or(text.FailingLine(s.Detail), "it says nothing")
 	case record.ReviewerFailed:
 		e.msg = s.Task + " waits for its review: " + s.Reason + detail
 	default:

@@ -18,6 +18,9 @@ import (
 // ErrUnsigned says that a commit could not be made, because it could not be signed.
 var ErrUnsigned = errors.New("the commit cannot be signed")
 
+// SaysUnsigned reports whether that is why a commit was refused, by the words of the refusal.
+func SaysUnsigned(words string) bool { return strings.HasPrefix(words, ErrUnsigned.Error()) }
+
 // TrySignature makes a signed commit of a commit's tree, to which nothing ever points.
 func (g *Git) TrySignature(ctx context.Context, wt Worktree, commit string) error {
 	c := g.InWorktree(wt, "commit-tree", "-S", "-m", "a signature, tried", commit+"^{tree}")

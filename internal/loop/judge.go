@@ -141,7 +141,7 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 // cannot be signed.
 func (g *ground) commitRefused(ctx context.Context, t session.Task, summary, words string) error {
 	stop := Stop{Reason: record.CommitRefused, Detail: g.run.forRecord(words, promptCap)}
-	if strings.HasPrefix(words, gitx.ErrUnsigned.Error()) {
+	if gitx.SaysUnsigned(words) {
 		stop.Hint = "unlock or correct the key, or " + unsigned
 	} else {
 		stop.Hint = cmp.Or(g.hookHints(ctx, t, summary))

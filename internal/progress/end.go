@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -50,7 +51,11 @@ func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why, next string) (told boo
 		io.WriteString(p.out, LeftLines(s, p.titles))
 	}
 	if s.Reason == record.CommitRefused {
-		fmt.Fprintf(p.out, "%s is accepted and waits for its commit; the commit hook says:\n", s.Task)
+		says := "; the commit hook says"
+		if gitx.SaysUnsigned(s.Detail) {
+			says = ""
+		}
+		fmt.Fprintf(p.out, "%s is accepted and waits for its commit%s:\n", s.Task, says)
 		for line := range strings.Lines(s.Detail) {
 			fmt.Fprintln(p.out, "  "+text.VisibleLine(strings.TrimRight(line, "\n")))
 		}

@@ -19,8 +19,8 @@ const (
 	ReviewerFailed = "reviewer_failed"
 	// PreflightFailed is what cannot start, found before any model is asked.
 	PreflightFailed = "preflight"
-	// CommitRefused is a commit hook that refuses the same change with the same words again. The task is accepted and
-	// waits for its commit.
+	// CommitRefused is a commit hook that refuses the same change with the same words again, or a commit that cannot be
+	// signed. The task is accepted and waits for its commit.
 	CommitRefused = "commit_refused"
 	// TasksFailed is the end of a run that went on after a task failed: nothing more can be begun.
 	TasksFailed = "tasks_failed"
@@ -65,7 +65,7 @@ var reasons = []Reason{
 	{Word: ReviewerFailed, Says: "the reviewer's answers could not be read", Status: "running", Exit: 3,
 		Hint: "set another --evaluator-model or tilth.evaluator.agent"},
 	{Word: PreflightFailed, Says: "something that the run needs cannot start", Status: "running", Exit: 2},
-	{Word: CommitRefused, Says: "a commit hook refuses the accepted change", Status: "running", Exit: 1, Cuts: true,
+	{Word: CommitRefused, Says: "the accepted change cannot be committed", Status: "running", Exit: 1, Cuts: true,
 		Hint: "correct the hook, or tilth.commitSubject"},
 	{Word: TasksFailed, Says: "some tasks are not done", Status: "failed", Exit: 1},
 	{Word: IterCap, Says: "the iteration cap was reached", Status: "failed", Exit: 1, Task: true},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -53,7 +54,7 @@ func failureIn(st *record.State) *failure {
 		Task: oneLine(stop.TaskID), Reason: oneLine(stop.Reason), Detail: oneLine(joined(" ", stop.Detail, stop.Error)),
 		Hint: oneLine(stop.Hint),
 	}
-	if stop.Reason == record.CommitRefused {
+	if stop.Reason == record.CommitRefused && !gitx.SaysUnsigned(stop.Detail) {
 		f.Detail = oneLine("commit hook: " + cmp.Or(text.FailingLine(stop.Detail), "it says nothing"))
 		for line := range strings.Lines(text.HeadBytes(stop.Detail, maxLine)) {
 			if line = strings.TrimRight(line, " \r\n"); line != "" {
