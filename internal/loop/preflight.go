@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -142,7 +143,29 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	for _, f := range names {
 		fmt.Fprintf(sum, "%q %s\n%s", f, files[f], behind[f])
 	}
+	if err := a.subjectsBy(ctx, sum); err != nil {
+		return "", err
+	}
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+// subjectsBy writes down what decides whether the subjects of commits pass: the commit-msg hook, and their form.
+func (a *attempt) subjectsBy(ctx context.Context, sum io.Writer) error {
+	wt, err := a.hooksAt(ctx)
+	if err != nil {
+		return err
+	}
+	_, has, err := a.run.Git.Hooks(ctx, wt)
+	if err != nil || !has("commit-msg") {
+		return err
+	}
+	file, err := a.run.Git.HookFile(ctx, wt, "commit-msg")
+	if err != nil {
+		return err
+	}
+	hook, _ := os.ReadFile(file) // one that can only be run is like an empty one
+	fmt.Fprintf(sum, "%q %q\n", hook, a.run.CommitSubject)
+	return nil
 }
 
 // checkValidators lays out what the task begins with and starts each validator there.
