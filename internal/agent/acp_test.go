@@ -231,20 +231,22 @@ func TestACPEnds(t *testing.T) {
 // A notice of the agent's own is neither the case nor a message.
 func TestACPMessages(t *testing.T) {
 	for name, c := range map[string]struct {
-		chunks []m
-		want   string
+		chunks, after []m
+		want          string
 	}{
 		"named": {[]m{{"id": "1", "text": "first"}, {"id": "2", "text": "the "}, {"text": "Warning: model"},
-			{"id": "2", "text": "case"}}, "the case"},
-		"plain":  {[]m{{"text": "a"}, {"text": "b"}}, "ab"},
-		"notice": {[]m{{"text": "the case"}, {"text": "Info: Request failed. Retrying"}}, "the case"},
+			{"id": "2", "text": "case"}}, nil, "the case"},
+		"plain":           {[]m{{"text": "a"}, {"text": "b"}}, nil, "ab"},
+		"notice":          {[]m{{"text": "the case"}, {"text": "Info: Request failed. Retrying"}}, nil, "the case"},
+		"too late":        {[]m{{"text": "the case"}}, []m{{"text": "no case"}}, "the case"},
+		"named, too late": {[]m{{"id": "1", "text": "the case"}}, []m{{"id": "2", "text": "no case"}}, "the case"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakeACP(t, nil, fakeStep{"turns": 1, "text": "-", "acp": m{"chunks": c.chunks}})
+			f := newFakeACP(t, nil, fakeStep{"turns": 1, "text": "-", "acp": m{"chunks": c.chunks, "after": c.after}})
 			out := f.run(byACPName(t, "copilot", nil), f.turn("do", Ref{}))
 			f.faults()
-			if out.Text != c.want {
-				t.Errorf("%q", out.Text)
+			if out.Text != c.want || out.How != Completed {
+				t.Errorf("%+v", out)
 			}
 		})
 	}

@@ -62,6 +62,7 @@ const (
 	acpReplaying                  // a conversation that is loaded
 	acpPrompted                   // the turn
 	acpCancelling                 // the turn, which is to end
+	acpAnswered                   // nothing: the answer to the prompt has ended the turn
 	acpOver
 )
 
@@ -196,6 +197,9 @@ func (c *acpConn) answered(id int64, e gjson.Result) {
 		return
 	}
 	delete(c.waiting, id)
+	if c.phase == acpPrompted && len(c.s.under) == 0 {
+		c.phase = acpAnswered
+	}
 	if c.session == "" { // what follows at once is said of the conversation that this names
 		c.session = e.Get("result.sessionId").Str
 	}

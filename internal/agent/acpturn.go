@@ -81,7 +81,7 @@ func (c *acpConn) play(ctx context.Context, over <-chan struct{}) *ending {
 	}
 	c.s.mu.Lock()
 	end := c.ended()
-	waits := end.how == Completed && len(c.s.under) > 0
+	waits := end.how == Completed && c.phase == acpPrompted
 	if waits {
 		c.s.success = true
 		c.s.settle(c.s.quietTime(), c.s.lingered)

@@ -38,6 +38,7 @@ type ACPStep struct {
 	Cost   float64         `json:"cost"`  // the conversation's running total
 	Coin   string          `json:"coin"`
 	Chunks []ACPChunk      `json:"chunks"` // in place of the text
+	After  []ACPChunk      `json:"after"`  // said with the answer, after it, as is a tool call
 	Under  float64         `json:"under"`  // seconds for which an agent of its own works on after the answer
 	Quiet  bool            `json:"quiet"`  // it says nothing, and waits for a signal or the end of its input
 	Long   int             `json:"long"`   // MiB of a line

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -309,7 +311,17 @@ func (a *agent) end(m rpc, step Step, stop string) error {
 		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "helper", "title": "a helper",
 			"kind": "think", "status": "in_progress", "rawInput": map[string]string{"prompt": "help"}})
 	}
+	out, late := a.out, &bytes.Buffer{}
+	a.out = bufio.NewWriter(late)
 	a.reply(m, answer)
+	for _, c := range s.After {
+		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "late", "kind": "execute",
+			"status": "completed"})
+		a.update(chunk("agent_message_chunk", c.ID, c.Text))
+	}
+	a.out = out
+	a.out.Write(late.Bytes())
+	a.out.Flush()
 	if s.Under > 0 {
 		time.Sleep(time.Duration(s.Under * float64(time.Second)))
 		a.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "helper", "status": "completed"})
