@@ -175,6 +175,9 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 		return &exitError{code: exitNo, msg: fmt.Sprintf("%s is not done: what is in %s was refused", task, h.Path()),
 			hint: "git tilth log --task " + task + " " + h.S.ID}
 	}
+	if work := w.aside(h.S, h.Common, task); work != nil {
+		w.p.printf("not in it: what was set aside of %s, in %s of %s\n", task, work.Ref, h.S.Path(session.KeptGitDir))
+	}
 	next := "resume"
 	if h.Checkpoint.Status == session.AllDone {
 		next = "review"

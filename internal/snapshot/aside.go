@@ -34,7 +34,8 @@ import (
 //  2. index and files                what is there already applies again
 //  3. the ref is removed, or, where the work does not fit, gets a number: it is shown from then on
 //
-// The end of a run removes what there is of tasks that are done, after the stop: the end of the next one does the same.
+// The end of a run removes what did not fit of tasks that are done, after the stop: the end of the next one does the
+// same. What never came back of a task that a person called done stays: its commit does not hold it.
 //
 // A task that is skipped or removed while its work is in the worktree has it set aside by the next plan
 // (Plan.SetAside), before any other task is begun. So work is either in the worktree, and its task comes first, or in
@@ -129,7 +130,7 @@ func AdoptBundles(ctx context.Context, h *held.Handle) error {
 	return nil
 }
 
-// DropDone removes what was set aside of tasks that are done.
+// DropDone removes what was set aside of tasks that are done and did not fit.
 func DropDone(h *held.Handle) error {
 	tasks, err := h.S.Tasks()
 	if err != nil {
@@ -145,9 +146,9 @@ func DropDone(h *held.Handle) error {
 	return dropKeptGit(h.S)
 }
 
-// forgetAside removes what was set aside of a task.
+// forgetAside removes what was set aside of a task and did not fit.
 func forgetAside(h *held.Handle, task string) error {
-	for n := unfit(h.S, task); n >= 0; n-- {
+	for n := unfit(h.S, task); n > 0; n-- {
 		if err := proc.RemoveAll(h.S.Path(session.KeptGitDir, "refs", asideRef(task, n))); err != nil {
 			return err
 		}
