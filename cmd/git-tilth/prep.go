@@ -171,6 +171,28 @@ func (r prepRequest) again(flag string) string {
 	return text.ShellQuote(words...)
 }
 
+// anew is the command that makes a session of the same tasks once more, wherever it is given, "" where they cannot be
+// read again.
+func (w *repoContext) anew(r prepRequest) string {
+	if r.imported == nil || r.from == "-" {
+		return ""
+	}
+	words := []string{"git", "tilth", "prep-feature"}
+	if r.runs {
+		words[2] = "run"
+	}
+	if r.base != "" {
+		words = append(words, "--base", r.base)
+	}
+	if r.all {
+		words = append(words, "--all")
+	}
+	if r.sentence {
+		return text.ShellQuote(append(words, r.from)...)
+	}
+	return text.ShellQuote(append(words, "--from", w.p.inDir(r.from))...)
+}
+
 // unchanged refuses to discard a session that was run, or edited, since a person said so. It may take a while to type a
 // brief.
 func (r prepRequest) unchanged() error {
@@ -244,7 +266,8 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 	if r.imported != nil {
 		start.TaskCount = len(r.imported.Tasks)
 	}
-	n := lifecycle.New{Store: w.Store, Location: w.Loc, Base: r.baseSHA, Label: w.label(r), Start: start}
+	n := lifecycle.New{Store: w.Store, Location: w.Loc, Base: r.baseSHA, Label: w.label(r), Start: start,
+		Anew: w.anew(r)}
 	if r.check != nil {
 		if err := w.tryFirst(&n, r); err != nil {
 			return nil, err

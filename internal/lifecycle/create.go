@@ -19,6 +19,7 @@ type New struct {
 	Location gitx.Location
 	Base     string              // commit at which the branch begins
 	Label    string              // a few words for lists
+	Anew     string              // the command that makes it once more; "" for an interview
 	Start    record.SessionStart // who will work, and within what limits
 	Draft    *held.Handle        // what the session is made of; nil for nothing
 	making   string              // the repository of one that counts as torn down until it is whole, "" for none

@@ -38,7 +38,7 @@ func (n New) checkpoint(h *held.Handle) *session.Checkpoint {
 	return &session.Checkpoint{
 		SessionID: h.S.ID, Source: n.Location.Source, GitCommonDir: n.Location.CommonDir,
 		Workspace: h.S.Workspace(), Branch: h.S.Branch(), Status: session.Running,
-		StartedAt: record.FormatTime(h.Now()), Label: n.Label,
+		StartedAt: record.FormatTime(h.Now()), Label: n.Label, Anew: n.Anew,
 	}
 }
 

@@ -30,6 +30,7 @@ type State struct {
 	SeedTree   string // of a seed on which commits stand
 	// Interviewed reports whether a session without a seed has an interview that can be gone on with.
 	Interviewed bool
+	Anew        string // the command that makes such a session once more, "" where nobody knows
 	BranchTip   string // "" when the branch is gone
 	LastDone    string // the last commit of a task that is done, where the branch is gone; "" for none
 	Tree        held.TreeState
@@ -261,7 +262,8 @@ func (s State) unseeded(reset string) (why, hint string) {
 	if s.Interviewed {
 		return "its interview was not finished", "git tilth prep-feature --continue\n" + reset
 	}
-	return "its seed was never committed, so there is nothing to resume", reset + " && git tilth prep-feature"
+	return "its seed was never committed, so there is nothing to resume", reset + " && " +
+		cmp.Or(s.Anew, "git tilth prep-feature")
 }
 
 // settleTasks works out each task's true status from prd.json and the commits, and with it

@@ -77,7 +77,7 @@ func noteSeed(h *held.Handle, sha string) error {
 	if err := h.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
 		return err
 	}
-	h.Checkpoint.Status = session.Prepared
+	h.Checkpoint.Status, h.Checkpoint.Anew = session.Prepared, ""
 	if tasks, err := h.S.StoredTasks(); err == nil {
 		h.NoteStatuses(tasks)
 	}

@@ -62,7 +62,7 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 		st.SeedSHA = st.Record.Seed.SHA
 	} else {
 		messages, _ := s.ReadTranscript(record.RoleInterview, "") // what cannot be read cannot be gone on with
-		st.Interviewed = len(messages) > 0
+		st.Interviewed, st.Anew = len(messages) > 0, check.Anew
 	}
 	common, err := held.CommonOf(s, check)
 	if errors.Is(err, held.ErrSourceGone) || errors.Is(err, held.ErrSourceUnknown) {

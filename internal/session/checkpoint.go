@@ -36,6 +36,7 @@ type Checkpoint struct {
 	Usage        Usage  `json:"usage"`
 	GitCommonDir string `json:"git_common_dir,omitempty"` // of the source repo, absolute
 	Label        string `json:"label,omitempty"`
+	Anew         string `json:"anew,omitempty"`        // until there is a seed: the command that reads its tasks again
 	ForkedFrom   string `json:"forked_from,omitempty"` // the session that this one is a fork of
 	ForkedAt     string `json:"forked_at,omitempty"`   // the commit up to which the two share theirs
 	// Statuses are those with which prd.json was written last: another one in it is a person's.
