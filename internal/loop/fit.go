@@ -2,7 +2,9 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,8 +18,9 @@ import (
 const gitlink = "160000"
 
 // checkFit says which of the files that are staged, or were left out, must not be committed, and why, by path: one
-// larger than maxSize bytes (0: no limit), and a submodule whose commit is on none of its remote branches and tags, so
-// that nobody else could check it out, and a .gitmodules that git refuses. Without such a file it starts no process.
+// larger than maxSize bytes (0: no limit), one that cannot be read, which a commit would lack, a submodule whose commit
+// is on none of its remote branches and tags, so that nobody else could check it out, and a .gitmodules that git
+// refuses. Without such a file it starts no process.
 func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx.FileChange, leftOut []string,
 	maxSize int64) (unfit map[string]string, err error) {
 	unfit = map[string]string{}
@@ -26,9 +29,18 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 			maxSize)
 	}
 	for _, path := range leftOut {
-		fi, err := os.Lstat(filepath.Join(wt.Path, path))
-		if err == nil && fi.Mode().IsRegular() && maxSize > 0 && fi.Size() > maxSize {
+		at := filepath.Join(wt.Path, path)
+		fi, err := os.Lstat(at)
+		switch {
+		case err != nil || !fi.IsDir() && !fi.Mode().IsRegular():
+		case !fi.IsDir() && maxSize > 0 && fi.Size() > maxSize:
 			tooLarge(path, fi.Size())
+		default:
+			f, err := os.Open(at)
+			if errors.Is(err, fs.ErrPermission) {
+				unfit[path] = "it cannot be read; make it readable, remove or ignore it"
+			}
+			f.Close()
 		}
 	}
 	published, cancel := context.WithTimeout(ctx, publishedTime)
