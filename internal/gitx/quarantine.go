@@ -366,30 +366,33 @@ func takeFile(from, to string) error {
 }
 
 // FetchMissing brings the objects of a tree to a partial clone. Git would ask for one after the other, and from behind
-// the wall without the user's credentials.
+// the wall without the user's credentials. Where trees are missing, what they hold is asked for once they are there.
 func (g *Git) FetchMissing(ctx context.Context, wt Worktree, tree string) error {
 	s, err := g.settingsOf(ctx, wt)
 	if err != nil || s.promisor == "" || g.dry {
 		return err
 	}
-	list := InRepo(wt.Common, "rev-list", "--objects", "--no-walk", "--missing=print", "--end-of-options", tree)
-	out, err := g.Read(ctx, list)
-	if err != nil {
-		return err
-	}
-	fetch := InRepo(wt.Common, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags",
-		"--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none", "--stdin", s.promisor)
-	for line := range strings.Lines(string(out)) {
-		if id, missing := strings.CutPrefix(line, "?"); missing {
-			fetch.Stdin = append(fetch.Stdin, id...)
+	for asked := ""; ; {
+		out, err := g.Read(ctx, g.InEntry(wt, "rev-list", "--objects", "--no-walk", "--missing=print",
+			"--end-of-options", tree))
+		if err != nil {
+			return err
+		}
+		fetch := InRepo(wt.Common, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags",
+			"--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none", "--stdin", s.promisor)
+		for line := range strings.Lines(string(out)) {
+			if id, missing := strings.CutPrefix(line, "?"); missing {
+				fetch.Stdin = append(fetch.Stdin, id...)
+			}
+		}
+		if string(fetch.Stdin) == asked {
+			return nil
+		}
+		asked, fetch.Keys = string(fetch.Stdin), true
+		if _, err = g.Mutate(ctx, fetch); err != nil {
+			return err
 		}
 	}
-	if fetch.Stdin == nil {
-		return nil
-	}
-	fetch.Keys = true
-	_, err = g.Mutate(ctx, fetch)
-	return err
 }
 
 // ForUser is the environment of a git command that the user could have typed, with their settings, pager, hooks and

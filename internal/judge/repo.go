@@ -114,7 +114,8 @@ func (p *Checkout) git(ctx context.Context, paths []string, args ...string) erro
 //
 // The place's own git directory knows no remote, so what a partial clone lacks of the tree is fetched before.
 func (p *Checkout) checkOut(ctx context.Context, tree string, reset bool) (index []byte, entries []entry, err error) {
-	if err := p.o.Git.FetchMissing(ctx, gitx.Worktree{Common: p.o.Common}, tree); err != nil {
+	repo := gitx.Worktree{Common: p.o.Common, AdminDir: p.o.Common}
+	if err := p.o.Git.FetchMissing(ctx, repo, tree); err != nil {
 		return nil, nil, err
 	}
 	if !reset {
