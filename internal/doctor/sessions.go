@@ -94,7 +94,11 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []equip.Chec
 		return out
 	}
 	if words, _ := st.Standing(); st.Tree != held.TreeFine && words != "" {
-		add(resume, "its worktree %s: %s", held.WorkspaceOf(s, check), words)
+		mend := resume
+		if plan.Action == lifecycle.Nothing && st.Tree == held.TreeElsewhere { // no resume looks at it
+			mend = held.GitLine(held.WorkspaceOf(s, check), "switch", s.Branch())
+		}
+		add(mend, "its worktree %s: %s", held.WorkspaceOf(s, check), words)
 	}
 	if st.Unfinished != "" {
 		add(resume, "a %s was left unfinished in its worktree", st.Unfinished)

@@ -22,8 +22,11 @@ func (p Plan) Outline() []string {
 // String is the plan as one line, as resume prints it and session_resume records it.
 func (p Plan) String() string { return p.line("") }
 
-// remakes reports whether no worktree stands where it belongs. One on another branch stays so where nothing is to do.
-func (p Plan) remakes() bool { return p.Tree == held.TreeMissing || p.Tree == held.TreePlain }
+// remakes reports whether no worktree stands where it belongs, or git knows of none there. One on another branch stays
+// so where nothing is to do.
+func (p Plan) remakes() bool {
+	return p.MovesAside() || p.Tree == held.TreeMissing || p.Tree == held.TreeUnregistered
+}
 
 // MovesAside reports whether files that are in the worktree's place go aside, where no commit takes them.
 func (p Plan) MovesAside() bool { return p.Tree == held.TreePlain }
@@ -34,7 +37,10 @@ func (p Plan) line(aside string) string {
 	case Refuse:
 		return "cannot be resumed: " + p.Why
 	case Nothing:
-		if p.remakes() {
+		switch {
+		case p.Tree == held.TreeUnregistered:
+			return "nothing to resume: all tasks are done; register the worktree again"
+		case p.remakes():
 			return "nothing to resume: all tasks are done; re-create the worktree"
 		}
 		return "nothing to resume: all tasks are done"
