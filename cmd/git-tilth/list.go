@@ -15,6 +15,11 @@ func (p *process) listCommand() *cli.Command {
 		Name:      "list",
 		Usage:     "sessions of this repository, newest first",
 		ArgsUsage: "[<remote>]",
+		Description: "STATUS is running while a process runs the session, else prepared, all_done or failed, or " +
+			"what has become of it:\nstopped (nothing about its work is wrong: a resume goes on), crashed (it ended " +
+			"without a stop), rewound, rewinding or\nresetting (begun and not finished), taken (all of it is " +
+			"elsewhere too), cleansed (worktree and branch are gone),\ndamaged (checkpoint.json cannot be read). " +
+			"With --json it is the state; status is as in checkpoint.json, where\nwhat was stopped is running.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "sessions of all repositories"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON array"},
