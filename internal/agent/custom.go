@@ -179,7 +179,7 @@ func boolOf(name, key string, set map[string]string) (bool, error) {
 func describe(name string, set map[string]string) (*Program, error) {
 	p := &Program{
 		Name: name, Title: name, Binary: "/bin/sh", base: []string{"-c", set["start"]}, shellCommands: true,
-		Terminal: "exit status 0 after a line of output", read: readText, finish: finishText,
+		Terminal: "a line of output", read: readText, finish: finishText,
 	}
 	if err := p.borrow(name, set["format"]); err != nil {
 		return nil, err

@@ -142,6 +142,11 @@ func TestTextProgramWithoutADoneLine(t *testing.T) {
 		if out.How != want {
 			t.Errorf("%s: %+v", command, out)
 		}
+		if says := map[string]string{"true": "it ended with exit status 0 and without a line of output",
+			"echo hello; exit 1": "it ended with exit status 1 after a line of output"}[command]; want == Failed &&
+			out.Detail != says {
+			t.Errorf("%s: %q", command, out.Detail)
+		}
 		if strings.Contains(command, "abc") && (out.Conversation != "abc" || out.Text != "hello\n") {
 			t.Errorf("%s: %+v", command, out)
 		}

@@ -213,7 +213,7 @@ func (s *stream) verdict(res proc.Outcome, cause *ending) (How, string) {
 	case res.Signal != "" || res.ExitCode == 130 || res.ExitCode == 143:
 		return Interrupted, "ended by a signal"
 	case s.success:
-		return Failed, fmt.Sprintf("it said that it was done and then ended with exit status %d", res.ExitCode)
+		return Failed, fmt.Sprintf("it ended with exit status %d after %s", res.ExitCode, s.program.Terminal)
 	}
 	return Failed, s.unfinished(res)
 }

@@ -89,10 +89,11 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 		defer r.mu.Unlock()
 		r.idle += r.Now().Sub(begun)
 	}()
+	until := begun.Add(max(reset.Sub(begun), time.Second))
 	if r.o.Waiting != nil {
-		r.o.Waiting(reset)
+		r.o.Waiting(until)
 	}
-	timer := time.NewTimer(max(reset.Sub(r.Now()), time.Second))
+	timer := time.NewTimer(max(until.Sub(r.Now()), time.Second))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -70,6 +70,10 @@ func TestWallClockStandsStillWhileALimitIsWaitedFor(t *testing.T) {
 	if reason, _ := r.capReached(); reason != "" {
 		t.Errorf("after a wait of five hours: %q", reason)
 	}
+	begun := now
+	if err := r.waitUntil(t.Context(), now.Add(-time.Hour), ""); err != nil || !now.After(begun) {
+		t.Errorf("%v after a wait until %s, told at %s", err, now, begun)
+	}
 	now = now.Add(2 * time.Hour)
 	if reason, _ := r.capReached(); reason != "wall_clock" {
 		t.Errorf("after two hours of work: %q", reason)

@@ -115,7 +115,7 @@ func (o Overview) State() string {
 	case o.Taken:
 		return "taken"
 	case o.Status != Running:
-		return o.Status
+		return cmp.Or(o.Status, "damaged") // checkpoint.json cannot be read
 	case o.Rewound != "":
 		return "rewound"
 	case o.LastStop != "":

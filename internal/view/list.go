@@ -71,7 +71,7 @@ func stateStyle(state string) string {
 		return green
 	case "all_done", "taken", "cleansed":
 		return plain
-	case "failed", "crashed":
+	case "failed", "crashed", "damaged":
 		return red
 	case "stopped", "rewinding", "rewound", "resetting":
 		return yellow

@@ -42,7 +42,7 @@ func TestList(t *testing.T) {
 20260610-000000-cccccc  failed    1/2 1 failed       0      -   2d 12h ago  iter_cap    Failed ␛[31m
 20260609-000000-dddddd  crashed   no seed            0      -   3d 12h ago              Crashed
 20260608-000000-eeeeee  all_done  1/1                0      -   4d 12h ago  all_done    Done
-20260607-000000-ffffff            -                  0      -   5d 12h ago              ! checkpoint.json: is missing
+20260607-000000-ffffff  damaged   -                  0      -   5d 12h ago              ! checkpoint.json: is missing
 `
 	if b.String() != want {
 		t.Errorf("the list is\n%s\nwant\n%s", b.String(), want)

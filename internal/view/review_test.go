@@ -136,7 +136,7 @@ func TestReviewInAPipe(t *testing.T) {
 func causes(r *Review) (list []string) {
 	for _, task := range r.Tasks {
 		if task.Cause != "" {
-			list = append(list, task.Cause)
+			list = append(list, strings.TrimSpace(task.Cause))
 		}
 	}
 	return list

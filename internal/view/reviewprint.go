@@ -237,7 +237,7 @@ func (p printer) rows(lines []screenLine, most int) {
 			return
 		}
 		if !p.term.TTY { // whole in a pipe
-			fmt.Fprintln(p.out, p.term.Paint(l.style, l.head)+text.VisibleLine(l.rest))
+			fmt.Fprintln(p.out, strings.TrimRight(p.term.Paint(l.style, l.head)+text.VisibleLine(l.rest), " "))
 			continue
 		}
 		p.line(l.style, l.head, l.rest)
@@ -266,7 +266,7 @@ func (r *Review) next(p printer) {
 
 // headline says how the session stands.
 func (r *Review) headline() string {
-	n, s := r.counts, cmp.Or(r.State, "damaged") // there is a state wherever checkpoint.json can be read
+	n, s := r.counts, r.State
 	s += fmt.Sprintf(": %d of %s done", n.Done, text.Plural(n.Total, "task"))
 	return s + counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"}, count{n.Pending, "to do"})
 }
