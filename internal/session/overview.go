@@ -180,7 +180,7 @@ func (o *Overview) readOnce(s *Session, room []byte,
 	if o.Source+o.GitCommonDir == "" {
 		o.GitCommonDir = linked
 	}
-	o.countTasks(s, room)
+	o.countTasks(s, room, ours)
 	if status := o.readLastStop(s); ours && status != "" && o.Tasks.Total > 0 {
 		o.Status = status // by the record, which outranks the checkpoint
 		if status == AllDone && o.Tasks.Pending > 0 {
@@ -287,8 +287,23 @@ func (o *Overview) readCheckpoint(s *Session, room []byte) {
 	}
 }
 
+// rolledUp says how tasks stand by summary.json, "" where it is not there.
+func (s *Session) rolledUp() func(id string) string {
+	tasks := sync.OnceValue(func() gjson.Result {
+		data, _ := jsonl.ReadInto(nil, s.file(SummaryFile))
+		return gjson.Get(jsonl.Text(data), "tasks")
+	})
+	return func(id string) string {
+		if !tasks().Exists() {
+			return ""
+		}
+		return cmp.Or(tasks().Get(id+".status").String(), TaskPending)
+	}
+}
+
 // countTasks counts the tasks. A session whose interview has not ended has no prd.json, and nothing is wrong with that.
-func (o *Overview) countTasks(s *Session, room []byte) {
+// Where somebody took the statuses out of a checkpoint of ours, the plan's own are nobody's word.
+func (o *Overview) countTasks(s *Session, room []byte, ours bool) {
 	data, err := jsonl.ReadInto(room, s.file(TasksFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -300,6 +315,10 @@ func (o *Overview) countTasks(s *Session, room []byte) {
 	if err != nil {
 		o.problem(TasksFile, err)
 		return
+	}
+	written := func(id string) string { return o.written.Get(id).String() }
+	if ours && !o.written.Exists() {
+		written = s.rolledUp()
 	}
 	var done []string
 	var needs []gjson.Result // of those that are pending
@@ -323,7 +342,7 @@ func (o *Overview) countTasks(s *Session, room []byte) {
 			o.Label = strings.Clone(strings.TrimPrefix(id+": "+title, ": "))
 		}
 		if status != TaskFailed && status != TaskPending { // which nobody but the harness says
-			status = cmp.Or(o.written.Get(id).String(), status)
+			status = cmp.Or(written(id), status)
 		}
 		switch o.Tasks.count(status); status {
 		case TaskDone:
