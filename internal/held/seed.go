@@ -28,7 +28,10 @@ func (h *Handle) SeedFiles(ctx context.Context) (commit string, files []gitx.Fil
 // SeedCommit is the seed's commit and its parent, which is "" where the seed has no commit of its own, but is what the
 // branch begins at.
 func (h *Handle) SeedCommit(ctx context.Context) (commit, parent string, err error) {
-	b, err := SeedBeginning(h.S)
+	b, err := h.S.State()
+	if err == nil && b.Seed == nil {
+		err = ErrNoSeed
+	}
 	if err != nil {
 		return "", "", err
 	}

@@ -100,8 +100,15 @@ func recordSeed(ctx context.Context, h *held.Handle) error {
 // session's trailer that names no task, before anything was run. It changes nothing: a dry run decides with it too.
 func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
 	common string) (string, error) {
-	recorded, err := held.SeedOf(s)
-	if err == nil && check.Status != session.Prepared || check.GitCommonDir == "" || held.Unfinished(s, check) {
+	state, err := s.State()
+	if err != nil {
+		return "", err
+	}
+	recorded := ""
+	if state.Seed != nil {
+		recorded = state.Seed.SHA
+	}
+	if recorded != "" && check.Status != session.Prepared || check.GitCommonDir == "" || held.Unfinished(s, check) {
 		return "", nil
 	}
 	tip, ok, err := g.BranchTip(ctx, common, s.Branch())
