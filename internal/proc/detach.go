@@ -55,6 +55,7 @@ func Attach(dir string, argv, env []string, box *sandbox.Box, in, out, errOut *o
 	if err != nil {
 		return err
 	}
+	startKeeper()
 	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Dir: dir, Stdin: in, Stdout: out, Stderr: errOut}
 	if err := box.Start(cmd); err != nil {
 		return err

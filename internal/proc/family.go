@@ -13,7 +13,7 @@ import (
 type family struct {
 	leader int    // pid, which is also the group's and the session's id
 	mark   string // its own entry in the mark
-	since  uint64 // start time of the leader, in the kernel's ticks; 0 if unknown
+	since  uint64 // start time of the leader, in the kernel's ticks; 0 if unknown, or apart
 	gone   bool   // the leader has exited and was reaped
 	apart  bool   // what it leaves behind is nobody's to end
 	group  group  // all of it, where the system lets one be made
@@ -32,7 +32,10 @@ var registry = struct {
 
 // startFamily starts the command and registers it.
 func startFamily(cmd *exec.Cmd, mark string, c Cmd) (*family, error) {
-	if !c.Lasting {
+	if c.Lasting {
+		defer func() { go startKeeper() }()
+	} else {
+		startKeeper()
 		becomeSubreaper()
 	}
 	registry.Lock()
@@ -45,8 +48,9 @@ func startFamily(cmd *exec.Cmd, mark string, c Cmd) (*family, error) {
 		f.group.remove()
 		return nil, err
 	}
-	f.leader = cmd.Process.Pid
-	f.since = startTime(f.leader)
+	if f.leader = cmd.Process.Pid; !c.Lasting {
+		f.since = startTime(f.leader)
+	}
 	registry.leaders[f.leader] = f
 	return f, nil
 }

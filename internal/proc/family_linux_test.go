@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "forgets":
 		forget := Keep()
+		startKeeper()
 		word := fmt.Sprintf("8%d", os.Getpid())
 		if err := exec.Command("setsid", "sleep", word).Start(); err != nil {
 			os.Exit(1)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -33,17 +34,43 @@ const (
 
 // Keep sees to it that what this process starts from now on is killed within a moment of its own death, by SIGKILL too.
 // forget is called before an end in good order. Where there is no keeper, nothing is different.
+//
+// The keeper is started with the first command: beside one that changes nothing, which ends by itself, before any other.
 func Keep() (forget func()) {
-	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_RTTIME, &limit) != nil {
+	var was unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_RTTIME, &was) != nil {
 		return func() {}
 	}
+	marked := was
+	marked.Cur = drawMark(was.Max)
+	if unix.Setrlimit(unix.RLIMIT_RTTIME, &marked) != nil {
+		return func() {}
+	}
+	var once sync.Once
+	end := func() {}
+	startKeeper = func() {
+		once.Do(func() {
+			end = launch(marked.Cur)
+			groupTree() // what needs it first would wait for it
+		})
+	}
+	return func() {
+		once.Do(func() {})
+		_ = unix.Setrlimit(unix.RLIMIT_RTTIME, &was)
+		end()
+	}
+}
+
+// startKeeper starts the keeper that Keep has asked for, once.
+var startKeeper = func() {}
+
+// launch starts the keeper of a mark. end tells it that all is well.
+func launch(mark uint64) (end func()) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return func() {}
 	}
 	defer r.Close()
-	mark := drawMark(limit.Max)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		w.Close()
@@ -51,32 +78,20 @@ func Keep() (forget func()) {
 	}
 	defer null.Close()
 	registry.Lock() // until it is registered, see registry
+	defer registry.Unlock()
 	child, err := os.StartProcess("/proc/self/exe", []string{keeper.Name, strconv.FormatUint(mark, 10)},
 		&os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{r, null, null},
 			Sys: &syscall.SysProcAttr{Setsid: true}})
-	if err == nil {
-		registry.detached[child.Pid] = true
-		registry.keeper = child.Pid
-	}
-	registry.Unlock()
 	if err != nil {
 		w.Close()
 		return func() {}
 	}
-	end := func() {
+	registry.detached[child.Pid] = true
+	registry.keeper = child.Pid
+	return func() {
 		_, _ = w.Write([]byte{0})
 		w.Close()
 		_, _ = child.Wait()
-	}
-	old := limit
-	limit.Cur = mark
-	if unix.Setrlimit(unix.RLIMIT_RTTIME, &limit) != nil {
-		end()
-		return func() {}
-	}
-	return func() {
-		_ = unix.Setrlimit(unix.RLIMIT_RTTIME, &old)
-		end()
 	}
 }
 

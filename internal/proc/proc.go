@@ -137,9 +137,6 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if c.Lasting {
-		cmd.Env = c.Env
-	}
 	pipes, err := connect(cmd, c)
 	if err != nil {
 		return Outcome{}, err

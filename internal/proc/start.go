@@ -36,16 +36,15 @@ func prepare(c Cmd) (*exec.Cmd, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	// A session of its own, not only a group: job control (`set -m`) makes new groups but stays in the session, where
+	// it is still found.
+	cmd := &exec.Cmd{Path: path, Args: c.Argv, Dir: c.Dir, Env: c.Env, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	if c.Lasting {
+		return cmd, newMark(""), nil // which nobody bears
+	}
 	id := newMark(cmp.Or(c.Place, c.Dir))
-	return &exec.Cmd{
-		Path: path,
-		Args: c.Argv,
-		Dir:  c.Dir,
-		Env:  childEnv(env, c.Dir, id),
-		// A session of its own, not only a group: job control (`set -m`) makes new groups but stays in the session,
-		// where it is still found.
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}, id, nil
+	cmd.Env = childEnv(env, c.Dir, id)
+	return cmd, id, nil
 }
 
 func checkDir(dir string) error {
