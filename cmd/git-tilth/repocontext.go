@@ -47,6 +47,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 			return nil, refuse("", "%s is not a directory", dir)
 		}
 	}
+	go session.Ready()
 	loc, err := w.Git.Discover(p.ctx, at, environ)
 	switch {
 	case err == nil:
