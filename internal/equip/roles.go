@@ -268,12 +268,12 @@ func (k *Kit) hide(r config.Role, key string) {
 
 // Options checks everything that a run needs before it starts. What its own flags say is in asked.
 func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
-	var worker loop.Role
-	var unready error
-	var asking sync.WaitGroup
-	asking.Go(func() { worker, unready = k.Role(config.Worker) }) // git may be asked for the key
-	o, err := k.Judging(asked)
-	if asking.Wait(); err != nil {
+	var o loop.Options
+	var err error
+	var judging sync.WaitGroup
+	judging.Go(func() { o, err = k.Judging(asked) })
+	worker, unready := k.Role(config.Worker) // git may be asked for the key meanwhile
+	if judging.Wait(); err != nil {
 		return o, err
 	}
 	if k.Config.Count("tilth.lanes") > 1 {
