@@ -324,6 +324,8 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	if plan.NeedsWorker() {
 		with.Settings = w.noted(o)
 	}
+	with.Stands = func(commit string) { o.Reading = loop.ReadAhead(ctx, h, o, commit) }
+	defer func() { o.Reading.End() }()
 	o.Waiting, o.Validating = show.Waiting, show.Validating
 	strict := slices.Contains(r.flags, "--strict-caps=true")
 	for again := uint(0); ; again++ {

@@ -54,6 +54,9 @@ type Execution struct {
 	First bool
 	// Only is the one task that a person's word is on; "" for all. Other failed tasks stay as they are.
 	Only string
+	// Stands hears of the commit at which the first attempt will begin, once the branch is there and all that is left to
+	// do is to write that down; nil for nobody.
+	Stands func(commit string)
 }
 
 // Outcome is what carrying a plan out came to.
@@ -118,7 +121,7 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome
 		return out, err
 	}
 	out.compareSettings(e.Settings)
-	x := &execution{h, out}
+	x := &execution{h, out, e.Stands}
 	if p.Action == Nothing {
 		if p.remakes() { // a rewind needs the worktree
 			if err := x.repair(ctx); err != nil {
@@ -199,7 +202,8 @@ func noteStart(h *held.Handle, start record.SessionStart, tasks int) error {
 // execution is a plan that is being carried out.
 type execution struct {
 	*held.Handle
-	out Outcome
+	out    Outcome
+	stands func(commit string)
 }
 
 // repair brings the worktree and the branch to what the plan says. Only the setup commands, which may install all of a
@@ -245,6 +249,9 @@ func (x *execution) repair(live context.Context) error {
 	}
 	if err := x.clearAside(ctx, wt); err != nil {
 		return err
+	}
+	if at := x.out.BeginsAt(); at != "" && x.stands != nil && !held.Exists(x.S.Path(session.LanesDir)) {
+		x.stands(at)
 	}
 	if err := x.noteCommits(done); err != nil {
 		return err

@@ -168,7 +168,7 @@ type carried struct {
 	project string // the project's context files
 }
 
-// projectAt is the project's context as a commit has it: what lies ignored or uncommitted in the worktree has no say.
+// projectAt is projectOf a commit, unless that was read before.
 func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
 	r.mu.Lock()
 	carried := r.branch.carried
@@ -176,14 +176,10 @@ func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
 	if carried.commit == commit && commit != "" {
 		return carried.project, nil
 	}
-	files, err := r.Git.FilesAt(ctx, r.Common, commit, contextFiles)
-	if err != nil {
-		return "", err
+	if r.o.Reading.of(commit) {
+		return r.o.Reading.project()
 	}
-	return projectContext(func(name string) ([]byte, bool) {
-		data, ok := files[name]
-		return data, ok
-	}), nil
+	return projectOf(ctx, r.Handle, commit)
 }
 
 // carryOver notes what the next task need not ask git for. A hook of the user's may change the worktree after a

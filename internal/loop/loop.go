@@ -83,6 +83,7 @@ type Options struct {
 	Lanes       int           // how many tasks are worked on at the same time
 	// From is where a plan has brought the session to.
 	From        lifecycle.Outcome
+	Reading     *Reading // of the commit at which it begins; nil for none
 	Waiting     func(until time.Time)
 	Validating  func(task, validator string) // hears of each validator before it runs
 	Lease       Lease                        // of a session that has a remote; nil for none

@@ -57,6 +57,10 @@ func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	if err != nil {
 		return err
 	}
+	if r.branch.checked = r.Checkpoint.Preflight == of && !r.Sign; r.branch.checked {
+		return nil
+	}
+	r.o.Reading.End()
 	if r.branch.checked = r.Checkpoint.Preflight == of && a.signs(ctx); r.branch.checked {
 		return nil
 	}
@@ -107,17 +111,12 @@ func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
 	return found, nil
 }
 
-// decidingFiles are the files that say which validators a project has and what they need, as the attempt begins: the
-// mode, kind and id of each.
+// decidingFiles is filesThatDecide of the commit at which the attempt begins.
 func (a *attempt) decidingFiles(ctx context.Context) (map[string]string, error) {
-	entries, err := a.run.Git.List(ctx, gitx.InRepo(a.run.Common, "ls-tree", "-r", "-z", "--full-tree", a.base))
-	files := map[string]string{}
-	for _, e := range entries {
-		if object, name, _ := strings.Cut(e, "\t"); decides(name) {
-			files[name] = object
-		}
+	if n := a.run.o.Reading; n.of(a.base) {
+		return n.files()
 	}
-	return files, err
+	return filesThatDecide(ctx, a.run.Handle, a.base)
 }
 
 // preflightOf names what a preflight depends on.
