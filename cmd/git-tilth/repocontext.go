@@ -47,7 +47,6 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 			return nil, refuse("", "%s is not a directory", dir)
 		}
 	}
-	go session.Ready()
 	loc, err := w.Git.Discover(p.ctx, at, environ)
 	switch {
 	case err == nil:
@@ -89,6 +88,7 @@ func (w *repoContext) notInside() error {
 
 // configure takes the settings that hold in a repository, "" for none.
 func (w *repoContext) configure(common string) error {
+	w.Git.Beside(session.Ready)
 	entries, err := w.Git.ConfigList(w.p.ctx, common)
 	if err != nil {
 		return fail("", err)

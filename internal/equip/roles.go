@@ -270,10 +270,10 @@ func (k *Kit) hide(r config.Role, key string) {
 func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
 	var o loop.Options
 	var err error
-	var judging sync.WaitGroup
-	judging.Go(func() { o, err = k.Judging(asked) })
-	worker, unready := k.Role(config.Worker) // git may be asked for the key meanwhile
-	if judging.Wait(); err != nil {
+	judging := sync.OnceFunc(func() { o, err = k.Judging(asked) })
+	k.Git.Beside(judging) // where git is asked for the key
+	worker, unready := k.Role(config.Worker)
+	if judging(); err != nil {
 		return o, err
 	}
 	if k.Config.Count("tilth.lanes") > 1 {

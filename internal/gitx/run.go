@@ -72,6 +72,7 @@ type known struct {
 	config   memo[[]config.Entry] // of repositories whose worktrees have no settings of their own, by common directory
 	separate memo[string]         // of a work tree without a .git of its own: its git directory
 	version  memo[string]
+	beside   memo[func()] // what Beside was given last
 	entries  memo[string] // of worktrees that passed the check: the directory of each one's entry, "" for none
 	tops     memo[string] // of these: which directory each is
 }
@@ -167,6 +168,9 @@ type Command struct {
 	said    *[]byte  // gets what it said on standard error, where it ended well
 }
 
+// Beside has do called while the next command runs, which may take as long and would else be waited for idly.
+func (g *Git) Beside(do func()) { g.known.beside.set("", do) }
+
 // Read runs a command that changes nothing and returns what it printed, also beside an error. One that exits with
 // another status than 0 is an error, of which [ExitCode] tells the status.
 func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
@@ -254,6 +258,9 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	call.Lasting = !c.mutates && tree == ""
 	if c.wt.Path != "" {
 		call.Box = g.in.box
+	}
+	if do, is := g.known.beside.values.LoadAndDelete(""); is {
+		call.Begun = do.(func())
 	}
 	if c.Stdin != nil {
 		call.Stdin = bytes.NewReader(c.Stdin)

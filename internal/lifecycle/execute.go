@@ -54,8 +54,8 @@ type Execution struct {
 	First bool
 	// Only is the one task that a person's word is on; "" for all. Other failed tasks stay as they are.
 	Only string
-	// Stands hears of the commit at which the first attempt will begin, once the branch is there and all that is left to
-	// do is to write that down; nil for nobody.
+	// Stands hears of the commit at which the first attempt will begin, once the branch is there and only the notes of
+	// it are left to do; nil for nobody.
 	Stands func(commit string)
 }
 

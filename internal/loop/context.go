@@ -66,11 +66,6 @@ type taskContext struct {
 // loadContext reads the parts of the prompts and notes for each what it was.
 func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContext, error) {
 	c := a.run.newTaskContext(a.task)
-	var err error
-	if c.project, err = a.run.projectAt(ctx, a.judged); err != nil {
-		return c, err
-	}
-	c.Context = c.others("project", c.project, contextCap)
 	lines, err := a.run.S.ProgressTail(progressLines)
 	if err != nil {
 		return c, err
@@ -84,6 +79,10 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 		return c, err
 	}
 	c.Ledger = c.ledger(entries)
+	if c.project, err = a.run.projectAt(ctx, a.judged); err != nil { // git may still read it
+		return c, err
+	}
+	c.Context = c.others("project", c.project, contextCap)
 	seed, err := a.run.seedOf(ctx)
 	if err != nil {
 		return c, err

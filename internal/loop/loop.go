@@ -187,7 +187,11 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 	// A run that was killed while a program judged has left that program's own files.
 	err := os.RemoveAll(r.S.Path(session.AgentDir))
 	opening := r.open(ctx, g)
-	if err = cmp.Or(err, opening, r.clearLayers()); err == nil {
+	if err = cmp.Or(err, opening, r.clearLayers()); err == nil && r.o.Reading != nil {
+		g.lookForSetup()
+		go g.installs() // a walk through the tree, while git still reads
+	}
+	if err == nil {
 		err = g.enclose()
 	}
 	if err != nil {

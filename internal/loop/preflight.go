@@ -121,8 +121,11 @@ func (a *attempt) decidingFiles(ctx context.Context) (map[string]string, error) 
 
 // preflightOf names what a preflight depends on.
 func (a *attempt) preflightOf(ctx context.Context) (string, error) {
-	a.at.lookForSetup()
-	go a.at.installs() // a walk through the tree, while git lists another one
+	if a.at.installs == nil {
+		a.at.lookForSetup()
+		walk := a.at.installs
+		a.run.Git.Beside(func() { walk() }) // through the tree, while git lists another one
+	}
 	files, err := a.decidingFiles(ctx)
 	if err != nil {
 		return "", err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // Reading is what git is asked of the commit at which a run begins, one command after the other, while what a resume
@@ -17,10 +18,10 @@ type Reading struct {
 	project func() (string, error)            // projectOf
 }
 
-// ReadAhead begins to read, where a preflight has passed before and no lanes are asked for: then nothing else is asked
-// of git until both are known. Else it is nil.
+// ReadAhead begins to read, where a preflight has passed before, no lanes are asked for and no work is kept that comes
+// back: then nothing else is asked of git until both are known. Else it is nil.
 func ReadAhead(ctx context.Context, h *held.Handle, o Options, commit string) *Reading {
-	if o.NoPreflight || o.Lanes > 1 || h.Checkpoint.Preflight == "" {
+	if o.NoPreflight || o.Lanes > 1 || h.Checkpoint.Preflight == "" || held.Exists(h.S.Path(session.KeptGitDir)) {
 		return nil
 	}
 	n := &Reading{commit: commit, files: sync.OnceValues(func() (map[string]string, error) {

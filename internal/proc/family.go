@@ -32,9 +32,7 @@ var registry = struct {
 
 // startFamily starts the command and registers it.
 func startFamily(cmd *exec.Cmd, mark string, c Cmd) (*family, error) {
-	if c.Lasting {
-		defer func() { go startKeeper() }()
-	} else {
+	if !c.Lasting {
 		startKeeper()
 		becomeSubreaper()
 	}

@@ -35,7 +35,7 @@ const (
 // Keep sees to it that what this process starts from now on is killed within a moment of its own death, by SIGKILL too.
 // forget is called before an end in good order. Where there is no keeper, nothing is different.
 //
-// The keeper is started with the first command: beside one that changes nothing, which ends by itself, before any other.
+// The keeper is started with the first command: beside one that is Lasting, before any other.
 func Keep() (forget func()) {
 	var was unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_RTTIME, &was) != nil {
@@ -48,12 +48,7 @@ func Keep() (forget func()) {
 	}
 	var once sync.Once
 	end := func() {}
-	startKeeper = func() {
-		once.Do(func() {
-			end = launch(marked.Cur)
-			groupTree() // what needs it first would wait for it
-		})
-	}
+	startKeeper = func() { once.Do(func() { end = launch(marked.Cur) }) }
 	return func() {
 		once.Do(func() {})
 		_ = unix.Setrlimit(unix.RLIMIT_RTTIME, &was)

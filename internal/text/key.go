@@ -3,6 +3,7 @@ package text
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -10,10 +11,6 @@ import (
 )
 
 var (
-	// keyWord matches a word that makes the name in which it stands that of a credential.
-	keyWord = pattern.New(`^(?:(?:API|ACCESS|AUTH|CLIENT|PRIVATE|SECRET)?(?:KEY|TOKEN|SECRET|CREDENTIAL|AUTH|PAT)S?` +
-		`|PASS(?:ES)?|OAUTH|.*(?:PASSWORD|PASSWD|PASSPHRASE)S?|PWORD|CREDS|JWT|BEARER|AUTHORIZATION|EXTRAHEADER` +
-		`|COOKIE)[0-9]*$`)
 	// camelCase matches where one word of a name ends and the next begins with a capital.
 	camelCase = pattern.New(`([a-z0-9])([A-Z])`)
 	// gitPair matches the variables of git that carry a setting: the name of one is no key.
@@ -23,20 +20,39 @@ var (
 		`|[a-z][a-z0-9+.-]*://[^\s?]*\?(?:[^\s]*[&;])?(?:password|passwd|pwd)=([^\s&;#]+)`)
 )
 
+// Words that make the name in which they stand that of a credential: these; the plain ones, also after one of the
+// kinds; and what ends as a password does. The last two may be in the plural, and all be numbered.
+var (
+	keyWords = []string{"PASS", "PASSES", "OAUTH", "PWORD", "CREDS", "JWT", "BEARER", "AUTHORIZATION", "EXTRAHEADER",
+		"COOKIE"}
+	keyPlain  = []string{"KEY", "TOKEN", "SECRET", "CREDENTIAL", "AUTH", "PAT"}
+	keyKinds  = []string{"", "API", "ACCESS", "AUTH", "CLIENT", "PRIVATE", "SECRET"}
+	passwords = []string{"PASSWORD", "PASSWD", "PASSPHRASE"}
+)
+
+func isKeyWord(word string) bool {
+	word = strings.TrimRight(word, "0123456789")
+	one := strings.TrimSuffix(word, "S")
+	return slices.Contains(keyWords, word) ||
+		slices.ContainsFunc(passwords, func(end string) bool { return strings.HasSuffix(one, end) }) ||
+		slices.ContainsFunc(keyKinds, func(kind string) bool {
+			plain, of := strings.CutPrefix(one, kind)
+			return of && slices.Contains(keyPlain, plain)
+		})
+}
+
 // IsKey reports whether the name of a variable says that it holds a credential: one of its words does.
 func IsKey(name string) bool {
-	if gitPair().MatchString(name) {
+	if strings.HasPrefix(name, "GIT_CONFIG_") && gitPair().MatchString(name) {
 		return false
 	}
-	words := strings.FieldsFunc(camelCase().ReplaceAllString(name, "${1}_${2}"), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})
-	for _, w := range words {
-		if keyWord().MatchString(strings.ToUpper(w)) {
-			return true
-		}
+	upper := strings.ToUpper(name)
+	if upper != name || strings.ContainsAny(name, "0123456789") {
+		upper = strings.ToUpper(camelCase().ReplaceAllString(name, "${1}_${2}"))
 	}
-	return false
+	return slices.ContainsFunc(strings.FieldsFunc(upper, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}), isKeyWord)
 }
 
 // IsKeySetting is IsKey for the name of a setting of git's: its last part says what it is.
