@@ -155,7 +155,7 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 		note = "A person says that this is done."
 	}
 	if w.p.dryRun {
-		return w.planDone(h, task, note)
+		return w.planDone(h, plan, task, note)
 	}
 	// An accepted tree that a commit hook refuses, or changes, is work that waits in the worktree like any other.
 	if dirty, err := w.Git.IsDirty(w.p.ctx, h.Path()); out.Begun != "" && out.Begun != task && (err != nil || dirty) {
@@ -187,7 +187,7 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 }
 
 // planDone prints the commit that done would make once the validators have passed.
-func (w *repoContext) planDone(h *held.Handle, task, note string) error {
+func (w *repoContext) planDone(h *held.Handle, plan lifecycle.Plan, task, note string) error {
 	tasks, err := h.S.Tasks()
 	if err != nil {
 		return fail("", err)
@@ -199,6 +199,6 @@ func (w *repoContext) planDone(h *held.Handle, task, note string) error {
 	}
 	i := session.IndexOf(tasks, task)
 	_, err = lifecycle.CommitTask(w.p.ctx, h, wt, tasks[i], &record.EvaluatorVerdict{Summary: note,
-		By: record.ByPerson}, false)
+		By: record.ByPerson, Base: plan.BeginsAt()}, false)
 	return err
 }

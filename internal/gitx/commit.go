@@ -57,11 +57,11 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return "", err
 	}
-	args := []string{"commit-tree", "-p", c.Parent, "-F", "-"}
+	args := []string{"commit-tree", "-p", cmp.Or(c.Parent, "<commit>"), "-F", "-"} // "": of a dry run that made none
 	if c.Sign {
 		args = append(args, "-S")
 	}
-	call := g.InEntry(wt, append(args, cmp.Or(c.Tree, "<tree>"))...) // "": a dry run that could make none
+	call := g.InEntry(wt, append(args, cmp.Or(c.Tree, "<tree>"))...) // as well
 	call.Stdin = []byte(c.Message)
 	if _, err := g.settingsOf(ctx, wt); err != nil {
 		return "", err
