@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -172,8 +173,8 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 		return w.p.executionError(err, h.S.ID)
 	}
 	if !isDone {
-		return &exitError{code: exitNo, msg: fmt.Sprintf("%s is not done: what is in %s was refused", task, h.Path()),
-			hint: "git tilth log --task " + task + " " + h.S.ID}
+		msg := fmt.Sprintf("%s is not done: what is in %s was refused", task, workPlace(h, task))
+		return &exitError{code: exitNo, msg: msg, hint: "git tilth log --task " + task + " " + h.S.ID}
 	}
 	if work := w.aside(h.S, h.Common, task); work != nil {
 		w.p.printf("not in it: what was set aside of %s, in %s of %s\n", task, work.Ref, h.S.Path(session.KeptGitDir))
@@ -186,13 +187,21 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 	return nil
 }
 
+// workPlace is where the files of a task are.
+func workPlace(h *held.Handle, task string) string {
+	if lanes.Has(h.S, task) {
+		return lanes.Path(h.S, task)
+	}
+	return h.Path()
+}
+
 // planDone prints the commit that done would make once the validators have passed.
 func (w *repoContext) planDone(h *held.Handle, plan lifecycle.Plan, task, note string) error {
 	tasks, err := h.S.Tasks()
 	if err != nil {
 		return fail("", err)
 	}
-	w.p.printf("%s: what is in %s is validated, then committed\n", task, h.Path())
+	w.p.printf("%s: what is in %s is validated, then committed\n", task, workPlace(h, task))
 	wt, err := h.Worktree(w.p.ctx)
 	if err != nil {
 		return nil // it is made first

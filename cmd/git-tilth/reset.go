@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -97,11 +98,15 @@ func (w *repoContext) describeTeardown(r teardown.Plan) {
 	if r.Commits > 0 {
 		lost = append(lost, text.Plural(r.Commits, "commit"))
 	}
-	if r.Dirty {
+	if r.Dirty != "" {
 		lost = append(lost, "uncommitted changes")
 	}
 	if r.Tip != "" && len(lost) == 0 && r.Original == "" && !r.Held {
 		lost = append(lost, "the seed")
+	}
+	work, _ := os.ReadDir(r.S.Path(session.AsideDir))
+	for _, task := range work {
+		lost = append(lost, "what was set aside of "+task.Name())
 	}
 	for _, dir := range r.Aside {
 		lost = append(lost, "what was moved to "+filepath.Base(dir))

@@ -34,9 +34,9 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	if r.Common == "" || r.Original != "" {
 		return held.Refuse("git tilth show "+s.ID, "the repository of session %s is not known: %s", s.ID, r.Lost)
 	}
-	if begun, _ := os.ReadFile(s.Path(held.RemakeMark)); r.Dirty && string(begun) != cleanseBegun {
+	if begun, _ := os.ReadFile(s.Path(held.RemakeMark)); r.Dirty != "" && string(begun) != cleanseBegun {
 		return &held.RefusedError{Why: "the worktree of session " + s.ID + " has changes that are not committed",
-			Hint: held.GitLine(r.Worktree, "status")}
+			Hint: held.GitLine(r.Dirty, "status")}
 	}
 	lost, err := take.Lost(ctx, g, r.Common, s, r.Tip, r.Branch)
 	if err != nil {

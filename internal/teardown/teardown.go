@@ -83,7 +83,7 @@ type Plan struct {
 	OnDisk   bool     // there is a directory at Worktree
 	Commits  int      // since the seed, that nothing else holds
 	Held     bool     // another branch, a tag or a remote has all that the branch has
-	Dirty    bool     // uncommitted changes
+	Dirty    string   // a worktree of the session's that has uncommitted changes, "" for none
 	Aside    []string // what a resume moved out of the worktree's place
 	// Stale are other places for which git has the session's branch checked out and where nothing is any more: its
 	// worktree was there before it, or the sessions root, was moved.
@@ -195,8 +195,13 @@ func (r *Plan) count(ctx context.Context) {
 			}
 		}
 	}
-	if _, err := r.git.Worktree(ctx, r.Common, r.Worktree, ""); err == nil {
-		r.Dirty, _ = r.git.IsDirty(ctx, r.Worktree)
+	for _, path := range append(lanes.Paths(r.S), r.Worktree) {
+		if _, err := r.git.Worktree(ctx, r.Common, path, ""); err != nil {
+			continue
+		}
+		if dirty, _ := r.git.IsDirty(ctx, path); dirty {
+			r.Dirty = path
+		}
 	}
 }
 
