@@ -19,7 +19,8 @@ func (p *process) listCommand() *cli.Command {
 			"what has become of it:\nstopped (nothing about its work is wrong: a resume goes on), crashed (it ended " +
 			"without a stop), rewound, rewinding or\nresetting (begun and not finished), taken (all of it is " +
 			"elsewhere too), cleansed (worktree and branch are gone),\ndamaged (checkpoint.json cannot be read). " +
-			"With --json it is the state; status is as in checkpoint.json, where\nwhat was stopped is running.",
+			"With --json, status is as in checkpoint.json, where what was\n" +
+			"stopped is running, and state is that, taken, cleansed or damaged.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "sessions of all repositories"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON array"},

@@ -110,18 +110,25 @@ func (o Overview) State() string {
 		return "resetting"
 	case o.Rewinding, o.GoingBack:
 		return "rewinding"
-	case o.Cleansed:
-		return "cleansed"
-	case o.Taken:
-		return "taken"
-	case o.Status != Running:
-		return cmp.Or(o.Status, "damaged") // checkpoint.json cannot be read
+	case o.Cleansed, o.Taken, o.Status != Running:
+		return o.Word()
 	case o.Rewound != "":
 		return "rewound"
 	case o.LastStop != "":
 		return "stopped"
 	}
 	return "crashed"
+}
+
+// Word is the session's status, or taken or cleansed, for programs; damaged where that cannot be read.
+func (o Overview) Word() string {
+	switch {
+	case o.Cleansed:
+		return "cleansed"
+	case o.Taken:
+		return "taken"
+	}
+	return cmp.Or(o.Status, "damaged")
 }
 
 // Overview reads the given sessions, concurrently, in the order given. wanted, if not nil, says which of them belong in

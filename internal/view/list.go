@@ -22,7 +22,8 @@ import (
 // row is one session of `list --json`; `show --json` has the same members and more.
 type row struct {
 	session.Overview
-	State   string   `json:"state"` // the status, or what it means now: running, stopped, crashed
+	State   string   `json:"-"`     // the status, or what it means now: running, stopped, crashed
+	Word    string   `json:"state"` // the status, or taken, or cleansed
 	Failure *failure `json:"failure,omitempty"`
 }
 
@@ -52,7 +53,7 @@ const listedLines = 24
 
 // rowOf is an overview in the shape of --json.
 func rowOf(o session.Overview) row {
-	r := row{Overview: o, State: o.State()}
+	r := row{Overview: o, State: o.State(), Word: o.Word()}
 	if r.objected() {
 		end, _ := record.ReadEnd(filepath.Join(o.Dir, session.RecordFile), listedLines) // what can be read of it
 		r.Failure = failureIn(end)

@@ -81,7 +81,7 @@ func TestListJSON(t *testing.T) {
 			}
 		}
 	}
-	if rows[1]["status"] != "running" || rows[1]["state"] != "stopped" ||
+	if rows[1]["status"] != "running" || rows[1]["state"] != "running" ||
 		rows[0]["holder"].(map[string]any)["pid"] != 12.0 {
 		t.Errorf("%v", rows[:2])
 	}

@@ -20,7 +20,8 @@ type Review struct {
 	Label     string       `json:"label,omitempty"`
 	Branch    string       `json:"branch"`
 	Base      string       `json:"base,omitempty"` // commit at which the branch begins
-	State     string       `json:"state"`
+	State     string       `json:"-"`
+	Word      string       `json:"state"`
 	Stop      string       `json:"stop"`
 	Why       string       `json:"why,omitempty"`       // the last run failed, in the words of whoever objected
 	Mend      string       `json:"mend,omitempty"`      // what the last stop said is to be done before a resume
@@ -105,9 +106,10 @@ type coverage struct {
 
 // NewReview reads a session's record for what its tasks came to. d is what show prints of it.
 func NewReview(s *session.Session, d Detail) *Review {
-	r := &Review{SessionID: d.ID, Label: d.Label, Branch: d.Branch, State: d.State, Stop: d.LastStop, Cost: d.Cost,
-		Tokens: d.TokensUsed, Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{}, Tasks: []ReviewTask{},
-		Begun: deref(d.Summary.StartedAt), Ended: cmp.Or(d.LastStopAt, deref(d.Summary.LastEventAt))}
+	r := &Review{SessionID: d.ID, Label: d.Label, Branch: d.Branch, State: d.State, Word: d.Word, Stop: d.LastStop,
+		Cost: d.Cost, Tokens: d.TokensUsed, Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{},
+		Tasks: []ReviewTask{}, Begun: deref(d.Summary.StartedAt),
+		Ended: cmp.Or(d.LastStopAt, deref(d.Summary.LastEventAt))}
 	if d.Failure != nil {
 		r.Why, r.HookSaid, r.Mend, r.whyTask = d.Failure.String(), d.Failure.Words, d.Failure.Hint, d.Failure.Task
 	}

@@ -62,7 +62,8 @@ type Conversation struct {
 
 // NewDetail is what a session's own files say of it. What cannot be read leaves the others standing.
 func NewDetail(o session.Overview, s *session.Session) Detail {
-	d := Detail{row: row{Overview: o, State: o.State()}, Worktree: Worktree{Path: s.Workspace(), State: "unknown"},
+	d := Detail{row: row{Overview: o, State: o.State(), Word: o.Word()},
+		Worktree:      Worktree{Path: s.Workspace(), State: "unknown"},
 		Conversations: []Conversation{}, Points: []string{}}
 	d.Plan, _ = s.Tasks()
 	d.Tasks = session.CountTasks(d.Plan) // the list trusts what the files say
