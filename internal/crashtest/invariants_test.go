@@ -287,12 +287,12 @@ func (w *world) shown() error {
 	if row.Get("holder").Exists() {
 		return fmt.Errorf("the lock is still held: %s", clip(list.out))
 	}
-	if w.isGoingBack() && (row.Get("state").Str != "rewinding" ||
+	if w.isGoingBack() && (!row.Get("going_back").Bool() && !row.Get("rewinding").Bool() ||
 		!strings.HasPrefix(gjson.Get(show.out, "resume").Str, "finish ")) {
 		return fmt.Errorf("a rewind or undo that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
 	}
 	if _, err := os.Lstat(w.file("reset")); err == nil &&
-		(row.Get("state").Str != "resetting" ||
+		(!row.Get("resetting").Bool() ||
 			!strings.HasPrefix(gjson.Get(show.out, "resume").Str, "cannot be resumed")) {
 		return fmt.Errorf("a teardown that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
 	}
