@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -32,18 +29,18 @@ func (p *process) watchSignals() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	var got atomic.Bool
 	go func() {
-		count := impatience{echoes: startedByGit()}
+		count := urgency.Counting()
 		for sig := range ch {
 			if p.editing.Load() && (sig == syscall.SIGINT || sig == syscall.SIGQUIT) {
 				continue
 			}
-			end := count.second(sig, time.Now())
+			end := count.Second(sig, time.Now())
 			got.Store(true)
 			cancel()
 			if end {
 				p.twice.Store(true)
 				close(second)
-				lastWords()
+				urgency.LastWords()
 				os.Exit(exitInterrupted)
 			}
 		}
@@ -51,52 +48,4 @@ func (p *process) watchSignals() {
 	p.interrupted = got.Load
 	// The handler stays: a signal that comes while the process ends must not show a stack either.
 	p.stopSignals = cancel
-}
-
-// lastWords waits for the end of the children, which a second signal ends, and then gives the stop a moment to be
-// written.
-func lastWords() {
-	for end := time.Now().Add(childrenEnd); urgency.Children() && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	time.Sleep(stopWritten)
-}
-
-const (
-	// childrenEnd is longer than what git has to put its affairs in order.
-	childrenEnd = 5 * time.Second
-	stopWritten = time.Second
-)
-
-// echoWindow is how long after a signal git's copy of it is waited for. It comes within milliseconds; a busy machine
-// may take longer.
-const echoWindow = time.Second
-
-// impatience tells a second signal from the first one's echo. The git that dispatched to this process hands every
-// signal that it gets on to it, and waits for its end; so a Ctrl-C, which the terminal sends to both, arrives here
-// twice.
-type impatience struct {
-	echoes bool // git may send copies
-	first  os.Signal
-	at     time.Time
-}
-
-// second takes a signal in and reports whether somebody is asking for the second time.
-func (c *impatience) second(sig os.Signal, now time.Time) bool {
-	if c.first == nil {
-		c.first, c.at = sig, now
-		return false
-	}
-	echo := c.echoes && sig == c.first && now.Sub(c.at) < echoWindow
-	c.echoes = false // there is one copy, and no more
-	return !echo
-}
-
-// startedByGit reports whether the parent is a git. Where there is no /proc to ask, it may be.
-func startedByGit() bool {
-	name, err := os.Readlink(filepath.Join("/proc", fmt.Sprint(os.Getppid()), "exe"))
-	if err != nil {
-		return true
-	}
-	return strings.HasPrefix(filepath.Base(name), "git")
 }
