@@ -53,7 +53,9 @@ func recordGit(args []string) int {
 	}
 	for pattern := range strings.SplitSeq(os.Getenv(recordWatchVar), ":") {
 		names, _ := filepath.Glob(pattern)
-		for _, name := range names {
+		// Behind the wall the directories above cannot be listed.
+		here, _ := filepath.Glob(filepath.Join(c.Dir, filepath.Base(pattern)))
+		for _, name := range append(names, here...) {
 			if data, err := os.ReadFile(name); err == nil {
 				c.Files[name] = data
 			}
@@ -222,8 +224,27 @@ func replay(t testing.TB, calls []call) time.Duration {
 			t.Fatalf("the replay of git %s in %s: %v, was exit code %d", strings.Join(c.Args, " "), c.Dir,
 				cmd.ProcessState, c.Exit)
 		}
+		c.adopt(t)
 	}
 	return total
+}
+
+// adopt moves the objects of a command in quarantine to the repository's, as git-tilth does between two commands.
+func (c call) adopt(t testing.TB) {
+	t.Helper()
+	for _, line := range c.Env {
+		gitDir, is := strings.CutPrefix(line, "GIT_DIR=")
+		if !is || !strings.HasPrefix(filepath.Base(gitDir), "tmp_objdir-") {
+			continue
+		}
+		loose, err := filepath.Glob(filepath.Join(gitDir, "objects", "[0-9a-f][0-9a-f]", "*"))
+		must(t, err)
+		for _, name := range loose {
+			to := filepath.Join(filepath.Dir(gitDir), filepath.Base(filepath.Dir(name)))
+			must(t, os.MkdirAll(to, 0o755))
+			must(t, os.Rename(name, filepath.Join(to, filepath.Base(name))))
+		}
+	}
 }
 
 // subcommands counts recorded calls by what they do, for -v.
