@@ -58,7 +58,7 @@ func (j *journal) String() string {
 	case j.Cut != nil:
 		return "the rewind to the seed"
 	case j.Undoes > 0:
-		return fmt.Sprintf("the undo of %d", j.Undoes)
+		return "the undo"
 	}
 	return "the rewind to " + j.To
 }

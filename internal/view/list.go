@@ -27,10 +27,16 @@ type row struct {
 	Failure *failure `json:"failure,omitempty"`
 }
 
-// rowsOf is the overviews as rows, in their order.
-func rowsOf(all []session.Overview) []row {
-	rows := make([]row, len(all))
-	each(len(all), func(i int) { rows[i] = rowOf(all[i]) })
+// pageRow is one session of the live page's list, with what `list` says of it.
+type pageRow struct {
+	row
+	State string `json:"state"`
+}
+
+// pageRows is the overviews as rows of the page, in their order.
+func pageRows(all []session.Overview) []pageRow {
+	rows := make([]pageRow, len(all))
+	each(len(all), func(i int) { rows[i] = pageRow{rowOf(all[i]), all[i].State()} })
 	return rows
 }
 

@@ -176,13 +176,13 @@ func liveHead(s *session.Session) string {
 	return `<script type="application/json" id="head">` + string(data) + "</script>\n"
 }
 
-// sessions is what the index shows: the rows of `list --all --json`, or the remote's.
+// sessions is what the index shows: the sessions of `list --all`, or the remote's.
 func (v *viewer) sessions(ctx context.Context, w http.ResponseWriter) {
 	rows := v.o.Remote
 	if rows == nil {
 		rows = func(context.Context) (any, error) {
 			ids, err := v.store.IDs()
-			return rowsOf(v.store.Overview(ids, nil)), err
+			return pageRows(v.store.Overview(ids, nil)), err
 		}
 	}
 	all, err := rows(ctx)

@@ -183,12 +183,24 @@ func TestServerLetsNobodyElseIn(t *testing.T) {
 
 func TestServerListsSessions(t *testing.T) {
 	s := story(t)
-	_, body := request(t, "GET", served(t, session.Store{Root: strings.TrimSuffix(s.Dir, "/"+s.ID)})+
-		"sessions.json", "")
+	url := served(t, session.Store{Root: strings.TrimSuffix(s.Dir, "/"+s.ID)}) + "sessions.json"
+	_, body := request(t, "GET", url, "")
 	for _, want := range []string{s.ID, `"failed"`, "Graft schedule"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the list lacks %s: %s", want, body)
 		}
+	}
+	// Nobody runs it any more.
+	cp, err := s.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cp.Status = session.Running
+	if err := s.SaveCheckpoint(cp); err != nil {
+		t.Fatal(err)
+	}
+	if _, body = request(t, "GET", url, ""); !strings.Contains(body, `"state": "stopped"`) {
+		t.Errorf("the list has no stopped session: %s", body)
 	}
 }
 
