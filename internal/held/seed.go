@@ -28,10 +28,7 @@ func (h *Handle) SeedFiles(ctx context.Context) (commit string, files []gitx.Fil
 // SeedCommit is the seed's commit and its parent, which is "" where the seed has no commit of its own, but is what the
 // branch begins at.
 func (h *Handle) SeedCommit(ctx context.Context) (commit, parent string, err error) {
-	b, err := h.S.State()
-	if err == nil && b.Seed == nil {
-		err = ErrNoSeed
-	}
+	b, err := withSeed(h.S.State())
 	if err != nil {
 		return "", "", err
 	}
@@ -64,7 +61,10 @@ func Seeded(s *session.Session) bool {
 
 // SeedBeginning is the beginning of a record, with the seed; without one it is an error.
 func SeedBeginning(s *session.Session) (*record.State, error) {
-	b, err := record.ReadBeginning(s.Path(session.RecordFile))
+	return withSeed(record.ReadBeginning(s.Path(session.RecordFile)))
+}
+
+func withSeed(b *record.State, err error) (*record.State, error) {
 	if err == nil && b.Seed == nil {
 		err = ErrNoSeed
 	}

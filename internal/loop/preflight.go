@@ -57,11 +57,11 @@ func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.branch.checked = r.Checkpoint.Preflight == of && !r.Sign; r.branch.checked {
-		return nil
+	passed := r.Checkpoint.Preflight == of
+	if !passed || r.Sign {
+		r.o.Reading.End() // git is asked again
 	}
-	r.o.Reading.End()
-	if r.branch.checked = r.Checkpoint.Preflight == of && a.signs(ctx); r.branch.checked {
+	if r.branch.checked = passed && a.signs(ctx); r.branch.checked {
 		return nil
 	}
 	defer g.shutPlace(&err)
