@@ -132,6 +132,7 @@ type run struct {
 	unsaid     spent             // what calls may have taken of which no answer said so
 	reserved   []*spent          // the most that the calls under way can take
 	settled    *sync.Cond        // one of them has ended
+	noTools    sync.Map          // models by their names, "" once they have called a tool
 	ending     *Stop             // why no turn is begun any more; nil while the run goes on
 }
 

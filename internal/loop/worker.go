@@ -21,14 +21,13 @@ type worker struct {
 	wt           gitx.Worktree
 	who          Role
 	conversation conversation // of a program
-	noTools      string       // the model, until it calls a tool
 	shut         []func() error
 }
 
 // openWorker makes the worker of an attempt, with the prompts for it.
 func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree, who Role) (w *worker, err error) {
 	who = who.behind(a.at.workBox(wt))
-	w = &worker{a: a, wt: wt, who: who, noTools: who.who()}
+	w = &worker{a: a, wt: wt, who: who}
 	calls := a.caller(record.RoleWorker, who)
 	if who.Program != nil {
 		w.conversation = conversation{env: a.programEnv(ctx, who.Program, wt.Path)}
@@ -155,9 +154,10 @@ func (w *worker) iterate(ctx context.Context) (turn, error) {
 	case w.who.Program != nil:
 		return caseOf(said.Text), nil
 	case len(said.RawCalls) == 0:
-		return turn{nudge: nudgeSilent, idle: true, noTools: w.noTools}, nil
+		noTools, _ := w.a.run.noTools.LoadOrStore(w.who.who(), w.who.who())
+		return turn{nudge: nudgeSilent, idle: true, noTools: noTools.(string)}, nil
 	}
-	w.noTools = ""
+	w.a.run.noTools.Store(w.who.who(), "")
 	return turn{caseArgs: said.Case, rawCalls: w.a.run.rawCalls(said.RawCalls), failing: said.Failing}, nil
 }
 
