@@ -13,6 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/take"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -20,8 +21,8 @@ import (
 
 // sessionsRoot is the sessions root: $TILTH_SESSIONS_DIR, else $TILTH_HOME/sessions, else configured (the value of
 // tilth.sessionsDir), else ~/.tilth/sessions. A leading ~/ is the home directory; the result is absolute where the
-// working directory is known. It is "" where nothing names it and there is no home: a root below the working
-// directory would be in someone's repository.
+// working directory is known, and has no links. It is "" where nothing names it and there is no home: a root below the
+// working directory would be in someone's repository.
 func sessionsRoot(getenv func(string) string, configured string) string {
 	home := getenv("HOME")
 	if home == "" {
@@ -41,10 +42,7 @@ func sessionsRoot(getenv func(string) string, configured string) string {
 	if rest, ok := strings.CutPrefix(root, "~/"); ok {
 		root = filepath.Join(home, rest)
 	}
-	if abs, err := filepath.Abs(root); err == nil {
-		return abs
-	}
-	return root
+	return proc.RealPath(root) // behind the wall a link that leads there is closed
 }
 
 // session finds the session that a command means: the named one, this repository's first; the one whose worktree this

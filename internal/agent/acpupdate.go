@@ -230,7 +230,7 @@ func (c *acpConn) outside(t *acpTool) string {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.dir, path)
 		}
-		path = realPlace(path)
+		path = proc.RealPath(path)
 		if !slices.ContainsFunc(c.places, func(place string) bool {
 			rel, err := filepath.Rel(place, path)
 			return err == nil && filepath.IsLocal(rel)
@@ -239,16 +239,4 @@ func (c *acpConn) outside(t *acpTool) string {
 		}
 	}
 	return ""
-}
-
-// realPlace resolves the links of a path as far as it is there.
-func realPlace(path string) string {
-	path = filepath.Clean(path)
-	if at, err := filepath.EvalSymlinks(path); err == nil {
-		return at
-	}
-	if dir := filepath.Dir(path); dir != path {
-		return filepath.Join(realPlace(dir), filepath.Base(path))
-	}
-	return proc.RealPath(path)
 }

@@ -143,7 +143,7 @@ func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
 	if Exists(s.Workspace()) && filepath.Base(c.Workspace) != session.WorkspaceDir {
 		return s.Workspace()
 	}
-	return c.Workspace
+	return filepath.Join(s.Dir, filepath.Base(c.Workspace)) // a link that leads there is closed behind the wall
 }
 
 // IgnoreFirstSignal is the context of a sequence that a first signal does not cut short: it takes a moment, and

@@ -37,7 +37,7 @@ func MakeRemovable(path string) []string {
 	return topmost
 }
 
-// RealPath is a path made absolute, with its symlinks resolved; one that is not there is only cleaned.
+// RealPath is a path made absolute, with its symlinks resolved as far as it is there.
 func RealPath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
@@ -45,7 +45,10 @@ func RealPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
 	}
-	return filepath.Clean(path)
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(RealPath(dir), filepath.Base(path))
+	}
+	return path
 }
 
 // RemoveAll is os.RemoveAll for what may hold directories without write permission, and deeper ones than this process
