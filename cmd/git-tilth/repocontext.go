@@ -153,6 +153,9 @@ func (p *process) in(do func(*cli.Context, *repoContext) error) cli.ActionFunc {
 		if err != nil {
 			return err
 		}
+		if p.runs {
+			defer w.AskAhead()()
+		}
 		return do(ctx, w)
 	}
 }

@@ -286,6 +286,9 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	closeOnce := sync.OnceFunc(h.Close)
 	defer closeOnce()
 	h.Tell = show.Tell
+	if w.p.runs && h.Checkpoint.Status != session.AllDone {
+		w.JudgingAhead(r.options)
+	}
 	plan, err := lifecycle.PlanOf(w.p.ctx, h)
 	if err != nil {
 		return fail("", err)

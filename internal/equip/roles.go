@@ -219,38 +219,54 @@ func askKey(name string) string {
 // helperPatience is how long a credential helper may take: some ask a server.
 const helperPatience = 30 * time.Second
 
-// credential asks git's credential helpers for the key of a URL, once. Having none is no fault: local servers need
-// none, and others will say so.
-func (k *Kit) credential(url string) string {
-	if key, asked := k.asked[url]; asked {
-		return key
+// credential is what git's credential helpers have as the key of a URL, asked once. Having none is no fault: local
+// servers need none, and others will say so.
+func (k *Kit) credential(url string) string { return k.ask(k.Ctx, url)() }
+
+func (k *Kit) ask(ctx context.Context, url string) (key func() string) {
+	if k.asked[url] == nil {
+		ctx, cancel := context.WithTimeout(ctx, helperPatience)
+		answer := Password(ctx, k.Git, k.Common, url)
+		k.asked[url] = sync.OnceValue(func() string { defer cancel(); return answer() })
 	}
-	ctx, cancel := context.WithTimeout(k.Ctx, helperPatience)
-	defer cancel()
-	key := Password(ctx, k.Git, k.Common, url)
-	k.asked[url] = key
-	return key
+	return k.asked[url]
+}
+
+// AskAhead has the credential helpers asked for the key of a model that works, while it is found out what there is to
+// do. stop ends them where nobody wants the answer any more.
+func (k *Kit) AskAhead() (stop func()) {
+	e := k.Config.Endpoint(config.Worker)
+	c, err := k.ChooseAgent(config.Worker)
+	if err != nil || c.Program != nil || e.APIKey != "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(k.Ctx)
+	key := k.ask(ctx, e.BaseURL)
+	return func() { cancel(); key() }
 }
 
 // Password asks the credential helpers of the user, and of the repository with this common directory unless it is "",
 // for the password of a URL; "" for none. Nobody is prompted, and a helper that waits for someone ends with the
 // context.
-func Password(ctx context.Context, g *gitx.Git, common, url string) (password string) {
+func Password(ctx context.Context, g *gitx.Git, common, url string) (password func() string) {
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
-		return ""
+		return func() string { return "" }
 	}
 	c := gitx.Command{Dir: "/", Args: []string{"credential", "fill"}}
 	if common != "" {
 		c = gitx.InRepo(common, c.Args...)
 	}
 	c.Stdin, c.Keys = []byte("url="+url+"\n\n"), true
-	out, err := g.Read(ctx, c)
-	for line := range strings.Lines(string(out)) {
-		if value, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "password="); is && err == nil {
-			password = value
+	answer := g.Ahead(ctx, c)
+	return func() (password string) {
+		out, err := answer()
+		for line := range strings.Lines(string(out)) {
+			if value, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "password="); is && err == nil {
+				password = value
+			}
 		}
+		return password
 	}
-	return password
 }
 
 // hide keeps a key that came from elsewhere than the environment out of the record. Each role may have one of its own.
@@ -268,12 +284,13 @@ func (k *Kit) hide(r config.Role, key string) {
 
 // Options checks everything that a run needs before it starts. What its own flags say is in asked.
 func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
-	var o loop.Options
-	var err error
-	judging := sync.OnceFunc(func() { o, err = k.Judging(asked) })
-	k.Git.Beside(judging) // where git is asked for the key
 	worker, unready := k.Role(config.Worker)
-	if judging(); err != nil {
+	if k.judging == nil {
+		k.JudgingAhead(asked)
+	}
+	o, err := k.judging()
+	k.judging = nil
+	if err != nil {
 		return o, err
 	}
 	if k.Config.Count("tilth.lanes") > 1 {
@@ -342,6 +359,13 @@ func (k *Kit) holdToCaps(r *loop.Role, caps config.Caps) error {
 	}
 	return held.Refuse("git config --edit", "a strict dollar cap needs the price of %s: %s (%s is the dollars for a "+
 		"million tokens of prompt and of answer, as in '3 15')", r.Model, why, config.PriceKey(r.Model))
+}
+
+// JudgingAhead has Judging begin beside the next git command, for Options.
+func (k *Kit) JudgingAhead(asked loop.Options) {
+	judging := sync.OnceValues(func() (loop.Options, error) { return k.Judging(asked) })
+	k.Git.Beside(func() { _, _ = judging() })
+	k.judging = judging
 }
 
 // Judging is what a run needs without those who work and judge.

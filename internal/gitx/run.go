@@ -73,6 +73,7 @@ type known struct {
 	separate memo[string]         // of a work tree without a .git of its own: its git directory
 	version  memo[string]
 	beside   memo[func()] // what Beside was given last
+	ahead    memo[func()] // waits for the command that Ahead was given last
 	entries  memo[string] // of worktrees that passed the check: the directory of each one's entry, "" for none
 	tops     memo[string] // of these: which directory each is
 }
@@ -166,10 +167,20 @@ type Command struct {
 	mutates bool
 	again   []string // its arguments in a second try, where not the same: see disturbed
 	said    *[]byte  // gets what it said on standard error, where it ended well
+	ahead   bool     // it was begun by Ahead
 }
 
 // Beside has do called while the next command runs, which may take as long and would else be waited for idly.
 func (g *Git) Beside(do func()) { g.known.beside.set("", do) }
+
+// Ahead begins a command whose answer is wanted later. The next one waits for its end, so that none run side by side.
+func (g *Git) Ahead(ctx context.Context, c Command) (answer func() ([]byte, error)) {
+	c.ahead = true
+	answer = sync.OnceValues(func() ([]byte, error) { return g.Read(ctx, c) })
+	g.known.ahead.set("", func() { _, _ = answer() })
+	go func() { _, _ = answer() }()
+	return answer
+}
 
 // Read runs a command that changes nothing and returns what it printed, also beside an error. One that exits with
 // another status than 0 is an error, of which [ExitCode] tells the status.
@@ -195,6 +206,9 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 			return err
 		})
 		return out, err
+	}
+	if wait, is := g.known.ahead.get(""); is && !c.ahead {
+		wait()
 	}
 	for try := 1; ; try++ {
 		start := time.Now()

@@ -137,14 +137,14 @@ func Fingerprint(path string, n int64) (string, error) {
 			return "", err
 		}
 		defer f.Close()
-		head := io.NewSectionReader(f, 0, min(n, part))
-		tail := io.NewSectionReader(f, max(n-part, 0), min(n, part))
-		for _, r := range []*io.SectionReader{head, tail} {
-			if got, err := io.Copy(h, r); err != nil {
-				return "", err
-			} else if got != r.Size() {
+		buf := make([]byte, min(n, part))
+		for _, at := range []int64{0, n - int64(len(buf))} {
+			if _, err := f.ReadAt(buf, at); err == io.EOF {
 				return "", jsonl.ErrShrunk
+			} else if err != nil {
+				return "", err
 			}
+			h.Write(buf)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
