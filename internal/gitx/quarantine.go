@@ -168,13 +168,10 @@ func (q *quarantine) file(name string) string { return filepath.Join(q.dir, name
 
 // copyRefs gives the quarantine HEAD and what it is on. All refs are there for hooks, see refs.
 func (g *Git) copyRefs(ctx context.Context, q *quarantine) error {
-	head, err := readFile(filepath.Join(q.wt.AdminDir, "HEAD"))
-	if err != nil {
-		return err
-	}
 	branch := cmp.Or(q.wt.Branch, q.wt.Head)
 	if branch == "" {
-		return writeIn(q.dir, "HEAD", string(head))
+		head, err := readFile(filepath.Join(q.wt.AdminDir, "HEAD"))
+		return errors.Join(err, writeIn(q.dir, "HEAD", string(head)))
 	}
 	tip, ok, err := g.BranchTip(ctx, q.wt.Common, branch)
 	if err == nil && ok {
