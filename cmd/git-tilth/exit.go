@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -184,37 +182,24 @@ func (p *process) executionError(err error, sessionID string) error {
 
 // outcome is a run's stop as the command's result. A signal that came after the stop was written, to a tilth-post-run
 // hook, is no part of the run, whose end is on record; but a command that was interrupted never reports success.
-// strict says that a flag made the run's caps hold to the call.
-func (p *process) outcome(s loop.Stop, sessionID string, strict bool) error {
-	resume := resumeCommand(sessionID, s.Over, strict)
-	err := stopError(s, sessionID, resume)
+func (p *process) outcome(s loop.Stop) error {
+	err := stopError(s)
 	if !p.interrupted() || s.Reason == record.Interrupted {
 		return err
 	}
-	if err == nil {
-		return &exitError{code: exitInterrupted, msg: "interrupted after the run: all tasks are done"}
+	says := "all tasks are done"
+	if err != nil {
+		says = err.Error()
 	}
-	return &exitError{code: exitInterrupted, msg: "interrupted after the run: " + err.Error(),
-		hint: resume, err: err}
+	return &exitError{code: exitInterrupted, msg: "interrupted after the run: " + says, err: err}
 }
 
-// stopError is a run's stop as the command's result; nil for all_done. resume is the command that goes on.
-func stopError(s loop.Stop, sessionID, resume string) error {
+// stopError is a run's stop as the command's result, but for what to run next; nil for all_done.
+func stopError(s loop.Stop) error {
 	why := record.ReasonOf(s.Reason)
-	e := &exitError{code: why.Exit, hint: resume}
-	first, advice := cmp.Or(s.Hint, why.Hint), ""
-	switch {
-	case s.Reason == record.ClaimLost:
-		e.hint = "git tilth list --remote"
-	case s.Reason == record.PreflightFailed && s.Flags != nil:
-		resume = "git tilth resume " + strings.Join(s.Flags, " ") + " " + sessionID
-		e.hint = strings.TrimPrefix(first+" && "+resume, " && ")
-	case s.Reason == record.PreflightFailed && first == "":
-		e.hint = "git tilth resume --no-preflight " + sessionID
-	case first == "":
-	case equip.IsCommand(first):
-		e.hint = first + " && " + e.hint // to be copied as one line
-	default:
+	e := &exitError{code: why.Exit}
+	advice := ""
+	if first := cmp.Or(s.Hint, why.Hint); first != "" && !text.IsCommand(first) {
 		advice = "; " + first
 	}
 	if s.Away {
@@ -266,29 +251,7 @@ func stopError(s loop.Stop, sessionID, resume string) error {
 	return e
 }
 
-// resumeCommand is the command that goes on with a session, with higher caps where it would stop at once without.
-// These hold to the call where a flag said so.
-func resumeCommand(id string, over []config.Reached, strict bool) string {
-	cmd := "git tilth resume "
-	if strict && len(over) > 0 {
-		cmd += "--strict-caps "
-	}
-	for _, o := range over {
-		cmd += "--" + o.Setting.Flag + " " + raised(o) + " "
-	}
-	return cmd + id
-}
-
 // resumeOf is the command that goes on with a session that is not at hand, by the caps that hold here.
 func (w *repoContext) resumeOf(o session.Overview) string {
-	return resumeCommand(o.ID, w.Config.Caps().Reached(loop.Usage(o.TokensUsed, o.Cost, 0)), false)
-}
-
-// raised is a multiple of a cap with room for at least half of it above what was used.
-func raised(o config.Reached) string {
-	limit := o.Limit * math.Ceil(o.Used/o.Limit+0.5)
-	if limit == math.Trunc(limit) {
-		return strconv.FormatFloat(limit, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(limit, 'g', 6, 64)
+	return loop.Resume(o.ID, w.Config.Caps().Reached(loop.Usage(o.TokensUsed, o.Cost, 0)))
 }

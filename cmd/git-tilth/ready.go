@@ -30,7 +30,7 @@ func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
 
 // awayRefusal is what this command comes to where who is to interview does not answer. mend is the command that helps.
 func (w *repoContext) awayRefusal(why, mend string) error {
-	if !equip.IsCommand(mend) || mend == equip.NoCommand {
+	if !text.IsCommand(mend) || mend == equip.NoCommand {
 		mend = ""
 	}
 	return w.preflightRefusal(loop.Stop{Detail: string(config.Prep) + ": " + why, Away: true, Hint: mend})

@@ -11,12 +11,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/snapshot"
@@ -94,8 +92,9 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 			t.Aside = w.aside(s, common, t.ID)
 		}
 	}
-	r.Commands = w.nextCommands(r, d)
-	r.Next = append(r.Commands, view.Command{})[0].Line
+	d.Cleansed = r.Gone
+	r.Commands, _ = view.Next(d.Overview, d.Plan, d.Summary.State, w.resumeOf(d.Overview))
+	r.Next = r.Commands[0].Line
 	return r
 }
 
@@ -117,62 +116,6 @@ func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside
 		a.Files = append(a.Files, view.ChangeLines(files)...)
 	}
 	return a
-}
-
-// nextCommands is what to run next, the first thing first.
-func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.Command) {
-	add := func(line, why string) { list = append(list, view.Command{Line: line, Why: why}) }
-	tasks := d.Tasks
-	mend := ""
-	if equip.IsCommand(r.Mend) && tasks.Pending > 0 && d.Busy == nil && !r.Gone && tasks.Failed == 0 {
-		mend = r.Mend
-		add(mend, "mends what stopped it")
-	}
-	switch {
-	case strings.Contains(mend, "git tilth resume "):
-	case d.Busy != nil:
-		add("git tilth log -f "+r.SessionID, "follows it")
-	case r.Gone:
-		add("git tilth log "+r.SessionID, "the record; the branch is gone")
-		add("git tilth reset "+r.SessionID, "removes it too")
-		return list
-	case d.Status == session.Prepared && tasks.Pending > 0:
-		add("git tilth run", "begins it")
-	case tasks.Failed == 0 && tasks.Pending > 0 && tasks.Pending == tasks.Waiting:
-		add("git tilth plan "+r.SessionID, "or git tilth retry what is skipped")
-	case tasks.Failed > 0:
-		i := slices.IndexFunc(r.Tasks, func(t view.ReviewTask) bool { return t.Status == session.TaskFailed })
-		if i >= 0 {
-			id := r.Tasks[i].ID + " " + r.SessionID
-			add("git tilth retry "+id, "again (-m 'your word')")
-			add("git tilth skip "+id, "leaves it out")
-			if r.Mend == "git tilth done "+id {
-				add(r.Mend, "it was done before")
-			}
-		}
-		add(w.resumeOf(d.Overview), "goes on")
-	case tasks.Pending > 0 && r.Stop == record.UsageLimit:
-		add(w.resumeOf(d.Overview)+" --wait", "goes on when it is lifted")
-	case tasks.Pending > 0:
-		add(w.resumeOf(d.Overview), "goes on")
-	}
-	if d.Taken {
-		add("git tilth cleanse "+r.SessionID, "worktree and branch go")
-	}
-	if tasks.Done > 0 {
-		add("git tilth diff "+r.SessionID, "shows the change")
-		if !d.Taken {
-			why := "takes what is done"
-			if slices.ContainsFunc(r.Tasks, func(t view.ReviewTask) bool { return t.Taken != "" }) {
-				why = "takes the rest"
-			}
-			add("git tilth take "+r.SessionID, why)
-		}
-	}
-	if len(list) == 0 {
-		add("git tilth show "+r.SessionID, "says what there is of it")
-	}
-	return list
 }
 
 // sayChanged ends a run's lines with what is on the session's branch by now.

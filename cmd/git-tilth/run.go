@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
+	"github.com/git-tilth/git-tilth/internal/view"
 )
 
 // runFlags are those that run and resume share.
@@ -330,7 +332,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	with.Stands = func(commit string) { o.Reading = loop.ReadAhead(ctx, h, o, commit) }
 	defer func() { o.Reading.End() }()
 	o.Waiting, o.Validating = show.Waiting, show.Validating
-	strict := slices.Contains(r.flags, "--strict-caps=true")
+	o.StrictByFlag = slices.Contains(r.flags, "--strict-caps=true")
 	for again := uint(0); ; again++ {
 		out, err := plan.Execute(ctx, h, with)
 		if err != nil {
@@ -354,12 +356,12 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		if err != nil {
 			return w.report(h, show, stop, w.p.executionError(err, s.ID))
 		}
-		result := w.report(h, show, stop, w.p.outcome(stop, s.ID, strict))
+		result := w.report(h, show, stop, w.p.outcome(stop))
 		if again >= r.autoResume || !stop.TaskFailed() && !stop.Failed() || ctx.Err() != nil {
 			w.notify(h, stop)
 			return result
 		}
-		w.p.warnf("%s; resuming by itself (%d of %d)\n", w.p.outcome(stop, s.ID, strict), again+1, r.autoResume)
+		w.p.warnf("%s; resuming by itself (%d of %d)\n", w.p.outcome(stop), again+1, r.autoResume)
 		if plan, err = lifecycle.PlanOf(w.p.ctx, h); err != nil {
 			return fail("", err)
 		}
@@ -373,11 +375,7 @@ func (w *repoContext) newProgress(s *session.Session, asJSON bool) *progress.Lin
 
 // report ends the lines of a run, and takes out of its result what they have told.
 func (w *repoContext) report(h *held.Handle, show *progress.Lines, stop loop.Stop, result error) error {
-	why, next := "", "git tilth take "+h.S.ID
-	var stopped *exitError
-	if errors.As(result, &stopped) {
-		why, next = stopped.msg, stopped.hint
-	}
+	why, next := w.next(h, result)
 	told := show.Stopped(h, stop, why, next)
 	if !show.Term.JSON {
 		w.sayChanged(h)
@@ -387,6 +385,20 @@ func (w *repoContext) report(h *held.Handle, show *progress.Lines, stop loop.Sto
 		return &exitError{code: code, err: result}
 	}
 	return result
+}
+
+// next is what went wrong in a run, and what to run next, which is its result's hint as well.
+func (w *repoContext) next(h *held.Handle, result error) (why string, next []view.Command) {
+	o := h.S.Overview()
+	o.Busy = nil // it is this process
+	tasks, _ := h.S.Tasks()
+	state, _ := h.S.State()
+	next, onward := view.Next(o, tasks, state, w.resumeOf(o))
+	var stopped *exitError
+	if errors.As(result, &stopped) {
+		why, stopped.hint = stopped.msg, cmp.Or(stopped.hint, onward)
+	}
+	return why, next
 }
 
 // showPlan prints what would be done with a session: the plan, then each git command as carrying it out comes to it.

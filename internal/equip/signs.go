@@ -193,20 +193,13 @@ func (k *Kit) ready(context.Context) (checks []record.PreflightCheck) {
 		}
 		said[c.Detail] = true
 		mend := ""
-		if IsCommand(c.Command) && c.Command != NoCommand {
+		if text.IsCommand(c.Command) && c.Command != NoCommand {
 			mend = c.Command
 		}
 		checks = append(checks, record.PreflightCheck{Name: string(role), From: "tilth." + string(role),
 			Problem: c.Detail, Mend: mend})
 	}
 	return checks
-}
-
-// IsCommand reports whether a hint is a line for the shell, and not a word for the person.
-func IsCommand(hint string) bool {
-	first, _, _ := strings.Cut(hint, " ")
-	return slices.Contains([]string{"git", "claude", "export", "echo", "${EDITOR:-vi}", "rustup", "pyenv", "rbenv",
-		"nodenv", "goenv", "mise", "asdf", "volta"}, first)
 }
 
 // AnyRoot is the command after which sessions are kept where anybody can write.

@@ -2,7 +2,10 @@ package loop
 
 import (
 	"fmt"
+	"math"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +21,24 @@ func Usage(tokens int64, cost float64, elapsed time.Duration) map[string]float64
 		config.MaxTokens:  float64(tokens),
 		config.MaxCost:    cost,
 	}
+}
+
+// Resume is the command that goes on with a session, with higher caps where it would stop at once without.
+func Resume(id string, over []config.Reached, flags ...string) string {
+	cmd := append([]string{"git tilth resume"}, flags...)
+	for _, o := range over {
+		cmd = append(cmd, "--"+o.Setting.Flag, raised(o))
+	}
+	return strings.Join(append(cmd, id), " ")
+}
+
+// raised is a multiple of a cap with room for at least half of it above what was used.
+func raised(o config.Reached) string {
+	limit := o.Limit * math.Ceil(o.Used/o.Limit+0.5)
+	if limit == math.Trunc(limit) {
+		return strconv.FormatFloat(limit, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(limit, 'g', 6, 64)
 }
 
 // capReached is the session's cap that ends the run. It is asked between tasks only, so that the task at hand finishes.

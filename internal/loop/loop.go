@@ -24,6 +24,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
@@ -81,6 +82,8 @@ type Options struct {
 	Fresh       bool          // agent program: begin a new conversation
 	KeepGoing   bool          // after a task has failed, begin the next one
 	Lanes       int           // how many tasks are worked on at the same time
+	// StrictByFlag says that a flag makes the caps hold to the call.
+	StrictByFlag bool
 	// From is where a plan has brought the session to.
 	From        lifecycle.Outcome
 	Reading     *Reading // of the commit at which it begins; nil for none
@@ -315,8 +318,12 @@ func (r *run) nothingLeft() Stop {
 
 // finish writes the stop and what follows from it for the session.
 func (r *run) finish(s Stop) error {
-	if s.Flags != nil {
-		resume := "git tilth resume " + strings.Join(s.Flags, " ") + " " + r.S.ID
+	flags := s.Flags
+	if r.o.StrictByFlag && len(s.Over) > 0 {
+		flags = append(flags, "--strict-caps")
+	}
+	if resume := Resume(r.S.ID, s.Over, flags...); len(flags)+len(s.Over) > 0 && !record.ReasonOf(s.Reason).Last &&
+		(s.Hint == "" || text.IsCommand(s.Hint)) { // no later command knows this run's flags
 		s.Hint = strings.TrimPrefix(s.Hint+" && "+resume, " && ")
 	}
 	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Hint: s.Hint, Failed: s.failed,

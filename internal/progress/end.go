@@ -17,8 +17,8 @@ import (
 )
 
 // Stopped prints the summary of a run. why is what went wrong, "" for nothing: it is what a person at a terminal is
-// told of that; told reports whether it was. next is the command to run next.
-func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why, next string) (told bool) {
+// told of that; told reports whether it was. next is what to run next.
+func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why string, next []view.Command) (told bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {
@@ -64,7 +64,7 @@ func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why, next string) (told boo
 		fmt.Fprintln(p.out, "  "+text.VisibleLine(why))
 	}
 	fmt.Fprintf(p.out, "%s\n", p.capUse(h))
-	fmt.Fprintf(p.out, "branch  %s\nnext    %s\n", h.S.Branch(), next)
+	fmt.Fprintf(p.out, "branch  %s\n%s", h.S.Branch(), p.Term.Commands("next    ", next))
 	return told
 }
 

@@ -4,6 +4,7 @@ package text
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -186,4 +187,11 @@ func ShellQuote(words ...string) string {
 // GlobQuote makes filepath.Glob take a path literally.
 func GlobQuote(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// IsCommand reports whether a hint is a line for the shell, and not a word for the person.
+func IsCommand(hint string) bool {
+	first, _, _ := strings.Cut(hint, " ")
+	return slices.Contains([]string{"git", "claude", "export", "echo", "${EDITOR:-vi}", "rustup", "pyenv", "rbenv",
+		"nodenv", "goenv", "mise", "asdf", "volta"}, first)
 }

@@ -65,8 +65,7 @@ func TaskCommands(r *Review, t *ReviewTask) (list []Command) {
 	}
 	failed := t.Status == session.TaskFailed && !r.Gone
 	if failed {
-		add("retry", "again (-m 'your word')")
-		add("skip", "leaves it out")
+		list = afterFailure(t.ID, id, t.help)
 	}
 	if t.Commit != "" || t.Aside != nil || t.Iterations > 0 {
 		add("diff", "shows its change")

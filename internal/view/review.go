@@ -40,12 +40,6 @@ type Review struct {
 	whyTask   string // of Why
 }
 
-// Command is something to run, and what it is for.
-type Command struct {
-	Line string `json:"command"`
-	Why  string `json:"why"`
-}
-
 // ReviewTask is one task of a review.
 type ReviewTask struct {
 	ID            string   `json:"id"`
@@ -86,6 +80,7 @@ type ReviewTask struct {
 	Cause string `json:"cause,omitempty"`
 
 	failure   *failure
+	help      string // the command that helps against it
 	begun     bool
 	given     bool // a verdict, by whose conversation is the next one, the last event first
 	unchecked bool // there were validators, none of which ran
@@ -127,7 +122,7 @@ func NewReview(s *session.Session, d Detail) *Review {
 		r.Tasks = append(r.Tasks, ReviewTask{ID: j.ID, Title: j.Title, Status: j.Status, Commit: j.Commit, Cost: j.Cost,
 			Tokens: j.Tokens, Iterations: j.Iterations, Rejections: j.Rejects, Reason: missing(j),
 			Uncertainties: []string{}, WorkArounds: []string{}, TestsChanged: []string{}, failure: d.failureOf(j),
-			Touches: touches[j.ID], begun: j.Attempts > 0})
+			help: helpIn(d.Summary.State, j.ID), Touches: touches[j.ID], begun: j.Attempts > 0})
 	}
 	// What of a record cannot be read, list and show say.
 	_, _ = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {

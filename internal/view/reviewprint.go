@@ -244,25 +244,8 @@ func (p printer) rows(lines []screenLine, most int) {
 	}
 }
 
-// next lists the commands. The terminal wraps one that is too long: cut off it could not be run.
-func (r *Review) next(p printer) {
-	fmt.Fprintln(p.out)
-	longest := 0
-	for _, c := range r.Commands {
-		longest = max(longest, width(c.Line))
-	}
-	for i, c := range r.Commands {
-		head := "next  "
-		if i > 0 {
-			head = "      "
-		}
-		line := text.VisibleLine(c.Line)
-		if room := p.term.Width - len(head) - longest - 3; room >= 10 {
-			line = fmt.Sprintf("%-*s   %s", longest, line, fit(text.VisibleLine(c.Why), room))
-		}
-		fmt.Fprintln(p.out, p.term.Paint(dim, head)+line)
-	}
-}
+// next lists the commands.
+func (r *Review) next(p printer) { fmt.Fprint(p.out, "\n"+p.term.Commands("next  ", r.Commands)) }
 
 // headline says how the session stands.
 func (r *Review) headline() string {

@@ -1,10 +1,9 @@
-package main
+package loop
 
 import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/loop"
 )
 
 func TestResumeCommand(t *testing.T) {
@@ -23,7 +22,7 @@ func TestResumeCommand(t *testing.T) {
 		{config.Caps{config.MaxTokens: 100, config.MaxCost: 0.1}, 120, 0.2,
 			"git tilth resume --max-tokens 200 --max-cost 0.3 ID"},
 	} {
-		if got := resumeCommand("ID", c.caps.Reached(loop.Usage(c.tokens, c.cost, 0)), false); got != c.want {
+		if got := Resume("ID", c.caps.Reached(Usage(c.tokens, c.cost, 0))); got != c.want {
 			t.Errorf("%v %d %g: %s, want %s", c.caps, c.tokens, c.cost, got, c.want)
 		}
 	}

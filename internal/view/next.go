@@ -1,0 +1,124 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// Command is something to run, and what it is for.
+type Command struct {
+	Line string `json:"command"`
+	Why  string `json:"why"`
+}
+
+// Next is what to run next of a session that stands so, the first thing first: the one answer, which the end of a run,
+// the status and the review print. onward is the line that alone goes on with the work, "" where none does. resume is
+// the command that does so by the caps that hold here.
+func Next(o session.Overview, tasks []session.Task, st *record.State, resume string) (list []Command, onward string) {
+	add := func(line, why string) { list = append(list, Command{line, why}) }
+	goOn := func(line, why string) { onward = line; add(line, why) }
+	var stop record.Stop
+	if st != nil && st.Stopped != nil {
+		stop = *st.Stopped
+	}
+	mend := oneLine(stop.Hint)
+	if at := strings.Index(mend, "git tilth resume "); at >= 0 { // with flags that only that run knew
+		mend, resume = strings.TrimSuffix(mend[:at], " && "), mend[at:]
+	}
+	failed := slices.IndexFunc(tasks, func(t session.Task) bool { return t.Status == session.TaskFailed })
+	switch n := o.Tasks; {
+	case o.Busy != nil:
+		add("git tilth log -f "+o.ID, "follows it")
+	case o.Cleansed:
+		add("git tilth log "+o.ID, "the record; the branch is gone")
+		add("git tilth reset "+o.ID, "removes it too")
+		return list, ""
+	case o.Status == session.Prepared && n.Pending > 0:
+		add("git tilth run", "begins it")
+	case failed >= 0:
+		help := helpIn(st, tasks[failed].ID)
+		list = afterFailure(tasks[failed].ID, o.ID, help)
+		goOn(resume, "goes on")
+		if help != "" {
+			onward = help + " && " + resume
+		}
+	case n.Pending == 0:
+	case n.Pending == n.Waiting:
+		add("git tilth plan "+o.ID, "or git tilth retry what is skipped")
+		onward = list[0].Line + " && " + resume
+	case stop.Reason == record.ClaimLost:
+		goOn("git tilth list --remote", "says who works on it")
+		add(resume, "goes on once nobody does")
+	case text.IsCommand(mend) && !record.ReasonOf(stop.Reason).Task:
+		goOn(mend+" && "+resume, "mends what stopped it")
+	case stop.Reason == record.PreflightFailed && stop.Hint == "":
+		goOn(strings.Replace(resume, "resume", "resume --no-preflight", 1), "goes on without looking")
+	case stop.Reason == record.UsageLimit && stop.Hint == "":
+		goOn(resume+" --wait", "goes on when it is lifted")
+	default:
+		goOn(resume, "goes on")
+	}
+	if o.Taken {
+		add("git tilth cleanse "+o.ID, "worktree and branch go")
+	} else if o.Tasks.Done > 0 {
+		add("git tilth take "+o.ID, "brings it into your branch")
+	}
+	if o.Tasks.Done > 0 {
+		add("git tilth diff "+o.ID, "shows the change")
+	}
+	if len(list) == 0 {
+		add("git tilth show "+o.ID, "says what there is of it")
+	}
+	return list, onward
+}
+
+// helpIn is the command that helps against the last failure of a task, "" for none.
+func helpIn(st *record.State, task string) string {
+	if st == nil || st.Tasks[task].Failure == nil || !text.IsCommand(st.Tasks[task].Failure.Hint) {
+		return ""
+	}
+	return oneLine(st.Tasks[task].Failure.Hint)
+}
+
+// afterFailure is what can be done about a task that has failed, help first, which is what helps against that failure.
+func afterFailure(task, id, help string) []Command {
+	list := []Command{{"git tilth retry " + task + " " + id, "again (-m 'your word')"},
+		{"git tilth skip " + task + " " + id, "leaves it out"}}
+	why := "mends what failed it"
+	switch {
+	case help == "":
+		return list
+	case strings.HasPrefix(help, "git tilth retry "):
+		why, list = "again, with your word", list[1:]
+	case strings.HasPrefix(help, "git tilth done "):
+		why = "it was done before"
+	}
+	return slices.Insert(list, 0, Command{help, why})
+}
+
+// Commands are the commands a line each, the first one after a head, each with what it is for where there is room. One
+// that is too long is wrapped by the terminal: cut off it could not be run.
+func (o Terminal) Commands(head string, list []Command) string {
+	var b strings.Builder
+	columns, longest := cmp.Or(o.Width, 80)-len(head)-3, 0
+	for _, c := range list {
+		if n := width(c.Line); columns-n >= 10 {
+			longest = max(longest, n)
+		}
+	}
+	for _, c := range list {
+		line := text.VisibleLine(c.Line)
+		if room := columns - longest; room >= 10 && width(c.Line) <= longest {
+			line = fmt.Sprintf("%-*s   %s", longest, line, fit(text.VisibleLine(c.Why), room))
+		}
+		fmt.Fprintln(&b, head+line)
+		head = strings.Repeat(" ", len(head))
+	}
+	return b.String()
+}
