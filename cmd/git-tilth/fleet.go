@@ -264,14 +264,6 @@ func fleetError(err error, id string) error {
 	return fail("git tilth doctor", err)
 }
 
-// listedClaim is a session of a remote in JSON, with the members that every list has.
-type listedClaim struct {
-	fleet.Claim
-	Source    string `json:"source"`
-	Branch    string `json:"branch"`
-	StartedAt string `json:"started_at"`
-}
-
 // listRemote is `git tilth list --remote`.
 func (w *repoContext) listRemote(remote string, asJSON bool) error {
 	p := w.p
@@ -279,26 +271,23 @@ func (w *repoContext) listRemote(remote string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	claims, err := place.Remotes(p.ctx)
+	rows, err := w.remoteRows(p.ctx, place)
 	if err != nil {
 		return fleetError(err, "")
 	}
 	if asJSON {
-		rows := []listedClaim{}
-		for _, c := range claims {
-			begun, _ := session.IDTime(c.Session)
-			rows = append(rows, listedClaim{c, place.Shown(), "session/" + c.Session, record.FormatTime(begun)})
+		for i := range rows {
+			rows[i].State = rows[i].Status
 		}
 		return p.printJSON(rows)
 	}
-	for _, c := range claims {
-		holder := holderOf(c, p.now())
+	for _, r := range rows {
 		stop := ""
-		if c.LastStop != "" && c.LastStop != c.Status {
-			stop = " (" + c.LastStop + ")"
+		if r.LastStop != "" && r.LastStop != r.Status {
+			stop = " (" + r.LastStop + ")"
 		}
-		p.printf("%s  %s%s  %d/%d  %s  %s\n", c.Session, text.VisibleLine(c.Status), text.VisibleLine(stop),
-			c.Tasks.Done, c.Tasks.Total, text.VisibleLine(holder), text.VisibleLine(c.Label))
+		p.printf("%s  %s%s  %d/%d  %s  %s\n", r.Session, text.VisibleLine(r.State), text.VisibleLine(stop),
+			r.Tasks.Done, r.Tasks.Total, text.VisibleLine(r.Held), text.VisibleLine(r.Label))
 	}
 	return nil
 }
@@ -314,10 +303,13 @@ func holderOf(c fleet.Claim, now time.Time) string {
 	return "free"
 }
 
-// remoteRow is a session of a remote in the viewer's list of all sessions.
+// remoteRow is a session of a remote in a list, with the members that every list has.
 type remoteRow struct {
 	fleet.Claim
-	State     string `json:"state"`
+	State     string `json:"state"` // as of a session that is here; of a program's list the status
+	Source    string `json:"source"`
+	Branch    string `json:"branch"`
+	StartedAt string `json:"started_at"`
 	Held      string `json:"held"` // by whom, in words
 	Seen      string `json:"last_event_at"`
 	Elsewhere bool   `json:"elsewhere"` // there is no page of it here
@@ -327,13 +319,14 @@ func (w *repoContext) remoteRows(ctx context.Context, place fleet.Remote) ([]rem
 	claims, err := place.Remotes(ctx)
 	rows := []remoteRow{}
 	for _, c := range claims {
-		r := remoteRow{Claim: c, State: c.Status, Held: holderOf(c, w.p.now()), Seen: c.Pushed}
-		if r.State == session.Running && !c.Held(w.p.now()) {
-			r.State = "stopped"
+		o := session.Overview{Status: c.Status, LastStop: c.LastStop}
+		if c.Status == session.Running && c.Held(w.p.now()) {
+			o.Busy = &session.BusyError{}
 		}
+		begun, _ := session.IDTime(c.Session)
 		_, unknown := w.Store.Find(c.Session)
-		r.Elsewhere = unknown != nil
-		rows = append(rows, r)
+		rows = append(rows, remoteRow{c, o.State(), place.Shown(), "session/" + c.Session, record.FormatTime(begun),
+			holderOf(c, w.p.now()), c.Pushed, unknown != nil})
 	}
 	return rows, err
 }

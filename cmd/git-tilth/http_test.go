@@ -103,7 +103,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 		t.Fatal(out)
 	}
 	before := away.git("for-each-ref", "--format=%(refname)")
-	if out := away.git("tilth", "list", "--remote"); !strings.Contains(out, id+"  running (token_cap)  1/3  free") {
+	if out := away.git("tilth", "list", "--remote"); !strings.Contains(out, id+"  stopped (token_cap)  1/3  free") {
 		t.Errorf("list --remote: %s", out)
 	}
 	away.git("tilth", "fetch", id)
@@ -124,26 +124,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 	}
 
 	// The list as a page says who has it.
-	serve := exec.Command("git-tilth", "visualize", "--serve", "--remote", "--addr", "127.0.0.1:0")
-	serve.Dir, serve.Env = away.repo, away.env
-	out1, err := serve.StdoutPipe()
-	if err == nil {
-		err = serve.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = serve.Process.Kill(); _ = serve.Wait() }()
-	url, err := bufio.NewReader(out1).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.Get(strings.TrimSpace(url) + "sessions.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, _ := io.ReadAll(answer.Body)
-	answer.Body.Close()
+	rows := serveList(t, &away, "--remote")
 	if one := gjson.GetBytes(rows, "0"); one.Get("session_id").Str != id || one.Get("held").Str != "free" ||
 		one.Get("state").Str != "all_done" || one.Get("elsewhere").Bool() || one.Get("tasks.done").Int() != 3 {
 		t.Errorf("the list: %s", rows)
@@ -238,4 +219,53 @@ func (p *place) tasks(path, where string, names ...string) {
 		p.t.Fatal(err)
 	}
 	p.write(path, string(data))
+}
+
+// serveList is the live page's list of sessions, as it is served in a place.
+func serveList(t *testing.T, at *place, flags ...string) []byte {
+	t.Helper()
+	serve := exec.Command("git-tilth", append([]string{"visualize", "--serve", "--addr", "127.0.0.1:0"}, flags...)...)
+	serve.Dir, serve.Env = at.repo, at.env
+	out, err := serve.StdoutPipe()
+	if err == nil {
+		err = serve.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = serve.Process.Kill(); _ = serve.Wait() }()
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.Get(live(url) + "sessions.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	rows, _ := io.ReadAll(answer.Body)
+	return rows
+}
+
+// live is the list's place of a page that may be a session's.
+func live(url string) string {
+	list, _, _ := strings.Cut(strings.TrimSpace(url), "s/2")
+	return list
+}
+
+// TestTheLiveListKnowsWhatWasTaken has the live page's list say of a session what git tilth list says.
+func TestTheLiveListKnowsWhatWasTaken(t *testing.T) {
+	t.Parallel()
+	home := newPlace(t)
+	home.model(writes("a"))
+	home.tasks("../tasks.json", "here", "a")
+	home.git("tilth", "run", "--from", "../tasks.json")
+	state := func() string { return gjson.GetBytes(serveList(t, home), "0.state").Str }
+	was := state()
+	home.git("tilth", "take")
+	taken := state()
+	home.git("tilth", "cleanse")
+	if now := state(); was != "all_done" || taken != "taken" || now != "cleansed" {
+		t.Errorf("done, taken, cleansed: %q, %q, %q", was, taken, now)
+	}
 }

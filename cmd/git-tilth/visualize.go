@@ -44,7 +44,14 @@ func (p *process) visualizeCommand() *cli.Command {
 				defer one.Unlock()
 				return w.review(s)
 			}
-			o := view.ServeOptions{Diff: w.diffOf, Review: review, Ready: func(url string) { w.say(url, false) }}
+			rows := func(context.Context) (any, error) {
+				one.Lock()
+				defer one.Unlock()
+				all, err := w.overviews(true)
+				return view.PageRows(all), err
+			}
+			o := view.ServeOptions{Diff: w.diffOf, Review: review, Rows: rows,
+				Ready: func(url string) { w.say(url, false) }}
 			if ctx.Bool("serve") && ctx.Bool("open") {
 				forget := func() {}
 				o.Ready = func(url string) {
@@ -59,10 +66,10 @@ func (p *process) visualizeCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				o.Remote = func(ctx context.Context) (any, error) { return w.remoteRows(ctx, place) }
-				return w.serve(o, ctx.String("addr"), "")
+				o.Rows = func(ctx context.Context) (any, error) { return w.remoteRows(ctx, place) }
+				return w.serve(o, ctx.String("addr"), "", false)
 			case ctx.Bool("serve"):
-				return w.serve(o, ctx.String("addr"), ctx.Args().First())
+				return w.serve(o, ctx.String("addr"), ctx.Args().First(), true)
 			}
 			s, err := w.session(ctx.Args().First(), false)
 			if err != nil {
@@ -81,14 +88,14 @@ func (p *process) visualizeCommand() *cli.Command {
 	})
 }
 
-// serve runs the live viewer until it is interrupted.
-func (w *repoContext) serve(o view.ServeOptions, addr, arg string) error {
+// serve runs the live viewer until it is interrupted; own says that the sessions are those that are here.
+func (w *repoContext) serve(o view.ServeOptions, addr, arg string, own bool) error {
 	ln, err := view.Listen(addr)
 	if err != nil {
 		return refuse("git tilth visualize --serve --addr 127.0.0.1:0", "%s", err) // any free port
 	}
 	defer ln.Close()
-	if o.Remote == nil && (arg != "" || w.inRepo) {
+	if own && (arg != "" || w.inRepo) {
 		s, err := w.session(arg, false)
 		switch {
 		case err == nil:

@@ -33,8 +33,8 @@ type pageRow struct {
 	State string `json:"state"`
 }
 
-// pageRows is the overviews as rows of the page, in their order.
-func pageRows(all []session.Overview) []pageRow {
+// PageRows is the overviews as rows of the page, in their order.
+func PageRows(all []session.Overview) []pageRow {
 	rows := make([]pageRow, len(all))
 	each(len(all), func(i int) { rows[i] = pageRow{rowOf(all[i]), all[i].State()} })
 	return rows

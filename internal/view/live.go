@@ -27,8 +27,8 @@ type ServeOptions struct {
 	Diff    DiffFunc // of the commits that a page shows
 	// Review, if not nil, is what the page of a session that nobody works on begins with. It is asked concurrently.
 	Review func(*session.Session) *Review
-	// Remote, if not nil, gives the rows of the list instead of the store: sessions that are elsewhere.
-	Remote func(ctx context.Context) (rows any, err error)
+	// Rows, if not nil, gives those of the list: what the store alone knows is not where else a session's work is.
+	Rows func(ctx context.Context) (rows any, err error)
 	// Ready is called once, with the URL.
 	Ready func(url string)
 }
@@ -176,13 +176,13 @@ func liveHead(s *session.Session) string {
 	return `<script type="application/json" id="head">` + string(data) + "</script>\n"
 }
 
-// sessions is what the index shows: the sessions of `list --all`, or the remote's.
+// sessions is what the index shows.
 func (v *viewer) sessions(ctx context.Context, w http.ResponseWriter) {
-	rows := v.o.Remote
+	rows := v.o.Rows
 	if rows == nil {
 		rows = func(context.Context) (any, error) {
 			ids, err := v.store.IDs()
-			return pageRows(v.store.Overview(ids, nil)), err
+			return PageRows(v.store.Overview(ids, nil)), err
 		}
 	}
 	all, err := rows(ctx)

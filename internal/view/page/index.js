@@ -14,7 +14,7 @@ function draw() {
   document.getElementById("more").textContent = shown.length > MOST ? full(shown.length - MOST) + " older ones are not shown; the field above finds them." : shown.length ? "" : "None.";
 }
 
-const TONE = { running: "good", all_done: "good", failed: "bad", crashed: "bad", stopped: "warn", rewinding: "warn", rewound: "warn" };
+const TONE = { running: "good", all_done: "good", taken: "good", failed: "bad", crashed: "bad", stopped: "warn", rewinding: "warn", rewound: "warn" };
 
 function row(r) {
   const t = isObject(r.tasks) ? r.tasks : {};
