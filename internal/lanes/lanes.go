@@ -144,6 +144,9 @@ func SetBegun(h *held.Handle, task string) error {
 // and no other lane waits for.
 func Remove(ctx context.Context, h *held.Handle, task string) error {
 	path := Path(h.S, task)
+	if h.Git.IsDryRun() {
+		return h.Git.RemoveWorktree(ctx, h.Common, path, "")
+	}
 	if err := mark(h, task); err != nil {
 		return err
 	}
@@ -181,7 +184,7 @@ func dropJudging(h *held.Handle) error {
 
 // DropDir removes the directory of lanes where it has none any more.
 func DropDir(h *held.Handle) error {
-	if len(Of(h.S))+len(laneNames(h.S.Path(session.LanesDir, newLanes))) > 0 {
+	if h.Git.IsDryRun() || len(Of(h.S))+len(laneNames(h.S.Path(session.LanesDir, newLanes))) > 0 {
 		return nil
 	}
 	return errors.Join(dropJudging(h), proc.RemoveAll(h.S.Path(session.LanesDir)))
@@ -329,8 +332,11 @@ func SetAside(ctx context.Context, h *held.Handle, task string, a record.Attempt
 
 // SetAllAside does that with all lanes, before what means the whole session.
 func SetAllAside(ctx context.Context, h *held.Handle) error {
-	if h.Git.IsDryRun() || !held.Exists(h.S.Path(session.LanesDir)) {
+	if !held.Exists(h.S.Path(session.LanesDir)) {
 		return nil
+	}
+	if h.Git.IsDryRun() {
+		return RemoveAll(ctx, h)
 	}
 	state, err := h.S.State()
 	if err == nil {

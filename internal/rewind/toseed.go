@@ -216,7 +216,7 @@ func forgetRun(ctx context.Context, h *held.Handle, j *journal) error {
 	for _, path := range j.Cut.Keep {
 		keep = append(keep, string(path))
 	}
-	if err := h.Change(func() error { return lanes.RemoveAll(ctx, h) }); err != nil {
+	if err := lanes.RemoveAll(ctx, h); err != nil {
 		return err
 	}
 	gone := make(chan error, 1)
