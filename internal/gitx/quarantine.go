@@ -365,13 +365,23 @@ func takeFile(from, to string) error {
 // FetchMissing brings the objects of a tree to a partial clone. Git would ask for one after the other, and from behind
 // the wall without the user's credentials. Where trees are missing, what they hold is asked for once they are there.
 func (g *Git) FetchMissing(ctx context.Context, wt Worktree, tree string) error {
+	return g.fetchMissing(ctx, wt, "--end-of-options", tree)
+}
+
+// FetchTrees brings the trees of commits, without files, to a partial clone that lacks them.
+func (g *Git) FetchTrees(ctx context.Context, common string, commits ...string) error {
+	return g.fetchMissing(ctx, Worktree{Common: common, AdminDir: common},
+		append([]string{"--filter=blob:none", "--end-of-options"}, commits...)...)
+}
+
+func (g *Git) fetchMissing(ctx context.Context, wt Worktree, of ...string) error {
 	s, err := g.settingsOf(ctx, wt)
 	if err != nil || s.promisor == "" || g.dry {
 		return err
 	}
 	for asked := ""; ; {
-		out, err := g.Read(ctx, g.InEntry(wt, "rev-list", "--objects", "--no-walk", "--missing=print",
-			"--end-of-options", tree))
+		list := []string{"rev-list", "--objects", "--no-walk", "--missing=print"}
+		out, err := g.Read(ctx, g.InEntry(wt, append(list, of...)...))
 		if err != nil {
 			return err
 		}
