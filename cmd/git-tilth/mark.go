@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -169,6 +170,12 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 	}
 	o.From = out
 	isDone, err := loop.Done(w.p.ctx, h, o, task, note)
+	if stop := (loop.Stop{}); errors.As(err, &stop) {
+		stop.Task = task
+		result := w.p.outcome(stop)
+		w.next(h, result)
+		return result
+	}
 	if err != nil {
 		return w.p.executionError(err, h.S.ID)
 	}
