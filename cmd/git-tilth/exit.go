@@ -65,7 +65,11 @@ func (p *process) exitCode(err error) (code int) {
 		var msg, hint string
 		code, msg, hint = p.interruptedOr(err)
 		if msg != "" {
-			p.warnf("git-tilth: %s\n", strings.TrimSpace(msg))
+			msg = "git-tilth: " + strings.TrimSpace(msg)
+			if !strings.Contains(msg, "\n") { // else there are commands in it, to be pasted
+				msg = p.shownOn(p.stderr).Fold(msg)
+			}
+			p.warnf("%s\n", msg)
 		}
 		if at := new(os.PathError); code == exitFailed && errors.Is(err, jsonl.ErrIrregular) && errors.As(err, &at) {
 			mend := "mv " + text.ShellQuote(at.Path) + " " + text.ShellQuote(at.Path+".aside")

@@ -86,7 +86,11 @@ func (p *process) printHelp(out io.Writer, cmds []*cli.Command, of helpSize) err
 	}
 	columns := cmp.Or(p.terminal(false).Width, 80)
 	for line := range strings.Lines(b.String()) {
-		if _, err := io.WriteString(out, wrapped(line, columns)); err != nil {
+		margin := ""
+		if len(line) > usageColumn && line[usageColumn-1] == ' ' && columns > 2*usageColumn {
+			margin = strings.Repeat(" ", usageColumn)
+		}
+		if _, err := fmt.Fprintln(out, text.Hang(strings.TrimSuffix(line, "\n"), columns, margin)); err != nil {
 			return err
 		}
 	}
@@ -95,23 +99,6 @@ func (p *process) printHelp(out io.Writer, cmds []*cli.Command, of helpSize) err
 
 // usageColumn is where the help says what a command does.
 const usageColumn = 27
-
-// wrapped is a line of the help in lines of at most so many columns.
-func wrapped(line string, columns int) string {
-	indent := ""
-	if len(line) > usageColumn && line[usageColumn-1] == ' ' && columns > 2*usageColumn {
-		indent = strings.Repeat(" ", usageColumn)
-	}
-	done := ""
-	for len(strings.TrimSuffix(line, "\n")) > columns {
-		at := strings.LastIndex(line[:columns], " ")
-		if at <= len(indent) {
-			break
-		}
-		done, line = done+strings.TrimRight(line[:at], " ")+"\n", indent+line[at+1:]
-	}
-	return done + line
-}
 
 // sayStanding says in at most five lines how things stand where the command was called, and what to type next.
 func (p *process) sayStanding() {

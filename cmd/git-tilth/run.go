@@ -370,7 +370,8 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 }
 
 func (w *repoContext) newProgress(s *session.Session, asJSON bool) *progress.Lines {
-	return progress.New(s, w.p.terminal(asJSON), w.p.stdout, w.p.stderr, isTerminal(w.p.stderr))
+	term := func() view.Terminal { return w.p.terminal(asJSON) }
+	return progress.New(s, term, w.p.stdout, w.p.stderr, isTerminal(w.p.stderr))
 }
 
 // report ends the lines of a run, and takes out of its result what they have told.

@@ -48,7 +48,7 @@ func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why string, next []view.Com
 	fmt.Fprintln(p.out)
 	told = why != "" && p.Term.TTY && p.errTTY
 	if told || s.Reason != record.PreflightFailed { // whose findings are in the error's line otherwise
-		io.WriteString(p.out, LeftLines(s, p.titles))
+		io.WriteString(p.out, LeftLines(s, p.titles, p.Term))
 	}
 	if s.Reason == record.CommitRefused {
 		says := "; the commit hook says"
@@ -57,26 +57,26 @@ func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why string, next []view.Com
 		}
 		fmt.Fprintf(p.out, "%s is accepted and waits for its commit%s:\n", s.Task, says)
 		for line := range strings.Lines(s.Detail) {
-			fmt.Fprintln(p.out, "  "+text.VisibleLine(strings.TrimRight(line, "\n")))
+			fmt.Fprintln(p.out, p.Term.Fold("  "+text.VisibleLine(strings.TrimRight(line, "\n"))))
 		}
 	}
 	if told && len(s.Left) == 0 && why != s.Reason {
-		fmt.Fprintln(p.out, "  "+text.VisibleLine(why))
+		fmt.Fprintln(p.out, p.Term.Fold("  "+text.VisibleLine(why)))
 	}
 	fmt.Fprintf(p.out, "%s\n", p.capUse(h))
 	fmt.Fprintf(p.out, "branch  %s\n%s", h.S.Branch(), p.Term.Commands("next    ", next))
 	return told
 }
 
-// LeftLines says what a stop leaves, each with the command that helps below it.
-func LeftLines(s loop.Stop, titles map[string]string) string {
+// LeftLines says what a stop leaves, each with the command that helps below it, which is not broken: it is pasted.
+func LeftLines(s loop.Stop, titles map[string]string, term view.Terminal) string {
 	var b strings.Builder
 	for _, left := range s.Left {
 		says := left.Why
 		if left.Task != "" {
 			says = left.Task + "  " + titles[left.Task] + "  " + says
 		}
-		b.WriteString("  " + text.VisibleLine(says) + "\n")
+		b.WriteString(term.Fold("  "+text.VisibleLine(says)) + "\n")
 		if left.Hint != "" {
 			b.WriteString("         " + text.VisibleLine(left.Hint) + "\n")
 		}

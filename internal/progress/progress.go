@@ -28,6 +28,7 @@ type Lines struct {
 	err    io.Writer
 	errTTY bool
 	Term   view.Terminal
+	term   func() view.Terminal // as it is now: people make terminals wider and narrower
 	Caps   config.Caps
 	since  time.Time
 	idle   time.Time     // since when a usage limit is waited for; zero where none is
@@ -43,7 +44,7 @@ type Lines struct {
 	bare   bool               // that there are no validators was said
 	tokens int64
 	cost   float64
-	shown  int         // how many live lines are on the screen
+	shown  []int       // the columns of each live line that is on the screen
 	timer  *time.Timer // redraws them; nil where there are none
 }
 
@@ -65,9 +66,9 @@ func (p *Lines) work(task string) *atWork {
 }
 
 // New shows the runs of a session on a terminal. tty says that errors can be read there too.
-func New(s *session.Session, term view.Terminal, out, err io.Writer, tty bool) *Lines {
+func New(s *session.Session, term func() view.Terminal, out, err io.Writer, tty bool) *Lines {
 	pr := &Lines{
-		out: out, err: err, errTTY: tty, Term: term, now: time.Now, since: time.Now(),
+		out: out, err: err, errTTY: tty, Term: term(), term: term, now: time.Now, since: time.Now(),
 		titles: map[string]string{}, plan: s.Tasks, at: map[string]*atWork{},
 	}
 	if check, err := s.Checkpoint(); err == nil {
@@ -285,11 +286,20 @@ func (p *Lines) line(ts string, e record.Event, says string) {
 	p.drawLive()
 }
 
+// clearLive takes the live lines off the screen. A terminal that was made narrower since has broken them.
 func (p *Lines) clearLive() {
-	if p.shown > 0 {
-		fmt.Fprint(p.out, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", p.shown-1))
-		p.shown = 0
+	p.Term = p.term()
+	rows := 0
+	for _, columns := range p.shown {
+		rows++
+		if p.Term.Width > 0 {
+			rows += max(columns-1, 0) / p.Term.Width
+		}
 	}
+	if rows > 0 {
+		fmt.Fprint(p.out, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", rows-1))
+	}
+	p.shown = nil
 }
 
 // between are the parts of the last line.
@@ -327,7 +337,9 @@ func (p *Lines) drawLive() {
 		lines = append(lines, p.fits(sum, &atWork{}))
 	}
 	fmt.Fprint(p.Term.Writer(p.out), "\r\x1b[K"+strings.Join(lines, "\r\n"))
-	p.shown = len(lines)
+	for _, line := range lines {
+		p.shown = append(p.shown, utf8.RuneCountInString(line))
+	}
 }
 
 // fits is a line of parts, with what somebody does as far as the terminal has room for it.
@@ -371,6 +383,10 @@ func (p *Lines) Tell(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clearLive()
-	fmt.Fprintln(p.err, "git-tilth: "+line)
+	line = "git-tilth: " + line
+	if p.errTTY {
+		line = p.Term.Fold(line)
+	}
+	fmt.Fprintln(p.err, line)
 	p.drawLive()
 }

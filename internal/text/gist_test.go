@@ -52,6 +52,9 @@ func TestWrap(t *testing.T) {
 		{"- one two three", "- one\n  two\n  three"},
 		{"a\n\nunbreakable-word b", "a\n\nunbreakable-word\nb"},
 		{"    code", "    code"},
+		{"- unbreakable-word b", "- unbreakable-word\n  b"},
+		{"a  b  c  d", "a  b  c\nd"},
+		{"  one two", "  one\n  two"},
 	} {
 		if got := Wrap(c.in, 7); got != c.want {
 			t.Errorf("%q: %q, want %q", c.in, got, c.want)

@@ -15,29 +15,32 @@ import (
 func Wrap(s string, width int) string {
 	var out []string
 	for line := range strings.SplitSeq(s, "\n") {
-		if utf8.RuneCountInString(line) <= width {
-			out = append(out, line)
-			continue
-		}
-		margin := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-		words := strings.Fields(line)
-		made, used := margin, 0
-		if len(words) > 0 && (words[0] == "-" || words[0] == "*") {
-			made, words = margin+words[0]+" ", words[1:]
+		words := strings.TrimLeft(line, " \t")
+		margin := line[:len(line)-len(words)]
+		if strings.HasPrefix(words, "- ") || strings.HasPrefix(words, "* ") {
 			margin += "  "
 		}
-		for _, word := range words {
-			if used > 0 && utf8.RuneCountInString(made)+1+utf8.RuneCountInString(word) > width {
-				out, made, used = append(out, made), margin, 0
-			}
-			if used++; used > 1 {
-				made += " "
-			}
-			made += word
-		}
-		out = append(out, made)
+		out = append(out, Hang(line, width, margin))
 	}
 	return strings.Join(out, "\n")
+}
+
+// Hang breaks a line that is longer than width runes between words; what follows goes on after a margin.
+func Hang(line string, width int, margin string) (made string) {
+	for utf8.RuneCountInString(line) > width {
+		begin := max(len(line)-len(strings.TrimLeft(line, " ")), len(margin))
+		at := strings.LastIndexByte(Head(line, width+1), ' ')
+		if at <= begin { // in a word that is longer
+			more := strings.IndexByte(line[min(begin, len(line)):], ' ')
+			if more < 0 {
+				break
+			}
+			at = begin + more
+		}
+		made += strings.TrimRight(line[:at], " ") + "\n"
+		line = margin + strings.TrimLeft(line[at:], " ")
+	}
+	return made + line
 }
 
 // OneLine folds every run of white space into one blank.

@@ -44,6 +44,10 @@ func (t Terminal) RunLine(at time.Time, ev record.Event, says string) string {
 	if ev != nil {
 		style, _ = Line(ev, nil)
 	}
+	const margin = "          " // the time's
+	if t.Width > 2*len(margin) {
+		says = strings.ReplaceAll(text.Hang(says, t.Width-len(margin), ""), "\n", "\n"+margin)
+	}
 	return t.Paint(dim, at.Local().Format("15:04:05")) + "  " + t.Paint(style, says)
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Terminal says how an output is shown. The zero value is a pipe.
@@ -72,6 +74,14 @@ func (t Terminal) Paint(style, s string) string {
 		return s
 	}
 	return "\x1b[" + style + "m" + s + "\x1b[0m"
+}
+
+// Fold breaks lines that are longer than the terminal is wide between words.
+func (t Terminal) Fold(s string) string {
+	if t.Width <= 0 {
+		return s
+	}
+	return text.Wrap(s, t.Width)
 }
 
 // width is how many columns s takes on a terminal.
