@@ -31,6 +31,9 @@ func (p *process) doctorCommand() *cli.Command {
 			if w.inRepo && !ctx.Bool("all") {
 				d.Of = w.belongs
 			}
+			if isTerminal(p.stderr) && !ctx.Bool("json") {
+				d.Trying = func(what string) { w.Tell("trying " + what) }
+			}
 			rows := w.settingRows()
 			d.Check(len(rows))
 			if err := p.ctx.Err(); err != nil {

@@ -32,6 +32,7 @@ type Doctor struct {
 	Dry    bool                                         // nothing is tried that makes something
 	Of     func(*session.Session) (belongs, known bool) // whether one is of this repository; nil for all
 	Hint   func(error) (msg, hint string)               // what is said of an error
+	Trying func(what string)                            // hears of what takes long before it is tried; nil for nobody
 }
 
 func (d *Doctor) add(name, status, command, format string, args ...any) {
@@ -115,6 +116,10 @@ func (d *Doctor) tryNight(base string) (*record.Preflight, error) {
 		return nil, err
 	}
 	o.Ready = nil // who works was asked already
+	if d.Trying != nil {
+		d.Trying("setup, validators and hooks, as a run does")
+		o.Validating = func(_, name string) { d.Trying("validator " + name) }
+	}
 	dir, remove, err := proc.TempDir("doctor")
 	if err != nil {
 		return nil, err
