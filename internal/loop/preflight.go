@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -151,7 +152,11 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// subjectsBy writes down what decides whether the subjects of commits pass: the commit-msg hook, and their form.
+// mostHooks bounds the directory of hooks that is read.
+const mostHooks = 500
+
+// subjectsBy writes down what decides whether the subjects of commits pass: the commit-msg hook, with what lies beside
+// it and may be called, and their form.
 func (a *attempt) subjectsBy(ctx context.Context, sum io.Writer) error {
 	wt, err := a.hooksAt(ctx)
 	if err != nil {
@@ -165,8 +170,18 @@ func (a *attempt) subjectsBy(ctx context.Context, sum io.Writer) error {
 	if err != nil {
 		return err
 	}
-	hook, _ := os.ReadFile(file) // one that can only be run is like an empty one
-	fmt.Fprintf(sum, "%q %q\n", hook, a.run.CommitSubject)
+	seen := 0
+	_ = filepath.WalkDir(filepath.Dir(file), func(name string, d fs.DirEntry, _ error) error {
+		if fi, err := os.Stat(name); err == nil && fi.Mode().IsRegular() && fi.Size() < 1<<20 {
+			hook, _ := os.ReadFile(name) // one that can only be run is like an empty one
+			fmt.Fprintf(sum, "%q %q\n", name, hook)
+		}
+		if seen++; seen > mostHooks {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	fmt.Fprintf(sum, "%q\n", a.run.CommitSubject)
 	return nil
 }
 
