@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -55,7 +56,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 		return nil, fail("", err)
 	}
 	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.SessionRefs(w.Loc.CommonDir) })
-	if err := w.configure(w.Loc.CommonDir); err != nil {
+	if err := w.configure(w.Loc.CommonDir, settingsOf(loc)); err != nil {
 		return nil, err
 	}
 	root := w.Config.Text("tilth.sessionsDir")
@@ -86,10 +87,20 @@ func (w *repoContext) notInside() error {
 	return refuse("", "this was called from inside the run of session %s, where git tilth changes nothing", id)
 }
 
-// configure takes the settings that hold in a repository, "" for none.
-func (w *repoContext) configure(common string) error {
+// settingsOf is the git directory whose settings hold in a place. A linked worktree can have some of its own (git config
+// --worktree), but for a session's: what works there sets nothing.
+func settingsOf(loc gitx.Location) string {
+	own := func(dir string) bool { return !gitx.Absent(filepath.Join(dir, "config.worktree")) }
+	if loc.GitDir != loc.CommonDir && !session.IsWorkplace(loc.TopLevel) && (own(loc.GitDir) || own(loc.CommonDir)) {
+		return loc.GitDir
+	}
+	return loc.CommonDir
+}
+
+// configure takes the settings that hold in a repository, "" for none, as they are read in one of its git directories.
+func (w *repoContext) configure(common, in string) error {
 	w.Git.Beside(session.Ready)
-	entries, err := w.Git.ConfigList(w.p.ctx, common)
+	entries, err := w.Git.ConfigList(w.p.ctx, in)
 	if err != nil {
 		return fail("", err)
 	}
@@ -121,7 +132,7 @@ func (w *repoContext) configureFor(s *session.Session) error {
 	if err != nil || common == w.Common {
 		return nil // without its repository nothing is judged
 	}
-	err = w.configure(common)
+	err = w.configure(common, common)
 	if failed := new(exitError); errors.As(err, &failed) && failed.code == exitFailed {
 		return fail("git tilth doctor",
 			fmt.Errorf("looking at the settings of session %s: %w", s.ID, err))

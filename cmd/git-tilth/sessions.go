@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -117,12 +116,11 @@ func containing(st session.Store, dir string) (*session.Session, bool) {
 	if err != nil {
 		return nil, false
 	}
-	elems := strings.Split(rel, string(filepath.Separator))
-	if len(elems) < 2 || !session.ValidID(elems[0]) ||
-		!slices.Contains([]string{session.WorkspaceDir, session.JudgeDir, session.LanesDir}, elems[1]) {
+	if !session.IsWorkplace(rel) {
 		return nil, false
 	}
-	s, err := st.Find(elems[0])
+	id, _, _ := strings.Cut(rel, string(filepath.Separator))
+	s, err := st.Find(id)
 	return s, err == nil
 }
 

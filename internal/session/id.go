@@ -3,6 +3,8 @@ package session
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +22,17 @@ func NewID(now time.Time) string {
 	digits := binary.BigEndian.AppendUint16(nil, part)
 	u := uuid.New()
 	return now.UTC().Format(idLayout) + "-" + hex.EncodeToString(append(digits, u[0]))
+}
+
+// IsWorkplace reports whether a directory lies where a session is worked on or judged, whatever sessions root.
+func IsWorkplace(dir string) bool {
+	elems := strings.Split(dir, string(filepath.Separator))
+	for i, name := range elems[:len(elems)-1] {
+		if ValidID(name) && slices.Contains([]string{WorkspaceDir, JudgeDir, LanesDir}, elems[i+1]) {
+			return true
+		}
+	}
+	return false
 }
 
 // ValidID reports whether name has the form of a session id. It asks for the digits only, not for a date that exists: a
