@@ -59,7 +59,8 @@ func (w *repoContext) preflightRefusal(err error) error {
 		out.code = exitFailed
 	}
 	if n := len(stop.Left); n > 1 && isTerminal(w.p.stderr) {
-		out.msg = "refused: " + text.Plural(n, "finding") + "\n" + progress.LeftLines(stop, nil, w.p.shownOn(w.p.stderr))
+		out.msg = "refused: " + text.Plural(n, "finding") + "\n" +
+			progress.LeftLines(stop, nil, w.p.shownOn(w.p.stderr))
 	}
 	switch {
 	case stop.Hint != "":

@@ -91,7 +91,8 @@ func (w *repoContext) notInside() error {
 // --worktree), but for a session's: what works there sets nothing.
 func settingsOf(loc gitx.Location) string {
 	own := func(dir string) bool { return !gitx.Absent(filepath.Join(dir, "config.worktree")) }
-	if loc.GitDir != loc.CommonDir && !session.IsWorkplace(loc.TopLevel) && (own(loc.GitDir) || own(loc.CommonDir)) {
+	linked := loc.GitDir != loc.CommonDir && !session.IsWorkplace(loc.TopLevel)
+	if linked && (own(loc.GitDir) || own(loc.CommonDir)) {
 		return loc.GitDir
 	}
 	return loc.CommonDir
