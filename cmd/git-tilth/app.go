@@ -276,7 +276,8 @@ func capFlags() []cli.Flag {
 	for _, s := range config.FlagSettings() {
 		usage := s.Help + " (" + s.Name + ")"
 		if s.Given != "" {
-			out = append(out, &cli.BoolFlag{Name: s.Flag, Usage: strings.TrimPrefix(usage, s.Given+": ")})
+			given, _, _ := strings.Cut(strings.TrimPrefix(s.Help, s.Given+": "), "; ") // the other values are no flag's
+			out = append(out, &cli.BoolFlag{Name: s.Flag, Usage: given + " (" + s.Name + ")"})
 			continue
 		}
 		flag := &cli.StringFlag{Name: s.Flag, Usage: usage}

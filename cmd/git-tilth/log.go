@@ -16,7 +16,7 @@ func (p *process) logCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"},
 				Usage: "follow until interrupted, across stop, resume and rewind"},
-			&cli.IntFlag{Name: "tail", Aliases: []string{"n"}, Usage: "only the last `N` events"},
+			&cli.IntFlag{Name: "tail", Aliases: []string{"n"}, DefaultText: "all", Usage: "only the last `N` events"},
 			&cli.StringFlag{Name: "task", Usage: "only events of `TASK`, such as T-001"},
 			&cli.StringFlag{Name: "type", Usage: "only events of `TYPE`"},
 			&cli.BoolFlag{Name: "json", Usage: "print the record's own lines"},

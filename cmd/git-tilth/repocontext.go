@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -87,15 +86,13 @@ func (w *repoContext) notInside() error {
 	return refuse("", "this was called from inside the run of session %s, where git tilth changes nothing", id)
 }
 
-// settingsOf is the git directory whose settings hold in a place. A linked worktree can have some of its own (git config
-// --worktree), but for a session's: what works there sets nothing.
+// settingsOf is the git directory whose settings hold in a place: of a linked worktree its own (git config --worktree),
+// but for a session's, where what works sets nothing.
 func settingsOf(loc gitx.Location) string {
-	own := func(dir string) bool { return !gitx.Absent(filepath.Join(dir, "config.worktree")) }
-	linked := loc.GitDir != loc.CommonDir && !session.IsWorkplace(loc.TopLevel)
-	if linked && (own(loc.GitDir) || own(loc.CommonDir)) {
-		return loc.GitDir
+	if session.IsWorkplace(loc.TopLevel) {
+		return loc.CommonDir
 	}
-	return loc.CommonDir
+	return loc.GitDir
 }
 
 // configure takes the settings that hold in a repository, "" for none, as they are read in one of its git directories.

@@ -1,7 +1,7 @@
 package fleet
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -318,26 +318,6 @@ func (p Remote) Pack(ctx context.Context, s *session.Session, path string) error
 	return err
 }
 
-// namesBySHA256 reports whether a bundle's objects are named so, by its header; of what is no bundle it is not known.
-func namesBySHA256(path string) (is, known bool) {
-	f, err := os.Open(path)
-	if err != nil {
-		return false, false
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		switch line := lines.Text(); {
-		case strings.HasPrefix(line, "# v") && strings.HasSuffix(line, " git bundle"):
-			known = true
-		case !strings.HasPrefix(line, "@"):
-			return is, known
-		default:
-			is = is || line == "@object-format=sha256"
-		}
-	}
-	return is, known
-}
-
 // Unpack makes a session of a bundle that Pack has written; in a dry run it is nil.
 func (p Remote) Unpack(ctx context.Context, path string) (*session.Session, error) {
 	scratch, err := p.stage()
@@ -345,13 +325,15 @@ func (p Remote) Unpack(ctx context.Context, path string) (*session.Session, erro
 		return nil, err
 	}
 	defer scratch.remove()
-	if is, known := namesBySHA256(path); known && is != scratch.sha256 {
-		here, there := "SHA-1", "SHA-256"
-		if scratch.sha256 {
-			here, there = there, here
+	if f, err := os.Open(path); err == nil {
+		head := make([]byte, 200)
+		n, _ := f.Read(head)
+		f.Close()
+		other := bytes.Contains(head[:n], []byte("\n@object-format=sha256\n"))
+		if bytes.HasPrefix(head, []byte("# v")) && other != scratch.sha256 {
+			return nil, held.Refuse("", "%s and this repository have different object formats: one names objects by "+
+				"SHA-1, the other by SHA-256", path)
 		}
-		return nil, held.Refuse("", "%s names its objects by %s, this repository by %s: the object formats differ",
-			path, there, here)
 	}
 	scratch.remote = path
 	if err := scratch.fetch(ctx, "+refs/tilth/sessions/*:refs/tilth/sessions/*"); err != nil {

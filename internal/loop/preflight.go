@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -152,9 +152,6 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// mostHooks bounds the directory of hooks that is read.
-const mostHooks = 500
-
 // subjectsBy writes down what decides whether the subjects of commits pass: the commit-msg hook, with what lies beside
 // it and may be called, and their form.
 func (a *attempt) subjectsBy(ctx context.Context, sum io.Writer) error {
@@ -170,18 +167,13 @@ func (a *attempt) subjectsBy(ctx context.Context, sum io.Writer) error {
 	if err != nil {
 		return err
 	}
-	seen := 0
-	_ = filepath.WalkDir(filepath.Dir(file), func(name string, d fs.DirEntry, _ error) error {
-		if fi, err := os.Stat(name); err == nil && fi.Mode().IsRegular() && fi.Size() < 1<<20 {
-			hook, _ := os.ReadFile(name) // one that can only be run is like an empty one
-			fmt.Fprintf(sum, "%q %q\n", name, hook)
-		}
-		if seen++; seen > mostHooks {
-			return fs.SkipAll
-		}
-		return nil
-	})
-	fmt.Fprintf(sum, "%q\n", a.run.CommitSubject)
+	hook, _ := os.ReadFile(file) // one that can only be run is like an empty one
+	fmt.Fprintf(sum, "%q %q\n", hook, a.run.CommitSubject)
+	beside, _ := os.ReadDir(filepath.Dir(file))
+	for _, f := range beside {
+		called, _ := jsonl.ReadFile(filepath.Join(filepath.Dir(file), f.Name())) // nothing of what is no ordinary file
+		fmt.Fprintf(sum, "%q %q\n", f.Name(), called)
+	}
 	return nil
 }
 

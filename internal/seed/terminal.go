@@ -62,9 +62,9 @@ func NewTerminal(in *text.Lines, out io.Writer, look view.Terminal, isTTY bool) 
 func (t *Terminal) ask(ctx context.Context, q question) (answer, error) {
 	t.asked++
 	t.usageLine()
-	t.printf("\n%s\n", t.bold(t.folded(printable(q.Text))))
+	t.printf("\n%s\n", t.bold(t.look.Fold(printable(q.Text))))
 	for i, o := range q.Options {
-		t.printf("%s\n", t.folded(fmt.Sprintf("  %d. %s", i+1, printable(o))))
+		t.printf("%s\n", t.look.Fold(fmt.Sprintf("  %d. %s", i+1, printable(o))))
 	}
 	if len(q.Options) > 0 {
 		t.printf("  %d. other\n", len(q.Options)+1)
@@ -184,7 +184,7 @@ var escapeSequence = pattern.New(`\x1b(?:[\[O][^\x40-\x7e]*[\x40-\x7e]?)?`)
 // say shows what the model says.
 func (t *Terminal) say(said string) {
 	if said = printable(said); said != "" {
-		t.printf("\n%s\n", t.folded(said))
+		t.printf("\n%s\n", t.look.Fold(said))
 	}
 }
 
@@ -257,7 +257,7 @@ func (t *Terminal) Approve(ctx context.Context, b *Bundle) error {
 func (t *Terminal) summary(b *Bundle) {
 	t.printf("\n") // also takes the live line away
 	if text := printable(b.Meta.TLDR); text != "" {
-		t.printf("%s\n\n", t.folded(text))
+		t.printf("%s\n\n", t.look.Fold(text))
 	}
 	t.printf("%s\n", t.bold(text.Plural(len(b.Tasks), "task")))
 	for _, task := range b.Tasks {
@@ -272,7 +272,7 @@ func (t *Terminal) summary(b *Bundle) {
 			t.printf("%s\n", t.bold(list.name))
 		}
 		for _, l := range list.lines {
-			t.printf("%s\n", t.folded("  - "+printable(text.OneLine(l))))
+			t.printf("%s\n", t.look.Fold("  - "+printable(text.OneLine(l))))
 		}
 	}
 	t.shown = -1
@@ -303,11 +303,3 @@ func (t *Terminal) dim(text string) string  { return t.look.Paint("2", text) }
 
 // printable makes model text safe to show: no escape sequence reaches a terminal, and nothing reorders what is read.
 func printable(s string) string { return strings.TrimSpace(text.Visible(s)) }
-
-// folded breaks lines that are longer than the terminal is wide between two words.
-func (t *Terminal) folded(s string) string {
-	if t.look.Width <= 0 {
-		return s
-	}
-	return text.Wrap(s, t.look.Width)
-}
