@@ -118,7 +118,6 @@ func (d *Doctor) tryNight(base string) (*record.Preflight, error) {
 	o.Ready = nil // who works was asked already
 	if d.Trying != nil {
 		d.Trying("setup, validators and hooks, as a run does")
-		o.Validating = func(_, name string) { d.Trying("validator " + name) }
 	}
 	dir, remove, err := proc.TempDir("doctor")
 	if err != nil {
