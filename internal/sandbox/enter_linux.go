@@ -175,8 +175,8 @@ func init() {
 }
 
 // entry is how a process gets behind the wall and executes a command. It does so by system calls alone, because it may
-// be a fork of one with threads, in which nothing else can be relied upon: nothing is allocated there, and no stack
-// grows. There is no way back.
+// be a fork of one with threads, and use its memory: nothing is allocated there, and no stack grows. There is no way
+// back.
 type entry struct {
 	files         [3]int // its streams, in a fork
 	group         int    // the control group in which a fork is made; 0 for none
@@ -236,37 +236,35 @@ func (e *entry) prepare(flags, path string, argv, env []string) (err error) {
 	return err
 }
 
-// blockSignals keeps a fork from running this program's handlers. It returns what was blocked before.
-func blockSignals() (was unix.Sigset_t, err error) {
+// fork starts a child of this process's parent that enters the wall. A program that is executed for that costs more
+// than most commands. All signals wait meanwhile, so that the child runs none of this program's handlers.
+func (e *entry) fork() (pid uintptr, errno syscall.Errno) {
 	var all unix.Sigset_t
 	for i := range all.Val {
 		all.Val[i] = ^all.Val[i]
 	}
-	err = unix.PthreadSigmask(unix.SIG_SETMASK, &all, &was)
-	return was, err
+	if unix.PthreadSigmask(unix.SIG_SETMASK, &all, &e.mask) != nil {
+		return 0, unix.EINVAL
+	}
+	pid, errno = e.split()
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &e.mask, nil)
+	return pid, errno
 }
 
-// fork starts a child of this process's parent that enters the wall. A program that is executed for that costs more
-// than most commands.
+// split returns to the parent at once: the child may have written to what this function has on the stack.
 //
 //go:noinline
 //go:norace
-func (e *entry) fork() (pid uintptr, errno syscall.Errno) {
-	var err error
-	if e.mask, err = blockSignals(); err != nil {
-		return 0, unix.EINVAL
-	}
+func (e *entry) split() (pid uintptr, errno syscall.Errno) {
 	if e.group == 0 {
-		pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, unix.CLONE_PARENT|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+		pid, errno = vfork(unix.SYS_CLONE, sharing|unix.CLONE_PARENT|uintptr(unix.SIGCHLD), 0)
 	} else {
-		e.clone = cloneArgs{flags: unix.CLONE_PARENT | unix.CLONE_INTO_CGROUP, cgroup: uint64(e.group)}
-		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&e.clone)),
-			unsafe.Sizeof(e.clone), 0)
+		e.clone = cloneArgs{flags: sharing | unix.CLONE_PARENT | unix.CLONE_INTO_CGROUP, cgroup: uint64(e.group)}
+		pid, errno = vfork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&e.clone)), unsafe.Sizeof(e.clone))
 	}
 	if pid == 0 && errno == 0 {
 		e.begin()
 	}
-	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &e.mask, nil)
 	return pid, errno
 }
 
