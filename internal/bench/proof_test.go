@@ -28,7 +28,7 @@ func benchProof(t *testing.T, tb *table) {
 	server := w.serve(&scripted.Script{Lenient: true, Evaluator: []scripted.Step{acceptStep()}, Worker: []scripted.Step{
 		writeStep(writtenName(1), "what the task asked for\n"), caseStep(),
 	}})
-	cmd := w.tilth("run", "--yes")
+	cmd := w.tilth("resume", s.ID) // whose record says that it was begun
 	cmd.Env = w.at(server.URL)
 	w.timed(0, cmd)
 	settle(t)
