@@ -103,7 +103,7 @@ func asText(out []byte, e record.Line) (_ []byte, left int) {
 
 // note adds an event to the block's index.
 func (b *blocks) note(e record.Line) {
-	ev := e.Event()
+	ev := e.Brief()
 	common, x := ev.Common(), &b.index
 	x.Type, x.Task = append(x.Type, x.Names.of(e.Type)), append(x.Task, x.Tasks.of(common.TaskID))
 	x.Iter, x.DT = append(x.Iter, min(max(common.Iter, 0), 1e6)), append(x.DT, b.elapsed(e.TS))

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"unicode/utf8"
 )
 
 // Limits of what one event may weigh in a page. The record keeps everything; the page says how much it left out.
@@ -15,11 +16,15 @@ const (
 // inside a script element: it holds no <, > or &, no line separators and no broken UTF-8. Of an event that is too deep
 // or too big for a page nothing is appended.
 func copyEvent(out, line []byte) (_ []byte, ok bool) {
-	if len(line) > maxEvent || depthOf(line) > maxDepth {
+	if len(line) > maxEvent || bytes.Count(line, []byte("{"))+bytes.Count(line, []byte("[")) > maxDepth &&
+		depthOf(line) > maxDepth {
 		return out, false
 	}
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	}
 	b := bytes.NewBuffer(out)
-	json.HTMLEscape(b, bytes.ToValidUTF8(line, []byte("\uFFFD")))
+	json.HTMLEscape(b, line)
 	return b.Bytes(), true
 }
 
