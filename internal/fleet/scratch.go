@@ -23,7 +23,7 @@ import (
 )
 
 // remoteConfig stands behind the user's own settings in a scratch repository that talks to a remote: nothing is
-// pruned, checked out or sent beside what is asked for, no hook runs, and what comes is checked.
+// pruned, checked out or sent beside what is asked for, no hook runs, what comes is checked, and no ref is hidden.
 const remoteConfig = `[core]
 	bare = true
 	hooksPath = /dev/null
@@ -37,6 +37,8 @@ const remoteConfig = `[core]
 	recurseSubmodules = no
 	followTags = false
 	gpgSign = false
+[uploadpack]
+	hideRefs = !refs/tilth
 [gc]
 	auto = 0
 `
