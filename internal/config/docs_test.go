@@ -34,6 +34,7 @@ func settingsPage() string {
 A value is looked for in this order: flag, environment, git config, default. An empty value is the default; 0 switches a cap off;
 whole numbers take k, m and g. Garbage and unknown tilth.* keys are refused before anything starts. ` + "`git tilth config`" + ` shows every
 setting with its value and where it comes from. What is done to a session goes by its own repository's, wherever it is named.
+What a linked worktree has of its own (in its ` + "`" + `config.worktree` + "`" + `) holds where the command is typed in it; a session's worktree sets nothing.
 
 `)
 	first := []string{"tilth.worker.agent", "tilth.worker.model", "tilth.baseUrl", "tilth.apiKey",
