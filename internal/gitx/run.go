@@ -273,8 +273,10 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	if c.wt.Path != "" {
 		call.Box = g.in.box
 	}
-	if do, is := g.known.beside.values.LoadAndDelete(""); is {
-		call.Begun = do.(func())
+	if !c.ahead { // whose caller does something else already
+		if do, is := g.known.beside.values.LoadAndDelete(""); is {
+			call.Begun = do.(func())
+		}
 	}
 	if c.Stdin != nil {
 		call.Stdin = bytes.NewReader(c.Stdin)
