@@ -19,7 +19,7 @@ func main() { os.Exit(Main()) }
 func Main() int {
 	debug.SetGCPercent(400) // what lives of a command are a few MB, which would be looked through many times
 	// Who comes back from a file or from git goes on at once, instead of when another leaves one of the few places.
-	runtime.GOMAXPROCS(max(8, runtime.NumCPU()))
+	runtime.GOMAXPROCS(max(4, runtime.NumCPU()))
 	p := newProcess()
 	defer p.stopSignals()
 	defer sandbox.Close()
