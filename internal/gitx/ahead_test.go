@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAhead: what is asked ahead runs while its caller goes on, and by itself: the next command begins when it has ended.
+// TestAhead: what is asked ahead runs while its caller goes on, and alone: the next command begins when it has ended.
 func TestAhead(t *testing.T) {
 	dir := t.TempDir()
 	helper := filepath.Join(dir, "git")
