@@ -137,13 +137,14 @@ func (h *Handle) Elsewhere(ctx context.Context) (on string, elsewhere bool) {
 // elsewhere when the sessions root was moved, and when the directory is a copy: then it is the worktree of the
 // session that it was copied from.
 func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
-	if c == nil || !filepath.IsAbs(c.Workspace) || !gitx.SamePath(filepath.Dir(c.Workspace), s.Dir) {
+	if c == nil || !filepath.IsAbs(c.Workspace) {
 		return s.Workspace()
 	}
-	if Exists(s.Workspace()) && filepath.Base(c.Workspace) != session.WorkspaceDir {
+	dir, name := filepath.Split(filepath.Clean(c.Workspace))
+	if !gitx.SamePath(filepath.Clean(dir), s.Dir) || name != session.WorkspaceDir && Exists(s.Workspace()) {
 		return s.Workspace()
 	}
-	return filepath.Join(s.Dir, filepath.Base(c.Workspace)) // a link that leads there is closed behind the wall
+	return filepath.Join(s.Dir, name) // a link that leads there is closed behind the wall
 }
 
 // IgnoreFirstSignal is the context of a sequence that a first signal does not cut short: it takes a moment, and

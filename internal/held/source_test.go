@@ -78,6 +78,13 @@ func TestWorkspaceOfACopy(t *testing.T) {
 	if got := WorkspaceOf(original, check); got != original.Workspace() {
 		t.Errorf("after a move: %s", got)
 	}
+	// Somebody wrote into the checkpoint what leads out of the session.
+	for _, name := range []string{".", ".."} {
+		check.Workspace = original.Dir + "/" + name
+		if got := WorkspaceOf(original, check); got != original.Workspace() {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
 }
 
 func TestCommonOfNothing(t *testing.T) {
