@@ -332,7 +332,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	with.Stands = func(commit string) { o.Reading = loop.ReadAhead(ctx, h, o, commit) }
 	defer func() { o.Reading.End() }()
 	o.Waiting, o.Validating = show.Waiting, show.Validating
-	o.StrictByFlag = slices.Contains(r.flags, "--strict-caps=true")
+	o.Given = r.flags
 	for again := uint(0); ; again++ {
 		out, err := plan.Execute(ctx, h, with)
 		if err != nil {

@@ -82,8 +82,8 @@ type Options struct {
 	Fresh       bool          // agent program: begin a new conversation
 	KeepGoing   bool          // after a task has failed, begin the next one
 	Lanes       int           // how many tasks are worked on at the same time
-	// StrictByFlag says that a flag makes the caps hold to the call.
-	StrictByFlag bool
+	// Given are the command's flags, as --name=value.
+	Given []string
 	// From is where a plan has brought the session to.
 	From        lifecycle.Outcome
 	Reading     *Reading // of the commit at which it begins; nil for none
@@ -135,7 +135,7 @@ type run struct {
 	unsaid     spent             // what calls may have taken of which no answer said so
 	reserved   []*spent          // the most that the calls under way can take
 	settled    *sync.Cond        // one of them has ended
-	noTools    sync.Map          // models by their names, "" once they have called a tool
+	callTools  sync.Map          // who has called a tool, by name
 	ending     *Stop             // why no turn is begun any more; nil while the run goes on
 }
 
@@ -318,13 +318,16 @@ func (r *run) nothingLeft() Stop {
 
 // finish writes the stop and what follows from it for the session.
 func (r *run) finish(s Stop) error {
-	flags := s.Flags
-	if r.o.StrictByFlag && len(s.Over) > 0 {
+	flags, given := s.Flags, func(o config.Reached) bool {
+		is := func(flag string) bool { return strings.HasPrefix(flag, "--"+o.Setting.Flag+"=") }
+		return slices.ContainsFunc(r.o.Given, is)
+	}
+	if len(s.Over) > 0 && slices.Contains(r.o.Given, "--strict-caps=true") {
 		flags = append(flags, "--strict-caps")
 	}
-	if resume := Resume(r.S.ID, s.Over, flags...); len(flags)+len(s.Over) > 0 && !record.ReasonOf(s.Reason).Last &&
+	if (len(flags) > 0 || slices.ContainsFunc(s.Over, given)) && !record.ReasonOf(s.Reason).Last &&
 		(s.Hint == "" || text.IsCommand(s.Hint)) { // no later command knows this run's flags
-		s.Hint = strings.TrimPrefix(s.Hint+" && "+resume, " && ")
+		s.Hint = strings.TrimPrefix(s.Hint+" && "+Resume(r.S.ID, s.Over, flags...), " && ")
 	}
 	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Hint: s.Hint, Failed: s.failed,
 		Seconds: new(r.Now().Sub(r.started).Seconds())}
