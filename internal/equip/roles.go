@@ -205,11 +205,11 @@ func (k *Kit) withoutModel(r config.Role, e config.Endpoint) error {
 // Options checks everything that a run needs before it starts. What its own flags say is in asked.
 func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
 	worker, unready := k.Role(config.Worker)
-	if k.judging == nil {
-		k.JudgingAhead(asked)
+	judging := k.judging
+	if k.judging = nil; judging == nil {
+		judging = func() (loop.Options, error) { return k.Judging(asked) }
 	}
-	o, err := k.judging()
-	k.judging = nil
+	o, err := judging()
 	if err != nil {
 		return o, err
 	}

@@ -154,10 +154,13 @@ func (w *worker) iterate(ctx context.Context) (turn, error) {
 	case w.who.Program != nil:
 		return caseOf(said.Text), nil
 	case len(said.RawCalls) == 0:
-		noTools, _ := w.a.run.noTools.LoadOrStore(w.who.who(), w.who.who())
-		return turn{nudge: nudgeSilent, idle: true, noTools: noTools.(string)}, nil
+		t := turn{nudge: nudgeSilent, idle: true}
+		if _, has := w.a.run.callTools.Load(w.who.who()); !has {
+			t.noTools = w.who.who()
+		}
+		return t, nil
 	}
-	w.a.run.noTools.Store(w.who.who(), "")
+	w.a.run.callTools.Store(w.who.who(), true)
 	return turn{caseArgs: said.Case, rawCalls: w.a.run.rawCalls(said.RawCalls), failing: said.Failing}, nil
 }
 
