@@ -82,7 +82,7 @@ test-agents:
 
 # Eight workers, forty sessions, and kills; the examples for engines against what those know.
 test-fleet:
-	TILTH_TESTS=full $(GO) test -count=1 -timeout 30m -run 'Drain|HTTP|TestScripts/^fleet' -v ./cmd/git-tilth
+	TILTH_TESTS=full TILTH_FLEET=8,40,24,1 $(GO) test -count=1 -timeout 30m -run 'Drain|HTTP|TestScripts/^fleet' -v ./cmd/git-tilth
 	TILTH_TESTS=full $(GO) test -count=1 -timeout 30m ./internal/fleet
 	cd internal/fleet/enginetest && $(GO) test -count=1 -timeout 30m ./...
 

@@ -32,7 +32,7 @@ func TestWorkersDrainARemote(t *testing.T) {
 	t.Parallel()
 	size := []int{2, 3, 2, 1}
 	if os.Getenv("TILTH_TESTS") == "full" {
-		size = []int{8, 40, 24, 1}
+		size = []int{6, 16, 12, 1}
 	}
 	for i, n := range strings.Split(os.Getenv("TILTH_FLEET"), ",") {
 		if v, err := strconv.Atoi(n); err == nil && i < len(size) {
@@ -89,7 +89,7 @@ func newDrain(t *testing.T, sessions, kills int, seed uint64) *drain {
 	d.url = server.URL + "/remote.git"
 	p.git("remote", "add", "origin", d.url)
 	p.git("push", "-q", "origin", "HEAD")
-	p.env = append(p.env, "TILTH_LEASE=3s", "TILTH_SANDBOX=off", "TILTH_PROVIDER_ATTEMPTS=1")
+	p.env = append(p.env, "TILTH_LEASE=10s", "TILTH_SANDBOX=off", "TILTH_PROVIDER_ATTEMPTS=1")
 	d.serve()
 	for i := range sessions {
 		tasks := fmt.Sprintf("session-%d.json", i)

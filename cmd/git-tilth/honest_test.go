@@ -30,12 +30,12 @@ type walk struct {
 const person = "A Person"
 
 // TestHonestSessions walks through what can be done with a session that nobody tampers with. After every step verify
-// finds no difference, and names a person's commits as such. TILTH_TESTS=full walks until it has seen 60 sessions.
+// finds no difference, and names a person's commits as such. TILTH_TESTS=full walks until it has seen 24 sessions.
 func TestHonestSessions(t *testing.T) {
 	t.Parallel()
 	most, steps := 1, 12
 	if os.Getenv("TILTH_TESTS") == "full" {
-		most, steps = 60, 40
+		most, steps = 24, 40
 	}
 	seen := 0
 	for seed := uint64(1); seen < most && seed <= 100 && !t.Failed(); seed++ {

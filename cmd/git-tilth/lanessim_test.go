@@ -33,7 +33,7 @@ func TestLanesSimulated(t *testing.T) {
 	t.Parallel()
 	first, sessions := 1, 5
 	if os.Getenv("TILTH_TESTS") == "full" {
-		sessions = 60
+		sessions = 20
 	}
 	number := func(name string, otherwise int) int {
 		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(otherwise)))

@@ -180,7 +180,7 @@ func (s story) test(t *testing.T, f *fixtures) {
 	case os.Getenv("TILTH_CRASH") == "full":
 		turns, few = s.turns, cmp.Or(s.most, len(all))
 	case os.Getenv("TILTH_TESTS") == "full":
-		few *= 4
+		few *= 2
 	default:
 		few = 1 // the full tests and make crash have the others
 	}

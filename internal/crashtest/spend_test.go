@@ -32,7 +32,7 @@ func TestKilledRunsSpendNothing(t *testing.T) {
 	case os.Getenv("TILTH_CRASH") == "full":
 		n = 100
 	case os.Getenv("TILTH_TESTS") == "full":
-		n = 24
+		n = 12
 	}
 	longest, users := time.Duration(0), map[string]int{}
 	for i := range n {
