@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/fleet"
+	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
 // TestWorkersDrainARemote has workers drain a remote while they are killed at random. What happened is read from what
@@ -30,10 +31,7 @@ import (
 // as workers,sessions,kills,seed.
 func TestWorkersDrainARemote(t *testing.T) {
 	t.Parallel()
-	size := []int{2, 3, 2, 1}
-	if os.Getenv("TILTH_TESTS") == "full" {
-		size = []int{6, 16, 12, 1}
-	}
+	size := []int{testsize.Of(2, 8), testsize.Of(3, 40), testsize.Of(2, 24), 1}
 	for i, n := range strings.Split(os.Getenv("TILTH_FLEET"), ",") {
 		if v, err := strconv.Atoi(n); err == nil && i < len(size) {
 			size[i] = v

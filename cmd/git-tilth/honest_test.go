@@ -16,6 +16,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/testsize"
 	"github.com/git-tilth/git-tilth/internal/verify"
 )
 
@@ -30,13 +31,10 @@ type walk struct {
 const person = "A Person"
 
 // TestHonestSessions walks through what can be done with a session that nobody tampers with. After every step verify
-// finds no difference, and names a person's commits as such. TILTH_TESTS=full walks until it has seen 24 sessions.
+// finds no difference, and names a person's commits as such. TILTH_TESTS=full walks until it has seen up to 60 sessions.
 func TestHonestSessions(t *testing.T) {
 	t.Parallel()
-	most, steps := 1, 12
-	if os.Getenv("TILTH_TESTS") == "full" {
-		most, steps = 24, 40
-	}
+	most, steps := testsize.Of(1, 60), testsize.Of(12, 40)
 	seen := 0
 	for seed := uint64(1); seen < most && seed <= 100 && !t.Failed(); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
 // TestLanesSimulated works through sessions whose tasks are done side by side while processes are killed, tasks fail
@@ -31,10 +32,7 @@ import (
 // TILTH_LANES_KEEP names a directory for those that fail.
 func TestLanesSimulated(t *testing.T) {
 	t.Parallel()
-	first, sessions := 1, 5
-	if os.Getenv("TILTH_TESTS") == "full" {
-		sessions = 20
-	}
+	first, sessions := 1, testsize.Of(5, 60)
 	number := func(name string, otherwise int) int {
 		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(otherwise)))
 		if err != nil {

@@ -11,17 +11,19 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
 // TestSlurmDrainsARemote runs the array of docs/fleet/slurm.sh on one node, has a job of it preempted in the middle by
 // requeue, and holds what comes of it against the remote's reflog. It needs Debian's slurm-wlm, takes minutes, and is
 // for TILTH_TESTS=full.
 func TestSlurmDrainsARemote(t *testing.T) {
-	if os.Getenv("TILTH_TESTS") != "full" {
+	if !testsize.IsFull() {
 		return
 	}
 	t.Parallel()
-	d := newDrain(t, 12, 0, 1)
+	d := newDrain(t, testsize.Of(6, 12), 0, 1)
 	d.killed["slurm"] = true // a call that is ended by a preemption is made again
 	d.slurm()
 	script, err := filepath.Abs("../../docs/fleet/slurm.sh")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
 type m = map[string]any
@@ -381,10 +382,7 @@ func TestACPInitialize(t *testing.T) {
 // TestACPTurns plays turns with noise, permissions, crashes, lost conversations and lies against an agent that holds
 // every message of ours to the protocol's schema.
 func TestACPTurns(t *testing.T) {
-	n := 60
-	if os.Getenv("TILTH_TESTS") == "full" {
-		n = 500
-	}
+	n := testsize.Of(60, 500)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

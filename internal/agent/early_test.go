@@ -2,9 +2,10 @@ package agent
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
 // A result is not the end while an agent of the program's own is under way, however long that takes, and up to a
@@ -19,7 +20,7 @@ func TestResultIsNotTheEnd(t *testing.T) {
 	const short = 300 * time.Millisecond
 	gaps := []gap{{0.05, "", short}, {0.05, "local_agent", short}, {1, "local_agent", short},
 		{2, "local_workflow", short}}
-	if os.Getenv("TILTH_TESTS") == "full" {
+	if testsize.IsFull() {
 		gaps = append(gaps, gap{15, "", 0}, gap{5, "local_agent", time.Second}, gap{21, "local_agent", 0},
 			gap{40, "local_workflow", 0}, gap{60, "local_agent", 0})
 	}

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
 // jobs is how many points are tried at a time.
@@ -161,7 +163,7 @@ func TestCrashes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := os.Getenv("TILTH_CRASH") == "full" || os.Getenv("TILTH_TESTS") == "full" ||
+	all := os.Getenv("TILTH_CRASH") == "full" || testsize.IsFull() ||
 		flag.Lookup("test.run").Value.String() != ""
 	for i, s := range stories {
 		if !all && i%3 != 0 {
@@ -179,8 +181,8 @@ func (s story) test(t *testing.T, f *fixtures) {
 	switch {
 	case os.Getenv("TILTH_CRASH") == "full":
 		turns, few = s.turns, cmp.Or(s.most, len(all))
-	case os.Getenv("TILTH_TESTS") == "full":
-		few *= 2
+	case testsize.IsFull():
+		few = testsize.Of(few, 4*few)
 	default:
 		few = 1 // the full tests and make crash have the others
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
 // spender is a machine on which git-tilth lets an agent program work, whose processes are all known by its directory.
@@ -27,12 +29,9 @@ type spender struct {
 // sandbox and without one: two seconds later nothing is left of what it had started. make crash kills a hundred times.
 func TestKilledRunsSpendNothing(t *testing.T) {
 	programs := []string{"claude", "codex", "gemini", "opencode", "copilot", "qwen"}
-	n, first := 3, rand.IntN(len(programs))
-	switch {
-	case os.Getenv("TILTH_CRASH") == "full":
+	n, first := testsize.Of(3, 24), rand.IntN(len(programs))
+	if os.Getenv("TILTH_CRASH") == "full" {
 		n = 100
-	case os.Getenv("TILTH_TESTS") == "full":
-		n = 12
 	}
 	longest, users := time.Duration(0), map[string]int{}
 	for i := range n {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
 // What the simulation takes for given. A push is a ref transaction and a few objects on a server that is far away.
@@ -35,7 +36,7 @@ func TestTheTableOfTheFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	sizes := []int{1, 10, 100}
-	if os.Getenv("TILTH_TESTS") == "full" {
+	if testsize.IsFull() {
 		sizes = append(sizes, 1000)
 	}
 	for _, workers := range sizes {

@@ -105,11 +105,13 @@ func readLine(br *bufio.Reader) (line []byte, n int64, err error) {
 // Tail is Scan backwards, from the last line until fn returns false. What it costs depends on how far fn goes, not on
 // the length of the file. fn keeps nothing of a line.
 func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
-	return TailFrom(path, math.MaxInt64, fn)
+	return TailFrom(path, math.MaxInt64, nil, fn)
 }
 
-// TailFrom is Tail of the file's beginning up to end, where a line ends.
-func TailFrom(path string, end int64, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
+// TailFrom is Tail of the file's beginning up to end, where a line ends. Lines of which leave, if there is one, says so
+// are left out before it is known whether they are objects.
+func TailFrom(path string, end int64, leave func(line []byte) bool,
+	fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	f, err := openReader(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -154,7 +156,7 @@ func TailFrom(path string, end int64, fn func(off int64, line []byte) (more bool
 		tooLong = tooLong || hi-lo-i > MaxLine
 		line := bytes.TrimSpace(room[lo+i+1 : hi])
 		switch {
-		case !tooLong && len(line) == 0:
+		case !tooLong && (len(line) == 0 || leave != nil && leave(line)):
 		case !tooLong && IsObject(line):
 			if !fn(pos+int64(i)+1, line) {
 				return skipped, nil

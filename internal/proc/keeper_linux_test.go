@@ -8,14 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
 // A killed process leaves nothing of what it had started, however far that went away from it.
 func TestNothingOutlivesAKill(t *testing.T) {
-	n := 8
-	if os.Getenv("TILTH_TESTS") == "full" {
-		n = 100
-	}
+	n := testsize.Of(8, 100)
 	longest := time.Duration(0)
 	for i := range n {
 		word := fmt.Sprintf("9%d.%d", os.Getpid(), 1000000+i)

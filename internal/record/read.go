@@ -1,12 +1,14 @@
 package record
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -90,11 +92,16 @@ func Scan(path string, from int64, fn func(Line) error) (end int64, skipped int,
 
 // Tail hands fn the lines of the record at path from the last one backwards until fn returns false; see jsonl.Tail.
 // What a rewind or an undo superseded is left out: behind its event comes what counted when the session was as it
-// became by it.
-func Tail(path string, fn func(Line) (more bool)) (skipped int, err error) {
+// became by it. Where types are named, events of others are not taken apart if they begin as Append writes them.
+func Tail(path string, fn func(Line) (more bool), types ...string) (skipped int, err error) {
+	var leave func(raw []byte) bool
+	if len(types) > 0 {
+		types = append([]string{"session_rewound", "session_undone"}, types...)
+		leave = func(raw []byte) bool { return isOther(raw, types) }
+	}
 	for end, back := int64(math.MaxInt64), true; back; {
 		back = false
-		n, err := jsonl.TailFrom(path, end, func(off int64, raw []byte) bool {
+		n, err := jsonl.TailFrom(path, end, leave, func(off int64, raw []byte) bool {
 			l := Parse(raw)
 			l.Off = off
 			if !fn(l) {
@@ -110,6 +117,14 @@ func Tail(path string, fn func(Line) (more bool)) (skipped int, err error) {
 		}
 	}
 	return skipped, nil
+}
+
+// isOther reports whether a line begins as that of an event whose type is none of types.
+func isOther(raw []byte, types []string) bool {
+	raw, written := bytes.CutPrefix(raw, []byte(`{"ts":"`))
+	_, raw, has := bytes.Cut(raw[:min(len(raw), 80)], []byte(`","type":"`))
+	name, _, whole := bytes.Cut(raw, []byte(`"`))
+	return written && has && whole && !slices.ContainsFunc(types, func(t string) bool { return t == string(name) })
 }
 
 // WentBack reports whether the event took the session back, and up to where the record counts before it.

@@ -54,6 +54,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
 // patience bounds every wait of a script; what is waited for takes milliseconds.
@@ -190,7 +191,7 @@ func Condition(cond string) (bool, error) {
 	case "cargo":
 		return hasCargo(), nil
 	case "full":
-		return os.Getenv("TILTH_TESTS") == "full", nil
+		return testsize.IsFull(), nil
 	}
 	return false, fmt.Errorf("unknown condition %q", cond)
 }

@@ -147,7 +147,7 @@ func NewReview(s *session.Session, d Detail) *Review {
 			}
 		}
 		return true
-	})
+	}, "evaluator_verdict", "judge_verdict", "validator_run", "task_marked", "agent_session", "model_call")
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		slices.Reverse(t.Rejected)
