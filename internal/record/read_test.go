@@ -1,0 +1,52 @@
+package record_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+)
+
+// Who names types sees every event of these, however its line is written, and what was superseded is left out.
+func TestTailOfTypes(t *testing.T) {
+	lines := []string{
+		`{"ts":"2026-06-01T12:00:00.000Z","type":"stop","payload":{"reason":"kept"}}`,
+		`{"ts":"2026-06-01T12:00:00.000Z","type":"stop","payload":{"reason":"superseded"}}`,
+		`{"ts":"2026-06-01T12:00:00.000Z","type":"session_rewound","payload":{"counts":77}}`,
+		`{"ts":"2026-06-01T12:00:00.000Z","type":"tool_call","payload":{"text":"\"type\":\"stop\""}}`,
+		`{"ts":"2026-06-01T12:00:00.000Z","type":"stopped","payload":{}}`,
+		`{"ts":"2026-06-01T12:00:00.000Z","type":"tool_call","payload":{`,
+		`{ "type": "stop", "payload": {"reason": "by hand"} }`,
+		`{"payload":{"reason":"last"},"type":"stop"}`,
+	}
+	lines[2] = strings.Replace(lines[2], "77", strconv.Itoa(len(lines[0])+1), 1)
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := func(types ...string) (all, stops []string) {
+		_, err := record.Tail(path, func(l record.Line) bool {
+			all = append(all, l.Type)
+			if stop, is := l.Event().(*record.Stop); is {
+				stops = append(stops, stop.Reason)
+			}
+			return true
+		}, types...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all, stops
+	}
+	_, want := read()
+	all, got := read("stop")
+	if !slices.Equal(got, want) || !slices.Equal(got, []string{"last", "by hand", "kept"}) {
+		t.Errorf("stops are %q, without types %q", got, want)
+	}
+	if slices.Contains(all, "tool_call") || slices.Contains(all, "stopped") {
+		t.Errorf("others were read: %q", all)
+	}
+}
