@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -257,10 +258,10 @@ func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 
 // CatchUp brings to the index and the files what changed from one commit to another, in those paths that tree, which
 // StageAll just made of the files, still has as they are in from. The others are somebody's work: they stay as they
-// are. HEAD stays where it is, and a second time changes nothing.
+// are, but for those that HalfWritten named. HEAD stays where it is, and a second time changes nothing.
 //
 // This is the two-tree merge of git read-tree -m, but that one refuses as a whole where both sides changed one path.
-func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) error {
+func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, half ...string) error {
 	changed, err := g.Paths(ctx, wt, from, to)
 	if err != nil {
 		return err
@@ -273,7 +274,7 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 	}
 	theirs := map[string]bool{}
 	for _, p := range worked {
-		theirs[p] = true
+		theirs[p] = !slices.Contains(half, p)
 	}
 	changed = slices.DeleteFunc(changed, func(p string) bool { return theirs[p] })
 	if len(changed) == 0 {
@@ -287,8 +288,50 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 	return g.change(ctx, wt, c.with(changed))
 }
 
-// Paths lists what differs between two commits or trees.
-func (g *Git) Paths(ctx context.Context, wt Worktree, a, b string) ([]string, error) {
-	return g.List(ctx, g.InEntry(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames",
-		"--ignore-submodules=none", "--no-relative", "--end-of-options", a, b, "--"))
+// HalfWritten lists the paths in which a CatchUp from one commit to another, begun with the files as they were in from,
+// was killed, where tree is what StageAll makes of them since. git removes a file and then writes it anew: what is gone,
+// or is a beginning of what it was to be, is nobody's work. A power cut may have left zeros at the end.
+func (g *Git) HalfWritten(ctx context.Context, wt Worktree, from, to, tree string) ([]string, error) {
+	if g.dry || tree == from {
+		return nil, nil
+	}
+	changed, err := g.Paths(ctx, wt, from, to)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := g.Paths(ctx, wt, from, tree, "--diff-filter=D")
+	if err != nil {
+		return nil, err
+	}
+	touched, err := g.Paths(ctx, wt, from, tree)
+	if err != nil {
+		return nil, err
+	}
+	touched = slices.DeleteFunc(touched, func(p string) bool {
+		return !slices.Contains(changed, p) || strings.Contains(p, "\n") // which cat-file cannot be asked for
+	})
+	if len(touched) == 0 {
+		return nil, nil
+	}
+	is, err := g.FilesAt(ctx, wt.Common, tree, touched)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := g.FilesAt(ctx, wt.Common, to, touched)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(touched, func(p string) bool {
+		now, there := is[p]
+		want, known := whole[p]
+		begun := there && known && bytes.HasPrefix(want, bytes.TrimRight(now, "\x00"))
+		return !begun && !slices.Contains(gone, p)
+	}), nil
+}
+
+// Paths lists what differs between two commits or trees; filter is of git diff-tree.
+func (g *Git) Paths(ctx context.Context, wt Worktree, a, b string, filter ...string) ([]string, error) {
+	args := append([]string{"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none",
+		"--no-relative"}, filter...)
+	return g.List(ctx, g.InEntry(wt, append(args, "--end-of-options", a, b, "--")...))
 }

@@ -33,8 +33,9 @@ import (
 //
 // While it is brought to what its change becomes on a newer tip (Move):
 //  1. lane_merged on record           done from here: what differs between was and tree, where the files are as in was
-//  2. index and files                 the same, which changes nothing
-//  3. HEAD at the new base            as the record says
+//  2. a part of the files             the same; what is gone or half written is written
+//  3. index and files                 the same, which changes nothing
+//  4. HEAD at the new base            as the record says
 //
 // While its change is committed:
 //  1. the verdict                     the lane has the work; a session's worktree that has the accepted tree goes back
@@ -234,9 +235,12 @@ func MergeOnto(ctx context.Context, h *held.Handle, base, tree, tip string) (git
 }
 
 // Move brings a lane to what a lane_merged says; now is the tree that it holds. Files that are not as they were
-// then are somebody's work since and stay.
+// then are somebody's work since and stay, but for those of which a process that was killed here wrote a part.
 func Move(ctx context.Context, h *held.Handle, wt gitx.Worktree, e *record.LaneMerged, now string) error {
-	err := h.Git.CatchUp(ctx, wt, e.Was, e.Tree, now)
+	half, err := h.Git.HalfWritten(ctx, wt, e.Was, e.Tree, now)
+	if err == nil {
+		err = h.Git.CatchUp(ctx, wt, e.Was, e.Tree, now, half...)
+	}
 	if err == nil {
 		err = h.Git.FollowModules(ctx, wt)
 	}

@@ -94,11 +94,18 @@ func Scan(path string, from int64, fn func(Line) error) (end int64, skipped int,
 // What a rewind or an undo superseded is left out: behind its event comes what counted when the session was as it
 // became by it. Where types are named, events of others are not taken apart if they begin as Append writes them.
 func Tail(path string, fn func(Line) (more bool), types ...string) (skipped int, err error) {
-	var leave func(raw []byte) bool
-	if len(types) > 0 {
-		types = append([]string{"session_rewound", "session_undone"}, types...)
-		leave = func(raw []byte) bool { return isOther(raw, types) }
+	if len(types) == 0 {
+		return tail(path, nil, fn)
 	}
+	return tail(path, func(raw []byte) bool {
+		typ := writtenType(raw)
+		return len(typ) > 0 && !slices.ContainsFunc(types, func(t string) bool { return t == string(typ) }) &&
+			!wentBack(string(typ))
+	}, fn)
+}
+
+// tail is Tail without the lines of which leave, if there is one, says so. Ways back are for it to keep.
+func tail(path string, leave func(raw []byte) bool, fn func(Line) (more bool)) (skipped int, err error) {
 	for end, back := int64(math.MaxInt64), true; back; {
 		back = false
 		n, err := jsonl.TailFrom(path, end, leave, func(off int64, raw []byte) bool {
@@ -119,17 +126,24 @@ func Tail(path string, fn func(Line) (more bool), types ...string) (skipped int,
 	return skipped, nil
 }
 
-// isOther reports whether a line begins as that of an event whose type is none of types.
-func isOther(raw []byte, types []string) bool {
-	raw, written := bytes.CutPrefix(raw, []byte(`{"ts":"`))
-	_, raw, has := bytes.Cut(raw[:min(len(raw), 80)], []byte(`","type":"`))
-	name, _, whole := bytes.Cut(raw, []byte(`"`))
-	return written && has && whole && !slices.ContainsFunc(types, func(t string) bool { return t == string(name) })
+// writtenType is the type of an event whose line begins as Append writes it, else empty.
+func writtenType(raw []byte) []byte {
+	if !bytes.HasPrefix(raw, []byte(`{"ts":"`)) {
+		return nil
+	}
+	_, raw, _ = bytes.Cut(raw[:min(len(raw), 80)], []byte(`","type":"`))
+	typ, _, whole := bytes.Cut(raw, []byte(`"`))
+	if !whole {
+		return nil
+	}
+	return typ
 }
+
+func wentBack(typ string) bool { return typ == "session_rewound" || typ == "session_undone" }
 
 // WentBack reports whether the event took the session back, and up to where the record counts before it.
 func (l Line) WentBack() (at int64, ok bool) {
-	if l.Type != "session_rewound" && l.Type != "session_undone" {
+	if !wentBack(l.Type) {
 		return 0, false
 	}
 	switch e := l.Event().(type) {

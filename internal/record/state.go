@@ -221,8 +221,15 @@ func ReadBeginning(path string) (*State, error) {
 func ReadEnd(path string, most int) (*State, error) {
 	var lines []Line
 	var events []Event
-	_, err := Tail(path, func(l Line) bool {
-		if most--; standsOf(l.Type)&turn == 0 {
+	ofTurn := func(raw []byte) bool {
+		is := most > 0 && standsOf(string(writtenType(raw)))&turn != 0
+		if is {
+			most--
+		}
+		return is
+	}
+	_, err := tail(path, ofTurn, func(l Line) bool {
+		if most--; most >= 0 && standsOf(l.Type)&turn == 0 {
 			lines, events = append(lines, Line{Off: l.Off, TS: l.TS, Type: l.Type}), append(events, l.Brief())
 		}
 		return most > 0 && l.Type != "context_reset"

@@ -1,0 +1,38 @@
+package gitx
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A CatchUp that was killed leaves files that are gone or half written. The next one writes these, and nobody's work.
+func TestCatchUpAfterAKill(t *testing.T) {
+	w := newWorld(t, "gone", "1\n", "old", "2\n", "mine", "3\n")
+	wt := w.wt()
+	was, _ := w.stage()
+	for _, name := range []string{"gone", "old", "mine", "new", "half", "theirs", "zeros"} {
+		write(t, wt.Path, name, "what it is to be\n")
+	}
+	to, _ := w.stage()
+	for name, text := range map[string]string{"old": "", "mine": "a person's", "half": "what it", "theirs": "what else",
+		"new": "", "zeros": "what\x00\x00"} {
+		write(t, wt.Path, name, text)
+	}
+	if err := os.Remove(filepath.Join(wt.Path, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	now, _ := w.stage()
+	half, err := w.git.HalfWritten(ctx, wt, was, to, now)
+	if err == nil {
+		err = w.git.CatchUp(ctx, wt, was, to, now, half...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"gone", "old", "new", "half", "zeros"} {
+		equal(t, name, read(t, wt.Path, name), "what it is to be\n")
+	}
+	equal(t, "mine", read(t, wt.Path, "mine"), "a person's")
+	equal(t, "theirs", read(t, wt.Path, "theirs"), "what else")
+}
