@@ -20,6 +20,9 @@ func Of(few, full int) int {
 	return max(few, int(share()*float64(full)))
 }
 
+// IsSlow reports whether CI runs on such a machine.
+func IsSlow() bool { return IsFull() && share() < 0.5 }
+
 // usual is how long the start of a git takes on a machine with time for all of them.
 const usual = 2500 * time.Microsecond
 
