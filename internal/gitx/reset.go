@@ -289,8 +289,8 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, h
 }
 
 // HalfWritten lists the paths in which a CatchUp was killed that began with the files as they were in from; tree is
-// what StageAll makes of them since. git removes a file and then writes it anew: what is gone, or is a beginning of what
-// it was to be, is nobody's work. A power cut may have left zeros at the end.
+// what StageAll makes of them since. git removes a file and then writes it anew: what is gone, or is a beginning of
+// what it was to be, is nobody's work. A power cut may have left zeros at the end.
 func (g *Git) HalfWritten(ctx context.Context, wt Worktree, from, to, tree string) ([]string, error) {
 	if g.dry || tree == from {
 		return nil, nil
