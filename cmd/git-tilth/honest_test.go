@@ -31,7 +31,7 @@ type walk struct {
 const person = "A Person"
 
 // TestHonestSessions walks through what can be done with a session that nobody tampers with. After every step verify
-// finds no difference, and names a person's commits as such. TILTH_TESTS=full walks until it has seen 60 sessions.
+// finds no difference, and names a person's commits as such. TILTH_TESTS=full walks until it has seen up to 60.
 func TestHonestSessions(t *testing.T) {
 	t.Parallel()
 	most, steps := testsize.Of(1, 60), testsize.Of(12, 40)
