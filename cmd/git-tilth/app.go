@@ -97,7 +97,8 @@ type traits struct {
 	// start itself again without end nor, refused, keep every task from its commit.
 	hooked bool
 	// ends: its exit code says how a run ended, of which its lines only tell.
-	ends bool
+	ends   bool
+	counts bool // its -n is a number, as git log's is
 }
 
 // declare notes what is to be known of a command.
@@ -125,9 +126,10 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 		if c.Action == nil || c.SkipFlagParsing {
 			continue
 		}
+		action, maxArgs, is := c.Action, mostArgs(c.ArgsUsage), p.traits[c]
 		for _, f := range p.globalFlags() {
-			if dry, is := f.(*cli.BoolFlag); is && cmdline.HasFlag(c.Flags, "-n") && dry.Name == "dry-run" {
-				dry.Aliases = nil // log -n 5 is git's
+			if dry, flag := f.(*cli.BoolFlag); flag && is.counts && dry.Name == "dry-run" {
+				dry.Aliases = nil
 			}
 			c.Flags = append(c.Flags, f)
 		}
@@ -136,7 +138,6 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 				b.DisableDefaultText = true
 			}
 		}
-		action, maxArgs, is := c.Action, mostArgs(c.ArgsUsage), p.traits[c]
 		c.Action = func(ctx *cli.Context) error {
 			p.verbose = p.verbose || anyBool(ctx, "verbose")
 			p.dryRun = p.dryRun || anyBool(ctx, "dry-run")
@@ -273,7 +274,7 @@ func (p *process) undeprecate(args []string) []string {
 // capFlags are the flags of settings that bound a run.
 func capFlags() []cli.Flag {
 	var out []cli.Flag
-	for _, s := range config.FlagSettings() {
+	for s := range config.FlagSettings {
 		usage := s.Help + " (" + s.Name + ")"
 		if s.Given != "" {
 			given, _, _ := strings.Cut(strings.TrimPrefix(s.Help, s.Given+": "), "; ") // the other values are no flag's
@@ -292,7 +293,7 @@ func capFlags() []cli.Flag {
 // givenSettings are the settings given as flags.
 func givenSettings(ctx *cli.Context) map[string]string {
 	out := map[string]string{}
-	for _, s := range config.FlagSettings() {
+	for s := range config.FlagSettings {
 		switch {
 		case s.Given == "" && ctx.IsSet(s.Flag):
 			out[s.Flag] = ctx.String(s.Flag)

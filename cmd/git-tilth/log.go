@@ -9,7 +9,7 @@ import (
 )
 
 func (p *process) logCommand() *cli.Command {
-	return p.declare(traits{wish: "look closer", looks: true}, &cli.Command{
+	return p.declare(traits{wish: "look closer", looks: true, counts: true}, &cli.Command{
 		Name:      "log",
 		Usage:     "read a session's record, or follow it",
 		ArgsUsage: "[<session>]",

@@ -6,12 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
@@ -62,7 +62,7 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 		}
 		out.State = append(out.State, sandbox.Layer{Path: path, In: layer})
 		for _, name := range s.keeps {
-			name = strings.ReplaceAll(name, "{tree}", notWord.ReplaceAllString(proc.RealPath(dir), "-"))
+			name = strings.ReplaceAll(name, "{tree}", notWord().ReplaceAllString(proc.RealPath(dir), "-"))
 			at := filepath.Join(path, name)
 			if strings.HasSuffix(name, "/") {
 				if os.MkdirAll(at, 0o700) == nil {
@@ -99,7 +99,7 @@ type login struct{ layer, name, to string }
 const TurnDir = "turn-"
 
 // notWord is what Claude Code writes as a hyphen in the name of a directory's own.
-var notWord = regexp.MustCompile(`[^A-Za-z0-9]`)
+var notWord = pattern.New(`[^A-Za-z0-9]`)
 
 // keepFile takes over a file that a turn wrote to a layer. A program may write it in place or by another file of its
 // name, which would take a mount away.

@@ -2,10 +2,11 @@ package cmdline
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // Pages are git-tilth(1) and one page a command, by their names.
@@ -63,7 +64,7 @@ func manHead(page, what, version, date string) string {
 func manSynopsis(line string) string { return ".SH SYNOPSIS\n" + manText(line) }
 
 // placeholder is the value in a flag's usage, in back quotes.
-var placeholder = regexp.MustCompile("`([^`]+)`")
+var placeholder = pattern.New("`([^`]+)`")
 
 func manFlags(flags []cli.Flag) string {
 	var b strings.Builder
@@ -73,7 +74,7 @@ func manFlags(flags []cli.Flag) string {
 			names = append(names, dashes(n))
 		}
 		usage, value := f.GetUsage(), ""
-		if m := placeholder.FindStringSubmatch(usage); m != nil {
+		if m := placeholder().FindStringSubmatch(usage); m != nil {
 			value = " \\fI" + roff(m[1]) + "\\fR"
 		} else if f.TakesValue() {
 			value = " \\fIvalue\\fR"

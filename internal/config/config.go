@@ -406,13 +406,11 @@ func (c *Config) Duration(name string) time.Duration { return parsed(c, name, pa
 // Agents returns the agent programs described in git config: name to its keys.
 func (c *Config) Agents() map[string]map[string]string { return c.agents }
 
-// FlagSettings lists the settings that have a flag, for the commands to declare.
-func FlagSettings() []Setting {
-	var out []Setting
-	for _, s := range settings {
-		if s.Flag != "" {
-			out = append(out, s)
+// FlagSettings goes through the settings that have a flag, for the commands to declare.
+func FlagSettings(yield func(*Setting) bool) {
+	for i := range settings {
+		if s := &settings[i]; s.Flag != "" && !yield(s) {
+			return
 		}
 	}
-	return out
 }

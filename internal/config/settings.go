@@ -8,10 +8,12 @@ package config
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // kind says which values a setting takes.
@@ -147,16 +149,28 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.prompts", judges: true, Help: "directory whose files replace the built-in prompts"},
 }))
 
-var wordStart = regexp.MustCompile(`([a-z])([A-Z])`)
-
 // withEnv names the variable of each setting after it: tilth.worker.baseUrl is TILTH_WORKER_BASE_URL.
 func withEnv(rows []Setting) []Setting {
 	for i, s := range rows {
 		if s.kind != kindList {
-			rows[i].Env = strings.ToUpper(wordStart.ReplaceAllString(strings.ReplaceAll(s.Name, ".", "_"), "${1}_${2}"))
+			rows[i].Env = variable(s.Name)
 		}
 	}
 	return rows
+}
+
+func variable(name string) string {
+	var b strings.Builder
+	for _, c := range name {
+		switch {
+		case c == '.':
+			c = '_'
+		case unicode.IsUpper(c):
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToUpper(c))
+	}
+	return b.String()
 }
 
 // gone are the settings of earlier builds that have no effect any more.
@@ -183,11 +197,11 @@ func checkLease(value string) error {
 	return nil
 }
 
-var subjectPart = regexp.MustCompile(`\{[^}]*\}`)
+var subjectPart = pattern.New(`\{[^}]*\}`)
 
 // checkSubject refuses a form of subjects that names something that tasks do not have, or nothing of the task.
 func checkSubject(form string) error {
-	parts := subjectPart.FindAllString(form, -1)
+	parts := subjectPart().FindAllString(form, -1)
 	for _, part := range parts {
 		if !slices.Contains([]string{"{id}", "{title}", "{title:lower}", "{type}", "{scope}"}, part) {
 			return fmt.Errorf("%s is none of {id}, {title}, {title:lower}, {type} and {scope}", part)

@@ -9,12 +9,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -134,7 +134,7 @@ func (p *Checkout) pthPaths(dir, site string, data []byte) []string {
 	return out
 }
 
-var quoted = regexp.MustCompile(`'([^'\n]+)'|"([^"\n]+)"`)
+var quoted = pattern.New(`'([^'\n]+)'|"([^"\n]+)"`)
 
 // editable are the directories in which the packages of an editable install lie, as setuptools' finder names them:
 // MAPPING = {'calc': '/…/workspace/src/calc'}.
@@ -144,7 +144,7 @@ func (p *Checkout) editable(dir string, finder []byte) []string {
 		if !strings.HasPrefix(line, "MAPPING") {
 			continue
 		}
-		for _, m := range quoted.FindAllStringSubmatch(line, -1) {
+		for _, m := range quoted().FindAllStringSubmatch(line, -1) {
 			to := m[1] + m[2]
 			if judged := p.judged(to, dir); filepath.IsAbs(to) && judged != to {
 				out = append(out, filepath.Dir(judged))
@@ -155,7 +155,7 @@ func (p *Checkout) editable(dir string, finder []byte) []string {
 }
 
 // entryPoint is what a program that was installed from an entry point imports.
-var entryPoint = regexp.MustCompile(`(?m)^from ([\w.]+) import (\w+)\s*$`)
+var entryPoint = pattern.New(`(?m)^from ([\w.]+) import (\w+)\s*$`)
 
 // venvScripts takes over the programs of the virtual environment. One that the environment's interpreter runs is
 // written anew for the entry point that it names; another one is linked, unless it would shadow a program of the
@@ -179,7 +179,7 @@ func (p *Checkout) venvScripts(dir string, links map[string]string, files map[st
 		// A native program may be large; the beginning of a script tells what it imports.
 		script := p.readWorkers(dir, name)
 		shebang, text, _ := bytes.Cut(script, []byte("\n"))
-		switch m := entryPoint.FindSubmatch(text); {
+		switch m := entryPoint().FindSubmatch(text); {
 		case bytes.HasPrefix(shebang, []byte("#!")) && bytes.Contains(shebang, []byte("python")):
 			if m != nil {
 				files[name] = fmt.Appendf(nil, "#!%s\nimport sys\nfrom %s import %s\nsys.exit(%s())\n", python, m[1],

@@ -9,15 +9,16 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // fenceAlone matches a message that is one fenced block and nothing else.
-var fenceAlone = regexp.MustCompile("(?s)^(?:```|~~~)[A-Za-z]*[ \t]*\r?\n(.*)\n[ \t]*(?:```|~~~)$")
+var fenceAlone = pattern.New("(?s)^(?:```|~~~)[A-Za-z]*[ \t]*\r?\n(.*)\n[ \t]*(?:```|~~~)$")
 
 // unfenced is a message without the white space and the fence around all of it.
 func unfenced(message string) string {
 	message = strings.TrimSpace(message)
-	if m := fenceAlone.FindStringSubmatch(message); m != nil {
+	if m := fenceAlone().FindStringSubmatch(message); m != nil {
 		return strings.TrimSpace(m[1])
 	}
 	return message

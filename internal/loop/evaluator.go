@@ -3,12 +3,12 @@ package loop
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
@@ -126,13 +126,13 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 }
 
 // plainPath matches paths that can stand outside of a fence.
-var plainPath = regexp.MustCompile(`^[\w./@-]*$`)
+var plainPath = pattern.New(`^[\w./@-]*$`)
 
 // quoted is a list of paths in which no name of a directory reads like a part of the prompt.
 func quoted(paths []string) []string {
 	out := slices.Clone(paths)
 	for i, p := range out {
-		if !plainPath.MatchString(p) {
+		if !plainPath().MatchString(p) {
 			out[i] = strconv.Quote(p)
 		}
 	}

@@ -4,13 +4,13 @@ package message
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -92,9 +92,9 @@ func message(subject, body string, trailers ...string) string {
 // The subjects of placeholders without trailers. Python Tilth wrote the first form and looked for
 // the second, so sessions of its various versions may hold either.
 var (
-	foreignPlaceholder = regexp.MustCompile(`^(T-\d{3,}): FAILED \((\w+)\)(?::|$)`)
-	foreignFailed      = regexp.MustCompile(`^FAILED \((\w+)\): (T-\d{3,})\b`)
-	foreignDone        = regexp.MustCompile(`^(T-\d{3,}): `)
+	foreignPlaceholder = pattern.New(`^(T-\d{3,}): FAILED \((\w+)\)(?::|$)`)
+	foreignFailed      = pattern.New(`^FAILED \((\w+)\): (T-\d{3,})\b`)
+	foreignDone        = pattern.New(`^(T-\d{3,}): `)
 )
 
 // Author tells whose commit this is in the eyes of one session.
@@ -121,9 +121,9 @@ func (a Author) Placeholder(c gitx.Commit) (task string, ok bool) {
 		return "", false
 	}
 	reason := ""
-	if m := foreignPlaceholder.FindStringSubmatch(c.Subject); m != nil {
+	if m := foreignPlaceholder().FindStringSubmatch(c.Subject); m != nil {
 		task, reason = m[1], m[2]
-	} else if m := foreignFailed.FindStringSubmatch(c.Subject); m != nil {
+	} else if m := foreignFailed().FindStringSubmatch(c.Subject); m != nil {
 		task, reason = m[2], m[1]
 	}
 	_, known := a.Tasks[task]
@@ -136,7 +136,7 @@ func (a Author) Done(c gitx.Commit) (task string, ok bool) {
 		_, known := a.Tasks[sig.Task]
 		return sig.Task, a.owns(c, sig.Session) && known && len(c.Trailers[trailerFailed]) == 0
 	}
-	m := foreignDone.FindStringSubmatch(c.Subject)
+	m := foreignDone().FindStringSubmatch(c.Subject)
 	if _, failed := a.Placeholder(c); failed || m == nil || !a.Foreign && !a.Inherited[c.SHA] {
 		return "", false
 	}

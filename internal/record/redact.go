@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // Redactor replaces secrets by [redacted:NAME]. A nil Redactor replaces nothing. It is immutable and safe for
@@ -57,11 +57,11 @@ func NewRedactor(environ []string, more map[string]string) *Redactor {
 	return r
 }
 
-var escapable = regexp.MustCompile(`[^A-Za-z0-9 ._+-]+`)
+var escapable = pattern.New(`[^A-Za-z0-9 ._+-]+`)
 
 // coreOf is the longest part of value that no JSON writer escapes, perhaps empty.
 func coreOf(value string) string {
-	return slices.MaxFunc(escapable.Split(value, -1), func(a, b string) int { return cmp.Compare(len(a), len(b)) })
+	return slices.MaxFunc(escapable().Split(value, -1), func(a, b string) int { return cmp.Compare(len(a), len(b)) })
 }
 
 // mayHold reports whether there may be a secret in s.
@@ -104,7 +104,7 @@ func (r *Redactor) JSON(raw []byte) []byte {
 		}
 		// A secret can match across what JSON means: digits that are a number, the n of \n. Then string by string.
 	}
-	return jsonString.ReplaceAllFunc(raw, r.jsonString)
+	return jsonString().ReplaceAllFunc(raw, r.jsonString)
 }
 
 // hasASCIIEscape reports whether there may be an escape like \u0041, of a character that needs none: behind one, a
@@ -125,7 +125,7 @@ func (r *Redactor) Line(line []byte) []byte {
 	return []byte(r.String(string(line)))
 }
 
-var jsonString = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"`)
+var jsonString = pattern.New(`(?s)"(?:[^"\\]|\\.)*"`)
 
 // jsonString redacts one string with its quotes, decoded; it comes back as it was when there is no secret in it.
 func (r *Redactor) jsonString(literal []byte) []byte {

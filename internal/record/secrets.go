@@ -1,10 +1,10 @@
 package record
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -30,8 +30,8 @@ var placeholders = map[string]bool{
 }
 
 var (
-	lastWord   = regexp.MustCompile(`[A-Za-z0-9]*$`)
-	configPair = regexp.MustCompile(`^GIT_CONFIG_(KEY|VALUE)_([0-9]+)$`)
+	lastWord   = pattern.New(`[A-Za-z0-9]*$`)
+	configPair = pattern.New(`^GIT_CONFIG_(KEY|VALUE)_([0-9]+)$`)
 )
 
 // collector gathers secrets, each value under the first name that it was seen with.
@@ -47,7 +47,7 @@ func (c *collector) environment(environ []string) {
 	}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if m := configPair.FindStringSubmatch(name); m != nil {
+		if m := configPair().FindStringSubmatch(name); m != nil {
 			// GIT_CONFIG_KEY_0 is a setting's name; its value is in another variable.
 			key := values["GIT_CONFIG_KEY_"+m[2]]
 			if m[1] == "VALUE" && text.IsKeySetting(key) {
@@ -93,7 +93,7 @@ func (c *collector) addURLPassword(name, value string) {
 
 // looksSecret reports whether a variable's value is a credential, and not where there is one.
 func looksSecret(name string) bool {
-	return text.IsKey(name) && !placeWords[strings.ToUpper(lastWord.FindString(name))]
+	return text.IsKey(name) && !placeWords[strings.ToUpper(lastWord().FindString(name))]
 }
 
 // isCount reports whether a value is a number, too short to be a secret: MAX_TOKENS=10000000.

@@ -3,7 +3,6 @@ package tool
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -41,14 +40,14 @@ const maxCommand = 128<<10 - 1
 const maxOpeners = 10_000
 
 // openers are what begins something that can hold commands.
-var openers = regexp.MustCompile("[({`]|\\b(if|while|until|for|select|case)\\b")
+var openers = pattern.New("[({`]|\\b(if|while|until|for|select|case)\\b")
 
 // check gives the reason for which a command is refused, or "".
 func (g guard) check(command string) string {
 	if len(command) > maxCommand {
 		return "the command line is too long; write a file with write_file"
 	}
-	if len(openers.FindAllStringIndex(command, maxOpeners+1)) > maxOpeners {
+	if len(openers().FindAllStringIndex(command, maxOpeners+1)) > maxOpeners {
 		return "the command line nests too much; write a file with write_file"
 	}
 	if reason := g.mention(command); reason != "" {
