@@ -152,13 +152,9 @@ func init() {
 	if len(os.Args) < 3 || os.Args[0] != Name || os.Args[1] != Name {
 		return
 	}
-	switch os.Args[2] {
-	case holds:
+	if os.Args[2] == holds {
 		hold()
 		os.Exit(0)
-	case begins:
-		beFirst()
-		os.Exit(1)
 	}
 	if len(os.Args) <= 1+argArgv {
 		return
@@ -239,16 +235,21 @@ func (e *entry) prepare(flags, path string, argv, env []string) (err error) {
 // fork starts a child of this process's parent that enters the wall. A program that is executed for that costs more
 // than most commands. All signals wait meanwhile, so that the child runs none of this program's handlers.
 func (e *entry) fork() (pid uintptr, errno syscall.Errno) {
-	var all unix.Sigset_t
-	for i := range all.Val {
-		all.Val[i] = ^all.Val[i]
-	}
-	if unix.PthreadSigmask(unix.SIG_SETMASK, &all, &e.mask) != nil {
+	if !deaf(&e.mask) {
 		return 0, unix.EINVAL
 	}
 	pid, errno = e.split()
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &e.mask, nil)
 	return pid, errno
+}
+
+// deaf lets all signals of this thread wait, and says which did before.
+func deaf(before *unix.Sigset_t) bool {
+	var all unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	return unix.PthreadSigmask(unix.SIG_SETMASK, &all, before) == nil
 }
 
 // split returns to the parent at once: the child may have written to what this function has on the stack.

@@ -15,11 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The words by which this program becomes the holder of namespaces, or the first process of a pid namespace.
-const (
-	holds  = "holder"
-	begins = "init"
-)
+// holds is the word by which this program becomes the holder of namespaces.
+const holds = "holder"
 
 const socketFD = 3
 
@@ -117,9 +114,7 @@ func startInit() (pid, namespace, pipe int, err error) {
 		return 0, 0, 0, err
 	}
 	defer unix.Close(ready[0])
-	pid, err = syscall.ForkExec(selfExe, []string{Name, Name, begins}, &syscall.ProcAttr{Dir: "/", Env: []string{},
-		Files: []uintptr{uintptr(life[0]), uintptr(ready[1])},
-		Sys:   &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}})
+	pid, err = (&first{life: life[0], ready: ready[1]}).fork()
 	unix.Close(ready[1])
 	if err != nil {
 		return 0, 0, 0, err
@@ -143,23 +138,6 @@ func startInit() (pid, namespace, pipe int, err error) {
 func endInit(pid, life int) {
 	unix.Close(life)
 	_, _ = unix.Wait4(pid, nil, 0, nil)
-}
-
-// beFirst is the life of that process. Who is left without a parent in the namespace becomes its child.
-func beFirst() {
-	signal.Ignore(unix.SIGCHLD, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT)
-	byte := make([]byte, 1)
-	if n, _ := unix.Read(0, byte); n != 1 || unix.Mount("proc", "/proc", "proc",
-		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") != nil {
-		return
-	}
-	_, _ = unix.Write(1, byte)
-	unix.Close(1)
-	for {
-		if _, err := unix.Read(0, byte); err != unix.EINTR {
-			return
-		}
-	}
 }
 
 // serve makes the namespaces of a view in a thread of its own and starts commands there.
