@@ -66,15 +66,22 @@ func (p *process) diffCommand() *cli.Command {
 
 // review gathers a session's review. What git cannot tell is left out of it.
 func (w *repoContext) review(s *session.Session) *view.Review {
-	d := w.detail(s)
-	r := view.NewReview(s, d)
+	d := w.known(s)
+	if check, err := s.Checkpoint(); err == nil {
+		d.Worktree.Path = held.WorkspaceOf(s, check)
+	}
 	common, err := commonOf(s)
 	if err != nil {
+		r := view.NewReview(s, d)
 		r.Next = "git tilth show " + s.ID
 		r.Commands = append(r.Commands, view.Command{Line: r.Next, Why: "says what is wrong: " + err.Error()})
 		return r
 	}
-	_, there, err := w.Git.BranchTip(w.p.ctx, common, s.Branch())
+	tip, there, err := w.Git.BranchTip(w.p.ctx, common, s.Branch())
+	if there {
+		d.OnBranch = w.onBranch(d, common, tip)
+	}
+	r := view.NewReview(s, d)
 	r.Gone = err == nil && !there
 	taken := take.Commits(w.p.ctx, w.Git, common, s)
 	for i := range r.Tasks {
@@ -96,6 +103,18 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 	r.Commands, _ = view.Next(d.Overview, d.Plan, d.Summary.State, w.resumeOf(d.Overview))
 	r.Next = r.Commands[0].Line
 	return r
+}
+
+// onBranch is the commit of each task that the branch at tip has, nil where it does not go on from the session's seed.
+func (w *repoContext) onBranch(d view.Detail, common, tip string) map[string]string {
+	if d.Summary.State == nil || d.Summary.State.Seed == nil {
+		return nil
+	}
+	since, seed, err := held.CommitsSince(w.p.ctx, w.Git, common, tip, d.Summary.State.Seed.SHA)
+	if err != nil || seed.SHA == "" {
+		return nil
+	}
+	return commitsOfTasks(since, d.Summary)
 }
 
 // aside is what was set aside of a task's work, nil for nothing.

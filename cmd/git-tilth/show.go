@@ -39,7 +39,7 @@ func (p *process) showCommand() *cli.Command {
 
 // detail gathers what there is to say about a session. Each part that cannot be read leaves the others standing.
 func (w *repoContext) detail(s *session.Session) view.Detail {
-	d := view.NewDetail(w.withElsewhere([]session.Overview{s.Overview()})[0], s)
+	d := w.known(s)
 	check, err := s.Checkpoint()
 	if err != nil {
 		d.Resume = "cannot be resumed: " + err.Error()
@@ -72,6 +72,11 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 		}
 	}
 	return d
+}
+
+// known is what the session's files say.
+func (w *repoContext) known(s *session.Session) view.Detail {
+	return view.NewDetail(w.withElsewhere([]session.Overview{s.Overview()})[0], s)
 }
 
 // fillPoints names what one can go back to.
