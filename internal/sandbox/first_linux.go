@@ -16,7 +16,7 @@ type first struct {
 	said        byte
 	proc, at    *byte
 	// ignoring is struct sigaction. Children whose end is ignored leave no zombies.
-	ignoring [4]uintptr
+	ignoring [8]uintptr
 }
 
 // fork returns to the parent alone. The thread has to be the caller's own.
@@ -45,15 +45,16 @@ func (f *first) fork() (pid int, err error) {
 //go:nosplit
 //go:norace
 func (f *first) live() {
-	said := uintptr(unsafe.Pointer(&f.said))
-	syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(&f.ignoring)), 0, 8, 0, 0)
+	said, proc, at := uintptr(unsafe.Pointer(&f.said)), uintptr(unsafe.Pointer(f.proc)), uintptr(unsafe.Pointer(f.at))
+	ignoring := uintptr(unsafe.Pointer(&f.ignoring))
+	syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), ignoring, 0, 8, 0, 0)
 	syscall.RawSyscall(unix.SYS_DUP3, uintptr(f.life), 0, 0)
 	syscall.RawSyscall(unix.SYS_DUP3, uintptr(f.ready), 1, 0)
 	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 2, math.MaxUint32, 0)
 	n, _, errno := syscall.RawSyscall(unix.SYS_READ, 0, said, 1)
 	if n == 1 && errno == 0 {
-		_, _, errno = syscall.RawSyscall6(unix.SYS_MOUNT, uintptr(unsafe.Pointer(f.proc)), uintptr(unsafe.Pointer(f.at)),
-			uintptr(unsafe.Pointer(f.proc)), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0, 0)
+		_, _, errno = syscall.RawSyscall6(unix.SYS_MOUNT, proc, at, proc,
+			unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0, 0)
 		if errno == 0 {
 			syscall.RawSyscall(unix.SYS_WRITE, 1, said, 1)
 			syscall.RawSyscall(unix.SYS_CLOSE, 1, 0, 0)
