@@ -10,13 +10,14 @@ import (
 
 // first is the first process of a pid namespace, of which whoever is left without a parent there becomes a child. It is
 // a fork of the holder that goes on by system calls alone: to execute this program for it would take as long as to
-// start the holder. All signals wait for ever.
+// start the holder. It ignores all signals: those that wait count against the user's limit (RLIMIT_SIGPENDING).
 type first struct {
 	life, ready int // when the one is closed, it ends; it writes to the other
 	said        byte
 	proc, at    *byte
 	// ignoring is struct sigaction. Children whose end is ignored leave no zombies.
 	ignoring [8]uintptr
+	none     unix.Sigset_t
 }
 
 // fork returns to the parent alone. The thread has to be the caller's own.
@@ -46,8 +47,11 @@ func (f *first) fork() (pid int, err error) {
 //go:norace
 func (f *first) live() {
 	said, proc, at := uintptr(unsafe.Pointer(&f.said)), uintptr(unsafe.Pointer(f.proc)), uintptr(unsafe.Pointer(f.at))
-	ignoring := uintptr(unsafe.Pointer(&f.ignoring))
-	syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), ignoring, 0, 8, 0, 0)
+	ignoring, none := uintptr(unsafe.Pointer(&f.ignoring)), uintptr(unsafe.Pointer(&f.none))
+	for sig := uintptr(1); sig <= 64; sig++ {
+		syscall.RawSyscall6(unix.SYS_RT_SIGACTION, sig, ignoring, 0, 8, 0, 0)
+	}
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, none, 0, 8, 0, 0)
 	syscall.RawSyscall(unix.SYS_DUP3, uintptr(f.life), 0, 0)
 	syscall.RawSyscall(unix.SYS_DUP3, uintptr(f.ready), 1, 0)
 	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 2, math.MaxUint32, 0)
