@@ -14,7 +14,7 @@ DATE    ?= $(shell git log -1 --format=%cs 2>/dev/null || echo 1970-01-01)
 LDFLAGS := -ldflags "-s -w -X main.version=$(VERSION) -X main.date=$(DATE)"
 
 # Tests whose libraries the program does not need are modules of their own.
-TEST_MODULES := internal/view/browsertest internal/view/otlptest
+TEST_MODULES := internal/view/browsertest
 
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 

@@ -80,7 +80,7 @@ func (p *process) commands() []*cli.Command {
 		p.rewindCommand(), p.undoCommand(), p.forkCommand(), p.resetCommand(),
 		p.prCommand(), p.workCommand(),
 	}, p.fleetCommands(), []*cli.Command{
-		p.listCommand(), p.logCommand(), p.showCommand(), p.visualizeCommand(), p.verifyCommand(), p.exportCommand(),
+		p.listCommand(), p.logCommand(), p.showCommand(), p.visualizeCommand(), p.verifyCommand(),
 		p.configCommand(), p.helpCommand(), p.manCommand(), p.completeCommand(),
 	})
 }

@@ -1,9 +1,9 @@
-// Package view shows sessions: tables on a terminal, the page chat.html, the live viewer and OpenTelemetry traces.
+// Package view shows sessions: tables on a terminal, the page chat.html and the live viewer.
 //
 // Rules that hold here:
 //   - A view reads. The only file of a session that it writes is chat.html, by rename.
 //   - What is in a record is foreign. On a terminal its control characters are made visible, in a page it is text and
-//     never markup, in an export it is a value.
+//     never markup.
 //   - A reader of events is a switch over the structs of internal/record that names each of them (events_test.go).
 //   - Nothing costs memory in proportion to the length of a record.
 package view
