@@ -76,7 +76,8 @@ type prepRequest struct {
 	brief, from, base, answers string
 	sentence                   bool // from is one task, in words
 	force, keep, cont, all     bool
-	runs, json                 bool  // run follows; print the events as they happen
+	runs, json                 bool // run follows; print the events as they happen
+	noPreflight                bool
 	unready                    error // why it could not
 	// before tells what is to be known before anything is made, and whether to wait a moment then; nil for nothing.
 	before func() (wait bool)
@@ -234,12 +235,15 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 			"a branch is called session, so that none can be called session/<id>")
 	}
 	if r.from != "" {
-		return w.importTasks(r)
+		if err := w.importTasks(r); err != nil {
+			return err
+		}
+		return w.trySignature(r)
 	}
 	if r.prompts, err = seed.LoadPrompts(w.PromptDir()); err != nil {
 		return refuse("git config tilth.prompts", "%s", err)
 	}
-	return nil
+	return w.trySignature(r)
 }
 
 // prepare makes a session and its seed. The session that it returns is prepared and not held.

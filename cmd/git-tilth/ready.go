@@ -28,6 +28,21 @@ func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
 	return nil
 }
 
+// trySignature refuses a preparation whose seed could not be signed. A check of the whole run tries that itself.
+func (w *repoContext) trySignature(r *prepRequest) error {
+	if r.check != nil || r.noPreflight || w.p.dryRun || !w.Deps(nil).Sign {
+		return nil
+	}
+	wt, err := w.Git.CheckoutAt(w.Loc.CommonDir, w.Loc.Source)
+	if err == nil {
+		err = w.Git.TrySignature(w.p.ctx, wt, r.baseSHA)
+	}
+	if err == nil {
+		return nil
+	}
+	return w.preflightRefusal(loop.Stop{Detail: "signature: " + text.OneLine(err.Error()), Hint: loop.Unsigned})
+}
+
 // awayRefusal is what this command comes to where who is to interview does not answer. mend is the command that helps.
 func (w *repoContext) awayRefusal(why, mend string) error {
 	if !text.IsCommand(mend) || mend == equip.NoCommand {

@@ -212,7 +212,8 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 		return unready
 	}
 	request := prepRequest{from: r.from, sentence: r.sentence, all: r.all, base: r.base, keep: true, runs: true,
-		json: r.json, unready: unready, before: func() bool { return w.headsUp(all) && !r.yes }}
+		json: r.json, unready: unready, noPreflight: r.options.NoPreflight,
+		before: func() bool { return w.headsUp(all) && !r.yes }}
 	if r.from != "" && !r.options.NoPreflight && !w.p.dryRun {
 		request.check = func(draft *held.Handle, what loop.Ahead) (err error) {
 			r.options.Checked, err = loop.CheckAhead(w.p.ctx, draft, o, what)

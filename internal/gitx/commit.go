@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -21,13 +22,23 @@ var ErrUnsigned = errors.New("the commit cannot be signed")
 // SaysUnsigned reports whether that is why a commit was refused, by the words of the refusal.
 func SaysUnsigned(words string) bool { return strings.HasPrefix(words, ErrUnsigned.Error()) }
 
-// TrySignature makes a signed commit of a commit's tree, to which nothing ever points.
+// TrySignature makes a signed commit of a commit's tree where CommitTree makes its commits, outside of the sandbox. The
+// commit's object is deleted again.
 func (g *Git) TrySignature(ctx context.Context, wt Worktree, commit string) error {
-	c := g.InWorktree(wt, "commit-tree", "-S", "-m", "a signature, tried", commit+"^{tree}")
+	dir, remove, err := proc.TempDir("tree")
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if err := writeIn(dir, "objects/info/alternates", Alternates(wt.Common)); err != nil {
+		return err
+	}
+	c := g.InEntry(wt, "commit-tree", "-S", "-m", "a signature, tried", commit+"^{tree}")
+	c.Vars = append(c.Vars, "GIT_OBJECT_DIRECTORY="+filepath.Join(dir, "objects"))
 	c.Vars = append(c.Vars, g.Identity(ctx, wt.Path, true)...)
 	ctx, cancel := context.WithTimeoutCause(ctx, signTime, errSignTime)
 	defer cancel()
-	_, err := g.Mutate(ctx, c)
+	_, err = g.Mutate(ctx, c)
 	if context.Cause(ctx) == errSignTime {
 		return errSignTime
 	}

@@ -142,7 +142,7 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 func (g *ground) commitRefused(ctx context.Context, t session.Task, summary, words string) error {
 	stop := Stop{Reason: record.CommitRefused, Detail: g.run.forRecord(words, promptCap)}
 	if gitx.SaysUnsigned(words) {
-		stop.Hint = "unlock or correct the key, or " + unsigned
+		stop.Hint = "unlock or correct the key, or " + Unsigned
 	} else {
 		stop.Hint = cmp.Or(g.hookHints(ctx, t, summary))
 	}

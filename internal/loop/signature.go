@@ -15,20 +15,20 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// unsigned is the command after which nothing is signed.
-const unsigned = "git config tilth.signCommits false"
+// Unsigned is the command that turns signing off.
+const Unsigned = "git config tilth.signCommits false"
 
-// checkSignature makes one signature, and looks for how long whoever makes them will know how to.
+// checkSignature makes one signature, and checks whether gpg-agent keeps the key's passphrase until the run ends.
 func (a *attempt) checkSignature(ctx context.Context, wt gitx.Worktree) []record.PreflightCheck {
 	c := record.PreflightCheck{Name: "signature", From: "tilth.signCommits"}
 	if err := a.run.Git.TrySignature(ctx, wt, a.base); err != nil {
-		c.Problem, c.Mend = text.OneLine(err.Error()), unsigned
+		c.Problem, c.Mend = text.OneLine(err.Error()), Unsigned
 		return []record.PreflightCheck{c}
 	}
 	night := time.Duration(a.run.o.Caps[config.MaxMinutes] * float64(time.Minute))
 	if kept := a.passphraseKept(ctx); kept > 0 && (night == 0 || kept < night) {
 		c.Note = fmt.Sprintf("gpg-agent forgets the key's passphrase after %g minutes, and the run may take longer: "+
-			"%s, then git -c tilth.signCommits=true tilth take --pick signs", kept.Minutes(), unsigned)
+			"%s, then git -c tilth.signCommits=true tilth take --pick signs", kept.Minutes(), Unsigned)
 		return []record.PreflightCheck{c}
 	}
 	return nil
