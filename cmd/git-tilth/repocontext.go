@@ -19,7 +19,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // repoContext is where a command stands: the repository it was called in, if any, the settings that hold there and the
@@ -30,7 +29,6 @@ type repoContext struct {
 	inRepo bool
 	flags  map[string]string // the settings among the command's flags
 	tasks  []string          // that the command names
-	said   map[string]bool   // settings without an effect that were named
 
 	gone  sync.Map                              // by name of a repository: whether nothing is there any more
 	holds func() func(branch, path string) bool // what the repository has of a session, read once
@@ -39,7 +37,7 @@ type repoContext struct {
 // enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's
 // variables are honoured once, here, and not when a directory was named: then that is what the user meant.
 func (p *process) enter(dir string, flags map[string]string) (*repoContext, error) {
-	w := &repoContext{Kit: newKit(p), p: p, flags: flags, said: map[string]bool{}}
+	w := &repoContext{Kit: newKit(p), p: p, flags: flags}
 	at, environ := p.dir, p.environ
 	if dir != "" {
 		at, environ = p.inDir(dir), nil
@@ -104,12 +102,6 @@ func (w *repoContext) configure(common, in string) error {
 	}
 	if err := w.Set(common, w.flags, entries); err != nil {
 		return err
-	}
-	for _, name := range w.Config.Gone {
-		if !w.said[name] {
-			w.said[name] = true
-			w.p.warnf("git-tilth: the setting %s is one of earlier builds and is ignored\n", text.VisibleLine(name))
-		}
 	}
 	for name, keys := range w.Config.Agents() {
 		if err := agent.KnownKeys(name, keys); err != nil {

@@ -55,8 +55,6 @@ func unsetHint(key, origin string) string {
 
 // Config holds every setting, checked.
 type Config struct {
-	// Gone are settings of an earlier build that were found, and have no effect any more, each with where it is from.
-	Gone   []string
 	values map[string]Value
 	agents map[string]map[string]string
 	prices map[string]price
@@ -75,11 +73,6 @@ func Load(environ []string, flags map[string]string, entries []Entry) (*Config, 
 	fromGit, err := c.sortEntries(entries)
 	if err != nil {
 		return nil, err
-	}
-	for _, s := range gone {
-		if _, set := env[s.Env]; set {
-			c.Gone = append(c.Gone, s.Env)
-		}
 	}
 	for _, s := range settings {
 		v, err := resolve(s, env, flags, fromGit[strings.ToLower(s.Name)])
@@ -129,10 +122,6 @@ func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
 			continue
 		}
 		s, ok := known[lower]
-		if !ok && IsGone(lower) {
-			c.Gone = append(c.Gone, fmt.Sprintf("%s (%s)", e.Key, e.Origin))
-			continue
-		}
 		if !ok {
 			msg := fmt.Sprintf("unknown setting %s (%s)%s", e.Key, e.Origin, didYouMean(lower))
 			return nil, &Error{msg, unsetHint(e.Key, e.Origin)}

@@ -140,8 +140,8 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.commitSubject", Default: "{id}: {title}", check: checkSubject,
 		Help: "subject of a task's commit, of {id}, {title} (or {title:lower}, without a capital), {type} (feat " +
 			"where the task has none) and {scope}"},
-	{Name: "tilth.seedCommit", Default: "auto", values: []string{"auto", "keep", "drop"},
-		Help: "keep: a seed without acceptance tests has a commit too, an empty one (drop is what auto was called)"},
+	{Name: "tilth.seedCommit", Default: "auto", values: []string{"auto", "keep"},
+		Help: "keep: a seed without acceptance tests has a commit too, an empty one"},
 	{Name: "tilth.tick", Default: "false", kind: kindBool,
 		Help: "a task's commit also ticks its item in the checklist of the repository that the tasks came from"},
 	{Name: "tilth.notify",
@@ -171,14 +171,6 @@ func variable(name string) string {
 		b.WriteRune(unicode.ToUpper(c))
 	}
 	return b.String()
-}
-
-// gone are the settings of earlier builds that have no effect any more.
-var gone = withEnv([]Setting{{Name: "tilth.judge"}})
-
-// IsGone reports whether this is the name of a setting of an earlier build that has no effect any more.
-func IsGone(name string) bool {
-	return slices.ContainsFunc(gone, func(s Setting) bool { return strings.EqualFold(s.Name, name) })
 }
 
 // checkLanes refuses more lanes than a mistyped number could have meant.

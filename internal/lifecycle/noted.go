@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
@@ -25,7 +24,6 @@ func settingsChanged(noted, now map[string]record.Setting) []record.SettingChang
 	all := maps.Clone(noted)
 	maps.Copy(all, now)
 	var changed []record.SettingChange
-	maps.DeleteFunc(all, func(name string, _ record.Setting) bool { return config.IsGone(name) })
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		before, after := noted[name], now[name]
 		if before.Value != after.Value {
