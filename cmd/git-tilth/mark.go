@@ -183,7 +183,7 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 		msg := fmt.Sprintf("%s is not done: what is in %s was refused", task, workPlace(h, task))
 		return &exitError{code: exitNo, msg: msg, hint: "git tilth log --task " + task + " " + h.S.ID}
 	}
-	if work := w.aside(h.S, h.Common, task); work != nil {
+	if work := w.aside(h.S, task); work != nil {
 		w.p.printf("not in it: what was set aside of %s, in %s of %s\n", task, work.Ref, h.S.Path(session.KeptGitDir))
 	}
 	next := "resume"

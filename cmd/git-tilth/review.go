@@ -96,7 +96,7 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 			}
 		}
 		if t.Status != session.TaskDone {
-			t.Aside = w.aside(s, common, t.ID)
+			t.Aside = w.aside(s, t.ID)
 		}
 	}
 	d.Cleansed = r.Gone
@@ -118,15 +118,11 @@ func (w *repoContext) onBranch(d view.Detail, common, tip string) map[string]str
 }
 
 // aside is what was set aside of a task's work, nil for nothing.
-func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside {
-	work, err := snapshot.AsideOf(w.p.ctx, w.Git, s, common, task)
-	if work == nil && err == nil {
+func (w *repoContext) aside(s *session.Session, task string) *view.Aside {
+	work := snapshot.AsideOf(s, task)
+	if work == nil {
 		return nil
 	}
-	if err != nil {
-		return &view.Aside{Files: []string{"cannot be read: " + err.Error()}}
-	}
-	defer work.Remove()
 	a := &view.Aside{Ref: work.Ref, Files: []string{}}
 	files, _, _, err := w.Git.Changes(w.p.ctx, work.Dir, work.SHA+"^", work.SHA, 0)
 	if err != nil {
@@ -180,11 +176,10 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	case t.Commit != "":
 		revs = []string{t.Commit + "^", t.Commit}
 	case t.Aside != nil:
-		work, err := snapshot.AsideOf(w.p.ctx, w.Git, s, common, task)
+		work := snapshot.AsideOf(s, task)
 		if work == nil {
-			return fail("git tilth review "+task+" "+s.ID, cmp.Or(err, errors.New("it was brought back meanwhile")))
+			return fail("git tilth review "+task+" "+s.ID, errors.New("it was brought back meanwhile"))
 		}
-		defer work.Remove()
 		revs, objects = []string{work.SHA + "^", work.SHA}, filepath.Join(work.Dir, "objects")
 	case t.Iterations > 0:
 		path, branch := r.Worktree, s.Branch()

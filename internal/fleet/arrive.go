@@ -106,7 +106,7 @@ func (f *foreign) fill(ctx context.Context, s *session.Session) (*session.Checkp
 		return nil, err
 	}
 	statuses := []string{session.Prepared, session.Running, session.AllDone, session.Failed}
-	if check.SessionID != s.ID || check.Rewind != nil || !slices.Contains(statuses, check.Status) {
+	if check.SessionID != s.ID || !slices.Contains(statuses, check.Status) {
 		return nil, errors.New("its checkpoint is not that of a session that can travel")
 	}
 	check.Conversations, check.Preflight = nil, ""

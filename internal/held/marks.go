@@ -50,8 +50,8 @@ func IsHalfEntry(s *session.Session, e gitx.WorktreeEntry) bool {
 }
 
 // Unfinished reports whether a rewind, an undo or a teardown of a session was begun and not finished.
-func Unfinished(s *session.Session, check *session.Checkpoint) bool {
-	return Exists(s.Path(session.GoBackFile)) || check.Rewind != nil || Resetting(s)
+func Unfinished(s *session.Session) bool {
+	return Exists(s.Path(session.GoBackFile)) || Resetting(s)
 }
 
 // Resetting reports whether a teardown of the session was begun.

@@ -21,7 +21,7 @@ import (
 //  2. <id>/ with the mark
 //  3. its files; of a fork, session_start
 //  4. checkpoint.json
-//  5. branch and worktree, the uncommitted work in it
+//  5. branch and worktree, the uncommitted work in it, and in kept.git the work of failed tasks
 //  6. what tilth.setup and tilth.copy bring
 //  7. of a fork, session_prepared, seed_committed; the checkpoint prepared
 //  8. no mark                                a session like any other
@@ -91,6 +91,9 @@ func (a Import) install(ctx context.Context, h *held.Handle) error {
 		if err != nil {
 			return err
 		}
+	}
+	if err := snapshot.AdoptBundles(ctx, h); err != nil {
+		return err
 	}
 	if err := h.RunSetup(ctx, h.Path()); err != nil {
 		return err

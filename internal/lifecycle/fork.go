@@ -87,7 +87,7 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	if p.check, err = f.From.Checkpoint(); err != nil {
 		return cannot(err)
 	}
-	if held.Unfinished(f.From, p.check) {
+	if held.Unfinished(f.From) {
 		return cannot(errors.New("a rewind or reset of it was begun and not finished"))
 	}
 	if p.common, err = held.CommonOf(f.From, p.check); err != nil {
@@ -120,12 +120,8 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 
 // stayed refuses a session that was taken back since it was read: what was copied of it does not go together then.
 func (p *parent) stayed() error {
-	check, err := p.Checkpoint()
-	if err != nil {
-		return err
-	}
-	back := held.Unfinished(p.Session, check)
-	_, _, err = record.Scan(p.Path(session.RecordFile), p.read, func(l record.Line) error {
+	back := held.Unfinished(p.Session)
+	_, _, err := record.Scan(p.Path(session.RecordFile), p.read, func(l record.Line) error {
 		_, is := l.WentBack()
 		back = back || is
 		return nil

@@ -43,21 +43,15 @@ func open(ctx context.Context, h *held.Handle, killed bool) (err error) {
 		}
 		return held.Refuse(reset, "session %s is damaged: %s", h.S.ID, err)
 	}
-	if half := earlierHalf(h.S, h.Checkpoint); half != "" {
-		return held.Refuse(reset, "session %s: %s", h.S.ID, half)
-	}
 	h.Common, h.SourceErr = held.CommonOf(h.S, h.Checkpoint)
 	h.AdoptSource()
 	if h.Git.IsDryRun() {
 		return nil
 	}
-	if killed || h.Checkpoint.Status == session.Running || held.Unfinished(h.S, h.Checkpoint) {
+	if killed || h.Checkpoint.Status == session.Running || held.Unfinished(h.S) {
 		teardown.EndLeftovers(teardown.PlacesOf(h.S, h.Path())...)
 	}
 	err = h.PutBackDotGit(ctx, h.Path())
-	if err == nil {
-		err = snapshot.AdoptBundles(ctx, h)
-	}
 	if err != nil {
 		return err
 	}
@@ -80,21 +74,4 @@ func Stopped(h *held.Handle, status string, stop record.Stop) error {
 		return err
 	}
 	return h.S.WriteSummary()
-}
-
-// earlierHalf is what an earlier build began with a session and did not finish, "" for nothing. Only that build can.
-func earlierHalf(s *session.Session, check *session.Checkpoint) string {
-	what := ""
-	switch {
-	case check.Rewind != nil:
-		what = "reset --to-seed"
-	case held.Exists(s.Path(session.WorkspaceDir + ".adopt")):
-		what = "registration of its worktree"
-	case held.Exists(s.Path(session.WorkspaceDir + ".gone")):
-		what = "cleanse"
-	default:
-		return ""
-	}
-	return "a build of git-tilth before this one (commit 5bcd928 or earlier) began a " + what +
-		" and did not finish it, which a resume with that build does"
 }

@@ -20,7 +20,6 @@ type State struct {
 	Resetting bool   // a teardown was begun and not finished
 	GoingBack string // a rewind or an undo that was begun and not finished
 	Finished  string // one that was, and was finished before this plan was made
-	Earlier   string // what an earlier build began and did not finish, which only it can
 	// SourceGone says why the source repository cannot be used, "" when it can.
 	SourceGone string
 	SourceHint string // how to go on without it
@@ -126,7 +125,6 @@ type Plan struct {
 //
 //	state                                              decision
 //	a teardown was begun                               refuse: reset finishes it
-//	an earlier build began what only it can finish     refuse
 //	no seed was ever committed                         refuse: reset, prep-feature
 //	the record of one is lost, and work was done       refuse: git's own commands show and take it
 //	prd.json cannot be read, or has no tasks           refuse: reset
@@ -223,8 +221,6 @@ func refusal(s State) (why, hint string) {
 	switch {
 	case s.Resetting:
 		return "its teardown was begun and not finished", reset
-	case s.Earlier != "":
-		return s.Earlier, reset
 	case s.SeedSHA == "" && s.Status != session.Prepared && (!s.Worked || s.SourceGone == ""):
 		return s.unseeded(reset)
 	case s.TasksError != "":

@@ -141,8 +141,6 @@ func TestMakePlan(t *testing.T) {
 			want{action: Refuse, why: "never committed"}},
 		{"the branch is gone", "", func(s *State) { s.BranchTip = "" },
 			want{action: Refuse, why: "session/" + testID + " is gone", hint: "git tilth reset"}},
-		{"an earlier build began what only it can finish", "", func(s *State) { s.Earlier = "an earlier build began" },
-			want{action: Refuse, why: "earlier build", hint: "git tilth reset"}},
 		{"a rewind or an undo was begun", "whatever prd.json and the branch still say", func(s *State) {
 			s.GoingBack, s.Tasks, s.Status = "the rewind to the seed", tasks("done", "failed"), session.Failed
 			s.Commits = chain(failedBy(testID, "T-002"), doneBy(testID, "T-001"))

@@ -16,7 +16,7 @@ import (
 // HasRun reports whether work was done on the seed, so that no other may take its place: in a run, also one that an
 // undo has taken back since and may bring again, or before a fork began.
 func HasRun(ctx context.Context, h *held.Handle) (ran bool, err error) {
-	if h.Checkpoint.Status != session.Prepared || held.Unfinished(h.S, h.Checkpoint) {
+	if h.Checkpoint.Status != session.Prepared || held.Unfinished(h.S) {
 		return true, nil
 	}
 	state, err := h.S.State()
@@ -108,7 +108,7 @@ func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check 
 	if state.Seed != nil {
 		recorded = state.Seed.SHA
 	}
-	if recorded != "" && check.Status != session.Prepared || check.GitCommonDir == "" || held.Unfinished(s, check) {
+	if recorded != "" && check.Status != session.Prepared || check.GitCommonDir == "" || held.Unfinished(s) {
 		return "", nil
 	}
 	tip, ok, err := g.BranchTip(ctx, common, s.Branch())

@@ -31,7 +31,7 @@ func (s *State) leaveToLanes() {
 // ReadState gathers the State of a session. It changes nothing and takes no lock, and its cost does not grow with
 // the record: what that says was kept when the last run stopped.
 func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
-	st := State{SessionID: s.ID, Status: check.Status, Resetting: held.Resetting(s), Earlier: earlierHalf(s, check)}
+	st := State{SessionID: s.ID, Status: check.Status, Resetting: held.Resetting(s)}
 	st.Foreign = check.GitCommonDir == ""
 	var err error
 	if st.GoingBack, err = rewind.Begun(s); err != nil {

@@ -110,11 +110,6 @@ func replaceFiles(h *held.Handle, old, next string) error {
 			return err
 		}
 	}
-	const earlier = "aside" // of bundles, as an earlier build kept it: the next operation takes them over
-	err := os.Rename(filepath.Join(next, earlier), h.S.Path(earlier))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	if err := DropEmpty(h.S); err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
@@ -230,11 +229,11 @@ func forgetRun(ctx context.Context, h *held.Handle, j *journal) error {
 
 // rewindFiles takes the steps of a reset to the seed after git's.
 func rewindFiles(h *held.Handle, j *journal) error {
-	old, _ := filepath.Glob(h.S.Path("aside", "*.bundle"))
+	paths := held.MovedAside(h.S)
 	for _, name := range rewoundFiles {
-		old = append(old, h.S.Path(name))
+		paths = append(paths, h.S.Path(name))
 	}
-	for _, path := range append(old, held.MovedAside(h.S)...) {
+	for _, path := range paths {
 		if err := proc.RemoveAll(path); err != nil {
 			return err
 		}

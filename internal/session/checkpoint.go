@@ -48,9 +48,6 @@ type Checkpoint struct {
 	// tests that failed where those are known by name; nil where no person went on with any.
 	KnownFailures map[string][]string `json:"known_failures,omitempty"`
 
-	// Rewind is the journal of a reset --to-seed that an earlier build began and did not end, nil for none.
-	Rewind json.RawMessage `json:"rewind,omitempty"`
-
 	// StartedAt is what the wall-clock cap counts from, RFC 3339. Its text in the file is one of the others: a float
 	// of Python Tilth stays one until the session is woken.
 	StartedAt string `json:"-"`

@@ -40,8 +40,6 @@ import (
 // A task that is skipped or removed while its work is in the worktree has it set aside by the next plan
 // (Plan.SetAside), before any other task is begun. So work is either in the worktree, and its task comes first, or in
 // kept.git.
-//
-// An earlier build kept such work in bundles, aside/<task>.bundle. Who holds the session takes those over.
 
 // asideRef is where a task's work is set aside; n is 0 for what is to come back, else the number of what did not fit.
 func asideRef(task string, n int) string {
@@ -53,41 +51,19 @@ func asideRef(task string, n int) string {
 
 // Aside is work of a task that was set aside.
 type Aside struct {
-	Ref    string // in kept.git, as git names it
-	SHA    string // its commit
-	Dir    string // a git directory that has it
-	Remove func()
+	Ref string // in kept.git, as git names it
+	SHA string // its commit
+	Dir string // a git directory that has it
 }
 
-// AsideOf is the newest work of a task that was set aside, nil for none. Whoever has looked at it calls Remove.
-func AsideOf(ctx context.Context, g *gitx.Git, s *session.Session, common, task string) (*Aside, error) {
+// AsideOf is the newest work of a task that was set aside, nil for none.
+func AsideOf(s *session.Session, task string) *Aside {
 	for _, n := range []int{0, unfit(s, task)} {
-		a := &Aside{Ref: "refs/" + asideRef(task, n), SHA: readRef(s, asideRef(task, n)),
-			Dir: s.Path(session.KeptGitDir), Remove: func() {}}
-		if a.SHA != "" {
-			return a, nil
+		if sha := readRef(s, asideRef(task, n)); sha != "" {
+			return &Aside{Ref: "refs/" + asideRef(task, n), SHA: sha, Dir: s.Path(session.KeptGitDir)}
 		}
 	}
-	bundles, _ := filepath.Glob(s.Path("aside", task+".*bundle"))
-	if len(bundles) == 0 {
-		return nil, nil
-	}
-	a := &Aside{Ref: "refs/" + asideRef(task, 0)}
-	top, remove, err := proc.TempDir("bundle")
-	if err != nil {
-		return nil, err
-	}
-	a.Remove, a.Dir = remove, filepath.Join(top, "git")
-	if err = gitx.Borrow(common, a.Dir); err == nil {
-		if err = unbundle(ctx, g, a.Dir, bundles[0]); err == nil {
-			a.SHA, err = bundleHead(ctx, g, common, bundles[0])
-		}
-	}
-	if err != nil {
-		remove()
-		return nil, err
-	}
-	return a, nil
+	return nil
 }
 
 // unfit is how often work of a task did not fit when it was to come back.
@@ -98,10 +74,10 @@ func unfit(s *session.Session, task string) (n int) {
 	return n
 }
 
-// AdoptBundles takes over what an earlier build, or one that sent the session here, has set aside in bundles.
+// AdoptBundles moves the set-aside work of a session that arrives from its bundles into kept.git.
 func AdoptBundles(ctx context.Context, h *held.Handle) error {
 	bundles, _ := filepath.Glob(h.S.Path("aside", "T-*.bundle"))
-	if len(bundles) == 0 || h.Common == "" || h.Git.IsDryRun() {
+	if len(bundles) == 0 || h.Git.IsDryRun() {
 		return nil
 	}
 	in, err := openKept(h)
@@ -127,7 +103,7 @@ func AdoptBundles(ctx context.Context, h *held.Handle) error {
 			return err
 		}
 	}
-	return nil
+	return os.Remove(h.S.Path("aside"))
 }
 
 // DropDone removes what was set aside of tasks that are done and did not fit.

@@ -34,8 +34,7 @@ type Snapshot struct {
 	Ignored [][]byte `json:"ignored,omitempty"`
 	// Pack is the pack of kept.git that has what the user's repository may lose, "" where there is nothing.
 	Pack    string `json:"pack,omitempty"`
-	Bundled bool   `json:"bundled,omitempty"` // an earlier build has that in a bundle of its own
-	Indexed bool   `json:"indexed"`           // there was an index
+	Indexed bool   `json:"indexed"` // there was an index
 }
 
 const (
@@ -77,7 +76,7 @@ func (k *snapshotter) keep(ctx context.Context, s *session.Session, base string,
 	}
 	dry := k.git.IsDryRun()
 	if !dry {
-		if err := k.to.give(ctx, k.in, s, k.wt.Common, to); err != nil {
+		if err := k.to.give(ctx, k.in, k.wt.Common, to); err != nil {
 			return err
 		}
 	}
@@ -109,10 +108,7 @@ func (k *snapshotter) keep(ctx context.Context, s *session.Session, base string,
 func undoRef(n int, name string) string { return path.Join("undo", strconv.Itoa(n), name) }
 
 // give brings what was kept as undo/<n> back into the repository at common.
-func (k Snapshot) give(ctx context.Context, in keptGit, s *session.Session, common string, n int) error {
-	if k.Bundled {
-		return unbundle(ctx, in.git, common, filepath.Join(UndoDir(s, n), "git.bundle"))
-	}
+func (k Snapshot) give(ctx context.Context, in keptGit, common string, n int) error {
 	if k.Pack == "" {
 		return nil
 	}
@@ -227,10 +223,10 @@ func (k *snapshotter) stagedBlobs(ctx context.Context, index string) (ids []stri
 // Restore makes the branch what it was when the worktree was kept as undo/<n>, and the files too, but for the loose
 // ones. Until the loose files are brought back, it may be done twice.
 func Restore(ctx context.Context, h *held.Handle, wt gitx.Worktree, k Snapshot, n int) error {
-	if k.Bundled || k.Pack != "" {
+	if k.Pack != "" {
 		in, err := openKept(h)
 		if err == nil {
-			err = k.give(ctx, in, h.S, h.Common, n)
+			err = k.give(ctx, in, h.Common, n)
 		}
 		if err != nil {
 			return err
