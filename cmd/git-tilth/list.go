@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
 
@@ -35,7 +34,6 @@ func (p *process) listCommand() *cli.Command {
 				return refuse("git tilth list --remote "+text.ShellQuote(ctx.Args().First()),
 					"only the sessions of a remote have a place")
 			}
-			debug.SetGCPercent(800) // ten thousand sessions leave 30 MB, and nothing that is worth a collection
 			all := ctx.Bool("all") || !w.inRepo
 			rows, err := w.overviews(all)
 			if err = cmp.Or(p.ctx.Err(), err); err != nil {

@@ -4,8 +4,6 @@ package main
 
 import (
 	"os"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
@@ -17,9 +15,6 @@ func main() { os.Exit(Main()) }
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
-	debug.SetGCPercent(400) // what lives of a command are a few MB, which would be looked through many times
-	// Who comes back from a file or from git goes on at once, instead of when another leaves one of the few places.
-	runtime.GOMAXPROCS(max(4, runtime.NumCPU()))
 	p := newProcess()
 	defer p.stopSignals()
 	defer sandbox.Close()

@@ -29,7 +29,7 @@ func TestPassword(t *testing.T) {
 	g := gitx.New(environ, false, nil)
 	for url, want := range map[string]string{"https://known.example/v1": "s3=cret", "https://unknown.example/": "", "": "",
 		"https://x\nhost=known.example": "", "no url": ""} {
-		if got := equip.Password(t.Context(), g, "", url)(); got != want {
+		if got := equip.Password(t.Context(), g, "", url); got != want {
 			t.Errorf("%q: got %q, want %q", url, got, want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestPassword(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	got := equip.Password(ctx, g, filepath.Join(home, "repo", ".git"), "https://known.example/v1")()
+	got := equip.Password(ctx, g, filepath.Join(home, "repo", ".git"), "https://known.example/v1")
 	if got != "" || time.Since(start) > time.Minute {
 		t.Errorf("got %q after %s", got, time.Since(start))
 	}

@@ -95,7 +95,6 @@ func settingsOf(loc gitx.Location) string {
 
 // configure takes the settings that hold in a repository, "" for none, as they are read in one of its git directories.
 func (w *repoContext) configure(common, in string) error {
-	w.Git.Beside(session.Ready)
 	entries, err := w.Git.ConfigList(w.p.ctx, in)
 	if err != nil {
 		return fail("", err)
@@ -153,9 +152,6 @@ func (p *process) in(do func(*cli.Context, *repoContext) error) cli.ActionFunc {
 		w, err := p.enter(dir, givenSettings(ctx))
 		if err != nil {
 			return err
-		}
-		if p.runs {
-			defer w.AskAhead()()
 		}
 		return do(ctx, w)
 	}

@@ -289,9 +289,6 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	closeOnce := sync.OnceFunc(h.Close)
 	defer closeOnce()
 	h.Tell = show.Tell
-	if w.p.runs && h.Checkpoint.Status != session.AllDone {
-		w.JudgingAhead(r.options)
-	}
 	plan, err := lifecycle.PlanOf(w.p.ctx, h)
 	if err != nil {
 		return fail("", err)
@@ -330,8 +327,6 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	if plan.NeedsWorker() {
 		with.Settings = w.noted(o)
 	}
-	with.Stands = func(commit string) { o.Reading = loop.ReadAhead(ctx, h, o, commit) }
-	defer func() { o.Reading.End() }()
 	o.Waiting, o.Validating = show.Waiting, show.Validating
 	o.Given = r.flags
 	for again := uint(0); ; again++ {

@@ -26,9 +26,9 @@ func benchResume(t *testing.T, tb *table) {
 	small, big, many := newResumeCase(t, 0, 0), newResumeCase(t, 1, 1<<30), newResumeCase(t, 500, 0)
 	took := alternate(11, small.resume, small.floor, big.resume, big.floor, many.resume, many.floor)
 	what := "its git commands and process start"
-	tb.ratio("resume to first model call, small record, no old session", took[0], took[1], what, 1.5)
-	tb.ratio("resume to first model call, 1 GB record", took[2], took[3], what, 1.5)
-	tb.ratio("resume to first model call, 500 old sessions", took[4], took[5], what, 1.5)
+	tb.ratio("resume to first model call, small record, no old session", took[0], took[1], what, 2.5)
+	tb.ratio("resume to first model call, 1 GB record", took[2], took[3], what, 2.5)
+	tb.ratio("resume to first model call, 500 old sessions", took[4], took[5], what, 2.5)
 	tb.ratio("resume, 1 GB record", took[2], took[0], "resume, small record", 1.1)
 	tb.ratio("resume beside 500 old sessions", took[4], took[0], "resume beside none", 1.2)
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
@@ -26,54 +25,36 @@ func askKey(name string) string {
 // helperPatience is how long a credential helper may take: some ask a server.
 const helperPatience = 30 * time.Second
 
-// credential is what git's credential helpers have as the key of a URL, asked once. Having none is no fault: local
-// servers need none, and others will say so.
-func (k *Kit) credential(url string) string { return k.ask(k.Ctx, url)() }
-
-func (k *Kit) ask(ctx context.Context, url string) (key func() string) {
-	if k.asked[url] == nil {
-		ctx, cancel := context.WithTimeout(ctx, helperPatience)
-		answer := Password(ctx, k.Git, k.Common, url)
-		k.asked[url] = sync.OnceValue(func() string { defer cancel(); return answer() })
+// credential returns the key that git's credential helpers have for a URL. They are asked once. No key is no error:
+// local servers need none, and other servers refuse the call themselves.
+func (k *Kit) credential(url string) string {
+	if _, asked := k.asked[url]; !asked {
+		ctx, cancel := context.WithTimeout(k.Ctx, helperPatience)
+		defer cancel()
+		k.asked[url] = Password(ctx, k.Git, k.Common, url)
 	}
 	return k.asked[url]
-}
-
-// AskAhead has the credential helpers asked for the key of a model that works, while it is found out what there is to
-// do. stop ends them where nobody wants the answer any more.
-func (k *Kit) AskAhead() (stop func()) {
-	e := k.Config.Endpoint(config.Worker)
-	c, err := k.ChooseAgent(config.Worker)
-	if err != nil || c.Program != nil || e.APIKey != "" {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(k.Ctx)
-	key := k.ask(ctx, e.BaseURL)
-	return func() { cancel(); key() }
 }
 
 // Password asks the credential helpers of the user, and of the repository with this common directory unless it is "",
 // for the password of a URL; "" for none. Nobody is prompted, and a helper that waits for someone ends with the
 // context.
-func Password(ctx context.Context, g *gitx.Git, common, url string) (password func() string) {
+func Password(ctx context.Context, g *gitx.Git, common, url string) (password string) {
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
-		return func() string { return "" }
+		return ""
 	}
 	c := gitx.Command{Dir: "/", Args: []string{"credential", "fill"}}
 	if common != "" {
 		c = gitx.InRepo(common, c.Args...)
 	}
 	c.Stdin, c.Keys = []byte("url="+url+"\n\n"), true
-	answer := g.Ahead(ctx, c)
-	return func() (password string) {
-		out, err := answer()
-		for line := range strings.Lines(string(out)) {
-			if value, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "password="); is && err == nil {
-				password = value
-			}
+	out, err := g.Read(ctx, c)
+	for line := range strings.Lines(string(out)) {
+		if value, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "password="); is && err == nil {
+			password = value
 		}
-		return password
 	}
+	return password
 }
 
 // hide keeps a key that came from elsewhere than the environment out of the record. Each role may have one of its own.

@@ -13,7 +13,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -37,18 +36,17 @@ type Kit struct {
 	Common string // the repository whose settings these are, "" for none
 	Redact *record.Redactor
 
-	keys         map[string]string            // credentials that did not come from the environment
-	asked        map[string]func() string     // what git's credential helpers say, by URL
-	judging      func() (loop.Options, error) // begun by JudgingAhead, nil for none
-	credentials  []string                     // files of git's that hold them
-	gitFiles     []string                     // files that git's settings name
-	notedSandbox atomic.Bool                  // that there is none, or what it lacks, was said
-	notedSetup   atomic.Bool                  // what a lock file asks for
+	keys         map[string]string // credentials that did not come from the environment
+	asked        map[string]string // what git's credential helpers say, by URL
+	credentials  []string          // files of git's that hold them
+	gitFiles     []string          // files that git's settings name
+	notedSandbox atomic.Bool       // that there is none, or what it lacks, was said
+	notedSetup   atomic.Bool       // what a lock file asks for
 }
 
 // New makes a kit whose programs are behind its wall.
 func New(k *Kit) *Kit {
-	k.keys, k.asked = map[string]string{}, map[string]func() string{}
+	k.keys, k.asked = map[string]string{}, map[string]string{}
 	k.Git.Sandbox = k.Sandbox
 	return k
 }

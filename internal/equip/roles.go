@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
@@ -205,11 +204,7 @@ func (k *Kit) withoutModel(r config.Role, e config.Endpoint) error {
 // Options checks everything that a run needs before it starts. What its own flags say is in asked.
 func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
 	worker, unready := k.Role(config.Worker)
-	judging := k.judging
-	if k.judging = nil; judging == nil {
-		judging = func() (loop.Options, error) { return k.Judging(asked) }
-	}
-	o, err := judging()
+	o, err := k.Judging(asked)
 	if err != nil {
 		return o, err
 	}
@@ -279,13 +274,6 @@ func (k *Kit) holdToCaps(r *loop.Role, caps config.Caps) error {
 	}
 	return held.Refuse("git config --edit", "a strict dollar cap needs the price of %s: %s (%s is the dollars for a "+
 		"million tokens of prompt and of answer, as in '3 15')", r.Model, why, config.PriceKey(r.Model))
-}
-
-// JudgingAhead has Judging begin beside the next git command, for Options.
-func (k *Kit) JudgingAhead(asked loop.Options) {
-	judging := sync.OnceValues(func() (loop.Options, error) { return k.Judging(asked) })
-	k.Git.Beside(func() { _, _ = judging() })
-	k.judging = judging
 }
 
 // Judging is what a run needs without those who work and judge.

@@ -12,8 +12,6 @@ type IndexEntry struct {
 	Mode uint32
 	OID  string // raw
 	Stat string // what git noted of the file when it wrote the entry
-	// Unlooked says that git was told to take the file for unchanged, or not to look at it.
-	Unlooked bool
 }
 
 const (
@@ -21,9 +19,7 @@ const (
 	headerSize = 12
 	// extensionHead are a name, of which the first letter is a capital where it may be ignored, and a size.
 	extensionHead = 8
-	assumedFlag   = 0x8000
 	extendedFlag  = 0x4000
-	skippedFlag   = 0x4000 // of the extended ones
 )
 
 var errIndex = errors.New("the index cannot be read")
@@ -51,14 +47,12 @@ func ParseIndex(data []byte, hashSize int) ([]IndexEntry, error) {
 		at := len(data) - len(rest)
 		flags := binary.BigEndian.Uint16(rest[fixed-2:])
 		e := IndexEntry{
-			Mode:     binary.BigEndian.Uint32(rest[24:]),
-			OID:      text[at+statSize : at+statSize+hashSize],
-			Stat:     text[at : at+statSize],
-			Unlooked: flags&assumedFlag != 0,
+			Mode: binary.BigEndian.Uint32(rest[24:]),
+			OID:  text[at+statSize : at+statSize+hashSize],
+			Stat: text[at : at+statSize],
 		}
 		name := fixed
 		if flags&extendedFlag != 0 {
-			e.Unlooked = e.Unlooked || binary.BigEndian.Uint16(rest[fixed:])&skippedFlag != 0
 			name += 2
 		}
 		end := bytes.IndexByte(rest[name:], 0)

@@ -64,8 +64,3 @@ func exactRule(p string) string { return "/" + ruleQuoter.Replace(p) }
 
 var ruleQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, " ", `\ `,
 	"\t", "\\\t", "\r", "\\\r", "\n", "?")
-
-// mayBeProduct reports whether build products are called so.
-func mayBeProduct(name string) bool {
-	return project.IsProduct(name) || slices.Contains(project.Built, name)
-}

@@ -72,8 +72,6 @@ type known struct {
 	config   memo[[]config.Entry] // of repositories whose worktrees have no settings of their own, by common directory
 	separate memo[string]         // of a work tree without a .git of its own: its git directory
 	version  memo[string]
-	beside   memo[func()] // what Beside was given last
-	ahead    memo[func()] // waits for the command that Ahead was given last
 	entries  memo[string] // of worktrees that passed the check: the directory of each one's entry, "" for none
 	tops     memo[string] // of these: which directory each is
 }
@@ -167,19 +165,6 @@ type Command struct {
 	mutates bool
 	again   []string // its arguments in a second try, where not the same: see disturbed
 	said    *[]byte  // gets what it said on standard error, where it ended well
-	ahead   bool     // it was begun by Ahead
-}
-
-// Beside has do called while the next command runs, which may take as long and would else be waited for idly.
-func (g *Git) Beside(do func()) { g.known.beside.set("", do) }
-
-// Ahead begins a command whose answer is wanted later. The next one waits for its end, so that none run side by side.
-func (g *Git) Ahead(ctx context.Context, c Command) (answer func() ([]byte, error)) {
-	c.ahead = true
-	answer = sync.OnceValues(func() ([]byte, error) { return g.Read(ctx, c) })
-	g.known.ahead.set("", func() { _, _ = answer() })
-	go func() { _, _ = answer() }()
-	return answer
 }
 
 // Read runs a command that changes nothing and returns what it printed, also beside an error. One that exits with
@@ -206,9 +191,6 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 			return err
 		})
 		return out, err
-	}
-	if wait, is := g.known.ahead.get(""); is && !c.ahead {
-		wait()
 	}
 	for try := 1; ; try++ {
 		start := time.Now()
@@ -272,11 +254,6 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	call.Lasting = !c.mutates && tree == ""
 	if c.wt.Path != "" {
 		call.Box = g.in.box
-	}
-	if !c.ahead { // whose caller does something else already
-		if do, is := g.known.beside.values.LoadAndDelete(""); is {
-			call.Begun = do.(func())
-		}
 	}
 	if c.Stdin != nil {
 		call.Stdin = bytes.NewReader(c.Stdin)

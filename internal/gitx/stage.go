@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,10 +102,7 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	if err != nil {
 		return nil, nil, err
 	}
-	adding := g.InWorktree(wt, addAll...)
-	var said []byte
-	adding.said = &said
-	large, addErr := g.add(ctx, wt, adding, nested)
+	large, addErr := g.add(ctx, wt, g.InWorktree(wt, addAll...), nested)
 	if err := restore(); err != nil || addErr != nil && ExitCode(addErr) != 1 {
 		return nil, nil, cmp.Or(addErr, err)
 	}
@@ -115,10 +111,6 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 		if _, err := g.Mutate(ctx, c.with(nested)); err != nil {
 			return nil, nil, err
 		}
-	}
-	if addErr == nil && len(said) == 0 && g.isPlain(wt, base) {
-		slices.Sort(large)
-		return large, nil, nil
 	}
 	found, err := g.survey(ctx, wt)
 	if err != nil {
@@ -189,64 +181,6 @@ type suspect struct {
 	path string
 	root string // the product it belongs to, or the path of the repository itself
 }
-
-// isPlain reports whether a survey would find nothing, of an add that said nothing: no index entry is a repository,
-// part of what may be a build product, or one that git does not look at, and no directory is called as those are. It
-// costs no process, and gives up where it would look at much more than the index has.
-func (g *Git) isPlain(wt Worktree, base string) bool {
-	index, err := readFile(g.in.file("index"))
-	if err != nil || len(base) < minHex {
-		return false
-	}
-	entries, err := ParseIndex(index, len(base)/2)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		if e.Unlooked || e.Mode == modeRepository || slices.ContainsFunc(strings.Split(e.Path, "/"), mayBeProduct) {
-			return false
-		}
-	}
-	left := 2*len(entries) + 10_000
-	for dirs := []string{wt.Path}; len(dirs) > 0; {
-		dir := dirs[len(dirs)-1]
-		dirs = dirs[:len(dirs)-1]
-		list, err := atMost(dir, left)
-		if left -= len(list); err != nil || left <= 0 {
-			return false
-		}
-		for _, d := range list {
-			switch name := d.Name(); {
-			case name == ".git" && dir == wt.Path:
-			case name == ".git" || mayBeProduct(name) && !d.Type().IsRegular():
-				return false
-			case d.IsDir():
-				dirs = append(dirs, filepath.Join(dir, name))
-			}
-		}
-	}
-	return true
-}
-
-// atMost reads n entries of a directory.
-func atMost(dir string, n int) ([]os.DirEntry, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	list, err := f.ReadDir(n)
-	if err == io.EOF {
-		err = nil
-	}
-	return list, err
-}
-
-// modeRepository is the mode of a submodule's entry.
-const modeRepository = 0o160000
-
-// minHex is the length of the shortest object id in full.
-const minHex = 40
 
 // survey lists what is untracked under the user's rules alone, and the index entries that are build products or
 // repositories.

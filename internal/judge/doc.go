@@ -28,12 +28,11 @@
 // before it judges, and the sandbox is what holds against one that hides.
 //
 // Where the sandbox can make layers, what validators write comes into one over the place, which goes with the judgement
-// (loop's overPlace). The place itself is then as it was laid out, and is not looked at again ([Checkout.Untouched]).
-// Cargo's trees have no such layer, because what is built there serves the next judgement.
+// (loop's overPlace). Cargo's trees have no such layer, because what is built there serves the next judgement.
 //
 // # Cost
 //
-// One lstat of each tracked file where there was no layer, one `git read-tree -u` where the tree is another one, and a
+// One lstat of each tracked file, one `git read-tree -u` where the tree is another one, and a
 // few small files for the git directory.
 //
 // # A crash

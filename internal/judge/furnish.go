@@ -118,7 +118,6 @@ func (p *Checkout) drop(name string) error {
 
 // setUp runs the setup in the tree that is laid out. of is the tree in which alone it counts.
 func (p *Checkout) setUp(ctx context.Context, commit, tree, of string) error {
-	p.untouched = false
 	if err := p.o.Setup(ctx, p.Dir); err != nil {
 		// Half of a setup is none: the next judgement begins anew.
 		p.forget()

@@ -4,14 +4,10 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -52,12 +48,10 @@ type Checkout struct {
 	files   []stamp          // of the entries, in their order
 	dirs    map[string]stamp // of the directories that hold entries
 	stale   map[string]bool  // directories whose stamp is to be taken again
-	put     bool             // files were given other contents
 
-	untouched bool // nothing was written since
-	laid      Laid
-	kept      map[string]*kept // Cargo's target directories, and what the setup made as theSetup
-	lent      []string         // dependency directories of the worker, relative to the place
+	laid Laid
+	kept map[string]*kept // Cargo's target directories, and what the setup made as theSetup
+	lent []string         // dependency directories of the worker, relative to the place
 
 	worktree []string          // the worker's, as it is named and with links resolved
 	pythons  map[string]string // interpreters of the user by version
@@ -131,13 +125,8 @@ func (p *Checkout) Update(ctx context.Context, commit, tree string) (Laid, error
 		return Laid{}, err
 	}
 	p.laid.Borrowed = p.lent
-	p.put, p.untouched = false, false
 	return p.laid, nil
 }
-
-// Untouched says that what ran in the place since the last Update wrote to a layer over it. The next one then need not
-// look at each file.
-func (p *Checkout) Untouched() { p.untouched = !p.put }
 
 // Builds reports whether what is built in the place serves the next judgement, as with Cargo.
 func (p *Checkout) Builds() bool {
@@ -146,14 +135,12 @@ func (p *Checkout) Builds() bool {
 
 // Put gives the files at paths the contents that a commit has for them, until the next Update.
 func (p *Checkout) Put(ctx context.Context, commit string, paths []string) error {
-	p.put = true
 	return p.git(ctx, paths, "restore", "--quiet", "--source="+commit, "--staged", "--worktree",
 		"--pathspec-from-file=-", "--pathspec-file-nul")
 }
 
 // Set gives a file a content, until the next Update; nil takes it away.
 func (p *Checkout) Set(name string, content []byte) error {
-	p.put = true
 	at := filepath.Join(p.Dir, filepath.FromSlash(name))
 	if err := proc.RemoveAll(at); err != nil || content == nil {
 		return err
@@ -200,9 +187,6 @@ func (p *Checkout) recheck() error {
 	if p.index == nil {
 		return p.begin()
 	}
-	if p.untouched {
-		return nil
-	}
 	whole, err := p.checkDirs()
 	switch {
 	case err != nil:
@@ -236,22 +220,16 @@ func (p *Checkout) begin() error {
 }
 
 // update brings the files to tree and takes the stamps of those that git wrote. The others, which git does not look at,
-// are held against their stamps meanwhile.
+// are compared with their stamps.
 func (p *Checkout) update(ctx context.Context, tree string) (err error) {
-	differing, jobs := make(chan []string, 1), runtime.GOMAXPROCS(0)
 	index, entries := p.index, p.entries
-	other := index == nil || tree != p.tree
-	if other {
-		jobs = max(1, jobs-1) // git has the last one
+	differing := p.differing()
+	if index == nil || tree != p.tree {
+		if index, entries, err = p.checkOut(ctx, tree, p.tree == ""); err != nil {
+			return err
+		}
 	}
-	go func() { differing <- p.differing(jobs) }()
-	if other {
-		index, entries, err = p.checkOut(ctx, tree, p.tree == "")
-	}
-	changed := p.stillThere(<-differing, entries)
-	if err != nil {
-		return err
-	}
+	changed := p.stillThere(differing, entries)
 	for _, name := range changed {
 		addAbove(p.stale, name)
 		if err := proc.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
@@ -341,18 +319,15 @@ func (p *Checkout) stampDirs() error {
 // checkDirs removes what was added to the directories. whole is false where one of them is gone, so that the place has
 // to be begun anew.
 func (p *Checkout) checkDirs() (whole bool, err error) {
-	dirs := slices.Collect(maps.Keys(p.dirs))
-	var gone atomic.Bool
-	changed := selected(len(dirs), runtime.GOMAXPROCS(0), func(i int) (string, bool) {
-		now, err := p.look(dirs[i])
+	var changed []string
+	for dir, was := range p.dirs {
+		now, err := p.look(dir)
 		if err != nil || !now.isDir() {
-			gone.Store(true)
+			return false, nil
 		}
-		was := p.dirs[dirs[i]]
-		return dirs[i], was.fresh || !now.equal(was)
-	})
-	if gone.Load() {
-		return false, nil
+		if was.fresh || !now.equal(was) {
+			changed = append(changed, dir)
+		}
 	}
 	for _, dir := range changed {
 		if err := p.clear(dir); err != nil {
@@ -362,36 +337,15 @@ func (p *Checkout) checkDirs() (whole bool, err error) {
 	return true, nil
 }
 
-// differing lists the tracked files that are not as they were laid out; jobs of it go on at once.
-func (p *Checkout) differing(jobs int) []string {
-	if p.untouched {
-		return nil
-	}
-	return selected(len(p.entries), jobs, func(at int) (string, bool) {
-		e := p.entries[at]
-		if e.Mode == gitlink || p.unchanged(e.Path, &p.files[at]) {
-			return "", false
+// differing lists the tracked files that are not as they were laid out.
+func (p *Checkout) differing() (names []string) {
+	for at, e := range p.entries {
+		if e.Mode != gitlink && !p.unchanged(e.Path, &p.files[at]) {
+			p.files[at] = stamp{} // to be taken again
+			names = append(names, e.Path)
 		}
-		p.files[at] = stamp{} // to be taken again
-		return e.Path, true
-	})
-}
-
-// selected are the names of those of n things that are wanted; jobs of them are asked about at once.
-func selected(n, jobs int, wanted func(i int) (name string, is bool)) []string {
-	parts := make([][]string, jobs)
-	var wg sync.WaitGroup
-	for job := range parts {
-		wg.Go(func() {
-			for i := job * n / jobs; i < (job+1)*n/jobs; i++ {
-				if name, is := wanted(i); is {
-					parts[job] = append(parts[job], name)
-				}
-			}
-		})
 	}
-	wg.Wait()
-	return slices.Concat(parts...)
+	return names
 }
 
 // removeIn removes from a directory what is to go.

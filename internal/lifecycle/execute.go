@@ -54,9 +54,6 @@ type Execution struct {
 	First bool
 	// Only is the one task that a person's word is on; "" for all. Other failed tasks stay as they are.
 	Only string
-	// Stands hears of the commit at which the first attempt will begin, once the branch is there and only the notes of
-	// it are left to do; nil for nobody.
-	Stands func(commit string)
 }
 
 // Outcome is what carrying a plan out came to.
@@ -121,7 +118,7 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome
 		return out, err
 	}
 	out.compareSettings(e.Settings)
-	x := &execution{h, out, e.Stands}
+	x := &execution{h, out}
 	if p.Action == Nothing {
 		if p.remakes() { // a rewind needs the worktree
 			if err := x.repair(ctx); err != nil {
@@ -202,8 +199,7 @@ func noteStart(h *held.Handle, start record.SessionStart, tasks int) error {
 // execution is a plan that is being carried out.
 type execution struct {
 	*held.Handle
-	out    Outcome
-	stands func(commit string)
+	out Outcome
 }
 
 // repair brings the worktree and the branch to what the plan says. Only the setup commands, which may install all of a
@@ -249,9 +245,6 @@ func (x *execution) repair(live context.Context) error {
 	}
 	if err := x.clearAside(ctx, wt); err != nil {
 		return err
-	}
-	if at := x.out.BeginsAt(); at != "" && x.stands != nil && !held.Exists(x.S.Path(session.LanesDir)) {
-		x.stands(at)
 	}
 	if err := x.noteCommits(done); err != nil {
 		return err

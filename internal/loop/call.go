@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -37,7 +35,6 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 		attempts = programFailures
 	}
 	reply, err := c.make(ctx, req, attempts)
-	collectAsUsual()
 	var f *model.Failure
 	if !errors.As(err, &f) || f.Kind == model.Canceled || ctx.Err() != nil {
 		return reply, err
@@ -54,10 +51,6 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 	}
 	return nil, unable{stop}
 }
-
-// collectAsUsual has the garbage collector work from the first answer on as it does by itself: a run lasts for hours,
-// and the memory by which a command begins sooner (cmd/git-tilth) would stay with it.
-var collectAsUsual = sync.OnceFunc(func() { debug.SetGCPercent(100) })
 
 // stopFor says what a failure that outlived its retries means for the task.
 func stopFor(f *model.Failure) Stop {

@@ -167,7 +167,8 @@ type carried struct {
 	project string // the project's context files
 }
 
-// projectAt is projectOf a commit, unless that was read before.
+// projectAt returns the project's context files as a commit has them. Ignored and uncommitted files of the worktree are
+// not read.
 func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
 	r.mu.Lock()
 	carried := r.branch.carried
@@ -175,10 +176,14 @@ func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
 	if carried.commit == commit && commit != "" {
 		return carried.project, nil
 	}
-	if r.o.Reading.of(commit) {
-		return r.o.Reading.project()
+	files, err := r.Git.FilesAt(ctx, r.Common, commit, contextFiles)
+	if err != nil {
+		return "", err
 	}
-	return projectOf(ctx, r.Handle, commit)
+	return projectContext(func(name string) ([]byte, bool) {
+		data, ok := files[name]
+		return data, ok
+	}), nil
 }
 
 // carryOver notes what the next task need not ask git for. A hook of the user's may change the worktree after a

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -35,7 +34,6 @@ type ground struct {
 	judging    string          // of the place where changes are judged
 	private    string          // for an agent program's own files
 	place      *judge.Checkout // nil before the first task
-	installs   func() []string // the setup's commands, from a preflight to the task after it
 	judgement  string          // has the layers of what judges a change; "" for none yet
 	before     *judge.Checkout // what another attempt left of the place, nil for nothing
 	box        *sandbox.Box    // Options.Sandbox with a directory for temporary files
@@ -63,13 +61,6 @@ func (g *ground) enclose() error {
 	}
 	g.box, g.removeTemp = g.run.o.Sandbox.In(temp), remove
 	return nil
-}
-
-// makeSpaces has the namespaces made meanwhile: what is first behind the wall would wait for them.
-func (r *run) makeSpaces() {
-	if r.o.Sandbox != nil {
-		go func() { _, _ = sandbox.Spaces() }()
-	}
 }
 
 // clearLayers removes the layers of turns that a killed run left.
@@ -187,11 +178,6 @@ func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv
 		Box: box}
 }
 
-// lookForSetup makes ready what tells the commands of the setup for the tree as it is now.
-func (g *ground) lookForSetup() {
-	g.installs = sync.OnceValue(func() []string { return g.run.Setup.In(g.path) })
-}
-
 // openPlace names the place where changes are judged, before a worker has begun.
 func (g *ground) openPlace(ctx context.Context) (err error) {
 	if g.place != nil {
@@ -204,10 +190,7 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 			return r.Record.Append(&record.LogRepaired{What: what, Done: done})
 		},
 	}
-	if g.installs == nil {
-		g.lookForSetup()
-	}
-	installs := g.installs()
+	installs := r.Setup.In(g.path)
 	if len(installs) > 0 || len(r.Setup.Copy) > 0 || r.Setup.HasModules(g.path) {
 		o.Setup = func(ctx context.Context, dir string) error {
 			err := r.RunSetup(ctx, dir, g.laneEnv()...)

@@ -108,9 +108,6 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 		return err
 	}
 	layered := j.layer != "" && sandbox.Layered(j.layer)
-	if layered {
-		a.at.place.Untouched()
-	}
 	looked := a.run.o.Evaluator.Program != nil && len(vs) > 0 && !layered
 	if !j.report.Passed || len(altered) == 0 && !looked && !j.restored {
 		return nil

@@ -86,7 +86,6 @@ type Options struct {
 	Given []string
 	// From is where a plan has brought the session to.
 	From        lifecycle.Outcome
-	Reading     *Reading // of the commit at which it begins; nil for none
 	Waiting     func(until time.Time)
 	Validating  func(task, validator string) // hears of each validator before it runs
 	Lease       Lease                        // of a session that has a remote; nil for none
@@ -191,11 +190,7 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 	// A run that was killed while a program judged has left that program's own files.
 	err := os.RemoveAll(r.S.Path(session.AgentDir))
 	opening := r.open(ctx, g)
-	if err = cmp.Or(err, opening, r.clearLayers()); err == nil && r.o.Reading != nil {
-		g.lookForSetup()
-		go g.installs() // a walk through the tree, while git still reads
-	}
-	if err == nil {
+	if err = cmp.Or(err, opening, r.clearLayers()); err == nil {
 		err = g.enclose()
 	}
 	if err != nil {

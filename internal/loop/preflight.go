@@ -43,7 +43,6 @@ func (r *run) recheck(files []gitx.FileChange) {
 //
 // A process that dies here has changed nothing but the place of the judge; the next one begins again.
 func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
-	defer func() { g.installs = nil }() // a task may change what they are
 	if r.o.NoPreflight || r.branch.checked {
 		return g.openPlace(ctx)
 	}
@@ -58,11 +57,7 @@ func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	if err != nil {
 		return err
 	}
-	passed := r.Checkpoint.Preflight == of
-	if !passed || r.Sign {
-		r.o.Reading.End() // git is asked again
-	}
-	if r.branch.checked = passed && a.signs(ctx); r.branch.checked {
+	if r.branch.checked = r.Checkpoint.Preflight == of && a.signs(ctx); r.branch.checked {
 		return nil
 	}
 	defer g.shutPlace(&err)
@@ -92,7 +87,6 @@ func (r *run) passed(of string, known map[string][]string) {
 
 // checkAll does all that a preflight does.
 func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
-	a.run.makeSpaces()
 	found, err := a.checkValidators(ctx)
 	if err != nil {
 		return nil, err
@@ -112,28 +106,27 @@ func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
 	return found, nil
 }
 
-// decidingFiles is filesThatDecide of the commit at which the attempt begins.
+// decidingFiles maps the manifests and lock files of the commit at which the attempt begins to their mode, kind and id.
 func (a *attempt) decidingFiles(ctx context.Context) (map[string]string, error) {
-	if n := a.run.o.Reading; n.of(a.base) {
-		return n.files()
+	entries, err := a.run.Git.List(ctx, gitx.InRepo(a.run.Common, "ls-tree", "-r", "-z", "--full-tree", a.base))
+	files := map[string]string{}
+	for _, e := range entries {
+		if object, name, _ := strings.Cut(e, "\t"); decides(name) {
+			files[name] = object
+		}
 	}
-	return filesThatDecide(ctx, a.run.Handle, a.base)
+	return files, err
 }
 
 // preflightOf names what a preflight depends on.
 func (a *attempt) preflightOf(ctx context.Context) (string, error) {
-	if a.at.installs == nil {
-		a.at.lookForSetup()
-		walk := a.at.installs
-		a.run.Git.Beside(func() { walk() }) // through the tree, while git lists another one
-	}
 	files, err := a.decidingFiles(ctx)
 	if err != nil {
 		return "", err
 	}
 	host, _ := os.Hostname() // "" is a machine like others
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.run.o.Validators, a.run.Setup.Copy, a.at.installs())
+	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.run.o.Validators, a.run.Setup.Copy, a.run.Setup.In(a.at.path))
 	names := slices.Sorted(maps.Keys(files))
 	isNone := func(f string) bool { return !strings.HasPrefix(files[f], "120000") }
 	links := slices.DeleteFunc(slices.Clone(names), isNone)

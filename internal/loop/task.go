@@ -187,7 +187,6 @@ func (a *attempt) work(ctx context.Context, wt gitx.Worktree) (err error) {
 	if err := a.startWorker(ctx, wt); err != nil {
 		return err
 	}
-	a.run.makeSpaces()
 	defer func() { err = cmp.Or(err, a.worker.close()) }()
 	return a.iterations(ctx)
 }

@@ -79,8 +79,6 @@ type Cmd struct {
 	// OnErrLine does the same for standard error, which is then kept apart. It is called from another goroutine than
 	// OnLine.
 	OnErrLine func(line []byte)
-	// Begun is called once the command has begun, before its end is waited for; nil for nothing.
-	Begun func()
 	// Box is what the command and all that it starts may do; nil is everything.
 	Box *sandbox.Box
 	// SeparateStderr keeps standard error in Outcome.Stderr instead of mixing it into the output as a terminal would.
@@ -157,9 +155,6 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
 	startKeeper()
-	if c.Begun != nil {
-		c.Begun()
-	}
 	waitErr := supervise(ctx, c, fam, exited, &out)
 	out.Took = time.Since(begun)
 	if c.Lasting && !out.Canceled && !out.TimedOut && pipes.drain() {

@@ -93,9 +93,6 @@ type mark struct {
 
 const foldVersion = 4
 
-// Ready has the types of a roll-up looked through, which is done once. Beside a git command that costs no time.
-func Ready() { _ = json.Unmarshal([]byte("{}"), &mark{}) }
-
 const markKey = "rolled_up"
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
