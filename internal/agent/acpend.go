@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -197,7 +198,7 @@ func (u *acpUsage) cost(c gjson.Result) {
 	switch currency := c.Get("currency").Str; {
 	case !c.IsObject() || amount.Type != gjson.Number:
 	case currency == "" || strings.EqualFold(currency, "USD"):
-		u.total, u.dollars = dollars(amount), true
+		u.total, u.dollars = jsonl.Dollars(amount.Num)
 	default:
 		u.otherCost = text.HeadBytes(text.VisibleLine(amount.Raw+" "+currency), 50)
 	}

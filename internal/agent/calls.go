@@ -77,10 +77,12 @@ func (c Calls) attempt(ctx context.Context, req model.Request, n int) (*model.Re
 	}
 	reply, err := c.Chat(ctx, req)
 	if err == nil {
+		reply.Usage = reply.Usage.Bounded()
 		return reply, c.Record(replyCall(reply, n), reply.Usage)
 	}
 	var f *model.Failure
 	if errors.As(err, &f) && f.Kind != model.Canceled {
+		f.Usage = f.Usage.Bounded()
 		wait, _ := c.waitAfter(n, f)
 		if err := c.Record(failureCall(f, n, wait), f.Usage); err != nil {
 			return nil, err
@@ -103,6 +105,7 @@ func (c Calls) play(ctx context.Context, req model.Request, n int) (*model.Reply
 		if err != nil {
 			return nil, err
 		}
+		out.Usage = out.Usage.Bounded()
 		call := out.Call()
 		call.Attempt = n
 		if err := c.Record(call, out.Usage); err != nil {

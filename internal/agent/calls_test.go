@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -123,5 +127,46 @@ func TestCallThatCannotBeRecorded(t *testing.T) {
 	calls.Record = func(*record.ModelCall, model.Usage) error { return full }
 	if _, err := calls.Make(t.Context(), hi()); err != full || len(s.Requests()) != 1 {
 		t.Errorf("%v after %d requests", err, len(s.Requests()))
+	}
+}
+
+// Numbers that no call can have are recorded as unknown.
+func TestNumbersOfACallAreBounded(t *testing.T) {
+	for _, c := range []struct {
+		cost   float64
+		tokens int64
+		known  bool
+	}{{1e308, 1e9 + 1, false}, {math.Inf(1), math.MaxInt64, false}, {math.NaN(), -1, false}, {-1, math.MinInt64, false},
+		{10_000, 1e9, true}} {
+		var call *record.ModelCall
+		calls := Calls{
+			Chat: func(context.Context, model.Request) (*model.Reply, error) {
+				used := model.Usage{Prompt: c.tokens, Eval: c.tokens, Cost: c.cost, CostKnown: true}
+				return &model.Reply{Usage: used}, nil
+			},
+			Record: func(c *record.ModelCall, _ model.Usage) error { call = c; return nil },
+		}
+		reply, err := calls.Make(t.Context(), hi())
+		known := call.Cost != nil && call.PromptTokens > 0 && call.EvalTokens > 0
+		if err != nil || known != c.known || (call.PromptTokens != 0) != c.known || reply.Usage.CostKnown != c.known {
+			t.Errorf("%g dollars and %d tokens: %+v, %v", c.cost, c.tokens, call, err)
+		}
+	}
+	for _, result := range []string{`{"total_cost_usd":-1}`, `{"total_cost_usd":1e308}`,
+		`{"model_usage_since_last_result":{"m":{"costUSD":1},"n":{"costUSD":1e308}}}`} {
+		s := newStream(claude(), &Turn{})
+		if s.claudeSum(gjson.Parse(result)); s.usage.CostKnown {
+			t.Errorf("%s: a cost of %g is known", result, s.usage.Cost)
+		}
+	}
+}
+
+func TestNestedTooDeeply(t *testing.T) {
+	deep := `{"a":` + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + `}`
+	if _, ok := event([]byte(deep)); ok {
+		t.Error("taken for an event")
+	}
+	if got, ok := FinalJSON(deep + ` {"b":1}`); ok {
+		t.Errorf("found %.20s", got)
 	}
 }

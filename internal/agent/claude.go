@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -227,21 +228,24 @@ func (s *stream) claudeSum(e gjson.Result) {
 	switch {
 	case since.IsObject():
 		s.forget(func(string) bool { return true })
-		s.usage.CostKnown = true
+		known := true
 		since.ForEach(func(_, u gjson.Result) bool {
 			cached := count(u.Get("cacheReadInputTokens"))
-			s.usage = plus(s.usage, Usage{Cost: dollars(u.Get("costUSD")), Cached: cached,
+			cost, ok := jsonl.Dollars(u.Get("costUSD").Num)
+			known = known && ok
+			s.usage = plus(s.usage, Usage{Cost: cost, Cached: cached,
 				Prompt: count(u.Get("inputTokens")) + count(u.Get("cacheCreationInputTokens")) + cached,
 				Eval:   count(u.Get("outputTokens"))}, 1)
 			return true
 		})
+		s.usage.CostKnown = known
 		return
 	case used.IsObject():
 		s.forget(func(message string) bool { return !s.others[message] })
 		s.usage = plus(s.usage, claudeUsage(used), 1)
 	}
 	if total.Type == gjson.Number {
-		s.usage.Cost, s.usage.CostKnown = dollars(total), true
+		s.usage.Cost, s.usage.CostKnown = jsonl.Dollars(total.Num)
 	}
 }
 

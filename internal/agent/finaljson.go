@@ -1,10 +1,11 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // maxScan bounds how many bytes are looked at in vain: of braces that are never closed, each would be read to the end.
@@ -20,7 +21,8 @@ func FinalJSON(text string) (json.RawMessage, bool) {
 	return all[len(all)-1], true
 }
 
-// JSONObjects returns the JSON objects of a message, in order, as FinalJSON finds them.
+// JSONObjects returns the JSON objects of a message, in order, as FinalJSON finds them. A message with JSON that
+// is nested too deeply has none.
 func JSONObjects(text string) []json.RawMessage {
 	var all []json.RawMessage
 	budget := maxScan
@@ -30,19 +32,16 @@ func JSONObjects(text string) []json.RawMessage {
 			return all
 		}
 		rest = rest[start:]
-		// A decoder stops after the first value, so that prose may follow it.
-		var object json.RawMessage
-		dec := json.NewDecoder(strings.NewReader(rest))
-		if err := dec.Decode(&object); err != nil {
-			looked := len(rest)
-			if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-				looked = int(syntax.Offset)
-			}
-			budget -= looked
-			rest = rest[1:]
-			continue
+		object, length, err := jsonl.First(rest)
+		switch {
+		case err == nil:
+			all = append(all, object)
+		case errors.Is(err, jsonl.ErrDeep):
+			return nil
+		default:
+			budget -= length
+			length = 1
 		}
-		all = append(all, bytes.Clone(object))
-		rest = rest[dec.InputOffset():]
+		rest = rest[length:]
 	}
 }

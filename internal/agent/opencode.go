@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
@@ -135,7 +136,7 @@ func (s *stream) openCodeStep(e gjson.Result) {
 		cached, reasoning := count(t.Get("cache.read")), count(t.Get("reasoning"))
 		s.usage = plus(s.usage, Usage{Prompt: count(t.Get("input")) + cached + count(t.Get("cache.write")),
 			Eval: count(t.Get("output")) + reasoning, Cached: cached, Reasoning: reasoning,
-			Cost: dollars(e.Get("part.cost")), CostKnown: true}, 1)
+			Cost: max(0, min(e.Get("part.cost").Num, 1e6)), CostKnown: true}, 1)
 	}
 	s.success = e.Get("part.reason").Str == "stop"
 	if !s.success {
@@ -165,8 +166,8 @@ func (openCodeStore) ask(
 	defer func() { err = cmp.Or(err, done()) }()
 	res, err = proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env,
 		Box: box, Timeout: askLimit, OutputCap: 64 << 20, SeparateStderr: true})
-	if start := bytes.IndexByte(res.Output, begin); start >= 0 && gjson.ValidBytes(res.Output[start:]) {
-		answer = gjson.ParseBytes(res.Output[start:])
+	if start := bytes.IndexByte(res.Output, begin); start >= 0 {
+		answer, _ = jsonl.Parse(res.Output[start:])
 	}
 	return answer, res, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -261,18 +262,15 @@ func events(read func(*stream, gjson.Result)) func(*stream, []byte) {
 // event reads one event. Lines that are no JSON object are not events: programs print warnings between them.
 func event(line []byte) (gjson.Result, bool) {
 	line = bytes.TrimLeft(line, " \t")
-	// This check, unlike gjson's, takes no stack for each of a million brackets.
-	if len(line) == 0 || line[0] != '{' || !json.Valid(line) {
+	if len(line) == 0 || line[0] != '{' {
 		return gjson.Result{}, false
 	}
-	return gjson.Parse(strings.ToValidUTF8(string(line), "\uFFFD")), true
+	e, err := jsonl.Parse(bytes.ToValidUTF8(line, []byte("\uFFFD")))
+	return e, err == nil
 }
 
-// count is a number of tokens: whole, and never so large or negative that a sum of them overflows.
+// count returns a number of tokens that can be added up. Calls bounds the sum of a turn.
 func count(r gjson.Result) int64 { return int64(max(0, min(r.Num, 1<<40))) }
-
-// dollars is a cost: nothing that takes from what was spent before, and no infinity, which JSON cannot say.
-func dollars(r gjson.Result) float64 { return max(0, min(r.Num, 1e6)) }
 
 // objects are the objects of a list. To look a member up in a string would find what looks like one in its text.
 func objects(list gjson.Result) []gjson.Result {

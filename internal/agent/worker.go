@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/tool"
@@ -39,9 +41,9 @@ type Worker struct {
 	PostEdit   func(ctx context.Context, tool, path string) // hears of a file that a tool wrote
 
 	history []json.RawMessage
-	pending string // id of the Final call that Answer will answer
-	failing string // the calls of this turn and what they said
-	worked  bool   // one of them did what it was asked
+	pending string       // id of the Final call that Answer will answer
+	failing bytes.Buffer // the calls of this turn and their results
+	worked  bool         // one of them did what it was asked
 }
 
 // Said is what one answer came to: a case, the use of tools, or words alone. Those of an agent program, which has its
@@ -101,9 +103,6 @@ func (w *Worker) Reopen(ctx context.Context, history []json.RawMessage) error {
 	return nil
 }
 
-// maxCalls is how many tools one answer may call: a model that repeats itself would keep its worker busy for hours.
-const maxCalls = 64
-
 // Turn asks for one answer and runs the tools that it calls, in order.
 func (w *Worker) Turn(ctx context.Context) (Said, error) {
 	reply, err := w.Ask(ctx, model.Request{Messages: w.history, Tools: w.Tools})
@@ -115,16 +114,14 @@ func (w *Worker) Turn(ctx context.Context) (Said, error) {
 	}
 	turn := Said{RawCalls: reply.ToolCalls, Text: reply.Content}
 	w.pending = ""
-	w.failing, w.worked = "", false
-	for i, call := range reply.ToolCalls {
+	w.failing.Reset()
+	w.worked = false
+	for _, call := range reply.ToolCalls {
 		if err := ctx.Err(); err != nil {
 			return turn, err
 		}
 		isFinal := w.Final != "" && call.Name == w.Final
 		switch {
-		case i >= maxCalls:
-			err = w.answer(call.ID,
-				fmt.Sprintf("Not run: one answer may call %d tools. Call it again in the next.", maxCalls))
 		case isFinal && w.pending == "":
 			w.pending, turn.Case = call.ID, call.Arguments
 			if turn.Case == "" {
@@ -143,7 +140,7 @@ func (w *Worker) Turn(ctx context.Context) (Said, error) {
 		}
 	}
 	if !w.worked && turn.Case == "" {
-		turn.Failing = w.failing
+		turn.Failing = w.failing.String()
 	}
 	return turn, nil
 }
@@ -160,7 +157,7 @@ func (w *Worker) use(ctx context.Context, call model.ToolCall) error {
 	}
 	res := w.Box.Call(ctx, call.Name, call.Arguments)
 	w.worked = w.worked || res.Blocked == "" && !res.IsError
-	w.failing += call.Name + " " + call.Arguments + "\n" + res.Blocked + res.Output + "\n"
+	w.failing.WriteString(call.Name + " " + call.Arguments + "\n" + res.Blocked + res.Output + "\n")
 	// A tool that a signal cut short is answered on resume, as interrupted.
 	if err := cmp.Or(res.Err, ctx.Err()); err != nil {
 		return err
@@ -239,8 +236,8 @@ func (w *Worker) keep(m json.RawMessage) error {
 
 // argsForRecord keeps arguments as JSON where they are, as text where a model garbled them.
 func argsForRecord(args string) json.RawMessage {
-	if t := strings.TrimSpace(args); strings.HasPrefix(t, "{") && json.Valid([]byte(t)) {
-		return json.RawMessage(t)
+	if t := []byte(strings.TrimSpace(args)); !jsonl.IsDeep(t) && jsonl.IsObject(t) {
+		return t
 	}
 	return record.JSON(args)
 }

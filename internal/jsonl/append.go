@@ -19,19 +19,16 @@ import (
 // MaxLine bounds one line of a JSON-lines file, and with it the memory of every reader. A longer one is skipped.
 const MaxLine = 64 << 20
 
-// maxNesting is how deep a line may be nested; encoding/json has the same bound, gjson has none and would overflow the
-// stack.
-const maxNesting = 10_000
-
 // IsObject reports whether line is one whole JSON object.
-func IsObject(line []byte) bool {
-	if len(line) == 0 || line[0] != '{' {
-		return false
+func IsObject(line []byte) bool { return len(line) > 0 && line[0] == '{' && IsValid(line) }
+
+// IsValid reports whether data is one JSON value. gjson checks faster, but uses the stack for the nesting and has no
+// bound. The bound of encoding/json is 10,000 levels.
+func IsValid(data []byte) bool {
+	if bytes.Count(data, []byte{'{'})+bytes.Count(data, []byte{'['}) >= 10_000 {
+		return json.Valid(data)
 	}
-	if bytes.Count(line, []byte{'{'})+bytes.Count(line, []byte{'['}) >= maxNesting {
-		return json.Valid(line)
-	}
-	return gjson.ValidBytes(line)
+	return gjson.ValidBytes(data)
 }
 
 // Repair is what was found wrong at the end of a file, and done.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
@@ -128,8 +129,9 @@ func (r *run) checkLease(ctx context.Context) error {
 // recordCall counts an attempt and writes its model_call.
 func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
 	if p := c.who.Price; p != nil && !u.CostKnown && u.Prompt+u.Eval > 0 {
-		u.Cost = p.Of(u.Prompt, u.Eval)
-		call.Cost = &u.Cost
+		if cost, known := jsonl.Dollars(p.Of(u.Prompt, u.Eval)); known {
+			u.Cost, call.Cost = cost, &cost
+		}
 	}
 	if len(c.run.o.Worker.Others)+len(c.run.o.Evaluator.Others) > 0 {
 		who := c.who

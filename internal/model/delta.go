@@ -18,6 +18,7 @@ type node struct {
 	object map[string]*node
 	list   []*node
 	isList bool
+	index  map[float64]*node // of the list, by the index that the pieces of an entry name
 }
 
 // onceFields are strings that servers repeat in every delta of the same thing instead of continuing them.
@@ -89,7 +90,7 @@ func (n *node) ensure(key string) *node {
 
 func (n *node) mergeList(key string, delta json.RawMessage, depth int) {
 	if !n.isList {
-		*n = node{isList: true}
+		*n = node{isList: true, index: map[float64]*node{}}
 	}
 	for _, p := range gjson.ParseBytes(delta).Array() {
 		n.element(key, p).merge("", json.RawMessage(p.Raw), depth+1)
@@ -102,21 +103,24 @@ func (n *node) element(key string, delta gjson.Result) *node {
 	id, kind := textOf(delta.Get("id")), textOf(delta.Get("type"))
 	isCall := key == "tool_calls"
 	begins := isCall && id != "" && textOf(delta.Get("function.name")) != ""
-	for _, e := range slices.Backward(n.list) {
-		if own, ok := number(e.get("index")); hasIndex && (!ok || own != index) {
-			continue
-		}
-		ownID, ownKind := textOf(e.get("id")), textOf(e.get("type"))
+	last := n.index[index]
+	if !hasIndex && len(n.list) > 0 {
+		last = n.list[len(n.list)-1]
+	}
+	if last != nil {
+		ownID, ownKind := textOf(last.get("id")), textOf(last.get("type"))
 		isAnother := id != "" && ownID != "" && id != ownID || kind != "" && ownKind != "" && kind != ownKind
 		// Some servers give every call the same index, or none at all: another id with a name is another call.
 		// Without an index an entry of another list is whole.
-		if begins && id != ownID || !isCall && (!hasIndex || isAnother) {
-			break
+		if !(begins && id != ownID || !isCall && (!hasIndex || isAnother)) {
+			return last
 		}
-		return e
 	}
 	e := &node{}
 	n.list = append(n.list, e)
+	if hasIndex {
+		n.index[index] = e
+	}
 	return e
 }
 

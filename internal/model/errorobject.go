@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // errorObject is what endpoints put under "error", in the shapes seen: OpenAI {message, type, code}, OpenRouter
@@ -38,10 +40,10 @@ func parseErrorObject(r gjson.Result) *errorObject {
 // errorIn finds the error in a whole body that is no chat completion; nil if it holds none.
 func errorIn(body []byte) *errorObject {
 	body = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(body), []byte("data:")))
-	if !gjson.ValidBytes(body) {
+	r, err := jsonl.Parse(body)
+	if err != nil {
 		return nil
 	}
-	r := gjson.ParseBytes(body)
 	if r.IsArray() {
 		r = r.Get("0") // Google's endpoint wraps its error in a list of one
 	}

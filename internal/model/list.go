@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 const (
@@ -52,10 +54,10 @@ func (c *Client) Models(ctx context.Context) (list []Listed, err error) {
 
 // readModels reads a list as OpenAI's, OpenRouter's and Together's endpoints give it; what is none has no models.
 func readModels(body []byte) (out []Listed) {
-	if !gjson.ValidBytes(body) {
+	list, err := jsonl.Parse(body)
+	if err != nil {
 		return nil
 	}
-	list := gjson.ParseBytes(body)
 	if !list.IsArray() {
 		list = list.Get("data")
 	}

@@ -12,6 +12,8 @@ package model
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // Endpoint is where a model is asked. BaseURL is used as it is given, with "/chat/completions" added (a trailing slash
@@ -52,6 +54,13 @@ type Usage struct {
 
 // Counted is what counts against a token cap: what a provider read from its cache costs it next to nothing.
 func (u Usage) Counted() int64 { return max(0, u.Prompt-u.Cached) + u.Eval }
+
+// Bounded returns u without the numbers that no call can have.
+func (u Usage) Bounded() Usage {
+	cost, known := jsonl.Dollars(u.Cost)
+	return Usage{Prompt: jsonl.Tokens(u.Prompt), Eval: jsonl.Tokens(u.Eval), Cached: jsonl.Tokens(u.Cached),
+		Reasoning: jsonl.Tokens(u.Reasoning), Cost: cost, CostKnown: u.CostKnown && known}
+}
 
 // ToolCall is one call that the model asks for. Arguments is the text that the model wrote; it may be no valid JSON.
 // ID is never empty.

@@ -5,11 +5,14 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -20,10 +23,10 @@ func parseReply(body []byte) (*Reply, *Failure) {
 	if len(trimmed) == 0 {
 		return nil, &Failure{Kind: Empty, Said: "an empty answer"}
 	}
-	if err := json.Unmarshal(trimmed, new(json.RawMessage)); err != nil {
+	whole, err := jsonl.Parse(trimmed)
+	if err != nil {
 		return nil, malformed(trimmed, err)
 	}
-	whole := gjson.ParseBytes(trimmed)
 	usage, _ := readUsage(whole.Get("usage"))
 	choices := whole.Get("choices")
 	first := choices.Get("0")
@@ -61,7 +64,13 @@ func classify(c choice) (*Reply, *Failure) {
 		return fail(&Failure{Kind: Malformed, Said: "the message is no object"})
 	}
 	raw := json.RawMessage(m.Raw)
+	if tooManyCalls(m) {
+		return fail(&Failure{Kind: Empty, Said: manyCalls})
+	}
 	calls, named := toolCalls(m.Get("tool_calls"))
+	if slices.ContainsFunc(calls, func(c ToolCall) bool { return jsonl.IsDeep(c.Arguments) }) {
+		return fail(&Failure{Kind: Empty, Said: "tool arguments: " + jsonl.ErrDeep.Error()})
+	}
 	if named {
 		raw = withCallIDs(raw, calls)
 	}
@@ -101,6 +110,14 @@ func withRole(raw json.RawMessage, hasRole bool) json.RawMessage {
 	}
 	return append([]byte(`{"role":"assistant",`), rest...)
 }
+
+const (
+	maxCalls  = 1000 // tool calls of one answer
+	manyCalls = "more than 1,000 tool calls in one answer"
+)
+
+// tooManyCalls reports whether a message, or a piece of one, has more tool calls than an answer may have.
+func tooManyCalls(message gjson.Result) bool { return message.Get("tool_calls.#").Num > maxCalls }
 
 // toolCalls reads the calls of a message. One without an id, or with the id of another, is given its own, because the
 // answer to a call names it; named says that this was done. Arguments are a text, or from some servers the JSON itself.
@@ -166,9 +183,13 @@ func noChoices(body []byte, choices gjson.Result) *Failure {
 	return &Failure{Kind: Malformed, Said: "no chat completion: " + oneLine(body)}
 }
 
+// malformed returns the failure of an answer that could not be read.
 func malformed(body []byte, err error) *Failure {
 	if looksLikeHTML(body) {
 		return &Failure{Kind: Malformed, Said: "a page of HTML, no chat completion", cause: err}
+	}
+	if errors.Is(err, jsonl.ErrDeep) {
+		return &Failure{Kind: Empty, Said: err.Error(), cause: err}
 	}
 	said := fmt.Sprintf("no valid chat completion (%v): %s", err, oneLine(body))
 	return &Failure{Kind: Malformed, Said: said, cause: err}

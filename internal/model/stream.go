@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // streamed collects the chunks of one streamed answer.
@@ -56,15 +58,14 @@ func (s *streamed) event(data []byte) *Failure {
 		if len(data) == 0 {
 			return nil
 		}
-		dec := json.NewDecoder(bytes.NewReader(data))
-		var raw json.RawMessage
-		if err := dec.Decode(&raw); err != nil {
+		raw, length, err := jsonl.First(data)
+		if err != nil {
 			return malformed(data, err)
 		}
 		if f := s.chunk(raw); f != nil {
 			return f
 		}
-		data = data[dec.InputOffset():]
+		data = data[length:]
 	}
 	return nil
 }
@@ -87,13 +88,16 @@ func (s *streamed) chunk(raw json.RawMessage) *Failure {
 		}
 		return nil
 	}
-	s.choice(readChoice(first))
-	return nil
+	return s.choice(readChoice(first))
 }
 
-func (s *streamed) choice(c choice) {
+// choice takes one piece of the answer's first choice. A piece with too many tool calls, or one too many, ends it.
+func (s *streamed) choice(c choice) *Failure {
 	if c.index != 0 {
-		return
+		return nil
+	}
+	if calls := s.message.object["tool_calls"]; tooManyCalls(c.delta) || calls != nil && len(calls.list) > maxCalls {
+		return &Failure{Kind: Empty, Said: manyCalls}
 	}
 	if !isNull([]byte(c.delta.Raw)) {
 		s.message.merge("", json.RawMessage(c.delta.Raw), 0)
@@ -106,6 +110,7 @@ func (s *streamed) choice(c choice) {
 	if parseErrorObject(c.failed) != nil {
 		s.failed = c.failed
 	}
+	return nil
 }
 
 func (s *streamed) reply() (*Reply, *Failure) {

@@ -316,7 +316,7 @@ func (o *Overview) countTasks(s *Session, room []byte, ours bool) {
 		return
 	}
 	list := gjson.Parse(jsonl.Text(data))
-	if err == nil && !(list.IsArray() && gjson.ValidBytes(data)) {
+	if err == nil && !(list.IsArray() && jsonl.IsValid(data)) {
 		_, err = ParseTasks(data)
 	}
 	if err != nil {

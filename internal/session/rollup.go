@@ -3,6 +3,7 @@ package session
 import (
 	"maps"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
@@ -179,11 +180,11 @@ func (s *Summary) start(ts string, e *record.SessionStart) {
 }
 
 func (s *Summary) modelCall(t *taskSummary, e *record.ModelCall) {
-	call := RoleUsage{Calls: 1, PromptTokens: e.PromptTokens, EvalTokens: e.EvalTokens, CachedTokens: e.CachedTokens,
-		ReasoningTokens: e.ReasoningTokens}
-	s.Tokens.Prompt += e.PromptTokens
-	s.Tokens.Eval += e.EvalTokens
-	s.Tokens.Cached += e.CachedTokens
+	call := RoleUsage{Calls: 1, PromptTokens: jsonl.Tokens(e.PromptTokens), EvalTokens: jsonl.Tokens(e.EvalTokens),
+		CachedTokens: jsonl.Tokens(e.CachedTokens), ReasoningTokens: jsonl.Tokens(e.ReasoningTokens)}
+	s.Tokens.Prompt += call.PromptTokens
+	s.Tokens.Eval += call.EvalTokens
+	s.Tokens.Cached += call.CachedTokens
 	if e.TokensUsedTotal > 0 {
 		s.TotalSeen = true
 		s.Tokens.Total = max(s.Tokens.Total, e.TokensUsedTotal)
@@ -191,7 +192,7 @@ func (s *Summary) modelCall(t *taskSummary, e *record.ModelCall) {
 		s.Tokens.Total = max(0, s.Tokens.Prompt-s.Tokens.Cached) + s.Tokens.Eval
 	}
 	if e.Cost != nil {
-		call.Cost = *e.Cost
+		call.Cost, _ = jsonl.Dollars(*e.Cost)
 	}
 	s.Cost += call.Cost
 	t.Tokens += call.Total()

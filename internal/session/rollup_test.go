@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"strings"
@@ -336,5 +337,21 @@ func TestSummaryShape(t *testing.T) {
 	if !reflect.DeepEqual(got["stop"],
 		map[string]any{"reason": "all_done", "ts": record.FormatTime(testNow.Add(24 * time.Second))}) {
 		t.Errorf("%v", got["stop"])
+	}
+}
+
+// What a record from outside says of its calls can be added up and written as JSON.
+func TestNumbersOfTheRecordAreBounded(t *testing.T) {
+	call := `model_call {"task_id":"T-001","prompt_tokens":9e18,"cost":1e308}`
+	s := rollUp(script(call, call))
+	if _, err := json.Marshal(s); err != nil || s.Cost != 0 || s.Tokens.Prompt != 0 {
+		t.Errorf("%g dollars, %d tokens: %v", s.Cost, s.Tokens.Prompt, err)
+	}
+	var sum RoleUsage
+	for range 2 {
+		sum.Add(RoleUsage{Cost: 1e308})
+	}
+	if math.IsInf(sum.Cost, 0) {
+		t.Error("a sum of costs is infinite")
 	}
 }

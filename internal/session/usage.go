@@ -2,6 +2,7 @@ package session
 
 import (
 	"maps"
+	"math"
 	"strconv"
 
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -33,7 +34,7 @@ func (r *RoleUsage) Add(more RoleUsage) {
 	r.EvalTokens += more.EvalTokens
 	r.CachedTokens += more.CachedTokens
 	r.ReasoningTokens += more.ReasoningTokens
-	r.Cost += more.Cost
+	r.Cost = min(r.Cost+more.Cost, math.MaxFloat64)
 	if _, ok := r.others["total"]; ok {
 		r.others = maps.Clone(r.others)
 		r.others["total"] = strconv.AppendInt(nil, r.PromptTokens+r.EvalTokens, 10) // which counts the cached ones
