@@ -336,11 +336,7 @@ func (s *scratchRepo) reaches(ctx context.Context, from, to string) bool {
 	return err == nil
 }
 
-// adopt brings a commit of the scratch repository, with all that it reaches, into the user's. Nothing refers to it yet:
-// whoever needs it makes a ref at once.
+// adopt copies a commit of the scratch repository, with all that it reaches, into the user's.
 func (s *scratchRepo) adopt(ctx context.Context, ref string) error {
-	_, err := s.out.Mutate(ctx, gitx.InRepo(s.common, "-c", "fetch.writeCommitGraph=false", "fetch", "--quiet",
-		"--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules",
-		"--refmap=", "--", s.place, ref))
-	return err
+	return s.out.CopyObjects(ctx, s.place, s.common, ref)
 }

@@ -130,16 +130,12 @@ func (k keptGit) setRef(ref, sha string) error {
 	return jsonl.WriteFile(path, []byte(sha+"\n"))
 }
 
-// give brings what refs reach into the repository at common. Nothing there refers to it yet: whoever needs it moves a
-// ref there at once.
+// give copies the objects that refs reach into the repository at common.
 func (k keptGit) give(ctx context.Context, common string, refs ...string) error {
-	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune",
-		"--no-auto-maintenance", k.dir}
-	for _, ref := range refs {
-		args = append(args, "refs/"+ref)
+	for i := range refs {
+		refs[i] = "refs/" + refs[i]
 	}
-	_, err := k.git.Mutate(ctx, gitx.InRepo(common, args...))
-	return err
+	return k.git.CopyObjects(ctx, k.dir, common, refs...)
 }
 
 // DropPack removes a pack that nothing needs any more.

@@ -48,6 +48,7 @@ func TestKeptOutlivesGC(t *testing.T) {
 			h := &held.Handle{Deps: held.Deps{Git: gitx.New(environ, false, nil)}, Common: common,
 				S: &session.Session{Dir: filepath.Join(top, `ses"sion`)}}
 			must(os.Mkdir(h.S.Dir, 0o700))
+			must(os.WriteFile(filepath.Join(top, ".gitconfig"), []byte("[protocol \"file\"]\nallow = never\n"), 0o600))
 			k, err := openKept(h)
 			must(err)
 			if pack, err := k.keep(t.Context(), base, map[string]string{"undo/1/tip": base}); err != nil || pack != "" {
