@@ -216,6 +216,13 @@ func (x *execution) repair(live context.Context) error {
 			return err
 		}
 	}
+	for _, t := range x.out.Tasks {
+		if x.out.Record.Tasks[t.ID].Stashed {
+			if err := snapshot.NoteLost(x.Handle, t.ID); err != nil {
+				return err
+			}
+		}
+	}
 	if fresh {
 		if err := x.fillNew(live); err != nil {
 			return err

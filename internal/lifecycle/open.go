@@ -52,6 +52,9 @@ func open(ctx context.Context, h *held.Handle, killed bool) (err error) {
 		teardown.EndLeftovers(teardown.PlacesOf(h.S, h.Path())...)
 	}
 	err = h.PutBackDotGit(ctx, h.Path())
+	if err == nil {
+		err = snapshot.DropUnreadable(ctx, h)
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"path"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -32,6 +33,11 @@ func (s *State) Apply(l Line, e Event) {
 		s.Head, s.LastTask = "", ""
 	case *ContextReset:
 		s.begun(l.Off, e)
+	case *LogRepaired:
+		if t, known := s.Tasks[path.Base(e.File)]; known { // the ref of its stashed work
+			t.Stashed = false
+			s.Tasks[path.Base(e.File)] = t
+		}
 	}
 	if s.Stop != nil && isWork(e) {
 		s.Stop, s.Stopped = nil, nil
@@ -253,7 +259,7 @@ func (s *State) marked(off int64, e *TaskMarked) {
 func (t *Task) see(off int64, e Event) {
 	switch e := e.(type) {
 	case *ContextReset:
-		t.FailureReason, t.Uncommitted = "", false
+		t.FailureReason, t.Uncommitted, t.Stashed = "", false, false
 		if t.Status != Skipped { // a person who calls it done does that with its commit
 			t.Status = Working
 		}
@@ -272,7 +278,7 @@ func (t *Task) see(off int64, e Event) {
 		t.Status, t.FailureReason, t.Failure = Failed, e.Reason, &Failure{*e, t.Attempt.Objected}
 	case *Commit:
 		t.Commits = append(slices.Clip(t.Commits), e.SHA)
-		if e.Aside == "" {
+		if t.Stashed = e.Aside != ""; !t.Stashed {
 			t.Commit = e.SHA
 		}
 		if e.Placeholder || e.Aside != "" {

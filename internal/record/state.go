@@ -74,6 +74,8 @@ type Task struct {
 	Attempt Attempt  `json:"attempt"`           // the last one
 	// Failure is how it failed last; nil if it never did.
 	Failure *Failure `json:"failure,omitempty"`
+	// Stashed reports whether the work of its last attempt was stashed, and no attempt has begun since.
+	Stashed bool `json:"stashed,omitempty"`
 	// Conflict is a merge of its change that conflicted, whose markers may stand in what any attempt works on since.
 	Conflict *LaneMerged `json:"conflict,omitempty"`
 }

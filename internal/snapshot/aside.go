@@ -94,8 +94,7 @@ func AdoptBundles(ctx context.Context, h *held.Handle) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			err = h.Append(&record.LogRepaired{File: "aside/" + filepath.Base(path),
-				Why: "cannot be read: " + err.Error(), Done: "the task begins without it"})
+			err = asideLost(h, name, "cannot be read")
 		} else {
 			err = in.setRef("aside/"+name, sha)
 		}
@@ -104,6 +103,49 @@ func AdoptBundles(ctx context.Context, h *held.Handle) error {
 		}
 	}
 	return os.Remove(h.S.Path("aside"))
+}
+
+// DropUnreadable removes the refs of stashed work that kept.git can no longer give back, as after a power cut, and puts
+// each of them on record: its task begins without that work.
+func DropUnreadable(ctx context.Context, h *held.Handle) error {
+	dir := h.S.Path(session.KeptGitDir)
+	if fi, err := os.Stat(dir); err != nil || h.Common == "" || h.Git.IsDryRun() {
+		return nil // there is none
+	} else if !fi.IsDir() {
+		return os.Remove(dir)
+	}
+	refs, _ := os.ReadDir(h.S.Path(session.AsideDir))
+	for _, e := range refs {
+		in, err := openKept(h)
+		if err != nil {
+			return err
+		}
+		sha := readRef(h.S, "aside/"+e.Name())
+		_, err = in.git.Read(ctx, in.command("rev-list", "--objects", "--quiet", "--end-of-options", sha, "^"+sha+"^"))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			err = errors.Join(proc.RemoveAll(h.S.Path(session.AsideDir, e.Name())), asideLost(h, e.Name(), "cannot be read"))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NoteLost puts on record that the stashed work of a task, which the record names, is gone.
+func NoteLost(h *held.Handle, task string) error {
+	if readRef(h.S, asideRef(task, 0))+readRef(h.S, asideRef(task, 1)) != "" {
+		return nil
+	}
+	return asideLost(h, task, "is missing")
+}
+
+func asideLost(h *held.Handle, name, why string) error {
+	return h.Append(&record.LogRepaired{File: session.AsideDir + "/" + name, Why: why,
+		Done: "the task begins without it"})
 }
 
 // DropDone removes what was set aside of tasks that are done and did not fit.
