@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CopyObjects copies the objects that refs of one repository reach into another one. No ref names them there: the caller
+// CopyObjects copies the objects that refs of one repository reach into another. No ref names them there: the caller
 // makes one at once. The user's rules for transports are for the remotes of others, and do not apply.
 func (g *Git) CopyObjects(ctx context.Context, from, to string, refs ...string) error {
 	fetch := InRepo(to, append([]string{"-c", "fetch.writeCommitGraph=false", "fetch", "--quiet", "--no-tags",

@@ -126,7 +126,8 @@ func DropUnreadable(ctx context.Context, h *held.Handle) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			err = errors.Join(proc.RemoveAll(h.S.Path(session.AsideDir, e.Name())), asideLost(h, e.Name(), "cannot be read"))
+			err = errors.Join(proc.RemoveAll(h.S.Path(session.AsideDir, e.Name())),
+				asideLost(h, e.Name(), "cannot be read"))
 		}
 		if err != nil {
 			return err
