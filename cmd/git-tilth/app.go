@@ -37,11 +37,14 @@ func (p *process) app() *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}
 	cli.VersionPrinter = func(*cli.Context) { p.printf("git-tilth version %s\n", version) }
 	cli.HelpPrinter = func(out io.Writer, templ string, data any) {
-		if app, is := data.(*cli.App); is {
-			_ = p.printHelp(out, app.Commands, usual) // what could not be written, standard output knows
-			return
+		switch of := data.(type) { // output reports a write that failed
+		case *cli.App:
+			_ = p.printHelp(out, of.Commands, usual)
+		case *cli.Command:
+			_, _ = io.WriteString(out, cmdline.HelpText(of, of.HelpName, p.examples(of), p.helpColumns()))
+		default:
+			cli.HelpPrinterCustom(out, templ, data, nil)
 		}
-		cli.HelpPrinterCustom(out, templ, data, nil)
 	}
 	app := &cli.App{
 		Name:            "git tilth",

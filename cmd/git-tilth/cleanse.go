@@ -10,9 +10,9 @@ import (
 )
 
 func (p *process) cleanseCommand() *cli.Command {
-	return p.declare(traits{wish: "the morning", rare: true}, &cli.Command{
+	return p.declare(traits{wish: "review", rare: true}, &cli.Command{
 		Name:      "cleanse",
-		Usage:     "remove a session's worktree and branch once its work is elsewhere; the record stays",
+		Usage:     "delete worktree and branch once the work is merged, taken or pushed",
 		ArgsUsage: "[<session>]",
 		Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error {
 			unlock, err := held.Lock(w.Deps(nil), s)

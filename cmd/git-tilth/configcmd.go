@@ -17,7 +17,7 @@ import (
 func (p *process) configCommand() *cli.Command {
 	return p.declare(traits{wish: "look closer", rare: true, looks: true}, &cli.Command{
 		Name:   "config",
-		Usage:  "every setting, its value and where it comes from",
+		Usage:  "show every setting, its value and its origin",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error { return w.showConfig(ctx.Bool("json")) }),
 	})

@@ -20,10 +20,9 @@ var demoFiles embed.FS
 func (p *process) demoCommand() *cli.Command {
 	return p.declare(traits{wish: "begin", rare: true, looks: true}, &cli.Command{
 		Name:  "demo",
-		Usage: "run the whole thing in a throwaway repository with a scripted model: no key, no network",
-		Description: "Everything but the model is real: the repository, the worktree, the commits, the tests and the " +
-			"record. The\nscripted model is an HTTP server on loopback. What is left is in a temporary directory, to " +
-			"be looked at.",
+		Usage: "try everything in a throwaway repository: no key, no network",
+		Description: "Only the model is scripted, by an HTTP server on loopback. Repository, worktree, " +
+			"commits, tests and record are real and stay in a temporary directory.",
 		Action: func(*cli.Context) error { return p.demo() },
 	})
 }

@@ -14,13 +14,14 @@ import (
 func (p *process) doctorCommand() *cli.Command {
 	return p.declare(traits{wish: "begin", rare: true}, &cli.Command{
 		Name:  "doctor",
-		Usage: "look whether all is well: settings, git, sandbox, endpoint, disk, tests, hooks, sessions",
-		Description: "Tries what a run tries before a model is paid, on the commit that is checked out. " +
-			"Each finding is followed\nby the command that mends it. --fix runs those that can lose nothing: " +
-			"a\nteardown or fork that was begun is cleared, entries and merged branches of sessions that are gone go.",
+		Usage: "check your setup and print a fix for each problem",
+		Description: "Checks settings, git, sandbox, endpoint or agent programs, disk, and the sessions of " +
+			"this repository, and tries everything that a run tries before a model is paid. --fix " +
+			"applies the fixes that cannot lose anything: it finishes interrupted resets and forks, " +
+			"and removes leftover entries and merged branches of deleted sessions.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "fix", Usage: "mend what can be mended without losing anything"},
-			&cli.BoolFlag{Name: "all", Usage: "look at the sessions of all repositories"},
+			&cli.BoolFlag{Name: "fix", Usage: "apply the safe fixes"},
+			&cli.BoolFlag{Name: "all", Usage: "check the sessions of all repositories"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
 		},
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {

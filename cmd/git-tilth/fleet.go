@@ -24,7 +24,7 @@ import (
 
 func remoteFlag() cli.Flag {
 	return &cli.StringFlag{Name: "remote",
-		Usage: "the remote `NAME` (default: the one that the session came from, else the only one, else origin)"}
+		Usage: "the remote `NAME` or a path (default: the session's own, else the only one, else origin)"}
 }
 
 // fleetCommands are those that move sessions between machines.
@@ -32,11 +32,11 @@ func (p *process) fleetCommands() []*cli.Command {
 	return []*cli.Command{
 		p.declare(traits{wish: "share", rare: true}, &cli.Command{
 			Name:      "push",
-			Usage:     "bring a session to a remote, from where another machine can take it up",
+			Usage:     "push a session to a remote, for another machine",
 			ArgsUsage: "[<session>]",
-			Description: "Pushes the branch and, as refs/tilth/sessions/<id>, all that the session is, with the " +
-				"uncommitted work in its\nworktree and its lanes, but for ignored files. From then on run and resume " +
-				"claim the session on the remote and\npush its progress.",
+			Description: "Pushes the branch, and the session as refs/tilth/sessions/<id> with the uncommitted work " +
+				"of worktree and lanes, except ignored files. After that, run and resume claim the " +
+				"session on the remote and push its progress.",
 			Flags: []cli.Flag{remoteFlag()},
 			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
 				named := cmp.Or(ctx.String("remote"), fleet.RemoteOf(h.S))
@@ -57,10 +57,10 @@ func (p *process) fleetCommands() []*cli.Command {
 		}),
 		p.declare(traits{wish: "share", rare: true}, &cli.Command{
 			Name:      "fetch",
-			Usage:     "make a session of a remote one of this machine",
+			Usage:     "fetch a session from a remote",
 			ArgsUsage: "[<session>]",
-			Description: "Without a session: the newest that nobody works on. One that is here already is brought up " +
-				"to date, unless it has\nwhat was not pushed.",
+			Description: "Without <session>: the newest that no machine holds. A session that exists here is " +
+				"updated, unless it has work that was not pushed.",
 			Flags: []cli.Flag{remoteFlag()},
 			Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 				named, part := ctx.String("remote"), ctx.Args().First()

@@ -18,8 +18,8 @@ import (
 
 func (p *process) helpCommand() *cli.Command {
 	return p.declare(traits{looks: true}, &cli.Command{
-		Name: "help", Hidden: true, Usage: "say how a command is used, or what there is", ArgsUsage: "[<command>]",
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "the rare commands too"}},
+		Name: "help", Hidden: true, Usage: "show help for a command", ArgsUsage: "[<command>]",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list the rare commands too"}},
 		Action: func(ctx *cli.Context) error {
 			name := ctx.Args().First()
 			switch {
@@ -76,15 +76,15 @@ func (p *process) printHelp(out io.Writer, cmds []*cli.Command, of helpSize) err
 	}
 	switch of {
 	case brief:
-		b.WriteString("\ngit tilth help --all lists all, git tilth help <command> says how one is used.\n")
+		b.WriteString("\ngit tilth help --all lists all commands, git tilth help <command> shows one.\n")
 	case usual:
 		fmt.Fprintf(&b, "\ngit tilth help --all: %s\n", strings.Join(rare, ", "))
 		fallthrough
 	default:
-		b.WriteString("\ngit tilth help <command> says how one is used. -v prints each git command, -n\n" +
-			"what would be done, and changes nothing.\n")
+		b.WriteString("\ngit tilth help <command> shows its options. -v prints each git command; -n\n" +
+			"prints the plan and changes nothing.\n")
 	}
-	columns := cmp.Or(p.terminal(false).Width, 80)
+	columns := p.helpColumns()
 	for line := range strings.Lines(b.String()) {
 		margin := ""
 		if len(line) > usageColumn && line[usageColumn-1] == ' ' && columns > 2*usageColumn {
@@ -96,6 +96,9 @@ func (p *process) printHelp(out io.Writer, cmds []*cli.Command, of helpSize) err
 	}
 	return nil
 }
+
+// helpColumns is the width of help: of the terminal up to 100 columns, else 80.
+func (p *process) helpColumns() int { return min(cmp.Or(p.terminal(false).Width, 80), 100) }
 
 // usageColumn is where the help says what a command does.
 const usageColumn = 27

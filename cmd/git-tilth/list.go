@@ -12,19 +12,18 @@ import (
 func (p *process) listCommand() *cli.Command {
 	return p.declare(traits{wish: "look closer", looks: true}, &cli.Command{
 		Name:      "list",
-		Usage:     "sessions of this repository, newest first",
+		Usage:     "list the sessions of this repository, newest first",
 		ArgsUsage: "[<remote>]",
-		Description: "STATUS is running while a process runs the session, else prepared, all_done or failed, or " +
-			"what has become of it:\nstopped (nothing about its work is wrong: a resume goes on), crashed (it ended " +
-			"without a stop), rewound, rewinding or\nresetting (begun and not finished), taken (all of it is " +
-			"elsewhere too), cleansed (worktree and branch are gone),\ndamaged (checkpoint.json cannot be read). " +
-			"With --json, status is as in checkpoint.json, where what was\n" +
-			"stopped is running, and state is that, taken, cleansed or damaged.",
+		Description: "STATUS is running, prepared, all_done or failed, or one of: stopped (a resume continues " +
+			"it), crashed (ended without a stop), rewound, rewinding or resetting (not finished), " +
+			"taken (its work is merged, taken or pushed), cleansed (worktree and branch are deleted), " +
+			"damaged (checkpoint.json cannot be read). With --json, status is the word in " +
+			"checkpoint.json, and state is that word, taken, cleansed or damaged.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "sessions of all repositories"},
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list the sessions of all repositories"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON array"},
 			&cli.BoolFlag{Name: "remote",
-				Usage: "sessions of a remote (origin, or the one named), and who works on each"},
+				Usage: "list the sessions of a remote and their holders"},
 		},
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 			if ctx.Bool("remote") {

@@ -11,15 +11,16 @@ import (
 func (p *process) logCommand() *cli.Command {
 	return p.declare(traits{wish: "look closer", looks: true, counts: true}, &cli.Command{
 		Name:      "log",
-		Usage:     "read a session's record, or follow it",
+		Usage:     "print a session's record, or follow it",
 		ArgsUsage: "[<session>]",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"},
-				Usage: "follow until interrupted, across stop, resume and rewind"},
-			&cli.IntFlag{Name: "tail", Aliases: []string{"n"}, DefaultText: "all", Usage: "only the last `N` events"},
-			&cli.StringFlag{Name: "task", Usage: "only events of `TASK`, such as T-001"},
-			&cli.StringFlag{Name: "type", Usage: "only events of `TYPE`"},
-			&cli.BoolFlag{Name: "json", Usage: "print the record's own lines"},
+				Usage: "follow the record until interrupted"},
+			&cli.IntFlag{Name: "tail", Aliases: []string{"n"}, DefaultText: "all",
+				Usage: "print only the last `N` events"},
+			&cli.StringFlag{Name: "task", Usage: "print only events of `TASK`"},
+			&cli.StringFlag{Name: "type", Usage: "print only events of `TYPE`"},
+			&cli.BoolFlag{Name: "json", Usage: "print the record's lines as they are"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.IsSet("tail") && ctx.Int("tail") < 1 {

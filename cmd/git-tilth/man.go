@@ -17,7 +17,7 @@ func (p *process) manCommand() *cli.Command {
 	return p.declare(traits{looks: true}, &cli.Command{
 		Name: "man", Hidden: true, Usage: "write the man pages into a directory", ArgsUsage: "<directory>",
 		Action: func(ctx *cli.Context) error {
-			for name, page := range cmdline.Pages(ctx.App, version, date) {
+			for name, page := range cmdline.Pages(ctx.App, version, date, p.examples) {
 				if err := os.WriteFile(filepath.Join(ctx.Args().First(), name+".1"), []byte(page), 0o644); err != nil {
 					return fail("", err)
 				}

@@ -33,20 +33,20 @@ func (p *process) markCommands() []*cli.Command {
 		})
 	}
 	return []*cli.Command{
-		command(traits{}, "retry", "have the next resume try a task again; -m says how",
-			"The next attempt is a new conversation.",
-			note("what you have to say to worker and evaluator"),
+		command(traits{}, "retry", "try a task again in the next resume, with a note",
+			"The next attempt starts a new conversation.",
+			note("a note to worker and reviewer"),
 			func(w *repoContext, h *held.Handle, _ lifecycle.Plan, task, note string) error {
 				return w.mark(h, task, lifecycle.MarkRetry, note, "will be tried again")
 			}),
-		command(traits{rare: true}, "skip", "leave a task out, with what it left in the worktree set aside", "", nil,
+		command(traits{rare: true}, "skip", "leave a task out and stash its work", "", nil,
 			func(w *repoContext, h *held.Handle, _ lifecycle.Plan, task, _ string) error {
 				return w.mark(h, task, lifecycle.MarkSkipped, "", "is skipped")
 			}),
 		command(traits{rare: true, starts: true, hooked: true}, "done",
-			"commit what is in the session's worktree as a task, on your word",
-			"The validators run over it; no model is asked. Nothing to commit is fine: the work is there already.",
-			note("the commit's text"), (*repoContext).markDone),
+			"commit your changes in the worktree as a task",
+			"Runs the validators and asks no model. The change may be empty.",
+			note("the text of the commit"), (*repoContext).markDone),
 	}
 }
 

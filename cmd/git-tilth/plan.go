@@ -16,10 +16,10 @@ import (
 
 func (p *process) planCommand() *cli.Command {
 	return p.declare(traits{wish: "steer", rare: true}, &cli.Command{
-		Name: "plan", Usage: "open the tasks that are still to do in your editor, also after a run",
+		Name: "plan", Usage: "edit the remaining tasks",
 		ArgsUsage: "[<session>]",
-		Description: "Reword, add, remove or reorder tasks, and say what they need. What is done stays; a seed that " +
-			"has not been run is\nedited as by seed edit.",
+		Description: "Opens the remaining tasks in your editor, also after a run: reword, add, remove or " +
+			"reorder them, and set what they need. Finished tasks stay.",
 		Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *held.Handle) error { return w.editPlan(h) }),
 	})
 }

@@ -24,12 +24,13 @@ func (p *process) prCommand() *cli.Command {
 		Name:      "pr",
 		Usage:     "push the branch and open a pull or merge request",
 		ArgsUsage: "[<session>]",
-		Description: "Pushes to the remote that you push to, and asks gh or glab to open the request, with the " +
-			"review as its text. Without\nthem it prints the address at which to open it. No upstream is configured.",
+		Description: "Pushes to your push remote and opens the request with gh or glab; its text is the " +
+			"review. Without these programs it prints the address that opens one. It configures no " +
+			"upstream.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "base", Usage: "the `BRANCH` to merge into (default: the remote's own)"},
-			&cli.BoolFlag{Name: "draft", Usage: "open it as a draft"},
-			&cli.BoolFlag{Name: "web", Usage: "go on in the browser"},
+			&cli.StringFlag{Name: "base", Usage: "the `BRANCH` to merge into (default: the remote's default branch)"},
+			&cli.BoolFlag{Name: "draft", Usage: "open a draft"},
+			&cli.BoolFlag{Name: "web", Usage: "continue in the browser"},
 		},
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			return w.pullRequest(s, request{base: ctx.String("base"), draft: ctx.Bool("draft"), web: ctx.Bool("web")})

@@ -30,28 +30,28 @@ func (p *process) prepCommand() *cli.Command {
 	return p.declare(traits{wish: "begin", starts: true, hooked: true}, &cli.Command{
 		Name:      "prep-feature",
 		Aliases:   []string{"prep"},
-		Usage:     "make a task list: by an interview, or from a file",
+		Usage:     "make a task list by an interview or from a file",
 		ArgsUsage: "[<workspace>]",
-		Description: "Turns a brief into a task list with an acceptance test for each task, by an interview in which " +
-			"the model reads the\ncode and asks one question at a time; or reads tasks that exist with --from. Ends " +
-			"with one commit of the tests, if\nthere are any, on the session's own branch.",
+		Description: "In the interview the model reads the code, asks one question at a time, and writes a " +
+			"task list with an acceptance test for each task. With --from it reads existing tasks " +
+			"instead, without a model. The tests become one commit on the session's branch.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "brief", Usage: "what is to be built, in a `TEXT` of a line or more"},
+			&cli.StringFlag{Name: "brief", Usage: "describe the feature in `TEXT`"},
 			&cli.StringFlag{
 				Name: "from",
-				Usage: "read tasks from `PATH`: prd.json, a directory of T-NNN-*.md, " +
-					"userStories, a checklist or plan, - for standard input",
+				Usage: "import tasks from `PATH`: a checklist, plan, JSON file or directory; " +
+					"- is standard input",
 			},
-			&cli.StringFlag{Name: "base", Usage: "begin the branch at `REV` instead of HEAD"},
+			&cli.StringFlag{Name: "base", Usage: "start the branch at `REV` instead of HEAD"},
 			&cli.StringFlag{
 				Name:  "answers",
-				Usage: "read the interview's answers from `FILE`, one a line; - for standard input",
+				Usage: "read the interview's answers from `FILE`, one a line; - is standard input",
 			},
-			&cli.BoolFlag{Name: "force", Usage: "discard the newest session in flight and prep anew"},
-			&cli.BoolFlag{Name: "keep-existing", Usage: "start alongside sessions in flight"},
+			&cli.BoolFlag{Name: "force", Usage: "discard the newest unfinished session first"},
+			&cli.BoolFlag{Name: "keep-existing", Usage: "keep unfinished sessions and start another one"},
 			allFlag(),
 			&cli.BoolFlag{Name: "continue",
-				Usage: "go on with an interview that was cut off; what was answered is not asked again"},
+				Usage: "continue an interview that was cut off, without repeating its questions"},
 		}, capFlags()...),
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 			s, err := w.prep(prepRequest{
@@ -68,7 +68,7 @@ func (p *process) prepCommand() *cli.Command {
 }
 
 func allFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "all", Usage: "take all tasks of the list, those that are done already too"}
+	return &cli.BoolFlag{Name: "all", Usage: "take all tasks of the list, also finished ones"}
 }
 
 // prepRequest is what the user asked of a preparation, and what checkPrep found out about it.

@@ -19,12 +19,13 @@ import (
 func (p *process) resetCommand() *cli.Command {
 	return p.declare(traits{wish: "go back", rare: true, starts: true, hooked: true}, &cli.Command{
 		Name:      "reset",
-		Usage:     "remove a session: worktree, branch and directory; or rewind it to its seed",
+		Usage:     "delete a session, or rewind it to its seed",
 		ArgsUsage: "[<session>]",
-		Description: "Without --to-seed nothing of the session is left behind. With it, the session is as it was " +
-			"when its preparation\nended: the run's commits, files and record are gone for good.",
+		Description: "Deletes worktree, branch and session directory. With --to-seed it deletes the run " +
+			"instead, its commits and record included, and keeps the seed: for trying another prompt, " +
+			"model or setting on the same tasks.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "to-seed", Usage: "rewind to the instant prep-feature finished"},
+			&cli.BoolFlag{Name: "to-seed", Usage: "rewind to the moment prep-feature finished"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {

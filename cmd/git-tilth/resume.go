@@ -9,14 +9,14 @@ import (
 func (p *process) resumeCommand() *cli.Command {
 	return p.declare(traits{wish: "steer", starts: true, hooked: true, ends: true}, &cli.Command{
 		Name:      "resume",
-		Usage:     "go on with a session exactly where it stopped",
+		Usage:     "continue a session exactly where it stopped",
 		ArgsUsage: "[<session>]",
-		Description: "Wakes a session after any stop, cap, Ctrl-C, crash or reboot: failed tasks go back to pending, " +
-			"their partial work\nreturns to the index, and the loop goes on. -n shows what it would do.",
+		Description: "Continues a session after any stop, cap, Ctrl-C, crash or reboot. Failed tasks become " +
+			"pending again, and their partial work returns to the index. -n prints the plan.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "fresh",
-				Usage: "begin a new conversation, with the ledger and the working tree as context"},
-			&cli.BoolFlag{Name: "continue", Usage: "go on with the earlier conversation"},
+				Usage: "start a new conversation, with the ledger and the working tree as context"},
+			&cli.BoolFlag{Name: "continue", Usage: "continue the earlier conversation"},
 		}, runFlags()...),
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			r := newRunRequest(ctx)

@@ -24,13 +24,13 @@ import (
 )
 
 func (p *process) reviewCommand() *cli.Command {
-	return p.declare(traits{wish: "the morning", looks: true}, &cli.Command{
+	return p.declare(traits{wish: "review", looks: true}, &cli.Command{
 		Name:      "review",
-		Usage:     "one screen: done, failed and why, cost, what next",
+		Usage:     "show the result in one screen: done, failed, cost, next step",
 		ArgsUsage: "[<task>] [<session>]",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "json", Usage: "print a JSON object, of a task with that task alone in its list"},
-			&cli.BoolFlag{Name: "md", Usage: "print Markdown, for a pull request"},
+			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
+			&cli.BoolFlag{Name: "md", Usage: "print Markdown for a pull request"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.Bool("json") && ctx.Bool("md") {
@@ -53,11 +53,11 @@ func (p *process) reviewCommand() *cli.Command {
 const diffName = "diff"
 
 func (p *process) diffCommand() *cli.Command {
-	return p.declare(traits{wish: "the morning", looks: true}, &cli.Command{
+	return p.declare(traits{wish: "review", looks: true}, &cli.Command{
 		Name:        diffName,
-		Usage:       "a task's change, or the session's, in your own pager",
+		Usage:       "show a task's or the session's change in your pager",
 		ArgsUsage:   "[<task>] [<session>]",
-		Description: "Other flags, and what follows --, go to git diff: git tilth diff --stat T-3.",
+		Description: "Other options, and arguments after --, go to git diff.",
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			return w.diff(s, strings.Join(w.tasks, ""))
 		}),

@@ -18,16 +18,15 @@ import (
 func (p *process) rewindCommand() *cli.Command {
 	return p.declare(traits{wish: "go back", starts: true, hooked: true}, &cli.Command{
 		Name:      "rewind",
-		Usage:     "go back to before a task; undo takes that back",
+		Usage:     "return a session to the state before a task",
 		ArgsUsage: "<point> [<session>]",
-		Description: "<point> is seed, or a task: the moment before its first attempt began (git tilth show names " +
-			"them). Branch and\nworktree go there, that task and all later ones are to do again. Changed and " +
-			"untracked files that are not\nignored go with what is set aside; ignored ones stay, and are named where " +
-			"the rule that ignored them goes: they are\na part of the next change then, and judged with it. " +
-			"git tilth undo brings all of it back. What was spent\nstays spent, and the record stays whole.",
+		Description: "<point> is seed or a task: the moment before its first attempt (git tilth show lists the " +
+			"points). Branch and worktree return to it, and that task and all later ones become " +
+			"pending. Changed and untracked files move into the undo; ignored files stay. git tilth " +
+			"undo restores everything. The record is kept, and spent tokens stay counted.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "message", Aliases: []string{"m"},
-				Usage: "a note for that task, which worker and reviewer are told"},
+				Usage: "a note for that task to worker and reviewer"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
 		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
@@ -44,10 +43,10 @@ func (p *process) rewindCommand() *cli.Command {
 func (p *process) undoCommand() *cli.Command {
 	return p.declare(traits{wish: "go back", rare: true, starts: true, hooked: true}, &cli.Command{
 		Name:      "undo",
-		Usage:     "take the last rewind, or undo, of a session back",
+		Usage:     "take back the last rewind or undo",
 		ArgsUsage: "[<session>]",
-		Description: "Branch, index, files, task statuses, ledgers and conversations are what they were before it. " +
-			"What was done since\nis kept for the next undo.",
+		Description: "Restores branch, index, files, statuses, ledgers and conversations. Work done since then " +
+			"is kept for the next undo.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}},
 		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
 			plan, err := rewind.PlanUndo(p.ctx, h)
@@ -113,15 +112,15 @@ func (w *repoContext) sayUntracked(h *held.Handle, wt gitx.Worktree) {
 func (p *process) forkCommand() *cli.Command {
 	return p.declare(traits{wish: "go back", rare: true, starts: true}, &cli.Command{
 		Name:      "fork",
-		Usage:     "make a session that begins at a point of another one",
+		Usage:     "make a new session from a point of another one",
 		ArgsUsage: "[<session>]",
-		Description: "The new session has a branch, a worktree and a record of its own; tasks before the point are " +
-			"done in it, with the\nsame commits. The other session is not touched and may be running. Prints the new " +
-			"session's id.",
+		Description: "The new session has its own branch, worktree and record. Tasks before the point are done " +
+			"in it, with the same commits. The other session is not touched and may be running. " +
+			"Prints the id of the new session.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "at", Value: rewind.PointSeed,
-				Usage: "seed, or a task: the moment before its first attempt"},
-			&cli.StringFlag{Name: "label", Usage: "a few words for lists"},
+				Usage: "the `POINT` to start from: seed, or a task"},
+			&cli.StringFlag{Name: "label", Usage: "a short `TEXT` for lists"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			made, err := lifecycle.Fork{

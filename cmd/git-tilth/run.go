@@ -30,35 +30,35 @@ import (
 func runFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "detach",
-			Usage: "run in the background; the output goes to run.log in the session's directory"},
+			Usage: "run in the background and write the output to run.log in the session's directory"},
 		&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"},
-			Usage: "when a task fails, set its work aside and begin the next one (tilth.onFailure)"},
-		&cli.UintFlag{Name: "auto-resume", Usage: "when a task fails, resume up to `N` times"},
+			Usage: "continue with independent tasks after a failure (tilth.onFailure)"},
+		&cli.UintFlag{Name: "auto-resume", Usage: "resume up to `N` times after a failed task"},
 		&cli.BoolFlag{Name: "wait", Usage: "wait for a usage limit to reset instead of stopping (tilth.maxWait)"},
-		&cli.BoolFlag{Name: "no-preflight", Usage: "do not try first what the run needs"},
+		&cli.BoolFlag{Name: "no-preflight", Usage: "skip the checks before the first task"},
 		&cli.BoolFlag{Name: "known-failures",
-			Usage: "go on with validators that fail before any work; they bar nothing until they have passed"},
-		&cli.BoolFlag{Name: "json", Usage: "print the events themselves, one JSON object a line"},
+			Usage: "continue although validators fail before any work; they block nothing until they pass"},
+		&cli.BoolFlag{Name: "json", Usage: "print the events, one JSON object a line"},
 	}, capFlags()...)
 }
 
 func (p *process) runCommand() *cli.Command {
 	return p.declare(traits{wish: "begin", starts: true, hooked: true, ends: true}, &cli.Command{
 		Name:      "run",
-		Usage:     "run tasks: a list, a sentence, or what was prepared",
+		Usage:     "run a task list, a sentence, or the prepared session",
 		ArgsUsage: "[<what>]",
-		Description: "Without <what>, runs the session that prep-feature prepared in this repository; of several, " +
-			"the one in whose\nworktree you are. <what> is a file or a directory of tasks, or a sentence that says " +
-			"what is to be done: a session\nis prepared from it first, without an interview. The top of a worktree " +
-			"stands for its repository,\na session's for that session.",
+		Description: "Without <what>, run starts the session that prep-feature prepared in this repository. If " +
+			"<what> is a file or directory of tasks, or a sentence, run prepares a session from it " +
+			"first, without an interview. The top of a git worktree names the repository, and a " +
+			"session's workspace names the session.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "from",
-				Usage: "prepare a session from `PATH` first: prd.json, a directory of task files, a checklist or " +
-					"plan, - for standard input"},
+				Usage: "import tasks from `PATH` first: a checklist, plan, JSON file or directory; " +
+					"- is standard input"},
 			allFlag(),
-			&cli.StringFlag{Name: "base", Usage: "with --from: begin the branch at `REV` instead of HEAD"},
+			&cli.StringFlag{Name: "base", Usage: "start the branch at `REV` instead of HEAD, with --from"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"},
-				Usage: "do not pause after the note about a resumable session"},
+				Usage: "skip the pause after the note about a resumable session"},
 			&cli.StringFlag{Name: "session", Hidden: true},
 		}, runFlags()...),
 		Action: func(ctx *cli.Context) error {

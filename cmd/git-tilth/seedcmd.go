@@ -26,7 +26,7 @@ func (p *process) seedCommand() *cli.Command {
 		Usage: "change a seed that has not been run, or judge it without a model",
 		Subcommands: []*cli.Command{
 			{
-				Name: "edit", Usage: "open prd.json in your editor and commit the seed again", ArgsUsage: "[<session>]",
+				Name: "edit", Usage: "edit prd.json and commit the seed again", ArgsUsage: "[<session>]",
 				Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *held.Handle) error {
 					return w.editSeed(h)
 				}),

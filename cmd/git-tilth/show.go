@@ -24,7 +24,7 @@ import (
 func (p *process) showCommand() *cli.Command {
 	return p.declare(traits{wish: "look closer", rare: true, looks: true}, &cli.Command{
 		Name:      "show",
-		Usage:     "one session: worktree, tasks, usage, conversations, and what resume would do",
+		Usage:     "show one session in detail",
 		ArgsUsage: "[<session>]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object"}},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {

@@ -20,9 +20,9 @@ const stopPatience = 60 * time.Second
 func (p *process) stopCommand() *cli.Command {
 	return p.declare(traits{wish: "steer"}, &cli.Command{
 		Name:        "stop",
-		Usage:       "end a running session, as Ctrl-C does",
+		Usage:       "stop a running session, as Ctrl-C does",
 		ArgsUsage:   "[<session>]",
-		Description: "Signals the process that runs the session and waits until it has written its stop.",
+		Description: "Signals the process that runs the session, and waits until the stop is recorded.",
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.Args().First() == "" {
 				var err error

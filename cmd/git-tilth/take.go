@@ -13,19 +13,18 @@ import (
 )
 
 func (p *process) takeCommand() *cli.Command {
-	return p.declare(traits{wish: "the morning"}, &cli.Command{
+	return p.declare(traits{wish: "review"}, &cli.Command{
 		Name:      "take",
-		Usage:     "bring what is done, or some tasks, into your branch",
+		Usage:     "bring finished tasks into your branch",
 		ArgsUsage: "[<task>...] [<session>]",
-		Description: "Takes what is done: the whole session (--merge), or some tasks with their acceptance tests " +
-			"(--pick). The branch is\nthe one that is checked out here, or --onto. A conflict or a hook that " +
-			"refuses changes nothing. Changes of your own\nare in the way only where they are for git merge. " +
-			"What the branch has reverted stays so, and is named.",
+		Description: "Takes the whole session, or the given tasks with their acceptance tests. A conflict or a " +
+			"refusing hook changes nothing. Your own changes are in the way only where they would be " +
+			"for git merge. Work that the branch has reverted stays reverted and is named.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "onto", Usage: "take into `BRANCH` instead of the one that is checked out"},
-			&cli.BoolFlag{Name: "pick", Usage: "each task's commit again, on the branch (default for chosen tasks)"},
-			&cli.BoolFlag{Name: "squash", Usage: "one commit"},
-			&cli.BoolFlag{Name: "merge", Usage: "merge, by fast-forward where possible (default for the whole)"},
+			&cli.StringFlag{Name: "onto", Usage: "take into `BRANCH` instead of the current branch"},
+			&cli.BoolFlag{Name: "pick", Usage: "cherry-pick each task's commit (default with <task>)"},
+			&cli.BoolFlag{Name: "squash", Usage: "make one commit"},
+			&cli.BoolFlag{Name: "merge", Usage: "merge, by fast-forward if possible (default for a whole session)"},
 		},
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			r := take.Request{Onto: ctx.String("onto"), Here: w.Loc, TestsOf: validator.AcceptanceTests,

@@ -13,7 +13,7 @@ import (
 func (p *process) verifyCommand() *cli.Command {
 	return p.declare(traits{wish: "look closer", rare: true, looks: true, starts: true}, &cli.Command{
 		Name:      "verify",
-		Usage:     "hold a session's commits, record, ledgers, tasks and tests against each other",
+		Usage:     "check that the commits and the record agree and were not altered",
 		ArgsUsage: "[<session>]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object with all differences"}},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {

@@ -22,15 +22,15 @@ const diffCap = 256 << 10
 func (p *process) visualizeCommand() *cli.Command {
 	return p.declare(traits{wish: "look closer", rare: true, looks: true}, &cli.Command{
 		Name:      "visualize",
-		Usage:     "render a session as one HTML file, or serve it live",
+		Usage:     "write a session as one HTML file, or serve it live",
 		ArgsUsage: "[<session>]",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "open", Usage: "open it in the browser"},
-			&cli.BoolFlag{Name: "serve", Usage: "serve the live page and a list of all sessions, on loopback"},
+			&cli.BoolFlag{Name: "serve", Usage: "serve the live page and a list of all sessions on loopback"},
 			&cli.BoolFlag{Name: "remote",
-				Usage: "with --serve: list the sessions of a remote (origin, or the one named), and who works on each"},
+				Usage: "list the sessions of a remote and their holders, with --serve"},
 			&cli.StringFlag{Name: "addr", Value: view.DefaultAddr,
-				Usage: "with --serve: listen on this loopback `ADDRESS`"},
+				Usage: "listen on this loopback `ADDRESS`, with --serve"},
 		},
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 			for _, flag := range []string{"addr", "remote"} {

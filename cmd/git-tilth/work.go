@@ -18,15 +18,15 @@ import (
 func (p *process) workCommand() *cli.Command {
 	return p.declare(traits{wish: "share", rare: true, starts: true, ends: true}, &cli.Command{
 		Name:  "work",
-		Usage: "run the sessions of a remote, one after another",
-		Description: "Takes a session that is prepared or can be resumed and that nobody works on, oldest first, " +
-			"runs it, pushes it and\ntakes the next. Without --once or --drain it waits for more. SIGTERM pushes " +
-			"what there is, and exits with 130.",
+		Usage: "run sessions of a remote, one after another",
+		Description: "Takes the oldest session that is prepared or resumable and that no machine holds, runs " +
+			"it, pushes it, and takes the next. Without --once or --drain it waits for more. SIGTERM " +
+			"pushes the session and exits with 130.",
 		Flags: append([]cli.Flag{
 			remoteFlag(),
-			&cli.BoolFlag{Name: "once", Usage: "end after one session, with the exit code of its run"},
-			&cli.BoolFlag{Name: "drain", Usage: "end when no session is left to be run"},
-			&cli.IntFlag{Name: "jobs", Value: 1, Usage: "run `M` sessions at a time, each with its own --lanes"},
+			&cli.BoolFlag{Name: "once", Usage: "exit after one session, with the exit code of its run"},
+			&cli.BoolFlag{Name: "drain", Usage: "exit when no session is left to run"},
+			&cli.IntFlag{Name: "jobs", Value: 1, Usage: "run `M` sessions at the same time, each with its own --lanes"},
 		}, runFlags()...),
 		Action: func(ctx *cli.Context) error {
 			jobs := ctx.Int("jobs")

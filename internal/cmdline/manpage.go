@@ -9,8 +9,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// Pages are git-tilth(1) and one page a command, by their names.
-func Pages(app *cli.App, version, date string) map[string]string {
+// Pages returns git-tilth(1) and one page a command, by their names. examples returns the examples of a command.
+func Pages(app *cli.App, version, date string, examples func(*cli.Command) []string) map[string]string {
 	head := func(page, what string) string { return manHead(page, what, version, date) }
 	var list strings.Builder
 	pages := map[string]string{}
@@ -30,7 +30,8 @@ func Pages(app *cli.App, version, date string) map[string]string {
 			fmt.Fprintf(&list, ".TP\n\\fB%s\\fR(1)\n%s.\n", roff(page), roff(c.Usage))
 			synopsis := name + " [<options>] " + c.ArgsUsage
 			pages[page] = head(page, c.Usage) + manSynopsis(synopsis) + ".SH DESCRIPTION\n" + manText(c.Usage+"."+
-				"\n\n"+c.Description) + ".SH OPTIONS\n" + manFlags(c.Flags) + manExits + ".SH SEE ALSO\n" + also + "\n"
+				"\n\n"+c.Description) + ".SH OPTIONS\n" + manFlags(c.Flags) + manExamples(examples(c)) + manExits +
+				".SH SEE ALSO\n" + also + "\n"
 		}
 	}
 	each("git tilth", app.Commands)
@@ -41,12 +42,12 @@ func Pages(app *cli.App, version, date string) map[string]string {
 	return pages
 }
 
-const manWhat = "Runs a coding agent over a list of tasks in a git worktree of its own. Each task goes through a " +
-	"worker, the project's validators and an independent evaluator, and ends as exactly one commit on the branch " +
-	"session/<id>, or as a failure that says why. Every prompt and verdict is on the record. Your own checkout is " +
+const manWhat = "Runs a coding agent over a list of tasks in a separate git worktree. Each task goes through a " +
+	"worker, the project's validators and an independent reviewer. It ends as exactly one commit on the branch " +
+	"session/<id>, or as a failure with a reason. Every prompt and verdict is recorded. Your own checkout is " +
 	"never touched.\n\n" +
-	"A session is named by its id or an unambiguous part of it. Without a name it is the session whose worktree the " +
-	"command is in, else the newest session of the repository, else the newest of all.\n\n" +
+	"Name a session by its id or an unambiguous part of it. Without a name, a command uses the session of the " +
+	"worktree it is typed in, else the newest session of the repository, else the newest of all.\n\n" +
 	"Settings come from flags, TILTH_* variables and git config (tilth.*), in this order. git tilth config shows " +
 	"them."
 
@@ -73,16 +74,26 @@ func manFlags(flags []cli.Flag) string {
 		for _, n := range f.Names() {
 			names = append(names, dashes(n))
 		}
-		usage, value := f.GetUsage(), ""
-		if m := placeholder().FindStringSubmatch(usage); m != nil {
-			value = " \\fI" + roff(m[1]) + "\\fR"
-		} else if f.TakesValue() {
-			value = " \\fIvalue\\fR"
+		value := ""
+		if f.TakesValue() {
+			value = " \\fI" + roff(valueName(f)) + "\\fR"
 		}
 		fmt.Fprintf(&b, ".TP\n\\fB%s\\fR%s\n%s.\n", roff(strings.Join(names, ", ")), value,
-			roff(strings.ReplaceAll(usage, "`", "")))
+			roff(strings.ReplaceAll(f.GetUsage(), "`", "")))
 	}
 	return b.String()
+}
+
+// manExamples returns the section with the examples of a command, "" without any.
+func manExamples(examples []string) string {
+	if len(examples) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, e := range examples {
+		b.WriteString(roff(e) + "\n")
+	}
+	return ".SH EXAMPLES\n.nf\n" + b.String() + ".fi\n"
 }
 
 func dashes(name string) string {

@@ -31,10 +31,10 @@ func settingsPage() string {
 	var b strings.Builder
 	b.WriteString(`# Settings
 
-A value is looked for in this order: flag, environment, git config, default. An empty value is the default; 0 switches a cap off;
-whole numbers take k, m and g. Garbage and unknown tilth.* keys are refused before anything starts. ` + "`git tilth config`" + ` shows every
-setting with its value and where it comes from. What is done to a session goes by its own repository's, wherever it is named.
-What a linked worktree has of its own (in its ` + "`" + `config.worktree` + "`" + `) holds where the command is typed in it; a session's worktree sets nothing.
+Precedence: flag, environment, git config, default. An empty value means the default, and 0 turns a cap off. Whole numbers take the
+suffixes k, m and g. An invalid value or an unknown tilth.* key is refused before anything starts. ` + "`git tilth config`" + ` shows every
+setting with its value and its origin. A session uses the settings of its repository, whichever directory a command is typed in. The
+` + "`config.worktree`" + ` of a linked worktree applies to commands typed in it; that of a session's worktree is ignored.
 
 `)
 	first := []string{"tilth.worker.agent", "tilth.worker.model", "tilth.baseUrl", "tilth.apiKey",
@@ -45,7 +45,7 @@ What a linked worktree has of its own (in its ` + "`" + `config.worktree` + "`" 
 	for _, s := range settings {
 		row[s.Name] = s
 	}
-	b.WriteString("Twelve that one meets first:\n\n" + settingsHead)
+	b.WriteString("The twelve most used:\n\n" + settingsHead)
 	for _, name := range first {
 		b.WriteString(settingsRow(row[name]))
 	}
@@ -56,8 +56,8 @@ What a linked worktree has of its own (in its ` + "`" + `config.worktree` + "`" 
 		}
 	}
 	b.WriteString(`
-Keys are never read from git config: they come from the environment, or from ` + "`git credential`" + ` for the endpoint's URL. A key is sent only
-to the host that it was given for.
+API keys are never read from git config. They come from the environment, or from ` + "`git credential`" + ` for the endpoint's URL, and are sent
+only to that host.
 
 With ` + "`tilth.capMode` = `strict`" + ` (` + "`--strict-caps`" + `) a model call that could pass the session's token or dollar cap is not made: the task stays
 pending with its work in the worktree, and the run stops as at that cap (exit 5). What a call can take is its prompt, with no more
