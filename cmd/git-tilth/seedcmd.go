@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -14,16 +13,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 func (p *process) seedCommand() *cli.Command {
 	return p.declare(traits{wish: "begin", rare: true}, &cli.Command{
 		Name:  "seed",
-		Usage: "change a seed that has not been run, or judge it without a model",
+		Usage: "change a seed that has not been run",
 		Subcommands: []*cli.Command{
 			{
 				Name: "edit", Usage: "edit prd.json and commit the seed again", ArgsUsage: "[<session>]",
@@ -31,16 +28,9 @@ func (p *process) seedCommand() *cli.Command {
 					return w.editSeed(h)
 				}),
 			},
-			p.declare(traits{looks: true, starts: true}, &cli.Command{
-				Name: "lint", Usage: "find weak criteria, empty tests and tasks that collide", ArgsUsage: "[<session>]",
-				Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
-				Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-					return w.seedLint(s, ctx.Bool("json"))
-				}),
-			}),
 		},
 		Action: func(ctx *cli.Context) error {
-			return refuse("git tilth seed edit\ngit tilth seed lint", "seed needs a subcommand")
+			return refuse("git tilth seed edit", "seed needs a subcommand")
 		},
 	})
 }
@@ -151,75 +141,4 @@ func (w *repoContext) seedFiles(h *held.Handle) ([]string, error) {
 		files = append(files, c.Path)
 	}
 	return files, err
-}
-
-// seedLint prints what is weak about a seed. Findings are advice: they are the output, not a failure, unless one
-// is an error.
-func (w *repoContext) seedLint(s *session.Session, asJSON bool) error {
-	tasks, err := tasksWith(s, nil)
-	if err != nil {
-		return err
-	}
-	check, err := s.Checkpoint()
-	if err != nil {
-		return refuse("git tilth reset "+s.ID, "session %s is damaged: %s", s.ID, err)
-	}
-	h := &held.Handle{Deps: w.Deps(nil), S: s, Checkpoint: check}
-	if h.Common, err = held.CommonOf(s, check); err != nil {
-		return refuse("", "%s", err)
-	}
-	files, err := w.seedFiles(h)
-	if err != nil {
-		return refuse("git tilth show "+s.ID, "the seed cannot be read: %s", err)
-	}
-	in := seed.LintInput{Tasks: tasks, Worktree: h.Path(), Files: files}
-	if check.Status == session.Prepared {
-		in.Run = w.testRunner(h, tasks, files)
-	}
-	findings := seed.Lint(w.p.ctx, in)
-	if w.p.ctx.Err() != nil {
-		return w.p.ctx.Err()
-	}
-	return w.printFindings(findings, len(tasks), asJSON)
-}
-
-func (w *repoContext) printFindings(findings []seed.Finding, tasks int, asJSON bool) error {
-	switch {
-	case asJSON:
-		if err := w.p.printJSON(append([]seed.Finding{}, findings...)); err != nil {
-			return err
-		}
-	case len(findings) == 0:
-		w.p.printf("nothing weak was found in %s\n", text.Plural(tasks, "task"))
-	default:
-		for _, f := range findings {
-			w.p.printf("%s\n", f)
-		}
-	}
-	for _, f := range findings {
-		if f.Severity == seed.Error {
-			return &exitError{code: exitNo}
-		}
-	}
-	return nil
-}
-
-// testRunner runs one task's acceptance tests in the session's worktree as it is.
-func (w *repoContext) testRunner(h *held.Handle, tasks []session.Task,
-	files []string) func(context.Context, string) (validator.Report, error) {
-	var all []string
-	for _, t := range tasks {
-		all = append(all, t.ID)
-	}
-	return func(ctx context.Context, task string) (report validator.Report, err error) {
-		err = w.WithSandbox(h.Path(), func(in validator.ExecEnv) error {
-			vs := validator.Detect(ctx, in, nil, validator.Tasks{Current: task, All: all, Seed: files})
-			report = validator.Run(ctx, vs, in, w.Config.Duration("tilth.validatorTimeout"))
-			return ctx.Err()
-		})
-		if len(report.Results) == 0 {
-			report.Note = "no test command is known for this project"
-		}
-		return report, err
-	}
 }

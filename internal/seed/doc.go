@@ -2,7 +2,7 @@
 //
 // A seed comes from an interview (Interview), in which the model reads the source tree and asks one question at a time,
 // or from a file (Import). Either way it is a Bundle: Check judges it, Install puts it in place, all of it or nothing.
-// Lint judges a seed without a model, EditPlan a plan that its user changed by hand.
+// EditPlan checks a plan that its user changed.
 //
 // The rules that hold here:
 //   - Everything that a model or a file says is foreign: sizes are bounded, and a refusal names the rule that was
