@@ -317,13 +317,13 @@ func (w *repoContext) seedIt(h *held.Handle, r prepRequest) error {
 	if ferr := lifecycle.Fail(h, reason, err); ferr != nil {
 		w.p.warnf("git-tilth: %s\n", ferr)
 	}
-	return prepError(err, h.S, reason)
+	return prepError(err, h.S, h.Setup.Setting, reason)
 }
 
 // draftFile is the seed that an interview ended over, for a person to correct.
 const draftFile = "seed-draft.json"
 
-func prepError(err error, s *session.Session, reason string) error {
+func prepError(err error, s *session.Session, setup validator.SetupSetting, reason string) error {
 	var refused *seed.RefusedError
 	reset := "git tilth reset " + s.ID
 	e := &exitError{code: exitFailed, msg: err.Error(), hint: reset, err: err}
@@ -334,7 +334,7 @@ func prepError(err error, s *session.Session, reason string) error {
 		e.msg += "; " + failure.Hint()
 	}
 	if errors.As(err, new(*validator.SetupError)) {
-		e.hint = "git config tilth.setup " + validator.NoSetup + " && " + e.hint
+		e.hint = setup.Only(validator.NoSetup) + " && " + e.hint
 	}
 	switch {
 	case reason == record.Interrupted:

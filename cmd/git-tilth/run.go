@@ -223,7 +223,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	s, err := w.prep(request)
 	if s != nil && r.from != "" && errors.As(err, new(*validator.SetupError)) { // the base's passed, or was not tried
 		why := w.preflightRefusal(loop.Stop{Reason: record.PreflightFailed, Detail: err.Error(),
-			Away: true, Hint: "git config tilth.setup " + validator.NoSetup})
+			Away: true, Hint: w.Deps(nil).Setup.Setting.Only(validator.NoSetup)})
 		return errors.Join(why, w.takeBack(s))
 	}
 	if err != nil || s == nil {

@@ -209,17 +209,7 @@ func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, e
 		return nil
 	}
 	if s.kind == kindList {
-		v.Values = []string{} // none, and still a list
-		for _, e := range entries {
-			// As with git's own multi-valued settings, an empty value clears the list.
-			if e.Value == "" {
-				v.Values, v.Origin = []string{}, "default"
-				continue
-			}
-			v.Values, v.Origin = append(v.Values, e.Value), e.Origin
-		}
-		v.Value = strings.Join(v.Values, "\n")
-		return v, nil
+		return resolveList(s, v, entries)
 	}
 	// Checked from weakest to strongest, so that garbage in a place that is
 	// overridden is still named instead of waiting for the day it counts.
@@ -239,6 +229,35 @@ func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, e
 			return v, err
 		}
 	}
+	return v, nil
+}
+
+// resolveList fills in v, the value of a list.
+func resolveList(s Setting, v Value, entries []Entry) (Value, error) {
+	v.Values = []string{} // an empty list, not null in JSON
+	alone := ""           // the origin of the value that has to be alone
+	for _, e := range entries {
+		switch {
+		case e.Value == "": // clears the list, as with git's own multi-valued settings
+			v.Values, v.Origin, alone = []string{}, "default", ""
+			continue
+		case e.Value == s.alone && alone != "":
+			continue
+		case e.Value == s.alone:
+			alone = e.Origin
+		}
+		v.Values, v.Origin = append(v.Values, e.Value), e.Origin
+	}
+	if alone != "" && len(v.Values) > 1 {
+		msg := fmt.Sprintf("%s = %s (%s) has other values beside it: %[2]s has to be the only one", s.Name, s.alone,
+			alone)
+		hint := unsetHint(s.Name, alone)
+		if hint != "" {
+			hint += " " + text.ShellQuote("^"+s.alone+"$")
+		}
+		return v, &Error{msg, hint}
+	}
+	v.Value = strings.Join(v.Values, "\n")
 	return v, nil
 }
 

@@ -69,6 +69,18 @@ func TestGarbageIsNamed(t *testing.T) {
 			t.Errorf("%s=%s: %v, want %q and the origin", c.key, c.value, err, c.want)
 		}
 	}
+	// A value that turns a list off is refused beside others, with the command that removes it.
+	none := Entry{Key: "tilth.setup", Value: "none", Origin: "file:here"}
+	_, err := Load(nil, nil, []Entry{none, {Key: "tilth.setup", Value: "npm ci", Origin: "file:there"}})
+	var e *Error
+	if !errors.As(err, &e) ||
+		!strings.HasPrefix(e.Error(), "tilth.setup = none (file:here) has other values beside it") ||
+		e.Hint != "git config --file here --unset-all tilth.setup '^none$'" {
+		t.Errorf("none beside a command: %#v", e)
+	}
+	if got := load(t, nil, nil, none, none).List("tilth.setup"); !reflect.DeepEqual(got, []string{"none"}) {
+		t.Errorf("none in two files: %q", got)
+	}
 	// Garbage counts even where something stronger overrides it.
 	if _, err := Load([]string{"TILTH_MAX_TOKENS=x"}, map[string]string{"max-tokens": "1"}, nil); err == nil {
 		t.Error("a variable that is overridden may be garbage")

@@ -43,6 +43,7 @@ type Setting struct {
 	Help    string
 	kind    kind
 	values  []string // those of a kindString that takes no others
+	alone   string   // the value of a list that no other value may stand beside
 	check   func(string) error
 	envOnly bool // keeps a setting out of git config: a credential has its own place there
 	judges  bool // decides how work is judged
@@ -108,7 +109,7 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "idle time after which a turn with a result ends, unless a subagent is running"},
 	{Name: "tilth.maxTurns", Flag: "max-turns", Default: "100", kind: kindPositive,
 		Help: "steps of an agent program in one turn"},
-	{Name: "tilth.setup", judges: true, kind: kindList,
+	{Name: "tilth.setup", judges: true, kind: kindList, alone: "none",
 		Help: "command to run once in a new worktree; repeatable; none turns it off (default: by the lock file)"},
 	{Name: "tilth.copy", judges: true, kind: kindList,
 		Help: "pattern of ignored files to copy into a new worktree; repeatable"},

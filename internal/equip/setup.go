@@ -17,7 +17,9 @@ import (
 // say, behind the wall only: what installs runs scripts of everybody whose code is installed.
 func (k *Kit) setup() held.Setup {
 	s := held.Setup{Copy: k.Config.List("tilth.copy")}
-	if lines := k.Config.List("tilth.setup"); len(lines) > 0 {
+	lines := k.Config.List("tilth.setup")
+	s.Setting = validator.SetupSetting{Config: k.gitConfigOf("tilth.setup"), Values: lines}
+	if len(lines) > 0 {
 		s.Configured = true
 		if !slices.Equal(lines, []string{validator.NoSetup}) {
 			s.Commands = func(string) []string { return lines }

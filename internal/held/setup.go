@@ -12,12 +12,14 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 // Setup is what tilth.setup and tilth.copy do in a new worktree.
 type Setup struct {
 	Copy       []string // patterns of ignored files of the source
-	Configured bool     // a person named the commands, or that there are none
+	Configured bool     // by tilth.setup, not by a lock file
+	Setting    validator.SetupSetting
 	// Commands are those for the tree in a directory; nil for none anywhere.
 	Commands func(dir string) []string
 	// Run runs the setup commands in the worktree, with some more environment. An error carries their output.

@@ -178,7 +178,7 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 	}
 	j := &judged{wt: wt, dir: wt.Path}
 	s := validator.Scene{Timeout: a.run.o.Limits.Validator, Config: a.run.o.ValidatorConfig,
-		Setup: a.run.Setup.In(wt.Path), Tell: a.run.Tell}
+		Setup: a.run.Setup.In(wt.Path), Setting: a.run.Setup.Setting, Tell: a.run.Tell}
 	// The worktree may have been made before there was this setup.
 	if a.run.o.From.History.LastStop == record.PreflightFailed {
 		if err := a.run.RunSetup(ctx, wt.Path); err != nil {
@@ -356,9 +356,9 @@ func (r *run) setupFails(err error, s validator.Scene) (*record.Preflight, error
 	if command.Output != "" {
 		why += ": " + text.FailingLine(command.Output)
 	}
-	mend, from := "git config tilth.setup "+validator.NoSetup, "detected"
+	mend, from := s.Setting.Only(validator.NoSetup), "detected"
 	if r.Setup.Configured {
-		mend, from = cmp.Or(validator.SetupFor(s), "git config --unset-all tilth.setup"), "tilth.setup"
+		mend, from = cmp.Or(validator.SetupFor(s), s.Setting.Config+" --unset-all tilth.setup"), "tilth.setup"
 	}
 	check := record.PreflightCheck{Name: "setup", From: from, Unable: why, Mend: mend}
 	return &record.Preflight{Checks: []record.PreflightCheck{check}}, nil

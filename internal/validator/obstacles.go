@@ -48,9 +48,9 @@ var obstacles = []obstacle{{
 	signs: []pattern.Regexp{
 		pattern.New("(?:failed to (?:get|load source for dependency|download)|no matching package named) `([^`]+)`"),
 	},
-	mend: func(p *layout, _ Scene, v Validator, _ Result, _ string) (string, bool) {
+	mend: func(p *layout, s Scene, v Validator, _ Result, _ string) (string, bool) {
 		dir, ok := p.home(v, "Cargo.toml")
-		return p.addSetup(project.Rust, dir), ok
+		return s.Setting.Add(p.install(project.Rust, dir)), ok
 	},
 }}
 
@@ -62,7 +62,7 @@ func (p *layout) home(v Validator, manifests ...string) (dir string, ok bool) {
 		}
 	}
 	for _, m := range manifests {
-		if tops := p.tops(m); len(tops) > 0 {
+		if tops := outermost(p.dirsOf(m)); len(tops) > 0 {
 			return tops[0], true
 		}
 	}
@@ -98,7 +98,7 @@ func copiedFile(p *layout, s Scene, v Validator, _ Result, missing string) (stri
 }
 
 // nodeModule is for a package that package.json names, or a program while nothing is installed at all.
-func nodeModule(p *layout, _ Scene, v Validator, res Result, missing string) (string, bool) {
+func nodeModule(p *layout, s Scene, v Validator, res Result, missing string) (string, bool) {
 	dir, ok := p.home(v, "package.json")
 	if !ok {
 		return "", false
@@ -126,7 +126,7 @@ func nodeModule(p *layout, _ Scene, v Validator, res Result, missing string) (st
 		script := strings.Fields(manifest.Scripts["test"])
 		return "", !v.Configured && res.exit == 127 && slices.Contains(script, missing)
 	}
-	return p.addSetup(project.Node, dir), true
+	return s.Setting.Add(p.install(project.Node, dir)), true
 }
 
 // nodeManager matches a command that finds the programs of node_modules.
@@ -150,20 +150,15 @@ func (p *layout) install(name, dir string, more ...string) string {
 	return in(dir, kind.Install)
 }
 
-// addSetup is the command that adds that to the setup.
-func (p *layout) addSetup(name, dir string, more ...string) string {
-	return setupLine("add", p.install(name, dir, more...))
-}
-
 // pythonManifests say what a Python project depends on.
 var pythonManifests = project.ByName(project.Python).Manifests
 
 // pythonModule is for a module on which the project depends: its manifests name it, or its own code imports it. A
 // module that only acceptance tests import may be what a task is to make.
-func pythonModule(p *layout, _ Scene, v Validator, _ Result, missing string) (string, bool) {
+func pythonModule(p *layout, s Scene, v Validator, _ Result, missing string) (string, bool) {
 	dir, _ := p.home(v, pythonManifests...)
 	if strings.HasPrefix(missing, "--") || strings.Contains(missing, "/") { // an option of a plugin, a program
-		return p.addSetup(project.Python, dir), true
+		return s.Setting.Add(p.install(project.Python, dir)), true
 	}
 	for _, f := range p.files {
 		if top, _, _ := strings.Cut(f, "/"); top == missing || f == missing+".py" {
@@ -171,13 +166,13 @@ func pythonModule(p *layout, _ Scene, v Validator, _ Result, missing string) (st
 		}
 	}
 	if p.names(missing) {
-		return p.addSetup(project.Python, dir), true
+		return s.Setting.Add(p.install(project.Python, dir)), true
 	}
 	imports := regexp.MustCompile(`(?m)^\s*(?:import|from)\s+` + missing + `\b`)
 	tests := slices.Concat(p.required(), p.later)
 	for _, f := range ending(p.files, ".py") {
 		if !slices.Contains(tests, f) && imports.MatchString(p.read(f)) {
-			return p.addSetup(project.Python, dir, missing), true
+			return s.Setting.Add(p.install(project.Python, dir, missing)), true
 		}
 	}
 	return "", false
@@ -225,7 +220,7 @@ func (p *layout) venv(dir string, more ...string) string {
 }
 
 // goModule is for a module that go.mod requires.
-func goModule(p *layout, _ Scene, v Validator, _ Result, missing string) (string, bool) {
+func goModule(p *layout, s Scene, v Validator, _ Result, missing string) (string, bool) {
 	dir, ok := p.home(v, "go.mod")
-	return p.addSetup(project.Go, dir), ok && strings.Contains(p.read(path.Join(dir, "go.mod")), missing)
+	return s.Setting.Add(p.install(project.Go, dir)), ok && strings.Contains(p.read(path.Join(dir, "go.mod")), missing)
 }

@@ -27,6 +27,7 @@ type Scene struct {
 	Ignored func(path string) bool
 	Config  string   // the git command of the place where tilth.validator is set
 	Setup   []string // commands that were run in the place
+	Setting SetupSetting
 
 	// Tell hears which validator takes its time, in a line for a person; nil for nobody.
 	Tell func(line string)
@@ -75,7 +76,7 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight,
 			if c.Unable, c.Mend = p.obstacle(v, res, s); c.Unable == "" {
 				c.Fails, c.Tests = text.Clip(text.VisibleLine(text.FailingLine(res.Output)), 300), res.failing()
 			}
-			if slices.ContainsFunc(s.Setup, func(run string) bool { return c.Mend == setupLine("add", run) }) {
+			if slices.ContainsFunc(s.Setup, func(run string) bool { return c.Mend == s.Setting.Add(run) }) {
 				c.Mend = "" // it was run, and did not help
 			}
 		}
@@ -150,21 +151,18 @@ func (s Scene) withoutValidator(name string) string {
 	return s.Config + " --unset-all tilth.validator " + text.ShellQuote("^"+regexp.QuoteMeta(name)+"=")
 }
 
-// SetupFor is the command that installs what the project in a tree needs, "" where it is not known.
+// SetupFor returns the command that makes tilth.setup install the dependencies of the project in a tree, "" where no
+// installer is known.
 func SetupFor(s Scene) string {
 	p := survey(s.ExecEnv, s.Files, s.Tasks)
 	for _, kind := range project.Kinds {
 		for _, manifest := range kind.Manifests {
-			for _, dir := range p.tops(manifest) {
+			for _, dir := range outermost(p.dirsOf(manifest)) {
 				if command := p.install(kind.Name, dir); command != "" {
-					return setupLine("replace-all", command)
+					return s.Setting.Only(command)
 				}
 			}
 		}
 	}
 	return ""
-}
-
-func setupLine(how, command string) string {
-	return "git config --" + how + " tilth.setup " + text.ShellQuote(command)
 }

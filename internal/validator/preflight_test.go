@@ -113,15 +113,38 @@ func TestSetupFor(t *testing.T) {
 		{"uv.lock", "pyproject.toml", "", "python3 -m venv --system-site-packages .venv && " +
 			".venv/bin/pip install pytest -e ."},
 	} {
-		dir := tree(t, map[string]string{c.lock: "", c.manifest: "{}", "bin/" + c.tools + "x": ""})
+		dir := tree(t, map[string]string{c.lock: "", c.manifest: "{}", "a/" + c.manifest: "{}",
+			"bin/" + c.tools + "x": ""})
 		if c.tools != "" {
 			if err := os.WriteFile(filepath.Join(dir, "bin", c.tools), []byte("#!/bin/sh\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}
 		got := SetupFor(Scene{ExecEnv: ExecEnv{Dir: dir, Env: []string{"PATH=" + filepath.Join(dir, "bin")}}})
-		if want := setupLine("replace-all", c.want); got != want {
+		if want := (SetupSetting{}).Only(c.want); got != want {
 			t.Errorf("%s with %q: %s, want %s", c.lock, c.tools, got, want)
+		}
+	}
+}
+
+// TestSetupSetting: a hint leaves no value beside the command that it sets, in whichever file the values are.
+func TestSetupSetting(t *testing.T) {
+	repo, home := "git config", "git config --file /home/x/.gitconfig"
+	clear := "git config --replace-all tilth.setup '' && "
+	for _, c := range []struct {
+		s         SetupSetting
+		add, only string
+	}{
+		{SetupSetting{repo, nil}, "git config --add tilth.setup x", "git config tilth.setup x"},
+		{SetupSetting{repo, []string{"a", "b"}}, "git config --add tilth.setup x",
+			"git config --replace-all tilth.setup x"},
+		{SetupSetting{repo, []string{NoSetup}}, "git config --replace-all tilth.setup x",
+			"git config --replace-all tilth.setup x"},
+		{SetupSetting{home, []string{NoSetup}}, clear + "git config --add tilth.setup x",
+			clear + "git config --add tilth.setup x"},
+	} {
+		if add, only := c.s.Add("x"), c.s.Only("x"); add != c.add || only != c.only {
+			t.Errorf("%+v: %s; %s", c.s, add, only)
 		}
 	}
 }

@@ -5,12 +5,40 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// NoSetup is the value of tilth.setup by which nothing is installed, whatever a lock file says.
+// NoSetup is the value of tilth.setup that turns setup off. It has to be the only one.
 const NoSetup = "none"
+
+// SetupSetting is the present state of tilth.setup, for the hints that change it.
+type SetupSetting struct {
+	Config string // the git config command of the file that sets it
+	Values []string
+}
+
+// Only returns the command that makes value the only value of tilth.setup.
+func (s SetupSetting) Only(value string) string {
+	switch {
+	case len(s.Values) == 0:
+		return "git config tilth.setup " + text.ShellQuote(value)
+	case s.Config == "git config":
+		return "git config --replace-all tilth.setup " + text.ShellQuote(value)
+	}
+	// An empty value in the repository clears the values of the user's other files.
+	return "git config --replace-all tilth.setup '' && git config --add tilth.setup " + text.ShellQuote(value)
+}
+
+// Add returns the command that adds a setup command, or replaces NoSetup by it.
+func (s SetupSetting) Add(command string) string {
+	if slices.Equal(s.Values, []string{NoSetup}) {
+		return s.Only(command)
+	}
+	return "git config --add tilth.setup " + text.ShellQuote(command)
+}
 
 // LockSetup is what the lock files of a tree say that is to be installed.
 type LockSetup struct {
@@ -48,11 +76,9 @@ func SetupByLock(at ExecEnv) (s LockSetup) {
 				tops = append(tops, p.tops(l.File)...)
 			}
 		}
-		slices.Sort(tops)
-		for _, dir := range slices.Compact(tops) {
+		for _, dir := range outermost(tops) {
 			l, ok := p.lock(kind, dir)
-			above := slices.ContainsFunc(tops, func(top string) bool { return top != dir && isBelow(dir, top) })
-			if !ok || l.Setup == "" || above {
+			if !ok || l.Setup == "" {
 				continue
 			}
 			step := LockStep{Command: in(dir, l.Setup), Lock: path.Join(dir, l.File)}
@@ -67,7 +93,12 @@ func SetupByLock(at ExecEnv) (s LockSetup) {
 	return s
 }
 
-// isBelow reports whether a directory of the tree lies in another one.
-func isBelow(dir, top string) bool {
-	return top == "." || len(dir) > len(top) && dir[:len(top)+1] == top+"/"
+// outermost returns those of some directories that lie in no other one of them, sorted.
+func outermost(dirs []string) []string {
+	dirs = slices.Compact(slices.Sorted(slices.Values(dirs)))
+	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
+		return slices.ContainsFunc(dirs, func(top string) bool {
+			return top != dir && (top == "." || strings.HasPrefix(dir, top+"/"))
+		})
+	})
 }
