@@ -140,7 +140,7 @@ func benchGrowth(t *testing.T, tb *table) {
 	for range rounds {
 		for name, environ := range programs {
 			begun := w.runAll(tasks, environ())
-			// The first task makes what the others find.
+			// The first task fills caches that the later tasks use.
 			first[name] = append(first[name], begun[edge+1].Sub(begun[1]))
 			last[name] = append(last[name], begun[tasks].Sub(begun[tasks-edge]))
 		}
@@ -172,7 +172,7 @@ func benchBigTree(t *testing.T, tb *table) {
 		"on disk", 1.5)
 }
 
-// timesOf is how long each of n tasks took but for the first, which makes what the others find.
+// timesOf returns the durations of n tasks without the first, which fills the caches.
 func (w *world) timesOf(n int) (took []time.Duration) {
 	begun := w.runAll(n, w.withAgent("claude"))
 	for i := 1; i < n-1; i++ {

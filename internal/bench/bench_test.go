@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// table is what was measured so far.
+// table holds the figures measured so far.
 type table []row
 
 // row is one figure.
@@ -57,7 +57,7 @@ func (tb *table) ratio(name string, measured, floor time.Duration, what string, 
 		fmt.Sprintf("%.2f x", target), value > target})
 }
 
-// limit adds a figure that is judged by itself; the floor says what the machine can do.
+// limit adds a figure with an absolute target; the floor shows the machine's speed.
 func (tb *table) limit(name string, measured, floor time.Duration, what string, target time.Duration) {
 	tb.add(row{name, short(measured), short(floor) + " " + what, short(measured), short(target), measured > target})
 }

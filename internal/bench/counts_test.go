@@ -63,7 +63,7 @@ func (c tracedCall) program() string {
 	return filepath.Base(path)
 }
 
-// programs counts what calls start: processes, of which one that goes into the sandbox first becomes another program.
+// programs counts the processes that calls start. A process that enters the sandbox calls exec twice and counts once.
 func programs(calls []tracedCall) (all, git int) {
 	last := map[string]string{}
 	for _, c := range calls {
@@ -82,8 +82,8 @@ func programs(calls []tracedCall) (all, git int) {
 
 var treeFile = regexp.MustCompile(`\bf\d{5}\.txt"`) // as newWorld names them
 
-// benchCounts counts what a run does instead of timing it: programs until the first turn of an agent program, and what
-// a task comes to, where none is the first.
+// benchCounts counts a run's operations instead of timing it: programs started before the first turn of an agent
+// program, and operations of each later task.
 func benchCounts(t *testing.T, tb *table) {
 	const tasks, first, files = 8, 3, 200
 	w := newWorld(t, files)

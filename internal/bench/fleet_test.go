@@ -16,7 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// benchFleet is what a push at a task's end sends, and what the renewal of a claim costs.
+// benchFleet measures the size of a push at a task's end and the cost of renewing a claim.
 func benchFleet(t *testing.T, tb *table) {
 	for _, size := range []int64{1_000_000, longRecord} {
 		w := newWorld(t, 10)
@@ -102,7 +102,7 @@ func packed(t *testing.T, dir string) (n int64) {
 	return n
 }
 
-// taskRecord is what a task of a dozen calls leaves in the record, with contents of its own.
+// taskRecord returns the events of a task of a dozen calls, with random contents.
 func taskRecord() []byte {
 	random := rand.New(rand.NewPCG(1, 1))
 	var out bytes.Buffer

@@ -45,7 +45,7 @@ func benchGoBack(t *testing.T, tb *table) {
 
 var gitTime = regexp.MustCompile(`(?m)^\+ git .*\(([0-9.]+[mµ]?s)\)$`)
 
-// besideGit runs git-tilth, adds the time that its git commands took to inGit, and returns what all took.
+// besideGit runs git-tilth, adds the duration of its git commands to inGit, and returns the whole duration.
 func (w *world) besideGit(inGit *[]time.Duration, args ...string) time.Duration {
 	w.t.Helper()
 	settle(w.t)

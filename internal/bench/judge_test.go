@@ -22,9 +22,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// benchLayOut brings the judge's place from one tree to another and back, against the same by git alone, and from a
-// tree to the same one. It does so in several places: where a file system puts one directory and where the other
-// decides more than what is measured (ext4: 0.6 to 2.4 times, for as long as the two exist).
+// benchLayOut updates the judged checkout from one tree to another and back, and from a tree to itself, and compares
+// with git alone. It uses several directories, because their position on the disk matters more than the code (on ext4
+// 0.6 to 2.4 times).
 func benchLayOut(t *testing.T, tb *table) {
 	for _, size := range []struct{ files, changed int }{{200, 1}, {2_000, 20}, {20_000, 200}} {
 		cases := make([]*layOutCase, 5)
@@ -48,7 +48,7 @@ func benchLayOut(t *testing.T, tb *table) {
 	}
 }
 
-// layOutCase is a place and a plain index with files, both of which go to and fro between two trees.
+// layOutCase is a judged checkout and a plain index with files, both switched between two trees.
 type layOutCase struct {
 	w       *world
 	place   *judge.Checkout
@@ -128,8 +128,8 @@ func (c *layOutCase) git(args ...string) time.Duration {
 	return c.w.timed(0, cmd)
 }
 
-// benchValidators is what the validators of a project take where a change is judged, against the same by hand in the
-// user's working tree, once a first judgement has filled the caches.
+// benchValidators compares a project's validators in the judged checkout with the same commands in the user's working
+// tree, after a first judgement has filled the caches.
 func benchValidators(t *testing.T, tb *table) {
 	for _, project := range []struct {
 		name, needs, command string
@@ -182,23 +182,24 @@ func benchValidators(t *testing.T, tb *table) {
 	}
 }
 
-// python runs pytest with the interpreter that has what the system brings.
+// python runs pytest with the system's interpreter.
 const python = "PATH=/usr/bin:$PATH python3 -m pytest"
 
-// shell is a command in the repository, with what the tools of a project need.
+// shell returns a command in the repository with the environment of toolEnviron.
 func (w *world) shell(command string) *exec.Cmd {
 	cmd := exec.Command("sh", "-c", command)
 	cmd.Dir, cmd.Env = w.repo, w.toolEnviron(slices.Clone(w.environ))
 	return cmd
 }
 
-// toolEnviron is what the tools of a project need.
+// toolEnviron adds the variables that a project's tools need.
 func (w *world) toolEnviron(env []string) []string {
 	return append(env, "GOFLAGS=-mod=mod", "GOCACHE="+filepath.Join(w.dir, "gocache"),
 		"RUSTUP_HOME="+cmp.Or(os.Getenv("RUSTUP_HOME"), filepath.Join(os.Getenv("HOME"), ".rustup")))
 }
 
-// byHand is how long a command takes in the repository, of three times, after a change of what it does not read.
+// byHand returns the median of three durations of a command in the repository, after a change to a file that the
+// command does not read.
 func (w *world) byHand(command string) time.Duration {
 	w.t.Helper()
 	var took []time.Duration

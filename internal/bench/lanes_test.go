@@ -56,8 +56,8 @@ func benchLanes(t *testing.T, tb *table) {
 	}
 }
 
-// benchLaneNight says what a night of lanes is made of: how much of the tasks' time is judging, with a validator that
-// takes a processor for a while, and what memory a lane takes of the program.
+// benchLaneNight measures a run with lanes: the part of the tasks' time that judging takes, with a validator that keeps
+// a processor busy, and the memory of the program for each lane.
 func benchLaneNight(t *testing.T, tb *table) {
 	w := newWorld(t, 200)
 	w.git(w.repo, "config", "tilth.validator", "busy=i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done")

@@ -19,7 +19,7 @@ import (
 
 const longRecord = 450_000_000
 
-// benchProof is what a commit's trailer costs, and how fast a long record is verified.
+// benchProof measures the cost of a commit's trailer and the speed of verifying a long record.
 func benchProof(t *testing.T, tb *table) {
 	w := newWorld(t, 10)
 	w.run(0, "prep-feature", "--from", w.tasks(1))

@@ -37,7 +37,7 @@ type call struct {
 	Files map[string][]byte
 }
 
-// recordGit is the git that records: it runs the real one and writes down what it was called with.
+// recordGit stands in for git: it runs the real git and writes down arguments and input.
 func recordGit(args []string) int {
 	began := time.Now().UnixNano()
 	c := call{Args: args, Files: map[string][]byte{}}
@@ -102,8 +102,8 @@ func (c call) madeGitDir() string {
 	return ""
 }
 
-// keepGitDir adds to the call's files what its git directory holds, but for the objects, and of the judge's place the
-// index, which git writes.
+// keepGitDir adds the files of the call's git directory to the call, except objects and the judged checkout's index,
+// which git writes.
 func (c call) keepGitDir(dir string) error {
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		rel, relErr := filepath.Rel(dir, name)
@@ -147,7 +147,7 @@ func (c call) command() *exec.Cmd {
 	return cmd
 }
 
-// recorder is a directory with the recording git and one for what it writes, also from behind the wall.
+// recorder is a directory with the recording git and one for its output, which the sandbox may write.
 type recorder struct {
 	t        testing.TB
 	bin, out string
@@ -178,7 +178,7 @@ func (r *recorder) environ(env []string) []string {
 	return append(out, recordDirVar+"="+r.out, recordWatchVar+"="+strings.Join(r.watch, ":"))
 }
 
-// calls are what was recorded, in the order in which the commands began.
+// calls returns the recorded calls in the order of their start.
 func (r *recorder) calls() []call {
 	r.t.Helper()
 	entries, err := os.ReadDir(r.out)
@@ -247,7 +247,7 @@ func (c call) adopt(t testing.TB) {
 	}
 }
 
-// subcommands counts recorded calls by what they do, for -v.
+// subcommands counts recorded calls by git subcommand, for -v.
 func subcommands(calls []call) string {
 	count := map[string]int{}
 	for _, c := range calls {

@@ -51,8 +51,8 @@ func newResumeCase(t *testing.T, old int, size int64) *resumeCase {
 	return c
 }
 
-// restore takes the resume back. Of git it changed the branch only: the index holds the partial work before and after.
-// The lock file of a process that was killed would have the next one look for what it has left running.
+// restore undoes the resume. In git the resume changed the branch only: the index holds the partial work before and
+// after. The lock file of a killed process would make the next one look for leftover processes, so it goes as well.
 func (c *resumeCase) restore() {
 	c.before.restore()
 	_ = os.Remove(c.s.Path(session.LockFile))

@@ -91,7 +91,7 @@ func ownFiles(t testing.TB, s *session.Session) []string {
 	return out
 }
 
-// settle waits until what was written is on the disk, so that no measurement pays for an earlier one's files.
+// settle waits until all written data is on the disk, so that no measurement pays for an earlier one's files.
 func settle(t testing.TB) {
 	t.Helper()
 	must(t, exec.Command("sync").Run())

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// benchStart is what it costs to start the program at all, built by the Makefile and by a plain go build, and how large
-// it is.
+// benchStart measures the program's start and size, built by the Makefile and by a plain go build.
 func benchStart(t *testing.T, tb *table) {
 	w := newWorld(t, 10)
 	plain := filepath.Join(w.dir, "plain")

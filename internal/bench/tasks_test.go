@@ -57,8 +57,8 @@ func taskScript() *scripted.Script {
 	return s
 }
 
-// replayOver replays calls that begin without a session; what a command expects to be there already is the directory
-// around its worktree.
+// replayOver replays calls that start without a session. The only file a command expects is the directory of its
+// worktree.
 func replayOver(t testing.TB, w *world, calls []call) time.Duration {
 	t.Helper()
 	for _, c := range calls {
@@ -71,7 +71,7 @@ func replayOver(t testing.TB, w *world, calls []call) time.Duration {
 		}
 	}
 	took := replay(t, calls)
-	// That the replay did the same is shown by what it leaves: the same branch with as many commits.
+	// The replay did the same if it leaves the same branch with as many commits.
 	out, err := exec.Command("git", "-C", w.repo, "log", "--branches=session/*", "--format=%H").Output()
 	must(t, err)
 	if len(out) == 0 {

@@ -48,7 +48,7 @@ func (a *arrivals) gaps() []time.Duration {
 	return out
 }
 
-// benchTurns runs a task of 200 turns, each of which reads a file, and posts the same bodies again with a bare client.
+// benchTurns runs a task of 200 turns that each read a file, and posts the same bodies again with a bare client.
 // Both are timed at the endpoint, from request to request.
 func benchTurns(t *testing.T, tb *table) {
 	const rounds = 7

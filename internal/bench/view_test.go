@@ -18,10 +18,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 
-// gaugeVar tells the test binary to run another program and say what it took.
+// gaugeVar tells the test binary to run another program and print its time and memory.
 const gaugeVar = "BENCH_GAUGE"
 
-// reading is what the gauge says.
+// reading is the output of the gauge.
 type reading struct {
 	Took time.Duration
 	Peak float64 // resident size in MiB
@@ -64,7 +64,7 @@ func (w *world) gauged(args ...string) reading {
 	return r
 }
 
-// benchView is what looking at a long record costs.
+// benchView measures the views of a long record.
 func benchView(t *testing.T, tb *table) {
 	w := newWorld(t, 10)
 	long, longest := w.longSession(100_000), w.longSession(1_000_000)
@@ -92,7 +92,7 @@ func benchView(t *testing.T, tb *table) {
 	benchLook(t, tb)
 }
 
-// benchLook is what show and log cost for one and the same session with a short record and with a long one.
+// benchLook compares show and log for one session with a short and with a long record.
 func benchLook(t *testing.T, tb *table) {
 	look := func(size int64) (*session.Session, func(args ...string) func() time.Duration) {
 		w := newWorld(t, 200)

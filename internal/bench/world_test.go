@@ -28,7 +28,7 @@ type world struct {
 	program  string // git-tilth, where it is not the one that was built
 }
 
-// newWorld makes a repository with n small files in one commit, packed like one that was cloned.
+// newWorld makes a repository with n small files in one commit, packed as after a clone.
 func newWorld(t testing.TB, n int) *world { return newWorldIn(t, t.TempDir(), n) }
 
 func newWorldIn(t testing.TB, dir string, n int) *world {
@@ -165,7 +165,7 @@ var built struct {
 	err  error
 }
 
-// binary is bin/git-tilth, built anew by the Makefile: what stands there may be of older code.
+// binary builds bin/git-tilth with the Makefile, because an existing file may be older than the code.
 func binary(t testing.TB) string {
 	t.Helper()
 	built.Do(func() {

@@ -54,14 +54,14 @@ var (
 	writing = regexp.MustCompile(`^git (?:(?:-C|-c) (?:'[^']*'|\S+) |--(?:git-dir|literal-pathspecs)\S* )*` +
 		`(worktree (add|remove|repair|move)|add|write-tree|update-index|commit|commit-tree|update-ref|reset|symbolic-ref -m|read-tree|restore|` +
 		`clean|branch|fetch|push|bundle create) `)
-	// ids are those of commits that a dry run does not make, and the time in the name of what is moved aside.
+	// ids matches ids of commits that a dry run does not make, and times in the names of stashed files.
 	ids = regexp.MustCompile(` '?<commit>'?|(update-ref (?:--no-deref )?-m '[^']*' \S+) [0-9a-f]{40}`)
 	// claims are commits that have the time, and travels are directories with a random name.
 	claims  = regexp.MustCompile(`[0-9a-f]{40}:refs/tilth/claims/`)
 	travels = regexp.MustCompile(`/[.]travel-\w+`)
 )
 
-// nameless is a command without what only the real run makes: the id of a commit, the name of a directory.
+// nameless removes from a command the parts that only the real run has: a commit's id, a directory's name.
 func nameless(cmd string) string {
 	cmd = travels.ReplaceAllString(claims.ReplaceAllString(cmd, "<claim>:refs/tilth/claims/"), "/.travel-new")
 	return ids.ReplaceAllString(cmd, "$1 <commit>")

@@ -18,12 +18,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/ttytest"
 )
 
-// terminals is held for reading while a command has a terminal, and with it a session of its own, and for writing while
-// this process itself runs what a worker ran: a child in a session of its own is then taken for one that ran away.
+// terminals is read-locked while a command has a terminal, and so a process session of its own. It is write-locked
+// while this process runs validators itself, because it then ends every child in another process session.
 var terminals sync.RWMutex
 
-// console runs a command at a terminal of 80 columns, types what it is told to when the screen shows what it waits for,
-// and writes all that the screen was sent to $WORK/screen.
+// console runs a command at a terminal of 80 columns, types each text when the screen shows its prompt, and writes the
+// screen's whole output to $WORK/screen.
 func console(ts *testscript.TestScript, _ bool, args []string) {
 	var waits [][2]string
 	for len(args) > 2 && args[0] == "-type" {
@@ -91,8 +91,8 @@ func environ(ts *testscript.TestScript) []string {
 	return append(out, "TERM=xterm")
 }
 
-// leaks looks for a text in every file under a directory; a session's worktree holds what its worker wrote and does not
-// count.
+// leaks searches every file under a directory for a text. A session's worktree does not count, because its worker may
+// write anything.
 func leaks(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, args, 2, "leaks DIR TEXT")
 	var found []string

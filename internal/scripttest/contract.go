@@ -23,7 +23,7 @@ import (
 // allows null, "-" allows the field to be missing.
 type kinds map[string]string
 
-// eventFields is what the payload of each event holds, beyond what all events of a task carry.
+// eventFields are the payload fields of each event, without those common to all events of a task.
 var eventFields = map[string]kinds{
 	"session_start": {"phase": "s", "source": "s", "worktree": "s", "branch": "s", "worker_model": "s?",
 		"evaluator_model": "s?", "base_url": "s", "limits": "o", "task_count": "n?"},
@@ -70,7 +70,7 @@ var eventFields = map[string]kinds{
 var sessionEvents = []string{"session_start", "session_prepared", "seed_committed", "session_resume", "stop",
 	"log_repaired", "task_marked", "session_rewound", "session_undone", "preflight"}
 
-// recordCap is what an event may keep of one text, in characters.
+// recordCap is the most characters of one text in an event.
 const recordCap = 16_000
 
 var (
@@ -79,7 +79,7 @@ var (
 	shaForm   = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 )
 
-// auditor collects what a session's files do not hold of what they must.
+// auditor collects missing and wrong fields of a session's files.
 type auditor struct {
 	faults []string
 	where  string
@@ -246,7 +246,7 @@ func (a *auditor) scope(typ string, p gjson.Result) {
 	}
 }
 
-// values checks what a field's type does not say.
+// values checks rules on values beyond a field's type.
 func (a *auditor) values(typ string, p gjson.Result) {
 	oneOf := func(name string, allowed ...string) {
 		if !slices.Contains(allowed, p.Get(name).Str) {

@@ -8,7 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// What log takes for a known type is what the scripts know the fields of.
+// Every event type that log knows has its fields in eventFields.
 func TestEventTypesAreTheContracts(t *testing.T) {
 	want := slices.Sorted(maps.Keys(eventFields))
 	if got := slices.Sorted(slices.Values(record.Types())); !slices.Equal(got, want) {

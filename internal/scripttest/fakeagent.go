@@ -21,7 +21,7 @@ var builtAgent = sync.OnceValues(func() (string, error) {
 	return path, cmd.Run()
 })
 
-// agentState is where the fake program keeps what it did, in a script's directory.
+// agentState is the fake program's log, in a script's directory.
 const agentState = ".agentstate"
 
 // fakeagent puts the fake program on PATH under an agent program's name and gives it a script.
@@ -47,8 +47,7 @@ func fakeagent(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("FAKEAGENT_LOG", log)
 }
 
-// outward makes a file one that the fake program can write in a sandbox too: a link to one that is not there yet, in
-// the directory that Setup allows.
+// outward makes a file writable from the sandbox: a link to a new file in the directory that Setup allows.
 func outward(ts *testscript.TestScript, name string) {
 	to := filepath.Join(ts.Getenv("WORK"), agentState, filepath.Base(name))
 	os.Remove(name)

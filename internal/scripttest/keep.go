@@ -13,8 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// repoState describes everything of a user's repository that a session must leave alone: HEAD, branches, index, files,
-// stash, config and hooks. Session branches and worktree entries are what a session may leave.
+// repoState describes everything in a user's repository that a session must not change: HEAD, branches, index, files,
+// stash, config and hooks. Session branches and worktree entries may change.
 func repoState(ts *testscript.TestScript, dir string) string {
 	var b strings.Builder
 	git := func(args ...string) {

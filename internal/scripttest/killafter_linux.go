@@ -16,7 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// packet is what a pipe in packet mode with one slot holds at most.
+// packet is the capacity of a pipe in packet mode with one slot, in bytes.
 const packet = 4096
 
 // killAfter runs a command that prints its events (--json) and kills it with its children when the Nth event of a type

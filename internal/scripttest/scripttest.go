@@ -1,5 +1,5 @@
-// Package scripttest is what the end-to-end scripts in testdata/script add to testscript: repositories, a
-// scripted model, and questions about sessions and records.
+// Package scripttest adds commands for the end-to-end scripts in testdata/script to testscript: repositories, a
+// scripted model, and checks of sessions and records.
 //
 //	mkrepo DIR                     a repository with one commit, .gitignore and a file
 //	fakemodel FILE                 a scripted endpoint; TILTH_BASE_URL and TILTH_WORKER_MODEL point to it
@@ -25,13 +25,13 @@
 //	manifest NAME VAR              remembers all of a session that a rewind takes back: branch, index, files, tasks,
 //	                               ledgers
 //	same NAME VAR [FILE]...        it is byte-identical now, but for these files of the session's directory
-//	contract VAR                   every file of the session is as the contract says: events, ledgers, summary,
+//	contract VAR                   every file of the session follows the contract: events, ledgers, summary,
 //	                               modes; verify finds nothing
 //	leaks DIR TEXT                 some file under DIR holds the text (! for none)
 //	console [-type WHEN TEXT]... CODE CMD ARGS...  runs it at a terminal; the screen is in $WORK/screen
 //	exec nolandlock CMD ARGS...     runs it as on a kernel without Landlock
 //
-// What runs in the sandbox can write into $WORK/signals, to tell the script how far it is.
+// Programs in the sandbox can write into $WORK/signals, to tell the script about their progress.
 package scripttest
 
 import (
@@ -57,15 +57,15 @@ import (
 	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
-// patience bounds every wait of a script; what is waited for takes milliseconds.
+// patience bounds every wait of a script; a successful wait takes milliseconds.
 const patience = 60 * time.Second
 
-// signalDir is where what runs in the sandbox tells a script how far it is.
+// signalDir is the directory in which programs in the sandbox tell a script about their progress.
 const signalDir = "signals"
 
 type key string
 
-// state is what one script keeps between its commands.
+// state is the state of one script between its commands.
 type state struct {
 	server *scripted.Server
 	kept   map[string]string
@@ -131,7 +131,7 @@ func readme() string {
 	return path
 }
 
-// endRuns ends what a script that failed has left running, which would be waited for.
+// endRuns kills runs that a failed script left behind, because testscript waits for them.
 func endRuns(root string) {
 	store := session.Store{Root: root}
 	ids, _ := store.IDs()
@@ -170,11 +170,10 @@ var (
 
 func runs(name string, args ...string) bool { return exec.Command(name, args...).Run() == nil }
 
-// Condition knows the conditions of scripts beyond testscript's own: [root]; [landlock] and [namespaces], which the
-// sandbox uses where they work; TEST_WITHOUT=namespaces (or pid) in the environment keeps it from that; [pytest] for a
-// Python in /usr/bin that has it; [cargo] for one that runs: rustup's own may have no toolchain; [tmpfs] where a small
-// file system can be mounted in a namespace of its own; [full] where TILTH_TESTS is full, as it is in CI: the rows of a
-// table that take too long for a test that is run after each change.
+// Condition evaluates conditions of scripts beyond testscript's own: [root]; [landlock] and [namespaces] if the sandbox
+// can use them (TEST_WITHOUT=namespaces or pid turns that off); [pytest] if /usr/bin/python3 has it; [cargo] if cargo
+// runs, because rustup's may have no toolchain; [tmpfs] if a small file system can be mounted in a new namespace;
+// [full] if TILTH_TESTS is full, as in CI, for rows of a table that take too long after each change.
 func Condition(cond string) (bool, error) {
 	switch cond {
 	case "root":

@@ -15,8 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/verify"
 )
 
-// tampering are the scripts that leave sessions in which something was changed behind the harness's back, and what
-// verify has to find in the end, "" where that is mended again. In those of all others it finds nothing.
+// tampering maps a script that changes a session without git-tilth to the difference that verify must find at its end,
+// "" if the session was repaired. In sessions of all other scripts verify finds nothing.
 var tampering = map[string]string{
 	"log_filter":    "prd.json: .*no such file",
 	"show_reasons":  "it has the session's trailers and is not on record", // a person's rebase
@@ -26,7 +26,7 @@ var tampering = map[string]string{
 
 func scriptOf(workDir string) string { return strings.TrimPrefix(filepath.Base(workDir), "script-") }
 
-// differences are what verify finds in a session at rest: nothing in one that is running, or that it refuses.
+// differences returns verify's findings in a session at rest, none for a session that is running or refused.
 func differences(environ []string, s *session.Session) (found []string) {
 	if _, busy := s.Holder(); busy {
 		return nil
@@ -45,7 +45,7 @@ func differences(environ []string, s *session.Session) (found []string) {
 	return found
 }
 
-// verifyAll verifies what a script leaves behind: nothing differs, but where the script is about that.
+// verifyAll verifies all sessions of a script: nothing differs, except as tampering says.
 func verifyAll(env *testscript.Env) {
 	root := env.Getenv("TILTH_SESSIONS_DIR")
 	ids, _ := session.Store{Root: root}.IDs()

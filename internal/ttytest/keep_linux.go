@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepOutput stops the terminal from throwing away what was written when Ctrl-C is typed: the kernel signals first and
-// flushes then, which loses the words of a child that is quick to say goodbye.
+// keepOutput stops the terminal from discarding output on Ctrl-C: the kernel sends the signal first and flushes then,
+// which loses the last lines of a child that exits quickly.
 func keepOutput(t testing.TB, tty *os.File) {
 	t.Helper()
 	mode, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)

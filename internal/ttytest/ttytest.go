@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Console is a program at a pseudo-terminal and what it has shown so far.
+// Console is a program at a pseudo-terminal and its output so far.
 type Console struct {
 	t    testing.TB
 	cmd  *exec.Cmd
@@ -20,7 +20,7 @@ type Console struct {
 	at   int // behind what was expected last
 }
 
-// patience is how long a program may run: one that waits for what the test does not type would keep it for ever.
+// patience bounds the run time of a program: a program that waits for missing input would run for ever.
 const patience = 2 * time.Minute
 
 // Start starts a program at a pseudo-terminal, and ends it with the test.
@@ -40,7 +40,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Console {
 // Seen is all that was shown, as far as it was read.
 func (c *Console) Seen() string { return c.seen.String() }
 
-// Expect reads until the texts have been shown, in this order, behind what was expected before.
+// Expect reads until the texts have been shown in this order, after the texts expected before.
 func (c *Console) Expect(texts ...string) {
 	c.t.Helper()
 	for _, text := range texts {

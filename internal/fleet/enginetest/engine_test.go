@@ -1,6 +1,6 @@
-// Package enginetest holds the examples of docs/fleet against what the engines that they are for know: Kubernetes by
-// its own types, GitHub Actions by actionlint, GitLab CI by gitlab-ci-local (which npm installs into a scratch
-// directory), shell scripts by the shell. The libraries are too large for the program's module.
+// Package enginetest checks the examples of docs/fleet with their engines: Kubernetes by its own types, GitHub Actions
+// by actionlint, GitLab CI by gitlab-ci-local (npm installs it into a scratch directory), shell scripts by the shell.
+// The libraries are too large for the program's module.
 package enginetest
 
 import (

@@ -167,7 +167,7 @@ func (st *Step) finish() string {
 	return "stop"
 }
 
-// message is the assistant's message of the nth request. Calls without an id get one that depends on nothing else.
+// message is the assistant's message of the nth request. Calls without an id get one made from n and their index.
 func (st *Step) message(n int) json.RawMessage {
 	if len(st.Message) > 0 {
 		return st.Message

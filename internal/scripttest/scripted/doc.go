@@ -7,16 +7,16 @@
 //
 //	{"worker": [step, ...], "evaluator": [...], "interview": [...], "self_improve": [...]}
 //
-// Who is asking is told by the tools on offer: submit_case makes it the worker, submit_verdict the evaluator,
-// write_seed the interview, no tools at all self_improve, any other tools the worker. Each request takes the first
-// step of its queue that is left and eligible. When there is none, the answer is a 400 "script exhausted: <role>".
+// The offered tools decide the role: submit_case is the worker, submit_verdict the evaluator, write_seed the
+// interview, no tools self_improve, any other tools the worker. Each request takes the first unused step of its queue
+// that matches. When there is none, the answer is a 400 "script exhausted: <role>".
 // A script without self_improve answers that role with {"propose":"no"}.
 //
 // Beside the queues: "key" (a bearer token that every request must carry, else 401), "lenient": true (do not check the
 // history), "verify_echo": true (every assistant message in a request must be one that this endpoint gave, with every
 // field). Unknown fields are errors.
 //
-// # Steps: what is said
+// # Steps: the answer
 //
 //	content            the text
 //	reasoning          reasoning as text
@@ -28,7 +28,7 @@
 //	usage              the usage object; default 100 prompt and 20 completion tokens
 //	empty              true: a message without anything, and zero usage
 //
-// # Steps: what goes wrong
+// # Steps: failures
 //
 //	status             HTTP status; from 400 on with a generic error object unless error or raw is given
 //	headers            headers to add, for example {"Retry-After": "0"}
@@ -41,7 +41,7 @@
 //	delay_ms           wait before the answer
 //	drip_ms            send the body in small pieces with this pause between them (a stream: between its events)
 //
-// # Steps: when they are used
+// # Steps: conditions
 //
 //	repeat             how often; default 1, -1 for ever
 //	when               strings that the request must hold, else the step is passed over for a later one

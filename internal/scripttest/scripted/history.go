@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// historyMessage is what the checks need of a message.
+// historyMessage has the fields of a message that the checks read.
 type historyMessage struct {
 	Role       string          `json:"role"`
 	Content    json.RawMessage `json:"content"`
@@ -16,8 +16,8 @@ type historyMessage struct {
 	} `json:"tool_calls"`
 }
 
-// checkHistory refuses what a strict endpoint refuses: no messages, an unknown role, a tool call that is not answered,
-// an answer without a call, an empty assistant message. It gives the problem, or "".
+// checkHistory reports the first problem that a strict endpoint refuses, or "": no messages, an unknown role, a tool
+// call without an answer, an answer without a call, an empty assistant message.
 func (s *Server) checkHistory(body []byte, top map[string][]byte) string {
 	if s.script.Lenient {
 		return ""

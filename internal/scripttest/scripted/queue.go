@@ -52,7 +52,7 @@ func (q *queue) unused() int {
 	return n
 }
 
-// mismatch says what a request lacks that the step expects, or holds that it forbids; "" if nothing.
+// mismatch names a text that the step expects and the request lacks, or that it forbids and the request has, or "".
 func (st *Step) mismatch(text *haystack) string {
 	for _, want := range st.Expect {
 		if !text.holds(want) {

@@ -2,8 +2,8 @@ package scripted
 
 import "github.com/tidwall/gjson"
 
-// fields splits a JSON object into its members' raw values, without decoding them: requests hold whole conversations,
-// and what the endpoint needs of them is mostly at the top. Malformed input gives what could be read.
+// fields splits a JSON object into its members' raw values without decoding them: requests hold whole conversations,
+// and the endpoint reads mostly their top level. Of malformed input it returns the members up to the error.
 func fields(object []byte) map[string][]byte {
 	out := map[string][]byte{}
 	if whole := gjson.ParseBytes(object); whole.IsObject() {

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// Script is what the endpoint answers: one queue of steps for each role. See the package's documentation.
+// Script has one queue of steps for each role. See the package's documentation.
 type Script struct {
 	Worker      []Step `json:"worker,omitempty"`
 	Evaluator   []Step `json:"evaluator,omitempty"`

@@ -141,7 +141,7 @@ func (s *Server) closeLog() error {
 	return err
 }
 
-// Requests gives what was asked so far, in the order of arrival.
+// Requests returns the requests so far, in order of arrival.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	turn.answer(w, r)
 }
 
-// turnFor decides who answers a request, and logs it.
+// turnFor chooses the queue that answers a request, and logs it.
 func (s *Server) turnFor(h http.Header, body []byte) *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +284,7 @@ func (s *Server) record(r Request) {
 	s.requests = append(s.requests, r)
 }
 
-// roleOf tells by the tools on offer who is asking.
+// roleOf derives the role from the offered tools.
 func roleOf(tools []byte) string {
 	list := elements(tools)
 	if len(list) == 0 {

@@ -19,8 +19,7 @@ func (p *page) usable(path string) time.Duration {
 	return time.Since(start)
 }
 
-// A hundred thousand events are as usable as ten: what is near the window is drawn,
-// the rest is text.
+// A hundred thousand events are as usable as ten: only events near the window are drawn, the rest is text.
 func TestHundredThousandEvents(t *testing.T) {
 	_, path := rendered(t, func(w *viewtest.Writer) { w.Long(100_000) }, nil)
 	p := open(t)

@@ -26,7 +26,7 @@ import (
 // patience bounds every wait, so that a broken page ends a test instead of hanging it.
 const patience = 30 * time.Second
 
-// page is one tab, with what it complained of and what it asked the network for.
+// page is one tab with its console errors and its network requests.
 type page struct {
 	ctx context.Context
 	t   testing.TB

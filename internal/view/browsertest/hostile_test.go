@@ -16,7 +16,7 @@ import (
 // everything is there as text and nothing has run.
 func checkHostile(t *testing.T, p *page) {
 	t.Helper()
-	// Unfold everything, all the way down, and gather what can be read.
+	// Unfold everything and gather all visible text.
 	seen := eval[string](p, `(async () => {
 	  let text = document.body.innerText;
 	  for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight) {

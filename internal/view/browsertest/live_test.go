@@ -102,7 +102,7 @@ func TestLive(t *testing.T) {
 		t.Errorf("a resume made the page start again (%v times)", resets)
 	}
 
-	// A rewind takes back everything after the seed, and what comes then is shown.
+	// A rewind removes everything after the seed, and the page shows later events.
 	if err := os.Truncate(w.S.Path(session.RecordFile), int64(len(seed))); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestLive(t *testing.T) {
 	w3.Flush()
 	p.until(shown + ` === 4 && document.getElementById("feed").textContent.includes("after the rewind")`)
 
-	// Another record in its place, and longer than what was read.
+	// Another, longer record replaces the one that was read.
 	if err := jsonl.WriteFile(w.S.Path(session.RecordFile), bytes.Repeat(seed, 40)); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// listing names what is in a directory.
+// listing names the files of a directory.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -156,8 +156,7 @@ func TestIndexAndDiff(t *testing.T) {
 	p.quiet()
 }
 
-// New events leave what a reader has unfolded as it is, and the headline tells that
-// the session runs for as long as somebody holds it.
+// New events keep unfolded parts unfolded, and the headline says that the session runs while its lock is held.
 func TestLiveKeepsThePlace(t *testing.T) {
 	store := session.Store{Root: t.TempDir()}
 	w := viewtest.New(t, store)
@@ -218,7 +217,7 @@ func TestLiveLanes(t *testing.T) {
 			want = append(want, fmt.Sprint(lane, i))
 		}
 	}
-	// What is far from what is read may not be drawn; what is stands in its lane's order, a lane at a time.
+	// Events far from the window may not be drawn; drawn events are in the order of their lane, one lane after another.
 	at, shown := 0, strings.Split(drawn, ",")
 	for _, said := range shown {
 		next := slices.Index(want[at:], said)

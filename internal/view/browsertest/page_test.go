@@ -33,7 +33,7 @@ func (p *page) find(text string) {
 	p.press(text)
 }
 
-// The overview answers what is asked the morning after.
+// The overview answers a user's first questions after a run.
 func TestOverview(t *testing.T) {
 	_, path := rendered(t, viewtest.Story, viewtest.Diff)
 	p := open(t)
@@ -71,7 +71,7 @@ func TestAnchors(t *testing.T) {
 	p.do(chromedp.Navigate("about:blank"))
 	p.visit(path + id)
 	p.until(`(() => { const r = document.querySelector("` + id + `")?.getBoundingClientRect(); return r && r.top >= 0 && r.top < innerHeight / 2; })()`)
-	// A link lifts a filter that hides what it names.
+	// A link turns off a filter that hides its target.
 	p.do(chromedp.Click(chromedp.CSS(`.chip[data-kind="commit"]`)))
 	p.until(`document.querySelector("` + id + `") === null`)
 	p.do(chromedp.Evaluate[chromedp.Void](`location.hash = ""; location.hash = "` + id + `"`))
@@ -149,7 +149,7 @@ func TestFilters(t *testing.T) {
 	p.quiet()
 }
 
-// Tasks whose events take turns in the record have a row, a section and a place on one axis each.
+// Tasks with interleaved events have one row, one section and one place on the axis each.
 func TestLanes(t *testing.T) {
 	_, path := rendered(t, viewtest.Lanes, viewtest.Diff)
 	p := open(t)
@@ -177,7 +177,7 @@ func TestLanes(t *testing.T) {
 	p.quiet()
 }
 
-// What a rewind superseded is folded under its heading and can be shown; an undo of it folds what came in between.
+// Events that a rewind superseded are folded under its heading and can be shown; an undo folds those in between.
 func TestFoldsSuperseded(t *testing.T) {
 	superseded := `[...document.querySelectorAll("#feed .group")].filter((g) => g.innerText.includes("superseded"))`
 	back := func(undone bool) string {
@@ -239,7 +239,7 @@ func TestDiff(t *testing.T) {
 	p.quiet()
 }
 
-// Someone who hears the page, or has no mouse, gets along too.
+// The page works with a screen reader and without a mouse.
 func TestAccessible(t *testing.T) {
 	_, path := rendered(t, viewtest.Story, viewtest.Diff)
 	p := open(t)
@@ -266,7 +266,7 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
-// contrast lists texts whose colour is too near to that of their ground (WCAG AA).
+// contrast lists texts with too little contrast to their background (WCAG AA).
 const contrast = `(() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const rgba = (c) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = c; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Hostile is what a page must show and must not do. Each runs, loads or hides
-// something if it is taken for anything but text; what it would do sets
-// window.pwned or asks a server.
+// Hostile are texts that a page must show as text. Each text runs, loads or hides something if a page takes it for
+// markup or code; then it sets window.pwned or asks a server.
 var Hostile = []string{
 	`<script>window.pwned=1</script>`,
 	`</script><script>window.pwned=2</script>`,

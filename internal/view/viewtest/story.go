@@ -69,8 +69,8 @@ index 3333333..4444444 100644
  }
 `
 
-// Story is a night's run: a seed, a task that is accepted after one rejection, one that
-// takes its time, a stop at the wall clock, a resume, a failure at the iteration cap.
+// Story writes an unattended run: a seed, a task that is accepted after one rejection, a slow task, a stop at the wall
+// clock, a resume, a failure at the iteration cap.
 func Story(w *Writer) {
 	start(w)
 	first(w)
@@ -101,7 +101,7 @@ func start(w *Writer) {
 		"base_url": "https://models.example/v1", "limits": P{"max_iterations_per_task": 12, "max_tokens": 10000000, "max_wall_clock_minutes": 480, "max_cost": 5}, "task_count": 4})
 }
 
-// settle writes what was spent into the checkpoint.
+// settle writes the spent tokens into the checkpoint.
 func settle(w *Writer) {
 	w.t.Helper()
 	sum, err := w.S.Summarize()

@@ -1,5 +1,5 @@
-// Package viewtest makes sessions to look at: one that went the way a night's run
-// goes, one that means harm, and ones of any length. For tests only.
+// Package viewtest makes sessions for tests of views: an ordinary unattended run, a hostile one, and runs of any
+// length.
 package viewtest
 
 import (
@@ -75,7 +75,7 @@ func (w *Writer) Event(after time.Duration, typ string, p P) {
 	w.Raw(string(data) + "\n")
 }
 
-// sideBySide writes what each of some tasks does as if all had begun now.
+// sideBySide writes the events of several tasks as if all started now.
 func (w *Writer) sideBySide(tasks ...func(*Writer)) {
 	w.t.Helper()
 	begun, events := w.Now, []held{}
@@ -116,8 +116,7 @@ func (w *Writer) Close() {
 	}
 }
 
-// Small fills a session with what an ordinary short run leaves: a checkpoint, a plan
-// and twenty events, the last of them a stop.
+// Small fills a session with the files of a short run: a checkpoint, a plan and twenty events, the last one a stop.
 func Small(w *Writer) {
 	w.t.Helper()
 	files := map[string]string{
