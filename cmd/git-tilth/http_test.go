@@ -39,7 +39,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 	home.tasks("../tasks.json", "here", "a", "b", "c")
 	home.git("tilth", "prep", "--from", "../tasks.json")
 	id := home.newest().ID
-	if out, code := home.try("git", "tilth", "run", "--max-tokens", "100"); code != exitCap {
+	if out, code := home.try("git", "tilth", "run", "--max-tokens", "200"); code != exitCap {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
 	home.write("../sessions/"+id+"/workspace/half.txt", "half\n")

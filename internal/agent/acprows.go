@@ -77,7 +77,7 @@ func byACP(p *Program, row acpRow) *Program {
 	p.acp, p.base = &row, row.command
 	p.CanResume, p.countsTurns, p.judgesFromOutside = true, true, true
 	p.preset, p.shellCommands, p.keepsID, p.validID = false, false, false, nil
-	p.model, p.limit, p.system, p.begin, p.resume, p.tail = nil, nil, nil, nil, nil, nil
+	p.model, p.limit, p.budget, p.system, p.begin, p.resume, p.tail = nil, nil, nil, nil, nil, nil, nil
 	p.Terminal = "the answer to its prompt"
 	if p.escapePrompt == nil {
 		p.escapePrompt = escapeSlash

@@ -28,6 +28,7 @@ func claude() *Program {
 			"--strict-mcp-config", "--no-session-persistence", "--setting-sources", "user"}},
 			env: []string{"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1"}}, // it is kept by directory, where a worker may reach it
 		model: []string{"--model", "{model}"}, limit: []string{"--max-turns", "{turns}"},
+		budget: []string{"--max-budget-usd", "{dollars}"},
 		system: []string{"--append-system-prompt", "{system}"},
 		begin:  []string{"--session-id", "{id}"}, resume: []string{"--resume", "{id}"},
 		keyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
@@ -209,8 +210,10 @@ func (s *stream) claudeResult(e gjson.Result) {
 		if strings.TrimSpace(said) != "" {
 			s.text = text.HeadBytes(said, maxMessage)
 		}
-	case kind == "error_max_turns" || kind == "error_max_budget_usd":
+	case kind == "error_max_turns":
 		s.how, s.why = TurnLimit, kind
+	case kind == "error_max_budget_usd":
+		s.how, s.why = Unfinished, "it reached its limit of dollars"
 	case failed && refusedStatus(status):
 		s.how, s.why = Refused, said
 	case failed && (status == 429 || !s.reset.IsZero()):

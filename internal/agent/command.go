@@ -42,11 +42,15 @@ func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func() error, err error) 
 		cmd.Dir = filepath.Join(private, outside)
 	}
 	vars := map[string]string{
-		"{id}": t.Conversation.ID, "{model}": t.Model, "{turns}": "", "{system}": "", "{private}": private,
-		"{dir}": proc.RealPath(t.Dir), "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
+		"{id}": t.Conversation.ID, "{model}": t.Model, "{turns}": "", "{dollars}": "", "{system}": "",
+		"{private}": private,
+		"{dir}":     proc.RealPath(t.Dir), "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
 	}
 	if t.MaxTurns > 0 {
 		vars["{turns}"] = strconv.Itoa(t.MaxTurns)
+	}
+	if t.MaxCost > 0 {
+		vars["{dollars}"] = strconv.FormatFloat(t.MaxCost, 'f', -1, 64)
 	}
 	if p.systemAsArgument(t) {
 		vars["{system}"] = t.System
@@ -79,7 +83,7 @@ func (p *Program) arguments(t *Turn, r rights) [][]string {
 	if t.Box != nil {
 		own = r.boxed
 	}
-	rest := [][]string{p.model, p.limit, p.system, p.Args, conversation, p.tail}
+	rest := [][]string{p.model, p.limit, p.budget, p.system, p.Args, conversation, p.tail}
 	return slices.Concat([][]string{base}, own, r.args, rest)
 }
 

@@ -16,7 +16,8 @@ import (
 // The command lines, as they were seen to work.
 func TestCommandLines(t *testing.T) {
 	const id = "c608d775-a1e6-44af-ad14-56c828dd876b"
-	full := Turn{Prompt: "p", System: "s", Model: "m", MaxTurns: 7, GitDir: "/g/worktrees/w", CommonDir: "/g"}
+	full := Turn{Prompt: "p", System: "s", Model: "m", MaxTurns: 7, MaxCost: 1.25,
+		GitDir: "/g/worktrees/w", CommonDir: "/g"}
 	for _, c := range []struct {
 		program string
 		ref     Ref
@@ -29,7 +30,7 @@ func TestCommandLines(t *testing.T) {
 			"-p --output-format stream-json --verbose --include-partial-messages --permission-mode acceptEdits " +
 				"--allowedTools Bash " +
 				"--disallowedTools EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup --model m --max-turns 7 " +
-				"--append-system-prompt s --session-id " + id, "p"},
+				"--max-budget-usd 1.25 --append-system-prompt s --session-id " + id, "p"},
 		{"claude", Ref{ID: id, Resume: true}, true, true,
 			"-p --output-format stream-json --verbose --include-partial-messages --permission-mode default --tools " +
 				"Read,Glob,Grep " +

@@ -35,11 +35,11 @@ type Program struct {
 	status    []string       // the arguments by which it says, by itself, whether somebody is logged in; nil for none
 	loggedOut pattern.Regexp // what it says where nobody is, and fails
 
-	// The command line is Binary, base, the arguments of readOnly or write, model, limit, system, Args, begin or
-	// resume, tail. In each part {id}, {model}, {turns}, {system}, {gitdir}, {commondir}, {dir} and {private} stand for
-	// the turn's values; a part that names an empty value is left out as a whole.
-	base, model, limit, system, begin, resume, tail []string
-	Args                                            []string // what the user adds (tilth.agent.<name>.args)
+	// The command line is Binary, base, the arguments of readOnly or write, model, limit, budget, system, Args, begin
+	// or resume, tail. In each part {id}, {model}, {turns}, {dollars}, {system}, {gitdir}, {commondir}, {dir} and
+	// {private} stand for the turn's values; a part that names an empty value is left out as a whole.
+	base, model, limit, budget, system, begin, resume, tail []string
+	Args                                                    []string // added by the user (tilth.agent.<name>.args)
 
 	env             []string // set for every run, as NAME=value; the placeholders work here too
 	write, readOnly rights   // of a run that may change files, and of one that may not
@@ -124,6 +124,7 @@ type Turn struct {
 	UnsetModel     string // the command that takes the model back, "" where that is the program's setting
 	Conversation   Ref
 	MaxTurns       int           // model calls within this turn; 0 is no limit
+	MaxCost        float64       // dollars of this turn, for a program that takes a limit; 0 is no limit
 	Timeout        time.Duration // wall clock; 0 is no limit
 	Linger         time.Duration // quiet after a result that ends the turn; 0 is 20 s
 	Env            []string      // complete environment; the harness's own keys are removed from it

@@ -20,7 +20,7 @@ type Cap struct {
 	Name    string
 	Setting Setting
 	Stop    string // the reason of the stop, or of the task's failure (record.Reasons)
-	PerTask bool   // it fails a task; others stop the run between two tasks
+	PerTask bool   // it fails a task; the others stop the run
 	Label   string // what it counts, for people
 	Detail  string // the stop's detail, a format of what was used and of the cap
 }
@@ -97,16 +97,6 @@ func (c Caps) Reached(used map[string]float64) []Reached {
 		}
 	}
 	return out
-}
-
-// Passed is the first cap of the session that used, by their names, is more than; nil for none.
-func (c Caps) Passed(used map[string]float64) *Reached {
-	for _, row := range caps {
-		if n, ok := used[row.Name]; ok && !row.PerTask && c[row.Name] > 0 && n > c[row.Name] {
-			return &Reached{row, n, c[row.Name]}
-		}
-	}
-	return nil
 }
 
 // AllCaps is the table of caps.

@@ -59,12 +59,11 @@ setting with its value and its origin. A session uses the settings of its reposi
 API keys are never read from git config. They come from the environment, or from ` + "`git credential`" + ` for the endpoint's URL, and are sent
 only to that host.
 
-With ` + "`tilth.capMode` = `strict`" + ` (` + "`--strict-caps`" + `) a model call that could pass the session's token or dollar cap is not made: the task stays
-pending with its work in the worktree, and the run stops as at that cap (exit 5). What a call can take is its prompt, with no more
-tokens than bytes, and ` + "`tilth.maxAnswerTokens`" + `, which is sent as max_tokens. A dollar cap needs prices: those of the endpoint's list of
-models, or ` + "`git config tilth.price.<model> '3 15'`" + `, the dollars for a million tokens of prompt and of answer (` + "`tilth.price.<model>.usd`" + ` for
-a name with a slash or a dot). An attempt that broke off without saying what it took counts as the most it can have taken until the run
-ends. Agent programs make their calls themselves: strict caps refuse them. An interview is not held to the caps.
+Tokens, dollars and wall clock are checked before every model call and every turn of an agent program. At a cap the run stops (exit 5), and
+the task stays pending with its work in its worktree. One call, or one turn of a program that takes no limit, can therefore pass a cap (one
+for each lane). Claude Code gets the rest of the dollars as its own limit. A call whose cost the endpoint does not report is booked at the
+price in the endpoint's list of models, or at ` + "`git config tilth.price.<model> '3 15'`" + `: the dollars for a million tokens of prompt and of
+answer (` + "`tilth.price.<model>.usd`" + ` for a name with a slash or a dot). The caps do not hold for an interview.
 
 Agent programs of your own are described with ` + "`tilth.agent.<name>.*`" + `, see [agents.md](agents.md). Lifecycle hooks are described in
 [hooks.md](hooks.md).

@@ -91,10 +91,6 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.resumeNotice", Default: "5", kind: kindSeconds,
 		Help: "seconds of pause after the note about a resumable session"},
 
-	{Name: "tilth.capMode", Flag: "strict-caps", Given: "strict", Default: "task", values: []string{"task", "strict"},
-		Help: "strict: make no model call that could pass the token or dollar cap; task: finish the task at hand"},
-	{Name: "tilth.maxAnswerTokens", Default: "32k", kind: kindPositive,
-		Help: "the longest answer that a model is asked for where tilth.capMode is strict, in tokens"},
 	{Name: "tilth.validator", judges: true, kind: kindList,
 		Help: "name=command to run before each review; repeatable (default: detected)"},
 	{Name: "tilth.judgeBorrow", judges: true, Default: "deps", values: []string{"deps", "none"},

@@ -165,11 +165,21 @@ func (k *Kit) clientFor(r config.Role, other string) (*model.Client, string, err
 	}
 	k.hide(r, e.APIKey)
 	c, err := model.New(model.Endpoint(e), model.Options{Stream: k.Config.Bool("tilth.stream"),
-		Timeout: k.Config.Duration("tilth.requestTimeout"), UserAgent: "git-tilth/" + k.Version})
+		Timeout: k.Config.Duration("tilth.requestTimeout"), UserAgent: "git-tilth/" + k.Version,
+		Price: k.price(e.Model)})
 	if err != nil {
 		return nil, "", held.Refuse("git tilth config", "%s", err)
 	}
 	return c, e.Model, nil
+}
+
+// price returns the price that is set for a model, nil for none.
+func (k *Kit) price(name string) *model.Price {
+	prompt, answer, known := k.Config.Price(name)
+	if !known {
+		return nil
+	}
+	return &model.Price{Prompt: prompt, Answer: answer}
 }
 
 // withoutModel names the models that an endpoint has, where none is set.
@@ -224,56 +234,8 @@ func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
 			return o, err
 		}
 	}
-	if o.Evaluator, err = k.Role(config.Evaluator); err != nil || k.Config.Text("tilth.capMode") != "strict" {
-		return o, err
-	}
-	for _, role := range []*loop.Role{&o.Worker, &o.Evaluator} {
-		if err := k.holdToCaps(role, o.Caps); err != nil {
-			return o, err
-		}
-		for i := range role.Others {
-			if err := k.holdToCaps(&role.Others[i], o.Caps); err != nil {
-				return o, err
-			}
-		}
-	}
-	return o, nil
-}
-
-// holdToCaps makes a role one whose model calls can be held to the caps. The calls of an agent program are its own.
-func (k *Kit) holdToCaps(r *loop.Role, caps config.Caps) error {
-	const task = "git config tilth.capMode task" // where the task at hand may pass a cap before the run stops
-	switch {
-	case caps[config.MaxTokens] == 0 && caps[config.MaxCost] == 0:
-		return nil
-	case r.Program != nil:
-		return held.Refuse(task, "strict caps cannot hold %s: an agent program makes its model calls itself",
-			r.Program.Name)
-	}
-	r.MaxAnswer = k.Config.Count("tilth.maxAnswerTokens")
-	if caps[config.MaxCost] == 0 {
-		return nil
-	}
-	if prompt, answer, known := k.Config.Price(r.Model); known {
-		r.Price = &model.Price{Prompt: prompt, Answer: answer}
-		return nil
-	}
-	why := "the endpoint's list of models names none"
-	models, err := r.Client.Models(k.Ctx)
-	if err != nil {
-		why = "the endpoint gives no list of models: " + err.Error()
-	}
-	for _, m := range models {
-		if m.ID == r.Model && m.Price != nil {
-			r.Price = m.Price
-			if m.MaxAnswer > 0 {
-				r.MaxAnswer = min(r.MaxAnswer, m.MaxAnswer)
-			}
-			return nil
-		}
-	}
-	return held.Refuse("git config --edit", "a strict dollar cap needs the price of %s: %s (%s is the dollars for a "+
-		"million tokens of prompt and of answer, as in '3 15')", r.Model, why, config.PriceKey(r.Model))
+	o.Evaluator, err = k.Role(config.Evaluator)
+	return o, err
 }
 
 // Judging is what a run needs without those who work and judge.

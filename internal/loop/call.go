@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
-	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
@@ -18,14 +18,13 @@ type caller struct {
 	*attempt
 	role string // record.RoleWorker and so on
 	who  Role
-	said *exchange
 	// Of an agent program: what its turns are told, and what is made of them (agent.Calls).
 	tell  func(context.Context, []json.RawMessage) (agent.Turn, error)
 	after func(context.Context, agent.Outcome) (again bool, err error)
 }
 
 func (a *attempt) caller(role string, who Role) caller {
-	return caller{attempt: a, role: role, who: who, said: &exchange{}}
+	return caller{attempt: a, role: role, who: who}
 }
 
 // ask makes one request until an answer is a turn. What it cannot get is a Stop with the reason for which the
@@ -104,18 +103,14 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 	}
 }
 
-// make makes one request as often as it takes, within the caps where they hold to the call.
+// make makes one request, with retries, and checks the session's caps before each attempt.
 func (c caller) make(ctx context.Context, req model.Request, attempts int) (*model.Reply, error) {
 	calls := agent.Calls{Chat: c.who.Client.Chat, Attempts: attempts, Record: c.recordCall, Emit: c.emitPhase,
-		Allow: c.run.mayGoOn}
+		Allow: c.run.mayAsk}
 	if c.tell != nil {
 		calls.Program, calls.Tell, calls.Heard = c.who.Program, c.tell, c.after
 	}
-	c.bound(&req, &calls)
-	reply, err := calls.Make(ctx, req)
-	c.heard(req, reply, err)
-	c.settle()
-	return reply, err
+	return calls.Make(ctx, req)
 }
 
 // checkLease ends the run where the session's claim is lost.
@@ -128,17 +123,15 @@ func (r *run) checkLease(ctx context.Context) error {
 
 // recordCall counts an attempt and writes its model_call.
 func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
-	if p := c.who.Price; p != nil && !u.CostKnown && u.Prompt+u.Eval > 0 {
-		if cost, known := jsonl.Dollars(p.Of(u.Prompt, u.Eval)); known {
-			u.Cost, call.Cost = cost, &cost
-		}
-	}
 	if len(c.run.o.Worker.Others)+len(c.run.o.Evaluator.Others) > 0 {
 		who := c.who
 		if c.tell == nil { // the endpoint, which a program's role may have as well
 			who.Program = nil
 		}
 		call.Agent = who.Name()
+	}
+	if c.tell == nil {
+		c.run.noteCost(c.who.Model, u, false, " (git config "+config.PriceKey(c.who.Model)+" '3 15' sets its price)")
 	}
 	call.TokensUsedTotal = c.run.count(c.role, u)
 	return c.emitPhase(call)

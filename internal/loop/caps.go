@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -41,13 +42,19 @@ func raised(o config.Reached) string {
 	return strconv.FormatFloat(limit, 'g', 6, 64)
 }
 
-// capReached is the session's cap that ends the run. It is asked between tasks only, so that the task at hand finishes.
-func (r *run) capReached() (reason, detail string) {
-	used := r.used()
+// capReached returns the stop of the first session cap that is reached, nil if none is.
+func (r *run) capReached() error { return r.stopAt(r.used()) }
+
+// timeIsUp returns the stop of the wall clock, nil before it.
+func (r *run) timeIsUp() error {
+	return r.stopAt(map[string]float64{config.MaxMinutes: r.elapsed().Minutes()})
+}
+
+func (r *run) stopAt(used map[string]float64) error {
 	for _, c := range r.o.Caps.Reached(used) {
-		return c.Stop, c.String()
+		return Stop{Reason: c.Stop, Detail: c.String()}
 	}
-	return "", ""
+	return nil
 }
 
 // used is what the session has used of its caps.
@@ -65,16 +72,14 @@ func (r *run) elapsed() time.Duration {
 	return r.Now().Sub(r.started) - r.idle
 }
 
-// mayGoOn is the end of the run once its wall clock has run out or a disk is full, which is looked at before each call
-// of a model or a tool. The task stays pending, with its work in the worktree.
-func (r *run) mayGoOn() error {
-	for _, c := range r.o.Caps.Reached(map[string]float64{config.MaxMinutes: r.elapsed().Minutes()}) {
-		return Stop{Reason: c.Stop, Detail: c.String()}
-	}
-	return r.diskFull()
-}
+// mayAsk returns the stop that keeps the next model call or turn of a program from being made: a session cap, or a full
+// disk. The task stays pending with its work in the worktree.
+func (r *run) mayAsk() error { return cmp.Or(r.capReached(), r.diskFull()) }
 
-// turnTime bounds a turn of a program: by its own limit, and by what is left of the wall clock.
+// mayUseTool is the same before a tool call, for which tokens and dollars do not count.
+func (r *run) mayUseTool() error { return cmp.Or(r.timeIsUp(), r.diskFull()) }
+
+// turnTime is the time limit of a program's turn: tilth.turnTimeout, or the rest of the wall clock if that is less.
 func (r *run) turnTime() time.Duration {
 	limit := r.o.Limits.Turn
 	if most := r.o.Caps[config.MaxMinutes]; most > 0 {
@@ -84,6 +89,12 @@ func (r *run) turnTime() time.Duration {
 		}
 	}
 	return limit
+}
+
+// dollarsLeft is the rest of the dollar cap, for programs that take such a limit; 0 without a cap.
+func (r *run) dollarsLeft() float64 {
+	most := r.o.Caps[config.MaxCost]
+	return max(0, most-r.used()[config.MaxCost])
 }
 
 // diskFull is the end of the run where too little is left on the disk of the sessions, the repository or temporary

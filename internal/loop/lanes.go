@@ -120,11 +120,8 @@ func (s *schedule) fill(ctx context.Context) error {
 		if i < 0 || err != nil {
 			return err
 		}
-		if full := s.diskFull(); full != nil {
-			return full
-		}
-		if reason, detail := s.capReached(); reason != "" {
-			return Stop{Reason: reason, Detail: detail}
+		if err := s.mayAsk(); err != nil {
+			return err
 		}
 		if err := s.ready(ctx, i); err != nil {
 			return err

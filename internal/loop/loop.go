@@ -131,9 +131,6 @@ type run struct {
 	branch     branch
 	uncounted  map[string]bool   // whose turns take what nobody knows
 	outages    map[string]outage // why who cannot work at present, by name, or role and name
-	unsaid     spent             // what calls may have taken of which no answer said so
-	reserved   []*spent          // the most that the calls under way can take
-	settled    *sync.Cond        // one of them has ended
 	callTools  sync.Map          // who has called a tool, by name
 	ending     *Stop             // why no turn is begun any more; nil while the run goes on
 }
@@ -148,11 +145,9 @@ type branch struct {
 }
 
 func newRun(h *held.Handle, o Options) *run {
-	r := &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
+	return &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
 		branch: branch{judgedTo: o.From.JudgedTo, partial: o.From.UnwindsWork()},
 		turn:   make(chan struct{}, 1), limit: make(chan struct{}, 1)}
-	r.settled = sync.NewCond(&r.mu)
-	return r
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
@@ -174,11 +169,7 @@ func Run(ctx context.Context, h *held.Handle, o Options) (Stop, error) {
 			stop.Detail = err.Error()
 		}
 	}
-	for _, total := range o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Sum().Cost, 0)) {
-		if !slices.ContainsFunc(stop.Over, func(named config.Reached) bool { return named.Name == total.Name }) {
-			stop.Over = append(stop.Over, total)
-		}
-	}
+	stop.Over = o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Sum().Cost, 0))
 	if err := r.finish(stop); err != nil {
 		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
 	}
@@ -216,11 +207,8 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 				return stopOf(ctx, err, r.tasks[i].ID)
 			}
 		}
-		if full := r.diskFull(); full != nil {
-			return stopOf(ctx, full, "")
-		}
-		if reason, detail := r.capReached(); reason != "" {
-			return Stop{Reason: reason, Detail: detail}
+		if err := r.mayAsk(); err != nil {
+			return stopOf(ctx, err, "")
 		}
 		if f := r.o.From.Refused; f != nil && f.Again && f.Verdict.TaskID == r.tasks[i].ID && !r.o.KeepGoing {
 			// Before an attempt that would forget the verdict.
@@ -316,9 +304,6 @@ func (r *run) finish(s Stop) error {
 	flags, given := s.Flags, func(o config.Reached) bool {
 		is := func(flag string) bool { return strings.HasPrefix(flag, "--"+o.Setting.Flag+"=") }
 		return slices.ContainsFunc(r.o.Given, is)
-	}
-	if len(s.Over) > 0 && slices.Contains(r.o.Given, "--strict-caps=true") {
-		flags = append(flags, "--strict-caps")
 	}
 	if (len(flags) > 0 || slices.ContainsFunc(s.Over, given)) && !record.ReasonOf(s.Reason).Last &&
 		(s.Hint == "" || text.IsCommand(s.Hint)) { // no later command knows this run's flags

@@ -71,7 +71,8 @@ func (r *run) madeAt() time.Time {
 // turnOf is what all turns of a role's program have in common.
 func (a *attempt) turnOf(r Role, dir string, env []string, messages []json.RawMessage) agent.Turn {
 	return agent.Turn{System: agent.Content(messages[0]), Dir: dir, Env: env, Model: r.Model, UnsetModel: r.UnsetModel,
-		MaxTurns: a.run.o.Limits.Turns, Timeout: a.run.turnTime(), Linger: a.run.o.Limits.Linger, Redact: a.run.Redact}
+		MaxTurns: a.run.o.Limits.Turns, MaxCost: a.run.dollarsLeft(), Timeout: a.run.turnTime(),
+		Linger: a.run.o.Limits.Linger, Redact: a.run.Redact}
 }
 
 // tell is the next turn: what was said last, and the task itself to a conversation that does not know it.
@@ -116,9 +117,9 @@ func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err 
 	case agent.TurnLimit:
 		err = Stop{Reason: record.IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}
 	case agent.TimedOut:
-		err = cmp.Or[error](a.run.mayGoOn(), nudged{turn{nudge: nudgeTime, idle: out.Turns == 0}})
+		err = cmp.Or[error](a.run.mayAsk(), nudged{turn{nudge: nudgeTime, idle: out.Turns == 0}})
 	case agent.Unfinished:
-		err = nudged{turn{nudge: nudgeUnfinished, idle: true, why: out.Detail}}
+		err = cmp.Or[error](a.run.mayAsk(), nudged{turn{nudge: nudgeUnfinished, idle: true, why: out.Detail}})
 	}
 	return false, err
 }
@@ -217,28 +218,28 @@ func (a *attempt) setConversation(c *session.Conversation) error {
 	return a.run.Checkpoint.SetConversation(a.task.ID, c)
 }
 
-// noteTurn says what became of a login that was not kept and, once, that a cap cannot hold for an agent that does not
-// say what its turns take, or cost.
+// noteTurn records a login that was not kept, and whether the caps can hold for the program.
 func (a *attempt) noteTurn(r Role, out agent.Outcome) error {
-	if out.Unkept != nil {
-		if err := a.emit(&record.LogRepaired{What: out.Unkept.Error()}); err != nil {
-			return err
-		}
+	a.run.noteCost(r.Name(), out.Usage, out.Uncounted, "")
+	if out.Unkept == nil {
+		return nil
 	}
-	caps := a.run.o.Caps
-	said := ""
-	a.run.mu.Lock()
-	defer a.run.mu.Unlock()
+	return a.emit(&record.LogRepaired{What: out.Unkept.Error()})
+}
+
+// noteCost says once that a cap cannot hold for a model or program, which does not report what its calls take or cost.
+func (r *run) noteCost(who string, u agent.Usage, uncounted bool, fix string) {
+	caps, said := r.o.Caps, ""
 	switch {
-	case a.run.uncounted[r.Name()]:
-	case out.Uncounted && (caps[config.MaxTokens] > 0 || caps[config.MaxCost] > 0):
+	case uncounted && (caps[config.MaxTokens] > 0 || caps[config.MaxCost] > 0):
 		said = " does not say what its turns take: no cap of tokens or dollars can hold it"
-	case caps[config.MaxCost] > 0 && !out.Usage.CostKnown && out.Usage.Counted() > 0:
-		said = " does not say what its turns cost: no cap of dollars can hold it"
+	case caps[config.MaxCost] > 0 && !u.CostKnown && u.Counted() > 0:
+		said = " does not say what its turns cost: no cap of dollars can hold it" + fix
 	}
-	if said != "" {
-		a.run.uncounted[r.Name()] = true
-		a.run.Say(r.Name() + said)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if said != "" && !r.uncounted[who] {
+		r.uncounted[who] = true
+		r.Say(who + said)
 	}
-	return nil
 }

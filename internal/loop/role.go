@@ -20,9 +20,6 @@ type Role struct {
 	UnsetModel string
 	Client     *model.Client  // of a model; nil where only a program is configured
 	Program    *agent.Program // nil for a model
-	// MaxAnswer is the longest answer that is asked for, in tokens, where caps hold to the call; else 0.
-	MaxAnswer int64
-	Price     *model.Price // of the model, where a cap needs it
 	// Others take turns with this one, in their order, where it cannot go on.
 	Others []Role
 }

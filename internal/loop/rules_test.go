@@ -39,8 +39,7 @@ func TestCapReachedNamesTheCap(t *testing.T) {
 		h := &held.Handle{Deps: held.Deps{Now: clock}}
 		h.Checkpoint = &session.Checkpoint{TokensUsed: tokens}
 		h.Checkpoint.Usage.Role(record.RoleWorker).Add(session.RoleUsage{Cost: cost})
-		reason, _ := (&run{Handle: h, o: Options{Caps: caps}, started: now}).capReached()
-		return reason
+		return reasonOf((&run{Handle: h, o: Options{Caps: caps}, started: now}).capReached())
 	}
 	caps := config.Caps{config.MaxMinutes: 10, config.MaxTokens: 100, config.MaxCost: 2}
 	for _, c := range []struct {
@@ -58,6 +57,11 @@ func TestCapReachedNamesTheCap(t *testing.T) {
 	}
 }
 
+func reasonOf(err error) string {
+	stop, _ := errors.AsType[Stop](err)
+	return stop.Reason
+}
+
 func TestWallClockStandsStillWhileALimitIsWaitedFor(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	h := &held.Handle{Deps: held.Deps{Now: func() time.Time { return now }}}
@@ -67,7 +71,7 @@ func TestWallClockStandsStillWhileALimitIsWaitedFor(t *testing.T) {
 	if err := r.waitUntil(t.Context(), now.Add(5*time.Hour), ""); err != nil {
 		t.Fatal(err)
 	}
-	if reason, _ := r.capReached(); reason != "" {
+	if reason := reasonOf(r.capReached()); reason != "" {
 		t.Errorf("after a wait of five hours: %q", reason)
 	}
 	begun := now
@@ -75,7 +79,7 @@ func TestWallClockStandsStillWhileALimitIsWaitedFor(t *testing.T) {
 		t.Errorf("%v after a wait until %s, told at %s", err, now, begun)
 	}
 	now = now.Add(2 * time.Hour)
-	if reason, _ := r.capReached(); reason != "wall_clock" {
+	if reason := reasonOf(r.capReached()); reason != "wall_clock" {
 		t.Errorf("after two hours of work: %q", reason)
 	}
 }

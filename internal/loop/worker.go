@@ -56,7 +56,7 @@ func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, erro
 		Tools:    box.Specs(submitCaseTool),
 		Final:    "submit_case",
 		Box:      box,
-		Allow:    a.run.mayGoOn,
+		Allow:    a.run.mayUseTool,
 		Emit:     a.emit,
 		PostEdit: func(ctx context.Context, tool, path string) { a.at.runHook(ctx, a.emit, postEdit, tool, nil, path) },
 	}, nil

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -34,6 +35,7 @@ type Client struct {
 	shown   string // the URL as errors name it: without user, password and query
 	url     string
 	http    *http.Client
+	listed  sync.Once // options.Price was looked for in the endpoint's list of models
 }
 
 // New makes a client; nothing is sent. The error says that a base URL cannot be used.
@@ -102,8 +104,10 @@ func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
 			return failure, err
 		})
 	if failure != nil {
+		c.book(ctx, &failure.Usage)
 		return nil, failure
 	}
+	c.book(ctx, &reply.Usage)
 	return reply, nil
 }
 
@@ -185,9 +189,6 @@ func (c *Client) body(r Request) net.Buffers {
 	head := append([]byte(`{"model":`), c.model...)
 	if c.options.Stream {
 		head = append(head, `,"stream":true,"stream_options":{"include_usage":true}`...)
-	}
-	if r.MaxTokens > 0 {
-		head = fmt.Appendf(head, `,"max_tokens":%d`, r.MaxTokens)
 	}
 	if len(r.Tools) > 0 {
 		head = append(append(head, `,"tools":`...), r.Tools...)

@@ -1,10 +1,6 @@
 package model
 
-import (
-	"errors"
-	"net"
-	"time"
-)
+import "time"
 
 // Kind says what was wrong with an answer, in a word that the record can hold.
 type Kind string
@@ -55,13 +51,6 @@ func (f *Failure) Unwrap() error { return f.cause }
 
 // Retryable reports whether the same request may fare better later.
 func (f *Failure) Retryable() bool { return retryable[f.Kind] }
-
-// MayCost reports whether the endpoint may have worked on an answer without saying what that took.
-func (f *Failure) MayCost() bool {
-	var op *net.OpError
-	unsent := errors.As(f.cause, &op) && op.Op == "dial"
-	return f.Status < 300 && f.Usage == (Usage{}) && f.Kind != Fatal && !unsent
-}
 
 // Hint is what the user can do about it, or "".
 func (f *Failure) Hint() string {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -27,12 +28,33 @@ func (p Price) Of(prompt, answer int64) float64 {
 	return float64(prompt)*p.Prompt + float64(answer)*p.Answer + p.Call
 }
 
+// book gives a call whose cost the endpoint did not report the model's price, which is read from the endpoint's list
+// of models once if Options has none.
+func (c *Client) book(ctx context.Context, u *Usage) {
+	if u.CostKnown || u.Prompt+u.Eval == 0 {
+		return
+	}
+	c.listed.Do(func() {
+		if c.options.Price != nil {
+			return
+		}
+		list, _ := c.Models(ctx) // a list that cannot be read has no price
+		for _, m := range list {
+			if bytes.Equal(marshal(m.ID), c.model) {
+				c.options.Price = m.Price
+			}
+		}
+	})
+	if p := c.options.Price; p != nil {
+		u.Cost, u.CostKnown = jsonl.Dollars(p.Of(u.Prompt, u.Eval))
+	}
+}
+
 // Listed is a model in an endpoint's list.
 type Listed struct {
-	ID        string
-	Price     *Price // nil where the list names none
-	MaxAnswer int64  // tokens of the longest answer, 0 where the list names none
-	NoTools   bool   // the list says what the model can do, and that is not to call tools
+	ID      string
+	Price   *Price // nil where the list names none
+	NoTools bool   // the list says what the model can do, and that is not to call tools
 }
 
 // Models asks the endpoint for its list of models, once, which costs nothing. The error is a *Failure; one with status
@@ -63,11 +85,6 @@ func readModels(body []byte) (out []Listed) {
 	}
 	for _, m := range list.Array() {
 		l := Listed{ID: textOf(m.Get("id")), Price: readPrice(m.Get("pricing"))}
-		for _, name := range []string{"max_completion_tokens", "top_provider.max_completion_tokens"} {
-			if n := count(m.Get(name)); n > 0 {
-				l.MaxAnswer = n
-			}
-		}
 		if can := m.Get("supported_parameters"); can.IsArray() { // OpenRouter
 			l.NoTools = !slices.ContainsFunc(can.Array(), func(p gjson.Result) bool { return p.String() == "tools" })
 		}

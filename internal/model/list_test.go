@@ -16,9 +16,8 @@ func TestReadModels(t *testing.T) {
 		"free":       {`[{"id":"a","pricing":{"prompt":"0","completion":"0"}}]`, []Listed{{ID: "a", Price: &Price{}}}},
 		"of another": {`[{"id":"a","pricing":{"prompt":"-1","completion":"-1"}}]`, []Listed{{ID: "a"}}},
 		"half":       {`[{"id":"a","pricing":{"prompt":"1"}}]`, []Listed{{ID: "a"}}},
-		"a token": {`{"data":[{"id":"a","pricing":{"prompt":"0.5","completion":"2","request":"3"},
-			"top_provider":{"max_completion_tokens":7}}]}`,
-			[]Listed{{ID: "a", Price: &Price{0.5, 2, 3}, MaxAnswer: 7}}},
+		"a token": {`{"data":[{"id":"a","pricing":{"prompt":"0.5","completion":"2","request":"3"}}]}`,
+			[]Listed{{ID: "a", Price: &Price{0.5, 2, 3}}}},
 		"a million": {`[{"id":"a","pricing":{"input":1,"output":4}}]`,
 			[]Listed{{ID: "a", Price: &Price{Prompt: 1e-6, Answer: 4e-6}}}},
 	} {

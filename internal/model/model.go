@@ -34,18 +34,17 @@ type Options struct {
 	MaxResponse int64            // bounds an answer in bytes, after decompression. Default 64 MiB
 	UserAgent   string           // sent with every request. Default "git-tilth"
 	Now         func() time.Time // replaces the clock for dates in limit headers. Default time.Now
+	Price       *Price           // of a call without a reported cost. Default: the price in the endpoint's list
 }
 
 // Request is one call. Messages and Tools are JSON that goes out as it is.
 type Request struct {
 	Messages []json.RawMessage
 	Tools    json.RawMessage // a JSON array in the shape of the chat completions API, or nil
-	// MaxTokens is the longest answer that the endpoint is asked for, in tokens; 0 leaves it to the endpoint.
-	MaxTokens int64
 }
 
 // Usage is what one call took, in tokens and dollars. Cached is a part of Prompt, Reasoning a part of Eval. Cost is
-// meaningful only when CostKnown, that is, when the endpoint named one.
+// meaningful only when CostKnown: the endpoint reported a cost, or the model's price is known.
 type Usage struct {
 	Prompt, Eval, Cached, Reasoning int64
 	Cost                            float64

@@ -90,7 +90,7 @@ func complain(err error) int {
 // valued are the options that take a value, of all four programs.
 var valued = map[string]bool{
 	"--output-format": true, "--permission-mode": true, "--allowedTools": true, "--disallowedTools": true,
-	"--tools": true, "--max-turns": true,
+	"--tools": true, "--max-turns": true, "--max-budget-usd": true,
 	"--session-id": true, "--resume": true, "--model": true, "--append-system-prompt": true, "-m": true, "-s": true,
 	"-c":        true,
 	"--add-dir": true, "--setting-sources": true, "-o": true, "--approval-mode": true, "--policy": true,

@@ -67,6 +67,8 @@ func (claude) end(p *player) int {
 			[]string{"Reached maximum number of turns"}
 		delete(result, "result")
 		code = 1
+	case "budget":
+		result["subtype"], result["is_error"], code = "error_max_budget_usd", true, 1
 	case "usage_limit":
 		p.event(obj{"type": "rate_limit_event", "session_id": p.shown(),
 			"rate_limit_info": obj{"status": "rejected", "resetsAt": p.step.Reset, "rateLimitType": "five_hour"}})
