@@ -40,10 +40,6 @@ func ScrubEnv(environ []string) []string {
 	return slices.Sorted(maps.Values(kept))
 }
 
-// marks are the variables of git-tilth's own that what a run starts needs: by them a git-tilth below knows which run it
-// is called from and where sessions are, and a run finds what it left behind.
-var marks = []string{session.MarkVar, "TILTH_SESSIONS_DIR", proc.Mark}
-
 // proxies are the variables by which a program finds its way to its API. Their URLs may hold a password.
 var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
 
@@ -74,8 +70,7 @@ func (p *Program) Misses(said string, environ, keep []string) string {
 
 func isDropped(entry string, keep []string) bool {
 	name, _, _ := strings.Cut(entry, "=")
-	ours := strings.HasPrefix(name, "TILTH_") && !slices.Contains(marks, name)
-	return (ours || text.HoldsKey(entry)) && (name == session.LaneVar || !slices.Contains(keep, name))
+	return (proc.IsSetting(entry) || text.HoldsKey(entry)) && (name == session.LaneVar || !slices.Contains(keep, name))
 }
 
 // Dropped names the variables of environ that what a run starts does not find in its environment, although they are no

@@ -77,8 +77,12 @@ func without(env []string, goes func(name string) bool) []string {
 	})
 }
 
-// withoutKeys returns the lines of env but for keys.
-func withoutKeys(env []string) []string { return slices.DeleteFunc(slices.Clone(env), text.HoldsKey) }
+// withoutKeys returns the lines of env but for keys and the settings of git-tilth.
+func withoutKeys(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		return text.HoldsKey(entry) || proc.IsSetting(entry)
+	})
+}
 
 // setting matches one setting in GIT_CONFIG_PARAMETERS, as git quotes it.
 var setting = pattern.New(`'((?:[^']|'\\['!]')*)'(?:=(?:'(?:[^']|'\\['!]')*')?)?`)

@@ -20,6 +20,21 @@ func TestLocalVarsAreDropped(t *testing.T) {
 	}
 }
 
+// What git starts for the harness (hooks, filters) gets no setting of git-tilth.
+func TestSettingsAreDropped(t *testing.T) {
+	env := newEnvironment([]string{"TILTH_BASE_URL=http://localhost/v1", "TILTH_WORKER_MODEL=m", "TILTH_FUTURE=x",
+		"TILTH_INSIDE=s", "TILTH_SESSIONS_DIR=/s", "TILTH_PROC=p"})
+	for _, env := range [][]string{env.own, env.hooks, env.plain} {
+		var kept []string
+		for _, entry := range env {
+			if strings.HasPrefix(entry, "TILTH_") {
+				kept = append(kept, entry)
+			}
+		}
+		equal(t, "kept", strings.Join(kept, " "), "TILTH_INSIDE=s TILTH_SESSIONS_DIR=/s TILTH_PROC=p")
+	}
+}
+
 // leaks is what git exports to a hook of the user's own repository.
 func (w *world) leaks() []string {
 	return []string{

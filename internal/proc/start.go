@@ -11,13 +11,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // Mark is the environment variable by which processes that a command started are recognised after they have left its
 // process group and session. Its value is a colon-separated list, one entry for each git-tilth above the process.
 const Mark = "TILTH_PROC"
+
+// IsSetting reports whether a variable, as NAME=value, is a setting of git-tilth. Nothing that a run starts gets one.
+// Other variables tell a git-tilth below which run called it and where sessions are, and mark the run's processes.
+func IsSetting(entry string) bool {
+	name, _, _ := strings.Cut(entry, "=")
+	passed := []string{session.MarkVar, "TILTH_SESSIONS_DIR", Mark}
+	return strings.HasPrefix(name, "TILTH_") && !slices.Contains(passed, name)
+}
 
 // prepare builds the command and the mark of its family.
 func prepare(c Cmd) (*exec.Cmd, string, error) {
