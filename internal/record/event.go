@@ -1,7 +1,7 @@
-// Package record is the record of a session, events.jsonl: what can stand in it, how it is written and how it is read.
+// Package record is the record of a session, events.jsonl: its events, and code to write, read and fold them.
 //
-// An event is one struct and one row of the table in events.go. Whoever writes one fills the struct; whoever reads
-// switches on its type. The json tags are the contract with scripts and with other tools.
+// An event is one struct and one row of the table in events.go. A writer fills the struct; a reader switches on its
+// type. The json tags are the contract with scripts and other tools.
 package record
 
 import (
@@ -13,7 +13,7 @@ import (
 
 // Event is one event of the record: a pointer to a struct of this package that embeds Scope.
 type Event interface {
-	// Common is what all events share, to be read and set.
+	// Common returns the fields that all events share, for reading and setting.
 	Common() *Scope
 }
 
@@ -35,7 +35,7 @@ type Scope struct {
 	SpanID  string `json:"span_id,omitempty"`  // 16 hex digits, one per iteration
 	Iter    int    `json:"iter,omitempty"`     // from 1
 	Phase   string `json:"phase,omitempty"`    // one of the roles; empty for the worker
-	// RolledForward marks what a later process wrote down for one that had died.
+	// RolledForward marks an event that a later process wrote for one that died.
 	RolledForward bool `json:"rolled_forward,omitempty"`
 }
 
@@ -100,7 +100,7 @@ func TypeOf(ev Event) string {
 	return byType[reflect.TypeOf(ev)].name
 }
 
-// Labels are what people are told the types of events are, by their names.
+// Labels returns the display names of the event types.
 func Labels() map[string]string {
 	labels := map[string]string{}
 	for name, r := range byName {

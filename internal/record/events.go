@@ -60,7 +60,7 @@ type SessionStart struct {
 	// Limits are the caps by their names; 0 is off.
 	Limits    map[string]float64 `json:"limits"`
 	TaskCount int                `json:"task_count"`
-	// Sandbox says what holds the worker, in words.
+	// Sandbox describes the sandbox in words.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Settings are those that decide how work is judged, by their names.
 	Settings map[string]Setting `json:"settings,omitempty"`
@@ -74,7 +74,7 @@ type Setting struct {
 	Origin string `json:"origin"`
 }
 
-// SettingChange is a setting that is not what it was at the last start.
+// SettingChange is a setting that changed since the last start.
 type SettingChange struct {
 	Name   string `json:"name"`
 	Before string `json:"before"`
@@ -101,7 +101,7 @@ type SeedCommitted struct {
 	Branch string `json:"branch"`
 }
 
-// SessionResume says what a resume found and will do.
+// SessionResume is a resume: its findings and its plan.
 type SessionResume struct {
 	Scope
 	SessionID      string   `json:"session_id"`
@@ -112,7 +112,7 @@ type SessionResume struct {
 	UnwoundCommits []string `json:"unwound_commits,omitempty"`
 	Plan           string   `json:"plan"`
 	Sandbox        string   `json:"sandbox,omitempty"` // as in session_start
-	// Settings are as in session_start; SettingsChanged are those that are not what they were at the last start.
+	// Settings are as in session_start; SettingsChanged are those that changed since the last start.
 	Settings        map[string]Setting `json:"settings,omitempty"`
 	SettingsChanged []SettingChange    `json:"settings_changed,omitempty"`
 }
@@ -145,7 +145,7 @@ type Preflight struct {
 	Setup  string           `json:"setup,omitempty"` // why the setup failed, so that nothing was checked
 }
 
-// PreflightCheck is one validator, or something else that the run needs: where it is from, and what is the matter.
+// PreflightCheck is the check of one validator, or of something else that the run needs, with its origin and problem.
 type PreflightCheck struct {
 	Name    string   `json:"name"`
 	From    string   `json:"from"`
@@ -159,10 +159,10 @@ type PreflightCheck struct {
 	Mend    string   `json:"mend,omitempty"`    // the command that mends it
 }
 
-// OfValidator reports whether a validator was looked at, and not what else a run needs.
+// OfValidator reports whether the check is of a validator.
 func (c PreflightCheck) OfValidator() bool { return c.Problem == "" && c.Note == "" }
 
-// Finding is what ends a run before it begins, in a sentence, "" for nothing.
+// Finding returns the problem that stops a run before it starts, in a sentence, or "".
 func (c PreflightCheck) Finding() string {
 	switch {
 	case c.Unable != "":
@@ -188,8 +188,8 @@ type ContextReset struct {
 	Since string `json:"since,omitempty"`
 }
 
-// LaneMerged says that a lane is brought to what its change becomes on the branch's tip. It is written before that is
-// done, and holds what is needed to do it to the end.
+// LaneMerged announces that a lane's worktree becomes its change merged onto the branch's tip. It is written before the
+// files change, and has everything that a resume needs to finish.
 type LaneMerged struct {
 	Scope
 	Base      string   `json:"base"`                // the tip, which is the lane's base from here on
@@ -217,7 +217,7 @@ type Channel struct {
 	Truncated bool   `json:"truncated"`
 }
 
-// PromptAssembled is what a role was told.
+// PromptAssembled is the prompt of a role.
 type PromptAssembled struct {
 	Scope
 	Role      string `json:"role"`
@@ -226,7 +226,7 @@ type PromptAssembled struct {
 	Truncated bool   `json:"truncated"`
 }
 
-// ModelCall is one answer of a model, or one turn of an agent program. Its Phase says whose.
+// ModelCall is one answer of a model, or one turn of an agent program. Phase is the role.
 type ModelCall struct {
 	Scope
 	PromptTokens     int64           `json:"prompt_tokens"`
@@ -264,7 +264,7 @@ type EmptyModelResponse struct {
 	FinishReason string `json:"finish_reason"`
 }
 
-// Nudge is what a silent model was told.
+// Nudge is a message to a model that neither called a tool nor handed in.
 type Nudge struct {
 	Scope
 	Kind    string `json:"kind"`
@@ -279,7 +279,7 @@ type ToolCall struct {
 	Args json.RawMessage `json:"args"`
 }
 
-// ToolResult is the beginning of what a tool answered.
+// ToolResult is the beginning of a tool's answer.
 type ToolResult struct {
 	Scope
 	Tool    string `json:"tool"`
@@ -314,8 +314,8 @@ type AgentSession struct {
 	Role         string `json:"role,omitempty"` // empty for the worker
 }
 
-// AgentWaits is an agent program that waits for its API by itself, which is what Said is from, or that has printed
-// nothing since Since.
+// AgentWaits is an agent program that waits for its API, with its words in Said, or that has printed nothing since
+// Since.
 type AgentWaits struct {
 	Scope
 	Agent string `json:"agent"`
@@ -323,7 +323,7 @@ type AgentWaits struct {
 	Since string `json:"since,omitempty"`
 }
 
-// TaskDone is a task whose change was accepted; its commit follows.
+// TaskDone is a task with an accepted change; its commit follows.
 type TaskDone struct {
 	Scope
 	Summary string `json:"summary"`
@@ -334,7 +334,7 @@ type TaskFailed struct {
 	Scope
 	Reason string `json:"reason"`
 	Detail string `json:"detail,omitempty"`
-	// Objection is what was said last against the change.
+	// Objection is the last objection to the change.
 	Objection string `json:"objection,omitempty"`
 	Hint      string `json:"hint,omitempty"` // the command that helps
 }
@@ -353,11 +353,11 @@ type TaskMarked struct {
 	Scope
 	Mark string `json:"mark"` // done, skipped, retry; of an edited plan: added, changed, moved, removed
 	Note string `json:"note,omitempty"`
-	// Status is what was set in prd.json by hand, or by another tool, and was taken over; Mark says the same.
+	// Status is a status that the user or another tool set in prd.json and that was adopted; Mark says the same.
 	Status string `json:"status,omitempty"`
 }
 
-// ProposedLearnings is what came of asking what was learned.
+// ProposedLearnings is the answer to the question about learnings.
 type ProposedLearnings struct {
 	Scope
 	Emitted bool    `json:"emitted"`
@@ -373,9 +373,9 @@ type SessionRewound struct {
 	SHA  string `json:"sha"`  // the one that it is at
 	Undo int    `json:"undo"` // the number by which an undo takes this back
 	Note string `json:"note,omitempty"`
-	// Counts is up to where the record counts before this event: what follows there is superseded.
+	// Counts is the offset up to which earlier events count; those between it and this event are superseded.
 	Counts int64 `json:"counts"`
-	// Tasks are those that are not what they were.
+	// Tasks are the tasks that changed.
 	Tasks map[string]TaskState `json:"tasks"`
 }
 
@@ -395,15 +395,14 @@ type LastStop struct {
 	TS     string `json:"ts"`
 }
 
-// TaskState is what a task became without an attempt at it.
+// TaskState is the state of a task that changed without an attempt.
 type TaskState struct {
 	Status        string `json:"status"`
 	Commit        string `json:"commit,omitempty"`
 	FailureReason string `json:"failure_reason,omitempty"`
 }
 
-// LogRepaired is what a crash or the worker had left, and what was done: of a file of the session's, or of something
-// else.
+// LogRepaired is damage that a crash or the worker left, in a file of the session or elsewhere, and its repair.
 type LogRepaired struct {
 	Scope
 	File     string `json:"file,omitempty"` // relative to the session's directory

@@ -8,7 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// Apply takes one event in, in the order of the record; e is what l holds.
+// Apply adds one event, in the order of the record; e is the event of line l.
 func (s *State) Apply(l Line, e Event) {
 	if s.Tasks == nil {
 		s.Tasks = map[string]Task{}
@@ -62,7 +62,7 @@ func orElse(m, other map[string]Setting) map[string]Setting {
 	return m
 }
 
-// begin takes in what is said before anything is run.
+// begin adds the events before a run.
 func (s *State) begin(l Line, e Event) {
 	switch e := e.(type) {
 	case *SessionStart:
@@ -109,7 +109,7 @@ func (s *State) change(id string, do func(*Task)) {
 	s.Tasks[id] = t
 }
 
-// begun takes in an attempt. Of the one before it only what a rewind needs is kept, where its task is committed.
+// begun adds an attempt. Of the one before it, only the fields that a rewind needs are kept if its task is committed.
 func (s *State) begun(off int64, e *ContextReset) {
 	if s.Head != e.TaskID {
 		s.change(s.Head, func(t *Task) {
@@ -148,8 +148,8 @@ func (s *State) end(e Event) {
 	}
 }
 
-// follow looks for the task that was worked on last. A run that stopped before it began one says nothing of it: what
-// the run before it left is in the worktree still.
+// follow tracks the task of the last attempt. A run that stopped before its first attempt does not change it, because
+// the worktree still has the earlier run's work.
 func (s *State) follow(e Event) {
 	task := e.Common().TaskID
 	switch e := e.(type) {
@@ -183,7 +183,7 @@ func (s *State) went(undo int) {
 	s.Went[undo] = s.Moment.clone()
 }
 
-// rewound takes back what follows the point: the tasks that are not what they were have no attempts any more.
+// rewound removes the events after the point: the changed tasks have no attempts any more.
 func (s *State) rewound(off int64, e *SessionRewound) {
 	var note []int64
 	if s.Note = 0; e.Note != "" {
@@ -255,7 +255,7 @@ func (s *State) marked(off int64, e *TaskMarked) {
 	})
 }
 
-// see takes in what an event says of the task's status.
+// see updates the task's status by an event.
 func (t *Task) see(off int64, e Event) {
 	switch e := e.(type) {
 	case *ContextReset:
@@ -295,14 +295,14 @@ func (t *Task) see(off int64, e Event) {
 	}
 }
 
-// refused takes a task_done back: a commit hook refused what was accepted.
+// refused reverts a task_done after a commit hook refused the accepted change.
 func (t *Task) refused(is bool) {
 	if is && t.Status == Done {
 		t.Status, t.Uncommitted = Working, false
 	}
 }
 
-// see takes in what an event says of the attempt.
+// see updates the attempt by an event.
 func (a *Attempt) see(ts string, e Event) {
 	if v, ok := e.(*EvaluatorVerdict); ok {
 		failing := a.Failing
@@ -347,7 +347,7 @@ func (a *Attempt) see(ts string, e Event) {
 	}
 }
 
-// isLearning reports whether an event belongs to what is asked after a task.
+// isLearning reports whether an event belongs to the question about learnings after a task.
 func isLearning(e Event) bool {
 	if prompt, ok := e.(*PromptAssembled); ok {
 		return prompt.Role == RoleSelfImprove

@@ -33,7 +33,7 @@ func inMemory(t testing.TB, events ...Event) []byte {
 
 func in(task string) Scope { return Scope{TaskID: task} }
 
-// told is what a test compares of a State.
+// told has the fields of a State that a test compares.
 type told struct {
 	Stop, Task, Accepted, Verdict string
 	Noted, Unledgered             bool

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ValidatorRun is what the validators said of a change.
+// ValidatorRun is the result of the validators for a change.
 type ValidatorRun struct {
 	Scope
 	Passed  bool              `json:"passed"`
@@ -23,7 +23,7 @@ func (e *ValidatorRun) OfHook() bool {
 	return len(e.Results) == 1 && e.Results[0].Name == CommitHook && e.Results[0].Output != nil
 }
 
-// ValidatorResult is what one validator said. One that was skipped has neither passed nor failed.
+// ValidatorResult is the result of one validator. A skipped validator has neither passed nor failed.
 type ValidatorResult struct {
 	Name    string  `json:"name"`
 	Output  *string `json:"output,omitempty"` // of one that failed, or why it was skipped
@@ -35,7 +35,7 @@ type ValidatorResult struct {
 	By      string  `json:"by,omitempty"`    // "exit status" where that is all that it counts by
 }
 
-// Tests is what a runner reported by test.
+// Tests is a runner's report by test.
 type Tests struct {
 	Ran    int      `json:"ran"`
 	Passed int      `json:"passed"`
@@ -43,15 +43,15 @@ type Tests struct {
 	Names  []string `json:"names,omitempty"` // of those that failed, and of acceptance tests that did not run
 }
 
-// BuildProducts names what no commit takes.
+// BuildProducts names the directories that are left out of commits.
 type BuildProducts struct {
 	Scope
 	LeftOut []string `json:"left_out"`
 	Reason  string   `json:"reason"`
 }
 
-// CaseSubmitted is a case whose change passed the validators, before the evaluator is asked: a run that dies there goes
-// on with the review.
+// CaseSubmitted is a case with a change that passed the validators. It is written before the evaluator is asked, so
+// that a resume can continue with the review.
 type CaseSubmitted struct {
 	Scope
 	Tree string          `json:"tree"`
@@ -91,8 +91,8 @@ type EvaluatorVerdict struct {
 	ParseFailed       bool            `json:"parse_failed"`
 	Accept            bool            `json:"accept,omitempty"` // Python Tilth's, in its older records
 	By                string          `json:"by,omitempty"`     // ByHarness where no evaluator was asked
-	// CarriedFrom is the tree of which the verdict was given, where that is not Tree: the branch has moved since, in
-	// files that the change does not touch.
+	// CarriedFrom is the tree that was reviewed, if it is not Tree: the branch has moved since, in files that the
+	// change does not touch.
 	CarriedFrom string `json:"carried_from,omitempty"`
 	// TestsChanged are acceptance tests of the seed that the change alters, and tests of the project that it alters or
 	// deletes.
@@ -103,16 +103,16 @@ type EvaluatorVerdict struct {
 	DiffTruncated  bool     `json:"diff_truncated,omitempty"` // the evaluator saw all files' names, not all of the diff
 }
 
-// ByHarness is who gave a verdict for which no model was asked.
+// ByHarness is the author of a verdict for which no model was asked.
 const ByHarness = "harness"
 
-// ByPerson is who gave a verdict that is a person's word (git tilth done).
+// ByPerson is the author of a verdict that the user gave with git tilth done.
 const ByPerson = "person"
 
 // Accepted reports whether the change was taken.
 func (v *EvaluatorVerdict) Accepted() bool { return v.Verdict == "accept" || v.Accept }
 
-// WithNext adds to an objection what is to be done about it.
+// WithNext adds the next step to an objection.
 func WithNext(says, next string) string {
 	if next == "" {
 		return says

@@ -16,8 +16,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// Line is one line of the record, taken apart but not decoded. Raw and Payload are parts of what was read, and valid
-// only as long as that is.
+// Line is one line of the record, split but not decoded. Raw and Payload are parts of the read buffer and valid only as
+// long as it is.
 type Line struct {
 	Off     int64 // where the line begins
 	Raw     []byte
@@ -90,9 +90,9 @@ func Scan(path string, from int64, fn func(Line) error) (end int64, skipped int,
 	})
 }
 
-// Tail hands fn the lines of the record at path from the last one backwards until fn returns false; see jsonl.Tail.
-// What a rewind or an undo superseded is left out: behind its event comes what counted when the session was as it
-// became by it. Where types are named, events of others are not taken apart if they begin as Append writes them.
+// Tail calls fn with the lines of the record at path from the last one backwards until fn returns false; see
+// jsonl.Tail. It leaves out superseded events: after the event of a rewind or undo come the events that count before
+// it. With types, it skips events of other types without splitting them if they begin as Append writes them.
 func Tail(path string, fn func(Line) (more bool), types ...string) (skipped int, err error) {
 	if len(types) == 0 {
 		return tail(path, nil, fn)
@@ -104,7 +104,7 @@ func Tail(path string, fn func(Line) (more bool), types ...string) (skipped int,
 	}, fn)
 }
 
-// tail is Tail without the lines of which leave, if there is one, says so. Ways back are for it to keep.
+// tail is Tail without the lines for which leave returns true. leave must keep rewinds and undos.
 func tail(path string, leave func(raw []byte) bool, fn func(Line) (more bool)) (skipped int, err error) {
 	for end, back := int64(math.MaxInt64), true; back; {
 		back = false
@@ -126,7 +126,7 @@ func tail(path string, leave func(raw []byte) bool, fn func(Line) (more bool)) (
 	return skipped, nil
 }
 
-// writtenType is the type of an event whose line begins as Append writes it, else empty.
+// writtenType returns the type of an event if its line begins as Append writes it, else nothing.
 func writtenType(raw []byte) []byte {
 	if !bytes.HasPrefix(raw, []byte(`{"ts":"`)) {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// Who names types sees every event of these, however its line is written, and what was superseded is left out.
+// Tail with types finds every event of these types in any spelling, and leaves out superseded events.
 func TestTailOfTypes(t *testing.T) {
 	lines := []string{
 		`{"ts":"2026-06-01T12:00:00.000Z","type":"stop","payload":{"reason":"kept"}}`,

@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Options are what a record needs from outside. The zero value redacts nothing and uses the system's clock.
+// Options configure a record. The zero value redacts nothing and uses the system's clock.
 type Options struct {
 	Redact *Redactor
 	Clock  func() time.Time
@@ -33,9 +33,9 @@ type Record struct {
 	buf  bytes.Buffer
 }
 
-// Open opens the record at path, made if it is missing. What a crash left at its end, and at the end of the session's
-// other files of lines, is repaired first and logged. One of the others that cannot be opened is left to whoever will
-// append to it, and who will then say so.
+// Open opens the record at path and creates it if it is missing. It first repairs and logs damage that a crash left at
+// its end or at the end of the session's other files of lines. If one of the others cannot be opened, the next append
+// to it reports that.
 func Open(path string, opts Options, others ...string) (*Record, error) {
 	if opts.Clock == nil {
 		opts.Clock = time.Now
@@ -114,11 +114,10 @@ func (r *Record) append(ev Event) error {
 	return err
 }
 
-// previewChars bounds what of a tool's result, or of an error, the record shows; the transcript has all of a result.
+// previewChars bounds a tool's result or an error in the record; the transcript has the whole result.
 const previewChars = 2000
 
-// shortened is an event as the record has it: of what a tool or a model said the beginning. The secrets are taken out
-// first: of one that is cut in two nobody would know the rest.
+// shortened returns an event with long texts cut. Secrets are redacted first, because half a secret is not recognised.
 func (r *Record) shortened(ev Event) Event {
 	switch e := ev.(type) {
 	case *ToolResult:
@@ -157,8 +156,8 @@ func (r *Record) follow() error {
 	return r.logRepair(filepath.Base(r.path), repair)
 }
 
-// Mark is the length of the record and its SHA-256 in hex, which a commit carries. What it costs depends on what was
-// appended since the last one, not on the length of the record.
+// Mark returns the record's length in bytes and its SHA-256 in hex, for a commit's trailer. Its cost depends on the
+// bytes appended since the last call, not on the length of the record.
 func (r *Record) Mark() (size int64, sum string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

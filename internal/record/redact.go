@@ -24,7 +24,7 @@ type Redactor struct {
 	json  []secret // what to look for in JSON: only what can stand inside one of its strings
 }
 
-// secret is one form in which a value can turn up, and what takes its place.
+// secret is one spelling of a secret value, and its replacement.
 type secret struct{ form, mark string }
 
 // NewRedactor collects the secrets of an environment (NAME=value entries), by the names of the variables, and more:
@@ -49,7 +49,7 @@ func NewRedactor(environ []string, more map[string]string) *Redactor {
 		}
 	}
 	for _, secrets := range [][]secret{r.plain, r.json} {
-		// The longest first: a secret may be a part of another, and what is left of that one would still be secret.
+		// The longest first: if a secret is part of another one, the rest of the longer one would remain.
 		slices.SortFunc(secrets, func(a, b secret) int {
 			return cmp.Or(cmp.Compare(len(b.form), len(a.form)), cmp.Compare(a.form, b.form))
 		})
@@ -102,7 +102,7 @@ func (r *Redactor) JSON(raw []byte) []byte {
 		if json.Valid([]byte(clean)) {
 			return []byte(clean)
 		}
-		// A secret can match across what JSON means: digits that are a number, the n of \n. Then string by string.
+		// A match can cross JSON syntax, such as digits of a number or the n of \n. Then each string is redacted alone.
 	}
 	return jsonString().ReplaceAllFunc(raw, r.jsonString)
 }
@@ -162,12 +162,12 @@ var (
 	escapeSlash = strings.NewReplacer("/", `\/`)
 )
 
-// spellings are the texts that different writers make of what JSON lets them choose.
+// spellings returns the different JSON spellings of a text.
 func spellings(form string) []string {
 	return []string{form, escapeHTML.Replace(form), escapeSlash.Replace(form), asciiJSON(form)}
 }
 
-// asciiJSON escapes what is not ASCII, as Python's json module does.
+// asciiJSON escapes non-ASCII characters, as Python's json module does.
 func asciiJSON(form string) string {
 	var b strings.Builder
 	for _, unit := range utf16.Encode([]rune(form)) {

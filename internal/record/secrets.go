@@ -16,7 +16,7 @@ const (
 	minSecretLine  = 16 // of a value of several lines, such as a private key
 )
 
-// placeWords end the name of a variable that says where a secret is, not what it is.
+// placeWords end the name of a variable with the location of a secret rather than the secret.
 var placeWords = map[string]bool{
 	"FILE": true, "PATH": true, "DIR": true, "HOME": true, "SOCK": true, "NAME": true, "USERNAME": true, "USER": true,
 	"HELPER": true, "HOST": true, "URL": true,
@@ -37,7 +37,7 @@ var (
 // collector gathers secrets, each value under the first name that it was seen with.
 type collector struct{ byValue map[string]string }
 
-// environment adds what looks like a credential among NAME=value entries.
+// environment adds the NAME=value entries that look like credentials.
 func (c *collector) environment(environ []string) {
 	values := make(map[string]string, len(environ))
 	for _, entry := range environ {
@@ -61,7 +61,7 @@ func (c *collector) environment(environ []string) {
 	}
 }
 
-// add takes a value, and the lines of one that has several: tools number, indent and mark lines.
+// add adds a value, and each line of a value of several lines, because tools number, indent and mark lines.
 func (c *collector) add(name, value string, shortest int) {
 	value = strings.TrimSpace(value)
 	if strings.Contains(value, "\n") {

@@ -8,7 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// How a task stands. Working is said of one that was begun and has not ended; the plan calls that pending.
+// The status of a task. Working is a task with an attempt that has not ended; the plan calls it pending.
 const (
 	Pending = "pending"
 	Working = "running"
@@ -17,13 +17,12 @@ const (
 	Skipped = "skipped"
 )
 
-// State is what the record says of a session, and the only thing that is decided by: the statuses in prd.json, the
-// ledgers, progress.txt, the checkpoint's totals and summary.json are written from it. It is a fold: Apply brings it
-// one event further, so that one that was kept goes on where it stood. Which events count as work, or cut an attempt
-// off, says the event's row (stands).
+// State is the state of a session by its record. All decisions use it; the statuses in prd.json, the ledgers,
+// progress.txt, the checkpoint's totals and summary.json are written from it. It is a fold: Apply adds one event, so a
+// stored State can continue. The event's row in the table says whether it counts as work or ends an attempt.
 //
-// What a run does is kept by task, so that an attempt is never told by events of another one. An event that names no
-// task, as a stop, is one of the attempt that was begun last (Head).
+// The state is kept by task, so that events of one attempt never affect another. An event without a task, such as a
+// stop, belongs to the newest attempt (Head).
 type State struct {
 	Source   string           `json:"source,omitempty"`   // the repository, as the first session_start names it
 	Base     string           `json:"base,omitempty"`     // the commit at which the branch begins
@@ -36,12 +35,12 @@ type State struct {
 	Settings map[string]Setting `json:"settings,omitempty"`
 
 	Moment
-	// Went has, by the number of the undo, what a rewind or an undo took back.
+	// Went has the moments that rewinds and undos removed, by the number of the undo.
 	Went map[int]Moment `json:"went,omitempty"`
 }
 
-// Moment is the part of a State that a rewind takes back and an undo brings again. Its tasks are values, so that a copy
-// of the map is one of what is in it.
+// Moment is the part of a State that a rewind removes and an undo restores. Its tasks are values, so a copy of the map
+// copies them.
 type Moment struct {
 	Tasks map[string]Task `json:"tasks,omitempty"`
 	Head  string          `json:"head,omitempty"` // the task of the last attempt
@@ -76,17 +75,17 @@ type Task struct {
 	Failure *Failure `json:"failure,omitempty"`
 	// Stashed reports whether the work of its last attempt was stashed, and no attempt has begun since.
 	Stashed bool `json:"stashed,omitempty"`
-	// Conflict is a merge of its change that conflicted, whose markers may stand in what any attempt works on since.
+	// Conflict is the last merge of its change that conflicted; later attempts may contain its markers.
 	Conflict *LaneMerged `json:"conflict,omitempty"`
 }
 
-// Failure is how a task failed, with what was said against its change then.
+// Failure is a task's failure with the objections to its change.
 type Failure struct {
 	TaskFailed
 	Objected
 }
 
-// Why is the reason in one line, with what was said last against the change.
+// Why returns the reason in one line, with the last objection to the change.
 func (f *Failure) Why() string {
 	why := f.Reason
 	if d := text.OneLine(f.Detail); d != "" {
@@ -104,8 +103,7 @@ type Begin struct {
 	Counts int64 `json:"counts"` // the record up to it
 }
 
-// Attempt is what the record says of the last attempt at a task, and with that what a process that died had still to
-// do.
+// Attempt is the last attempt at a task by the record. It shows the steps that a dead process did not finish.
 type Attempt struct {
 	// Begun is how it began, without a base if there is none or if another tool made it.
 	Begun ContextReset `json:"begun"`
@@ -135,11 +133,11 @@ func (a Attempt) Base() string {
 	return a.Begun.Base
 }
 
-// Objected is what was said of the change of an attempt.
+// Objected are the objections to an attempt's change.
 type Objected struct {
 	Verdict *EvaluatorVerdict `json:"verdict,omitempty"` // the last one
-	// Failing is what failed last since a change was accepted, a commit hook too; FailedLast where it came after the
-	// verdict.
+	// Failing is the last failed validator or commit hook since a change was accepted; FailedLast if it came after
+	// the verdict.
 	Failing    *ValidatorResult `json:"failing,omitempty"`
 	FailedLast bool             `json:"failed_last,omitempty"`
 }
@@ -152,7 +150,7 @@ func (s *State) BeginsAt() string {
 	return s.Base
 }
 
-// History is what a State says of how the last run ended and of what it had still to do.
+// History is the end of the last run and its unfinished steps.
 type History struct {
 	LastStop, StopDetail string // of Stop
 	LastTask             string
@@ -196,7 +194,7 @@ func (s *State) SessionStatus() string {
 	return "prepared"
 }
 
-// StatusOf is a task's status as a plan has it: done is what was committed, and one that is worked on is pending.
+// StatusOf returns a task's status for a plan: committed tasks are done, and tasks with an open attempt are pending.
 func (s *State) StatusOf(id string) string {
 	t := s.Tasks[id]
 	if t.Status == Working || t.Status == Done && t.Uncommitted {
@@ -208,7 +206,7 @@ func (s *State) StatusOf(id string) string {
 // Recorded reports whether a commit of a task is on record.
 func (s *State) Recorded(task, sha string) bool { return slices.Contains(s.Tasks[task].Commits, sha) }
 
-// ReadBeginning is what the record at path says up to where a run begins.
+// ReadBeginning returns the state of the record at path before its first run.
 func ReadBeginning(path string) (*State, error) {
 	var s State
 	_, _, err := Scan(path, 0, func(l Line) error {
@@ -218,8 +216,8 @@ func ReadBeginning(path string) (*State, error) {
 	return &s, err
 }
 
-// ReadEnd is what the last lines of the record at path say of how tasks ended, at most as many as most and no further
-// than to where the last attempt began.
+// ReadEnd returns the ends of tasks in the last lines of the record at path, reading at most most lines and not beyond
+// the start of the last attempt.
 func ReadEnd(path string, most int) (*State, error) {
 	var lines []Line
 	var events []Event

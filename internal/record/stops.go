@@ -17,7 +17,7 @@ const (
 	DiskFull       = "disk_full"   // less than tilth.minFree is left on a disk that the run writes to
 	ClaimLost      = "claim_lost"  // another machine took the session over
 	ReviewerFailed = "reviewer_failed"
-	// PreflightFailed is what cannot start, found before any model is asked.
+	// PreflightFailed is a problem found before any model is asked.
 	PreflightFailed = "preflight"
 	// CommitRefused is a commit hook that refuses the same change with the same words again, or a commit that cannot be
 	// signed. The task is accepted and waits for its commit.
@@ -33,7 +33,7 @@ const (
 	ProviderFailure = "provider_failure"
 )
 
-// Reason is what there is to know of why a run stopped. Whatever tells reasons apart reads it here.
+// Reason describes why a run stopped. It is the only table of reasons.
 type Reason struct {
 	Word   string
 	Says   string // for people: what follows "Stopped: "
@@ -42,7 +42,7 @@ type Reason struct {
 	Hint   string // what to do before a resume, where the stop itself does not say
 	// Task is set where a task fails for it: a placeholder can name it.
 	Task bool
-	// Calm is a stop that nobody objects by: what was asked for is done, or a person or a cap ended the run.
+	// Calm is a stop without a problem: the work is done, or the user or a cap ended the run.
 	Calm bool
 	// Cuts is set where it may come between a verdict and its commit, of a run and of each resume that tries to make
 	// up for it.
@@ -79,7 +79,7 @@ var reasons = []Reason{
 // Reasons is the table.
 func Reasons() []Reason { return slices.Clone(reasons) }
 
-// ReasonOf is what there is to know of a reason by its word. Of one that this build does not know the word is said.
+// ReasonOf returns the Reason with this name. An unknown name is its own description.
 func ReasonOf(word string) Reason {
 	if i := slices.IndexFunc(reasons, func(r Reason) bool { return r.Word == word }); i >= 0 {
 		return reasons[i]

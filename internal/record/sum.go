@@ -18,7 +18,7 @@ type sum struct {
 	n    int64 // the bytes that are in it
 }
 
-// upTo is the hash of the first size bytes, of which those are read that are not in it yet.
+// upTo returns the hash of the first size bytes. It reads only bytes that are not hashed yet.
 func (s *sum) upTo(size int64) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
