@@ -77,6 +77,9 @@ type runner struct {
 	match pattern.Regexp // on the last command of the test script
 	only  func(files []string) []string
 	but   func(files []string) []string
+
+	none    []string // arguments with which a run without tests passes
+	nothing int      // the exit code of a run without tests, where no argument makes it pass
 }
 
 func each(flag string) func([]string) []string {
@@ -95,20 +98,20 @@ var runners = []runner{{
 	match: pattern.New(`(^|[\s/])(jest(\.js)?|react-scripts test)(\s|$)`),
 	only:  func(files []string) []string { return append([]string{"--runTestsByPath"}, files...) },
 	but: func(files []string) []string {
-		out := []string{"--passWithNoTests", "--testPathIgnorePatterns", "/node_modules/"}
+		out := []string{"--testPathIgnorePatterns", "/node_modules/"}
 		for _, f := range files {
 			out = append(out, "/"+regexp.QuoteMeta(f)+"$")
 		}
 		return out
 	},
+	none: []string{"--passWithNoTests"},
 }, {
 	name:  "vitest",
 	match: pattern.New(`(^|[\s/])vitest(\s|$)`),
 	only:  slices.Clone[[]string],
-	but: func(files []string) []string {
-		return append([]string{"--passWithNoTests"}, each("--exclude")(files)...)
-	},
-}, {name: "mocha", match: pattern.New(`(^|[\s/])mocha(\s|$)`), but: each("--ignore")}}
+	but:   each("--exclude"),
+	none:  []string{"--passWithNoTests"},
+}, {name: "mocha", match: pattern.New(`(^|[\s/])mocha(\s|$)`), but: each("--ignore"), nothing: 1}}
 
 var (
 	nodeTest  = pattern.New(`^(?:\w+=\S+\s+)*(?:cross-env\s+(?:\w+=\S+\s+)*)?(?:node|tsx)\s(?:.*\s)?--test(?:\s|$)`)
@@ -157,16 +160,18 @@ func (n nodePackage) others() bool {
 
 var someTest = pattern.New(`(?i)test|spec`)
 
-// known are the checks of a package whose runner can be told what to run.
+// known returns the checks of a package whose runner can be told which tests to run.
 func (n nodePackage) known(name string, r runner) []Validator {
 	v := Validator{Name: name, runner: project.ByName(project.Node).Runner(r.name)}
 	all := v
-	all.Argv = slices.Clone(n.manager)
+	all.Argv = slices.Concat(n.manager, r.none)
 	if r.only == nil || len(n.required) == 0 {
 		if len(n.later) > 0 {
 			all.Argv = append(all.Argv, r.but(n.later)...)
 		}
-		all.given = n.given()
+		if all.given = n.given(); len(n.required) == 0 && !n.others() {
+			all.nothing = r.nothing
+		}
 		return []Validator{all}
 	}
 	v.Argv, v.given = slices.Concat(n.manager, r.only(n.required)), n.given()

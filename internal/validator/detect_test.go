@@ -174,6 +174,24 @@ func TestGoBeforeThereIsAny(t *testing.T) {
 	wantText(t, rep, "these acceptance tests did not run, since no go.mod is in their directory or above it")
 }
 
+// TestNodeWithoutTests: a runner that finds no test has failed at nothing.
+func TestNodeWithoutTests(t *testing.T) {
+	need(t, "npm")
+	asked := "#!/bin/sh\nfor a; do case $a in --output*=*) out=${a#*=};; --pass*) pass=1;; esac; done\n" +
+		"echo No tests found\n[ $pass ] || exit 1\necho '{\"testResults\": []}' > $out\n"
+	for runner, script := range map[string]string{"jest": asked, "vitest": asked,
+		"mocha": "#!/bin/sh\necho 'Error: No test files found'\nexit 1\n"} {
+		dir := tree(t, map[string]string{"package.json": `{"scripts": {"test": "` + runner + `"}}`})
+		put(t, dir, "node_modules/.bin/"+runner, script)
+		if err := os.Chmod(filepath.Join(dir, "node_modules/.bin", runner), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		rep := judge(t, dir, Tasks{Current: "T-003", All: three})
+		wantPassed(t, rep, true)
+		wantText(t, rep, "npm test was not run: there was nothing for it to do")
+	}
+}
+
 // TestNodeOwnRunner runs real node and npm.
 func TestNodeOwnRunner(t *testing.T) {
 	need(t, "node")

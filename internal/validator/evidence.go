@@ -141,6 +141,9 @@ func (v Validator) count(res *Result, r report, read []wanted) {
 	}
 	res.Tests = t
 	t.Names = append(t.Names, missing...)
+	if r.empty && res.Passed {
+		res.nothingToDo()
+	}
 	if len(missing) > 0 || t.Failed > 0 && res.Passed {
 		res.Passed, res.Skipped = false, false
 	}

@@ -24,6 +24,7 @@ const (
 type report struct {
 	tests map[test]state
 	text  string // its output for people, where that is not what it printed
+	empty bool   // it says that there were no tests
 }
 
 // test names one test. where is what a runner calls the place of it: a file, a package, a module with its classes.
@@ -198,6 +199,7 @@ func readJest(file []byte, root string) report {
 	if json.Unmarshal(file, &doc) != nil {
 		return r
 	}
+	r.empty = doc.TestResults != nil && len(doc.TestResults) == 0
 	for _, f := range doc.TestResults {
 		where := relative(root, f.Name)
 		if f.Status == "failed" && len(f.AssertionResults) == 0 {

@@ -207,7 +207,7 @@ func (v Validator) judge(res *Result, o proc.Outcome, limit time.Duration) {
 	case o.ExitCode == 0:
 		res.Passed = true
 	case v.nothing != 0 && o.ExitCode == v.nothing:
-		res.Passed, res.Skipped, res.idle, res.Output = true, true, true, "there was nothing for it to do"
+		res.nothingToDo()
 	default:
 		end = fmt.Sprintf("[exit code %d]", o.ExitCode)
 	}
@@ -221,6 +221,11 @@ func (v Validator) judge(res *Result, o proc.Outcome, limit time.Duration) {
 		res.Output += "\n"
 	}
 	res.Output += end
+}
+
+// nothingToDo marks the result of a check that ran and had nothing to check.
+func (r *Result) nothingToDo() {
+	r.Passed, r.Skipped, r.idle, r.Output = true, true, true, "there was nothing for it to do"
 }
 
 // Text is the report as a worker or an evaluator reads it.
