@@ -11,11 +11,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Candidate is what a word that is being typed may be, and what that is.
+// Candidate is a completion of the word being typed, with its description.
 type Candidate struct{ Word, What string }
 
-// Complete is what the last of the words after `git tilth` may be, by the definitions of -h. values gives those that a
-// flag, by its name, or an argument, as ArgsUsage names it, may have.
+// Complete returns the completions of the last word after `git tilth`. values returns the values of a flag, given its
+// name, or of an argument, given its name in ArgsUsage.
 func Complete(app *cli.App, words []string, values func(kind string) []Candidate) []Candidate {
 	before, word := words[:len(words)-1], words[len(words)-1]
 	list := candidates(app, before, strings.HasPrefix(word, "-"), values)

@@ -115,7 +115,7 @@ func manText(s string) string {
 	return b.String()
 }
 
-// roff is a text without what the formatter would obey.
+// roff escapes a text for the formatter.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "~", `\(ti`, "^", `\(ha`).Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

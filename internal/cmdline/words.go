@@ -1,4 +1,4 @@
-// Package cmdline reads command lines as git does, and writes the man pages of what they may hold.
+// Package cmdline parses command lines as git does, and writes help texts, man pages and completions.
 package cmdline
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Line is a command line that is put in order, and what of it belongs to git.
+// Line sorts a command line into flags and arguments, and keeps the flags and paths for git.
 type Line struct {
 	ForGit   string   // the command whose other flags are those of git
 	GitFlags []string // of git, as they were given
@@ -101,15 +101,15 @@ func flagName(word string) string {
 	return name
 }
 
-// HasFlag reports whether a word is one of the flags, or one that all commands have.
+// HasFlag reports whether a word is one of the flags or of the flags that all commands have.
 func HasFlag(flags []cli.Flag, word string) bool {
 	name := flagName(word)
 	has := func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }
 	return name == "h" || name == "help" || name == "version" || slices.ContainsFunc(flags, has)
 }
 
-// shortFlags is a flag as the library takes it, or several of one letter behind one dash, the last of which may have
-// its value behind it: -kn, -j4. It is nil for a flag that is not known.
+// shortFlags splits a word into flags for the library: several letters after one dash, the last one possibly with its
+// value (-kn, -j4). It returns nil for an unknown flag.
 func shortFlags(flags []cli.Flag, word string) (split []string) {
 	if HasFlag(flags, word) {
 		return []string{word}

@@ -88,7 +88,7 @@ type Reached struct {
 // String says it with the numbers.
 func (r Reached) String() string { return fmt.Sprintf(r.Detail, r.Used, r.Limit) }
 
-// Reached are the caps of the session, in the table's order, that are used up when used says by their names what is.
+// Reached returns the session's caps that are used up, in the table's order. used has the amounts by cap name.
 func (c Caps) Reached(used map[string]float64) []Reached {
 	var out []Reached
 	for _, row := range caps {

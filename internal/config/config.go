@@ -39,7 +39,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.msg }
 
-// unsetHint is how a value is taken out of where it comes from, or, for a flag, where to read what it takes.
+// unsetHint returns the command that removes a value at its origin, or for a flag the command that shows its help.
 func unsetHint(key, origin string) string {
 	if path, ok := strings.CutPrefix(origin, "file:"); ok {
 		return text.ShellQuote("git", "config", "--file", path, "--unset-all", key)
@@ -84,7 +84,7 @@ func Load(environ []string, flags map[string]string, entries []Entry) (*Config, 
 	return c, nil
 }
 
-// signCommits is the setting whose default is git's own commit.gpgSign.
+// signCommits is a setting with git's commit.gpgSign as its default.
 const signCommits = "tilth.signcommits"
 
 // sortEntries groups the tilth.* entries by lower-case name and takes out the agent
@@ -163,7 +163,7 @@ func didYouMean(key string) string {
 	return "; git tilth config lists the known ones"
 }
 
-// Unknown is a TILTH_* variable that is no setting, with the known one that is nearest to it, if one is.
+// Unknown is a TILTH_* variable that is no setting, with the nearest known one if any.
 type Unknown struct {
 	Name, Nearest string
 	Slips         int // that make one the other

@@ -12,7 +12,7 @@ const (
 	priceSuffix = ".usd"
 )
 
-// price is what a million tokens of prompt and of answer cost, in dollars.
+// price is the price of a million tokens of prompt and of answer, in dollars.
 type price struct {
 	prompt, answer float64
 	text, origin   string
@@ -36,7 +36,7 @@ func (c *Config) setPrice(model string, e Entry) error {
 	return nil
 }
 
-// Price is what a token of a model's prompt and one of its answer cost, in dollars, where a setting says so.
+// Price returns the configured price in dollars of one token of a model's prompt and of its answer.
 func (c *Config) Price(model string) (prompt, answer float64, known bool) {
 	p, known := c.prices[strings.ToLower(model)]
 	return p.prompt / 1e6, p.answer / 1e6, known

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Role is who a model works as.
+// Role is the part that a model plays: worker, evaluator or interviewer.
 type Role string
 
 // The roles of tilth.<role>.* settings.
@@ -16,7 +16,7 @@ const (
 	Prep      Role = "prep"
 )
 
-// Endpoint is where and as what a role's model is called.
+// Endpoint is a role's model, with its URL and key.
 type Endpoint struct {
 	BaseURL, Model, APIKey string
 }

@@ -1,4 +1,4 @@
-// Package config answers what a setting is and where its value comes from.
+// Package config reads settings and their origins.
 //
 // A value is looked for in this order: command-line flag, TILTH_* variable, git config (tilth.*), default. Nothing is
 // read from files inside a repository's tree, so a cloned repository cannot configure anything. Every value is checked

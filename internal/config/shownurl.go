@@ -45,8 +45,8 @@ func keyName(name string) bool {
 	return slices.ContainsFunc([]string{"key", "token", "secret", "password", "sig"}, holds)
 }
 
-// URLs are the settings that are URLs and set, as NAME=value with the name of the variable that sets each, wherever it
-// comes from: what is secret in them is as secret as if it came from the environment.
+// URLs returns the URL settings that are set, as NAME=value with the name of each setting's variable, whatever their
+// origin. Passwords in them are secrets like those in the environment.
 func (c *Config) URLs() []string {
 	var out []string
 	for _, s := range settings {

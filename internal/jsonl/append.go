@@ -31,7 +31,7 @@ func IsValid(data []byte) bool {
 	return gjson.ValidBytes(data)
 }
 
-// Repair is what was found wrong at the end of a file, and done.
+// Repair is the damage at the end of a file and its repair.
 type Repair struct {
 	CutBytes     int64 // a torn last line of this length was cut off
 	AddedNewline bool  // the last line was whole but for its newline
@@ -58,7 +58,7 @@ func RepairFile(path string) (Repair, error) {
 	return repair(f, IsObject)
 }
 
-// Unended is what RepairFile would do to a file. It changes nothing.
+// Unended returns the repair that RepairFile would make. It changes nothing.
 func Unended(path string) (Repair, error) {
 	f, err := OpenFile(path, os.O_RDONLY)
 	if err != nil {
@@ -82,8 +82,8 @@ func repair(f *os.File, whole func(line []byte) bool) (Repair, error) {
 	return r, err
 }
 
-// unended is how a file, whose last line begins at start, can be made to end with a whole one. A line without its
-// newline is whole if whole says so: a prefix of a JSON object is never one itself, so nothing is kept by mistake.
+// unended returns the repair of a file whose last line begins at start. A line without its newline is complete if whole
+// returns true: a prefix of a JSON object is never an object, so no partial line is kept.
 func unended(f *os.File, whole func(line []byte) bool) (start int64, r Repair, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -150,8 +150,8 @@ func Open(path string, whole func([]byte) bool) (*File, Repair, error) {
 	return &File{f: f, size: info.Size(), fresh: info.Size() == 0}, done, nil
 }
 
-// Add appends one line, which ends with its newline, with one write(2). If it does not go in whole, what did is taken
-// back, so that the file ends with a whole line as before.
+// Add appends one line with its newline by one write(2). It removes a partial write, so the file always ends with a
+// complete line.
 func (a *File) Add(line []byte, sync bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -179,7 +179,7 @@ func (a *File) Add(line []byte, sync bool) error {
 	return SyncDir(filepath.Dir(a.f.Name()))
 }
 
-// Same reports whether the file's name still leads to it, with nothing in it but what was added here.
+// Same reports whether the path still names this file, and the file has no bytes but those added here.
 func (a *File) Same() (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

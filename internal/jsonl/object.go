@@ -16,9 +16,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// The members of a JSON object are the tagged fields of a struct, those of embedded ones too. Other than with
-// encoding/json only exactly a field's name is it, what does not fit costs no more than itself, and what there is no
-// field for can be kept.
+// The members of a JSON object are the tagged fields of a struct, also of embedded structs. Unlike encoding/json, names
+// match exactly, a member that does not fit spoils no other, and unknown members can be kept.
 
 type member struct {
 	name      string
@@ -42,7 +41,7 @@ func layoutOf(t reflect.Type) *layout {
 			continue
 		}
 		m := member{name, f.Index, opts == "omitempty"}
-		// A field outranks one of the same name in what is embedded.
+		// A field takes precedence over a field of an embedded struct.
 		if i := slices.IndexFunc(l.declared, func(m member) bool { return m.name == name }); i < 0 {
 			l.declared = append(l.declared, m)
 		} else if len(f.Index) < len(l.declared[i].index) {

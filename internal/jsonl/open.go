@@ -22,9 +22,9 @@ func (linkError) Error() string { return "is a symbolic link" }
 
 func (linkError) Is(target error) bool { return target == ErrIrregular || target == syscall.ELOOP }
 
-// OpenFile opens a file of a session's directory. All of them are regular files; what is not is refused, because a FIFO
-// would keep the command waiting for ever, and a link that a worker made leads to another file of the user's, which
-// would be repaired, appended to or cut. A file that is made is 0600.
+// OpenFile opens a file of a session's directory. It refuses all but regular files: a FIFO would block the command for
+// ever, and a worker's link could lead to another file of the user, which would be repaired, appended to or cut. A new
+// file has mode 0600.
 func OpenFile(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, fileMode)
 	if errors.Is(err, syscall.ELOOP) {
@@ -141,7 +141,7 @@ func (r reader) ReadAt(p []byte, off int64) (n int, err error) {
 
 func (r reader) Close() { syscall.Close(r.fd) }
 
-// retried is what call returns once no signal interrupts it.
+// retried repeats call until no signal interrupts it.
 func retried(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TempMark is what the name of each temporary file of Replace holds: ".<name>.tmp-<random>".
+// TempMark is part of the name of each temporary file of Replace: ".<name>.tmp-<random>".
 const TempMark = ".tmp-"
 
-// Replace replaces the file at path by what fill writes, by rename: a reader sees the old content or the new. Its mode
-// is 0600. With synced, a crash of the machine leaves one of them too: without the fsync before it, a crash after the
-// rename can leave an empty file. Until the directory is synced it may be the old content.
+// Replace replaces the file at path with the output of fill, by rename: a reader sees the old content or the new. The
+// mode is 0600. With synced this holds after a crash of the machine as well: without an fsync before the rename, a
+// crash can leave an empty file. Until the directory is synced, the old content may come back.
 func Replace(path string, synced bool, fill func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+TempMark+"*")
 	if err != nil {

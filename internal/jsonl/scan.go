@@ -13,10 +13,10 @@ import (
 	"unsafe"
 )
 
-// tailBlock is what reading backwards begins with: most of what is looked for is among the last few lines.
+// tailBlock is the first block size of reading backwards, in bytes: most searches end within the last few lines.
 const tailBlock = 2 << 10
 
-// tailRooms are what lines are read into backwards, used again: a list reads the ends of ten thousand records.
+// tailRooms are reused buffers for reading backwards: a list reads the ends of ten thousand records.
 var tailRooms = sync.Pool{New: func() any { return new([tailRoom]byte) }}
 
 const tailRoom = 32 << 10
@@ -108,8 +108,8 @@ func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int
 	return TailFrom(path, math.MaxInt64, nil, fn)
 }
 
-// TailFrom is Tail of the file's beginning up to end, where a line ends. Lines of which leave, if there is one, says so
-// are left out before it is known whether they are objects.
+// TailFrom is Tail of the file's first end bytes, where a line ends. Lines for which leave returns true are skipped
+// before they are parsed; leave may be nil.
 func TailFrom(path string, end int64, leave func(line []byte) bool,
 	fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	f, err := openReader(path)

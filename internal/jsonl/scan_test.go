@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// scanned is what a scan of text hands out, forward and backward.
+// scanned returns the lines of a scan, forward and backward.
 func scanned(t testing.TB, path string, from int64) (lines []string, offs []int64, end int64, skipped int) {
 	t.Helper()
 	end, skipped, err := Scan(path, from, func(off int64, line []byte) error {

@@ -50,14 +50,14 @@ func DoneIn(ctx context.Context, g *gitx.Git, common, base string, tasks []sessi
 	return done, nil
 }
 
-// SameTask reports whether two lists mean the same by a task: its id or title, and what it is accepted by.
+// SameTask reports whether two tasks of different lists are the same: by id or title, and by criteria.
 func SameTask(a, b session.Task) bool {
 	return (a.ID == b.ID || text.OneLine(a.Title) == text.OneLine(b.Title)) &&
 		slices.EqualFunc(a.AcceptanceCriteria, b.AcceptanceCriteria,
 			func(x, y string) bool { return text.OneLine(x) == text.OneLine(y) })
 }
 
-// bodyOf is what the body of a commit says of other tasks: nothing, where it is what a worker said of its own.
+// bodyOf returns the body of a commit, without the words of a worker about its own task.
 func bodyOf(c gitx.Commit) string {
 	if len(c.Trailers[trailerRecord]) > 0 {
 		return ""

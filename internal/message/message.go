@@ -1,4 +1,4 @@
-// Package message is what a session's commits say, and whose commit one is by what it says.
+// Package message writes and reads the messages of a session's commits.
 package message
 
 import (
@@ -97,7 +97,7 @@ var (
 	foreignDone        = pattern.New(`^(T-\d{3,}): `)
 )
 
-// Author tells whose commit this is in the eyes of one session.
+// Author classifies commits for one session: its own, another session's or the user's.
 type Author struct {
 	SessionID string
 	Foreign   bool              // made by a tool that writes no trailers
@@ -105,7 +105,7 @@ type Author struct {
 	Inherited map[string]bool   // commits of the session that this one was forked from
 }
 
-// owns reports whether a commit's trailer names this session, or the one that it shares the commit with.
+// owns reports whether a commit's trailer names this session, or the session it shares the commit with.
 func (a Author) owns(c gitx.Commit, trailer string) bool {
 	return trailer == a.SessionID || a.Inherited[c.SHA]
 }
@@ -144,10 +144,10 @@ func (a Author) Done(c gitx.Commit) (task string, ok bool) {
 	return m[1], known
 }
 
-// Signed reports whether a commit has this session's trailer, which anybody who saw one can write.
+// Signed reports whether a commit has this session's trailer. Anyone can forge it.
 func (a Author) Signed(c gitx.Commit) bool { return one(c.Trailers[trailerSession]) == a.SessionID }
 
-// Signature is what a commit says of itself by its trailers, which anybody can write.
+// Signature has the values of a commit's trailers. Anyone can forge them.
 type Signature struct{ Session, Task, Failed, Record string }
 
 // SignatureOf reads the trailers of a commit.

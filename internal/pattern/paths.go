@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Paths is a list of path patterns that mean what they mean in a .gitignore at the root of a tree. It is for one
-// goroutine.
+// Paths is a list of path patterns, with the meaning of a .gitignore at the root of a tree. It is not safe for
+// concurrent use.
 type Paths struct {
 	rules []rule
 	named []string        // a path that each rule would take, with a slash behind it where it has to be a directory
@@ -26,7 +26,7 @@ type rule struct {
 	wild             *regexp.Regexp // of the whole, nil where there is no wildcard
 }
 
-// NewPaths compiles patterns. The error goes on from the name of the one that is wrong: "is empty".
+// NewPaths compiles patterns. An error names no subject, because the caller names the pattern: "is empty".
 func NewPaths(patterns ...string) (*Paths, error) {
 	p := &Paths{below: map[string]bool{}}
 	for _, line := range patterns {
@@ -42,15 +42,15 @@ func NewPaths(patterns ...string) (*Paths, error) {
 	return p, nil
 }
 
-// Overlap reports whether some path of the tree, or one that either list names, is taken by both. Where a pattern has
-// wildcards, the path that it names is one of those that it would take.
+// Overlap reports whether both lists match some path of the tree, or a path that either list names. A pattern with
+// wildcards names one path that it would match.
 func Overlap(a, b *Paths, tree []string) bool {
 	both := func(path string) bool { return a.Match(path) && b.Match(path) }
 	return slices.ContainsFunc(a.named, both) || slices.ContainsFunc(b.named, both) || slices.ContainsFunc(tree, both)
 }
 
-// Match reports whether a path is taken; one of a directory ends in a slash. As with git, the last pattern that takes a
-// path decides, and what lies below a directory that is taken cannot be let go again.
+// Match reports whether a path matches; the path of a directory ends in a slash. As in git, the last matching pattern
+// decides, and no pattern excludes a path below a matching directory.
 func (p *Paths) Match(path string) bool {
 	path, isDir := strings.CutSuffix(path, "/")
 	base := path
@@ -87,7 +87,7 @@ func (r *rule) takes(path, base string, isDir bool) bool {
 	return strings.HasPrefix(base, r.prefix) && r.wild.MatchString(base)
 }
 
-// newRule reads a line as git does, and refuses what git takes for no pattern and what no path of a tree can match.
+// newRule parses a line as git does. It refuses a line that git ignores, or that no path of a tree can match.
 func newRule(line string) (r rule, named string, err error) {
 	glob, r := strings.TrimRight(line, " "), rule{}
 	if (len(glob)-len(strings.TrimRight(glob, `\`)))%2 == 1 && len(glob) < len(line) {

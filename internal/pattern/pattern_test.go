@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestEveryExpressionCompiles finds what New would only find at an expression's first use.
+// TestEveryExpressionCompiles finds errors that New reports only at an expression's first use.
 func TestEveryExpressionCompiles(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {

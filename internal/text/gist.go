@@ -13,17 +13,18 @@ var (
 	varies = pattern.New(`\S*(?:/tmp/|/temp/|/var/folders/)\S*|\S*[0-9]\S*`)
 )
 
-// Gist is what a text says but for what differs each time it is said. Texts with the same one say the same.
+// Gist normalises a text: it removes numbers, times and other parts that differ each time. Texts with the same gist say
+// the same.
 func Gist(s string) string {
 	s = colours().ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), "")
 	s = strings.ReplaceAll(s, "\x1b", "")
 	return OneLine(varies().ReplaceAllString(s, "0"))
 }
 
-// cutHere begins what stands in the place of the rest of a text that was too long.
+// cutHere begins the note that replaces the rest of a long text.
 const cutHere = "\n[... "
 
-// SaySame reports whether two texts say the same, but for what differs each time, and as far as both were kept.
+// SaySame reports whether two texts have the same gist, as far as both were kept.
 func SaySame(a, b string) bool {
 	gist := func(s string) string {
 		kept, _, _ := strings.Cut(s, cutHere)

@@ -15,13 +15,13 @@ var (
 	camelCase = pattern.New(`([a-z0-9])([A-Z])`)
 	// gitPair matches the variables of git that carry a setting: the name of one is no key.
 	gitPair = pattern.New(`^GIT_CONFIG_(?:KEY|VALUE)_[0-9]+$`)
-	// urlPassword matches what a URL in a text has for a password, before its host or as a parameter.
+	// urlPassword matches the password of a URL in a text, before its host or as a parameter.
 	urlPassword = pattern.New(`(?i)[a-z][a-z0-9+.-]*://[^\s/?#@:]*:([^\s/?#@]+)@` +
 		`|[a-z][a-z0-9+.-]*://[^\s?]*\?(?:[^\s]*[&;])?(?:password|passwd|pwd)=([^\s&;#]+)`)
 )
 
-// Words that make the name in which they stand that of a credential: these; the plain ones, also after one of the
-// kinds; and what ends as a password does. The last two may be in the plural, and all be numbered.
+// Words that mark a name as a credential's: these; the plain ones, also after one of the kinds; and endings of
+// password. The last two may be plural, and all may have a number.
 var (
 	keyWords = []string{"PASS", "PASSES", "OAUTH", "PWORD", "CREDS", "JWT", "BEARER", "AUTHORIZATION", "EXTRAHEADER",
 		"COOKIE"}
@@ -55,7 +55,7 @@ func IsKey(name string) bool {
 	}), isKeyWord)
 }
 
-// IsKeySetting is IsKey for the name of a setting of git's: its last part says what it is.
+// IsKeySetting is IsKey for the last part of a git setting's name.
 func IsKeySetting(name string) bool {
 	return IsKey(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]))
 }

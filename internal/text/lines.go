@@ -13,9 +13,9 @@ import (
 // maxLine bounds one line of Lines, in bytes.
 const maxLine = 64 << 10
 
-// Lines reads what a person types, or what a pipe holds, line by line. The reading is done in a goroutine of its own,
-// so that a question can end with its context while the read itself still waits: a read on a terminal cannot be taken
-// back. It begins with the first question and not before, so that nothing is taken from an input that is never asked.
+// Lines reads a terminal or a pipe line by line. A goroutine reads, so that a question can end with its context while
+// the read still waits: a read on a terminal cannot be cancelled. It starts with the first question, so that an input
+// that is never asked keeps its bytes.
 type Lines struct {
 	in    *bufio.Reader
 	start sync.Once
@@ -29,7 +29,7 @@ type line struct {
 	err  error
 }
 
-// NewLines returns the lines of in, of which nothing else must read.
+// NewLines returns the lines of in. Nothing else may read from in.
 func NewLines(in io.Reader) *Lines {
 	return &Lines{in: bufio.NewReaderSize(in, 4096), want: make(chan struct{}, 1), got: make(chan line, 1)}
 }

@@ -25,7 +25,7 @@ func Nearest(word string, known []string) (best string, slips int) {
 	return best, slips
 }
 
-// isPart reports whether a word is what is left of another one when letters are taken out.
+// isPart reports whether a word is another one with letters removed.
 func isPart(word, of string) bool {
 	for i := 0; i < len(of) && word != ""; i++ {
 		if of[i] == word[0] {

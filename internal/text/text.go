@@ -25,7 +25,7 @@ func Wrap(s string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// Hang breaks a line that is longer than width runes between words; what follows goes on after a margin.
+// Hang breaks a line that is longer than width runes between words. Each further line begins with margin.
 func Hang(line string, width int, margin string) (made string) {
 	for utf8.RuneCountInString(line) > width {
 		begin := max(len(line)-len(strings.TrimLeft(line, " ")), len(margin))
@@ -91,7 +91,7 @@ func WithoutPassword(s string) string {
 	return u.Redacted()
 }
 
-// FirstLines joins the first n lines of what a program printed that say something. Git's hints are for who types.
+// FirstLines joins the first n lines of a program's output that are neither empty nor git's hints.
 func FirstLines(s string, n int) string {
 	var kept []string
 	for line := range strings.Lines(s) {

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Visible makes foreign text harmless where a terminal or pager shows it. Control characters, which could move the
-// cursor, set the title or hide text, and characters that reorder or hide what is read are replaced by what they are
-// called. Newlines and tabs stay. The result is valid UTF-8.
+// Visible makes foreign text harmless for a terminal or pager. It replaces control characters, which could move the
+// cursor, set the title or hide text, and characters that reorder or hide text, with their names. Newlines and tabs
+// stay. The result is valid UTF-8.
 func Visible(s string) string { return visible(s, false) }
 
 // VisibleLine is Visible for one line, as in a tab-separated table: newlines, tabs and carriage returns become blanks.
@@ -46,8 +46,8 @@ func visible(s string, line bool) string {
 	return b.String()
 }
 
-// Escaped makes JSON harmless where a terminal shows it: what Visible would name is escaped, so that it says the same.
-// rest is the beginning of a character that b ends in.
+// Escaped makes JSON harmless for a terminal: it escapes the characters that Visible names, so the JSON value stays the
+// same. rest is an incomplete character at the end of b.
 func Escaped(b []byte) (shown, rest []byte) {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if end := b[len(b)-i:]; !utf8.FullRune(end) {
