@@ -138,10 +138,7 @@ func (w *repoContext) conversation(task string, c *session.Conversation, dir str
 		return v
 	}
 	env := agent.ScrubEnv(w.Git.Environ(w.p.ctx, dir))
-	if box, err := w.Sandbox(); err == nil {
-		worker.Program.Box = box.Reading(dir)
-	}
-	choice := worker.Program.Choose(w.p.ctx, agent.Search{Stored: c, Dir: dir, Env: env, Model: model})
+	choice := worker.Program.Choose(agent.Search{Stored: c, Dir: dir, Env: env, Model: model})
 	v.Resumable, v.Why = choice.Ref.Resume, choice.Why
 	return v
 }

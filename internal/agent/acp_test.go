@@ -31,7 +31,7 @@ func byACPName(t *testing.T, name string, set map[string]string) *Program {
 	for k, v := range set {
 		all[k] = v
 	}
-	if name != "copilot" && name != "qwen" {
+	if name == "claude" || name == "codex" {
 		all["acp"] = "true"
 	}
 	p, err := Named(name, all)

@@ -122,8 +122,9 @@ func meaning(code int64, said string) (How, time.Time) {
 
 // resetIn is when a limit is over, as the APIs behind the agents say it; zero if they do not.
 func resetIn(said string) time.Time {
-	if d := geminiReset(said); d > 0 {
-		return time.Now().Add(d).UTC()
+	if m := quotaReset().FindStringSubmatch(said); m != nil {
+		wait, _ := time.ParseDuration(m[1])
+		return time.Now().Add(wait).UTC()
 	}
 	for line := range strings.Lines(said) {
 		if m := limitEnd().FindStringSubmatch(strings.TrimSpace(line)); m != nil {
@@ -138,6 +139,9 @@ func resetIn(said string) time.Time {
 	}
 	return codexResetIn(said)
 }
+
+// quotaReset is how Gemini CLI says it.
+var quotaReset = pattern.New(`quota will reset after ((?:\d{1,6}[hms])+)`)
 
 var resetAt = pattern.New(`(?i)(?:reset|again|until|available)[^\n]{0,20}?` +
 	`\b(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))`)

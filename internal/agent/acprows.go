@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -44,6 +43,41 @@ func copilot() *Program {
 		notice: pattern.New(`^\s*(?:Info|Warning): `)})
 }
 
+// gemini is Google's Gemini CLI.
+func gemini() *Program {
+	return byACP(&Program{
+		Name: "gemini", Title: "Gemini CLI", Package: "@google/gemini-cli", Binary: "gemini",
+		Login:   "gemini, then /auth",
+		env:     []string{"GEMINI_CLI_NO_RELAUNCH=true"}, // its parent process swallows signals
+		keyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"},
+		state: []state{{place{"GEMINI_CLI_HOME", ".gemini", ".gemini"},
+			[]string{"oauth_creds.json", "google_accounts.json", "tmp/", "history/"}}},
+	}, acpRow{command: []string{"--acp"}, modes: []string{"default"}, readOnly: []string{"plan"},
+		reportsUsage: true, terminals: true, judging: []string{"--include-directories", "{dir}"}})
+}
+
+// opencode is OpenCode.
+func opencode() *Program {
+	return byACP(&Program{
+		Name: "opencode", Title: "OpenCode", Package: "opencode-ai", Binary: "opencode", Login: "opencode auth login",
+		readOnly: rights{env: []string{
+			`OPENCODE_PERMISSION={"*":"deny","read":"allow","glob":"allow","grep":"allow","list":"allow",` +
+				`"external_directory":{"*":"deny","{dir}/*":"allow"}}`,
+			"OPENCODE_DISABLE_PROJECT_CONFIG=1",
+		}},
+		keyVars: []string{"OPENCODE_API_KEY", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
+			"GEMINI_API_KEY", "GROQ_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY",
+			"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
+			"GOOGLE_APPLICATION_CREDENTIALS"},
+		keyFile: place{"XDG_CONFIG_HOME", "opencode/opencode.json", ".config/opencode/opencode.json"},
+		keyName: pattern.New(`\{env:([A-Za-z_]\w*)\}`),
+		state: []state{{place{"XDG_DATA_HOME", "opencode", ".local/share/opencode"}, []string{"/"}},
+			{place{"XDG_STATE_HOME", "opencode", ".local/state/opencode"}, nil},
+			{place{"XDG_CACHE_HOME", "opencode", ".cache/opencode"}, nil},
+			{place{"XDG_CONFIG_HOME", "opencode", ".config/opencode"}, nil}},
+	}, acpRow{command: []string{"acp"}, readOnly: []string{"plan"}, reportsUsage: true})
+}
+
 // qwen is Qwen Code.
 func qwen() *Program {
 	return byACP(&Program{
@@ -55,8 +89,7 @@ func qwen() *Program {
 		terminals: true})
 }
 
-// acpOf is what is known of the rows that are looked for where they are told to speak the protocol, and the program
-// that does it where that is another one.
+// acpOf has the native rows as they are with tilth.agent.<name>.acp, and the program that speaks the protocol for them.
 var acpOf = map[string]struct {
 	binary, npm string
 	row         acpRow
@@ -67,15 +100,12 @@ var acpOf = map[string]struct {
 	"codex": {"codex-acp", "@agentclientprotocol/codex-acp",
 		acpRow{modes: []string{"agent"}, readOnly: []string{"read-only"},
 			boxed: []string{"agent-full-access", "full-access"}}},
-	"gemini": {"", "", acpRow{command: []string{"--acp"}, modes: []string{"default"}, readOnly: []string{"plan"},
-		reportsUsage: true, terminals: true, judging: []string{"--include-directories", "{dir}"}}},
-	"opencode": {"", "", acpRow{command: []string{"acp"}, readOnly: []string{"plan"}, reportsUsage: true}},
 }
 
 // byACP makes a row one that speaks the protocol.
 func byACP(p *Program, row acpRow) *Program {
 	p.acp, p.base = &row, row.command
-	p.CanResume, p.countsTurns, p.judgesFromOutside = true, true, true
+	p.CanResume, p.countsTurns = true, true
 	p.preset, p.shellCommands, p.keepsID, p.validID = false, false, false, nil
 	p.model, p.limit, p.budget, p.system, p.begin, p.resume, p.tail = nil, nil, nil, nil, nil, nil, nil
 	p.Terminal = "the answer to its prompt"
@@ -83,21 +113,12 @@ func byACP(p *Program, row acpRow) *Program {
 		p.escapePrompt = escapeSlash
 	}
 	p.read, p.watch, p.finish, p.store, p.rules = nil, nil, nil, nil, nil
-	judging := slices.DeleteFunc(slices.Clone(p.readOnly.env), func(v string) bool {
-		return strings.Contains(v, "{private}") || strings.HasPrefix(v, "GEMINI_") // of a home that is not made here
-	})
-	p.write, p.readOnly = rights{}, rights{args: [][]string{row.judging}, env: judging, prepare: acpOutside}
+	p.write, p.readOnly = rights{}, rights{args: [][]string{row.judging}, env: p.readOnly.env}
 	return p
 }
 
 // SpeaksACP reports whether the program speaks the Agent Client Protocol.
 func (p *Program) SpeaksACP() bool { return p.acp != nil }
-
-// acpOutside makes the empty directory from which an agent judges: it reads settings and instructions where it is
-// opened.
-func acpOutside(_ []string, private string) error {
-	return os.MkdirAll(filepath.Join(private, outside), 0o700)
-}
 
 // acpRowOf returns the row of this name by ACP, nil if it is none.
 func acpRowOf(p *Program) *Program {
@@ -108,7 +129,7 @@ func acpRowOf(p *Program) *Program {
 	if !ok {
 		return nil
 	}
-	p.Binary, p.Package = cmp.Or(known.binary, p.Binary), cmp.Or(known.npm, p.Package)
+	p.Binary, p.Package = known.binary, known.npm
 	return byACP(p, known.row)
 }
 

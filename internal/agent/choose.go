@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"time"
 
@@ -41,7 +40,7 @@ type Search struct {
 //
 // An id that belongs to another program, model or directory is never handed over; the fresh choice says so. Discovery
 // is for sessions that have no stored id.
-func (p *Program) Choose(ctx context.Context, q Search) Choice {
+func (p *Program) Choose(q Search) Choice {
 	id, how, why := "", "", ""
 	switch {
 	case q.Fresh:
@@ -49,10 +48,10 @@ func (p *Program) Choose(ctx context.Context, q Search) Choice {
 	case !p.CanResume:
 		why = p.Name + " cannot resume a conversation"
 	case q.Stored != nil && q.Stored.ID != "":
-		id, why = p.chooseStored(ctx, q)
+		id, why = p.chooseStored(q)
 		how = "stored"
 	default:
-		id, why = p.chooseDiscovered(ctx, q)
+		id, why = p.chooseDiscovered(q)
 		how = "discovered"
 	}
 	if id == "" {
@@ -62,8 +61,8 @@ func (p *Program) Choose(ctx context.Context, q Search) Choice {
 }
 
 // chooseDiscovered returns the newest conversation of the session's time and directory, "" for none, and why.
-func (p *Program) chooseDiscovered(ctx context.Context, q Search) (id, why string) {
-	id, err := p.discover(ctx, q.Env, q.Dir, q.Since, q.Except...)
+func (p *Program) chooseDiscovered(q Search) (id, why string) {
+	id, err := p.discover(q.Env, q.Dir, q.Since, q.Except...)
 	switch {
 	case err != nil:
 		return "", "no conversation is stored, and looking for one failed: " + err.Error()
@@ -74,7 +73,7 @@ func (p *Program) chooseDiscovered(ctx context.Context, q Search) (id, why strin
 }
 
 // chooseStored returns the stored conversation if it can be resumed, else "", and why.
-func (p *Program) chooseStored(ctx context.Context, q Search) (id, why string) {
+func (p *Program) chooseStored(q Search) (id, why string) {
 	stored := q.Stored
 	switch {
 	case stored.Agent != p.Name:
@@ -88,7 +87,7 @@ func (p *Program) chooseStored(ctx context.Context, q Search) (id, why string) {
 	case stored.Cwd != "" && proc.RealPath(stored.Cwd) != proc.RealPath(q.Dir):
 		return "", "the stored conversation belongs to the directory " + stored.Cwd
 	}
-	gone, why := p.Stored(ctx, q.Env, q.Dir, stored.ID)
+	gone, why := p.Stored(q.Env, q.Dir, stored.ID)
 	switch {
 	case !gone:
 		return stored.ID, "stored conversation: " + why

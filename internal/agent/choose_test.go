@@ -58,7 +58,7 @@ func TestChoose(t *testing.T) {
 			if c.dir == "" {
 				c.dir = f.dir
 			}
-			got := c.program.Choose(t.Context(), Search{
+			got := c.program.Choose(Search{
 				Stored: c.stored, Dir: c.dir, Model: "m", Env: f.env, Except: c.except, Fresh: c.fresh,
 				Continue: c.continue_,
 			})
@@ -78,7 +78,7 @@ func TestLostConversationIsRepaired(t *testing.T) {
 		f := newFake(t)
 		conv := session.Conversation{Agent: p.Name, Cwd: f.dir}
 		walk := func(prompt string, force bool) (hows []string, last Outcome) {
-			choice := p.Choose(t.Context(), Search{Stored: &conv, Dir: f.dir, Env: f.env, Continue: force})
+			choice := p.Choose(Search{Stored: &conv, Dir: f.dir, Env: f.env, Continue: force})
 			for range 2 {
 				turn := f.turn(prompt, choice.Ref)
 				turn.OnConversation = func(id string) error { conv.ID = id; return nil }

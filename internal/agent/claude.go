@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -266,9 +267,9 @@ var claudeStore = &transcripts{
 	word: "transcript", missing: "transcript of it (it removes them after 30 days)",
 	files: func(h *history) ([]string, error) {
 		root := text.GlobQuote(claudeDir.in(h.env))
-		return filepath.Glob(root + "/projects/*/" + h.anyID(len(h.id)) + ".jsonl")
+		return filepath.Glob(root + "/projects/*/" + cmp.Or(h.id, "*") + ".jsonl")
 	},
-	head: func(_ *history, t *transcript, e gjson.Result) {
+	head: func(t *transcript, e gjson.Result) {
 		if t.cwd == "" {
 			t.cwd = e.Get("cwd").Str
 		}

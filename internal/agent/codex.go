@@ -215,7 +215,7 @@ var codexStore = &transcripts{
 		}
 		return found, err
 	},
-	head: func(_ *history, t *transcript, e gjson.Result) {
+	head: func(t *transcript, e gjson.Result) {
 		switch {
 		case e.Get("type").Str == "session_meta" && t.began.IsZero():
 			t.id, t.cwd, t.began = e.Get("payload.id").Str, e.Get("payload.cwd").Str, e.Get("payload.timestamp").Time()

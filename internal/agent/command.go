@@ -27,7 +27,7 @@ func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func() error, err error) 
 	if t.ReadOnly {
 		rights = p.readOnly
 	}
-	private, err := rights.private(t, env)
+	private, err := p.private(t)
 	if err != nil {
 		return cmd, nil, err
 	}
@@ -38,13 +38,12 @@ func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func() error, err error) 
 	}
 	cmd = proc.Cmd{Argv: []string{bin}, Dir: t.Dir, Env: env, Stdin: strings.NewReader(p.prompt(t)),
 		Box: box.With(private)}
-	if t.ReadOnly && p.judgesFromOutside {
+	if private != "" {
 		cmd.Dir = filepath.Join(private, outside)
 	}
 	vars := map[string]string{
 		"{id}": t.Conversation.ID, "{model}": t.Model, "{turns}": "", "{dollars}": "", "{system}": "",
-		"{private}": private,
-		"{dir}":     proc.RealPath(t.Dir), "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
+		"{dir}": proc.RealPath(t.Dir), "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
 	}
 	if t.MaxTurns > 0 {
 		vars["{turns}"] = strconv.Itoa(t.MaxTurns)
@@ -87,13 +86,14 @@ func (p *Program) arguments(t *Turn, r rights) [][]string {
 	return slices.Concat([][]string{base}, own, r.args, rest)
 }
 
-// outside is the part of a turn's own directory in which a program is started that is to know nothing of the tree.
+// outside is the empty directory in which an agent by ACP judges: it reads settings and instructions where it is
+// opened.
 const outside = "outside"
 
-// private makes the directory that a turn has for itself, "" for none. A kill leaves it behind: the caller names it,
-// and so can remove it later.
-func (r rights) private(t *Turn, env []string) (dir string, err error) {
-	if r.prepare == nil {
+// private makes the directory of a turn in which an agent by ACP judges, "" for any other turn. A kill leaves it
+// behind. The caller names it, so that it can be removed later.
+func (p *Program) private(t *Turn) (dir string, err error) {
+	if !t.ReadOnly || p.acp == nil {
 		return "", nil
 	}
 	if dir = t.Private; dir == "" {
@@ -102,7 +102,7 @@ func (r rights) private(t *Turn, env []string) (dir string, err error) {
 		err = os.MkdirAll(dir, 0o700) // of a lane's, what is above may not be there
 	}
 	if err == nil {
-		err = r.prepare(env, dir)
+		err = os.MkdirAll(filepath.Join(dir, outside), 0o700)
 	}
 	if err != nil {
 		os.RemoveAll(dir)
@@ -140,7 +140,7 @@ func (p *Program) systemAsArgument(t *Turn) bool {
 // prompt returns what goes to standard input.
 func (p *Program) prompt(t *Turn) string {
 	text := t.Prompt
-	if t.ReadOnly && p.judgesFromOutside {
+	if t.ReadOnly && p.acp != nil {
 		text = "The working tree that this is about is " + t.Dir +
 			". Name its files by their absolute paths.\n\n" + text
 	}

@@ -1,14 +1,11 @@
 package agent
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/git-tilth/git-tilth/internal/proc"
 
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
@@ -45,13 +42,6 @@ func TestCommandLines(t *testing.T) {
 			"exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s read-only --ephemeral " +
 				"--ignore-rules " +
 				`-c project_doc_max_bytes=0 -c projects={"DIR"={trust_level="untrusted"}} -c skills.include_instructions=false -`, "p"},
-		{"gemini", Ref{ID: id}, false, false, "-o stream-json --skip-trust --approval-mode yolo -m m --session-id " +
-			id, "s\n\np"},
-		{"gemini", Ref{ID: id, Resume: true}, true, true,
-			"-o stream-json --approval-mode default --policy POLICY --resume " + id, "p"},
-		{"opencode", Ref{}, false, false, "run --format json --print-logs -m m", "s\n\np"},
-		{"opencode", Ref{ID: "ses_1", Resume: true}, true, true, "run --format json --print-logs --session ses_1",
-			"The working tree that this is about is DIR. Name its files by their absolute paths.\n\np"},
 	} {
 		f := newFake(t)
 		p, _ := byName(c.program)
@@ -66,62 +56,11 @@ func TestCommandLines(t *testing.T) {
 		}
 		got := strings.ReplaceAll(strings.Join(cmd.Argv[1:], " "), f.dir, "DIR")
 		stdin := strings.ReplaceAll(p.prompt(&turn), f.dir, "DIR")
-		for _, arg := range cmd.Argv {
-			if strings.HasSuffix(arg, "policy.toml") {
-				if _, err := os.Stat(arg); err != nil {
-					t.Error(err)
-				}
-				got = strings.ReplaceAll(got, arg, "POLICY")
-			}
-		}
 		if got != c.want || stdin != c.stdin || cmd.Argv[0] != filepath.Join(f.home, "bin", p.Binary) {
 			t.Errorf("%s\ngot  %s < %q\nwant %s < %q", c.program, got, stdin, c.want, c.stdin)
 		}
 		remove()
 	}
-}
-
-// A program that judges gets nothing from the tree but what it reads there by itself. What each of these makes of it
-// is in testdata/agents, with the real programs.
-func TestJudgesTakeNothingFromTheTree(t *testing.T) {
-	eachProgram(t, func(t *testing.T, p *Program) {
-		f := newFake(t)
-		settings := filepath.Join(f.home, ".gemini", "settings.json")
-		if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		theirs := `{"security": {"auth": {"selectedType": "x"}, "folderTrust": {"enabled": true}}}`
-		for path, text := range map[string]string{
-			settings: theirs, filepath.Join(f.home, ".gemini", "oauth_creds.json"): "{}"} {
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		turn := f.turn("judge", Ref{ID: p.NewID()})
-		turn.ReadOnly, turn.Private = true, filepath.Join(f.home, "private")
-		cmd, remove, err := p.build(&turn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if (cmd.Dir == f.dir) == p.judgesFromOutside {
-			t.Errorf("it is started in %s", cmd.Dir)
-		}
-		if p.Name == "gemini" {
-			home := filepath.Join(proc.Getenv(cmd.Env, "GEMINI_CLI_HOME"), ".gemini")
-			data, err := os.ReadFile(filepath.Join(home, "settings.json"))
-			want := `{"security":{"auth":{"selectedType":"x"},"folderTrust":{"enabled":false}}}`
-			if string(data) != want || proc.Getenv(cmd.Env, "GEMINI_CLI_TRUST_WORKSPACE") != "false" {
-				t.Errorf("settings %s (%v)", data, err)
-			}
-			if _, err := os.Stat(filepath.Join(home, "oauth_creds.json")); err != nil {
-				t.Error(err)
-			}
-		}
-		remove()
-		if _, err := os.Stat(turn.Private); !os.IsNotExist(err) {
-			t.Errorf("its files are still there (%v)", err)
-		}
-	})
 }
 
 // A value that looks like a placeholder stays what it is, and an option without a value is left out.
@@ -146,11 +85,8 @@ func TestPromptsAreNotCommands(t *testing.T) {
 		{"claude", "  /clear", "Task:\n\n  /clear"},
 		{"claude", "a /b mail@host (@x)", "a /b mail@host (@x)"},
 		{"claude", "@f and\n@g", `\@f and` + "\n" + `\@g` + atNote},
-		{"gemini", "see @f a@b", `see \@f a\@b` + atNote},
-		{"gemini", `see \@f`, `see \@f`},
-		{"gemini", "/quit", "Task:\n\n/quit"},
+		{"gemini", "/quit @f", "Task:\n\n/quit @f"},
 		{"codex", "/x @y", "/x @y"},
-		{"opencode", "/x @y", "/x @y"},
 	} {
 		p, _ := byName(c.program)
 		if got := p.prompt(&Turn{Prompt: c.prompt}); got != c.want {
@@ -237,8 +173,8 @@ func TestACPJudges(t *testing.T) {
 		}
 		remove()
 		got := strings.Join(append(cmd.Argv, cmd.Env...), " ")
-		if !strings.Contains(got, want) || strings.Contains(got, "GEMINI_CLI_HOME") {
-			t.Errorf("%s: %s", name, got)
+		if !strings.Contains(got, want) || cmd.Dir == f.dir {
+			t.Errorf("%s in %s: %s", name, cmd.Dir, got)
 		}
 	}
 }

@@ -218,9 +218,8 @@ func (p *Program) borrow(name, format string) error {
 	}
 	rowName, isEvents := strings.CutSuffix(format, "-json")
 	row, ok := byName(rowName)
-	if !isEvents || !ok {
-		return fmt.Errorf("%s: %q is not known (text, claude-json, codex-json, gemini-json, opencode-json)",
-			Key(name, "format"), format)
+	if !isEvents || !ok || row.acp != nil {
+		return fmt.Errorf("%s: %q is not known (text, claude-json, codex-json)", Key(name, "format"), format)
 	}
 	p.read, p.watch, p.finish, p.Terminal, p.rules = row.read, row.watch, nil, row.Terminal, row.rules
 	p.countsTurns, p.keyVars, p.Login, p.state = row.countsTurns, row.keyVars, row.Login, row.state

@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// The tests run testdata/fakeagent under the names of the four programs.
+// The tests run testdata/fakeagent under the names of the programs.
 
 var buildFake = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "fakeagent-")
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fake is a machine on which the four programs are installed.
+// fake is a machine on which the programs are installed.
 type fake struct {
 	t    *testing.T
 	home string
@@ -140,9 +140,12 @@ func (f *fake) runs() []fakeRun {
 	return out
 }
 
-// eachProgram runs a test for every row of the table.
+// natives are the rows that do not speak ACP.
+func natives() []*Program { return []*Program{claude(), codex()} }
+
+// eachProgram runs a test for every native row.
 func eachProgram(t *testing.T, test func(t *testing.T, p *Program)) {
-	for _, p := range programs() {
+	for _, p := range natives() {
 		t.Run(p.Name, func(t *testing.T) { test(t, p) })
 	}
 }
@@ -150,7 +153,7 @@ func eachProgram(t *testing.T, test func(t *testing.T, p *Program)) {
 // forget deletes all conversations that the programs keep.
 func (f *fake) forget() {
 	f.t.Helper()
-	for _, dir := range []string{".claude", ".codex", ".gemini", ".local"} {
+	for _, dir := range []string{".claude", ".codex"} {
 		if err := os.RemoveAll(filepath.Join(f.home, dir)); err != nil {
 			f.t.Fatal(err)
 		}

@@ -36,8 +36,8 @@ type Program struct {
 	loggedOut pattern.Regexp // what it says where nobody is, and fails
 
 	// The command line is Binary, base, the arguments of readOnly or write, model, limit, budget, system, Args, begin
-	// or resume, tail. In each part {id}, {model}, {turns}, {dollars}, {system}, {gitdir}, {commondir}, {dir} and
-	// {private} stand for the turn's values; a part that names an empty value is left out as a whole.
+	// or resume, tail. In each part {id}, {model}, {turns}, {dollars}, {system}, {gitdir}, {commondir} and {dir} stand
+	// for the turn's values; a part that names an empty value is left out as a whole.
 	base, model, limit, budget, system, begin, resume, tail []string
 	Args                                                    []string // added by the user (tilth.agent.<name>.args)
 
@@ -47,11 +47,6 @@ type Program struct {
 	keyFile         place    // the user's settings of the program, in which keyName finds the names of more
 	keyName         pattern.Regexp
 	state           []state // what it writes outside of the tree
-	// Box is what the program may do when it is asked for its conversations; that of a turn is the turn's.
-	Box *sandbox.Box
-	// judgesFromOutside starts a run that may not change files in {private}/outside and tells it where the tree is.
-	// It is for programs that always take settings or instructions from the directory in which they are started.
-	judgesFromOutside bool
 
 	preset  bool           // takes an id that we choose, a UUID
 	validID pattern.Regexp // what an id of this program looks like; others are not handed to it
@@ -65,7 +60,7 @@ type Program struct {
 	read          func(*stream, []byte)   // takes one line of standard output
 	watch         func(*stream, []byte)   // takes one line of standard error; may be nil
 	finish        func(*stream, *history) // after the end: what the store knows better than the events; may be nil
-	store         store                   // where conversations are kept; nil: not known
+	store         *transcripts            // where conversations are kept; nil: not known
 	shellCommands bool                    // base and resume are shell commands of the user
 	acp           *acpRow                 // it speaks the Agent Client Protocol; else nil
 	done          pattern.Regexp          // the line with which a program without events says that it is done
@@ -76,18 +71,16 @@ type place struct{ variable, name, inHome string }
 
 // rights are how a program is told what it may do.
 type rights struct {
-	args    [][]string
-	alone   [][]string // before them, where the program is in no Box
-	boxed   [][]string // before them, where it is
-	env     []string
-	prepare func(env []string, private string) error // fills the directory {private}; nil if there is to be none
+	args  [][]string
+	alone [][]string // before them, where the program is in no Box
+	boxed [][]string // before them, where it is
+	env   []string
 }
 
-// rule recognises one way to fail. A rule matches when each of its non-zero fields does.
+// rule recognises one way to fail by a text in an error event or on standard error.
 type rule struct {
 	how  How
-	exit int            // exit status
-	text pattern.Regexp // found in an error event or on standard error
+	text pattern.Regexp
 }
 
 // How says in what way a turn ended.

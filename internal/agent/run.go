@@ -102,7 +102,7 @@ func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	cmd.OnLine = func(line []byte) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.heard, s.quiet, s.waits, s.asking = time.Now(), false, "", false
+		s.heard, s.quiet, s.waits = time.Now(), false, ""
 		p.read(s, t.Redact.Line(line))
 		s.settle(s.quietTime(), s.lingered)
 	}
@@ -236,11 +236,8 @@ func (s *stream) match(res proc.Outcome) (How, string) {
 	texts := slices.Concat(s.errors, strings.Split(strings.TrimSpace(string(res.Stderr)), "\n"))
 	for _, rule := range s.program.rules {
 		// Only who asked for a conversation can be told that there is none.
-		if rule.exit != 0 && rule.exit != res.ExitCode || rule.how == NotFound && !s.turn.Conversation.Resume {
+		if rule.how == NotFound && !s.turn.Conversation.Resume {
 			continue
-		}
-		if rule.text == nil {
-			return rule.how, s.unfinished(res)
 		}
 		if i := slices.IndexFunc(texts, rule.text().MatchString); i >= 0 {
 			return rule.how, texts[i]

@@ -37,11 +37,11 @@ func TestConversationIsResumed(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(f.dir, "a.txt")); err != nil {
 			t.Error(err)
 		}
-		dollars := p.Name == "claude" || p.Name == "opencode"
+		dollars := p.Name == "claude"
 		if want := (Usage{Prompt: 300, Eval: 60, CostKnown: dollars}); one.Usage != want || one.Total != want {
 			t.Errorf("usage %+v, total %+v", one.Usage, one.Total)
 		}
-		if gone, s := p.Stored(t.Context(), f.env, f.dir, one.Conversation); gone {
+		if gone, s := p.Stored(f.env, f.dir, one.Conversation); gone {
 			t.Errorf("stored: %+v", s)
 		}
 
@@ -97,7 +97,7 @@ func TestWaysToEnd(t *testing.T) {
 			Failed, ""},
 		"100 MB of output":            {fakeStep{"flood": 100}, Completed, ""},
 		"a child that keeps the pipe": {fakeStep{"stray": true}, Completed, ""},
-		"its own turn limit":          {fakeStep{"end": "turn_limit"}, TurnLimit, "claude gemini"},
+		"its own turn limit":          {fakeStep{"end": "turn_limit"}, TurnLimit, "claude"},
 		"the id late":                 {fakeStep{"id": "late"}, Completed, ""},
 		"permission denied":           {fakeStep{"denied": []string{"Bash"}}, Completed, ""},
 	} {
@@ -115,9 +115,6 @@ func TestWaysToEnd(t *testing.T) {
 					t.Error("it does not say why")
 				}
 				if out.How == UsageLimit && p.Name == "claude" && !out.LimitReset.Equal(reset) {
-					t.Errorf("reset at %s", out.LimitReset)
-				}
-				if out.How == UsageLimit && p.Name == "gemini" && time.Until(out.LimitReset) > time.Hour {
 					t.Errorf("reset at %s", out.LimitReset)
 				}
 				if c.step["denied"] != nil && len(out.Denied) == 0 {
@@ -185,7 +182,7 @@ func TestDeafProgramIsKilled(t *testing.T) {
 }
 
 func TestStrayIsEnded(t *testing.T) {
-	p, _ := byName("gemini")
+	p, _ := byName("claude")
 	f := newFake(t, fakeStep{"stray": true})
 	f.run(p, f.turn("x", Ref{ID: p.NewID()}))
 	strayIsGone(t, f)
@@ -224,7 +221,7 @@ func TestSignalFromElsewhere(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	p, _ := byName("gemini")
+	p, _ := byName("claude")
 	f := newFake(t, fakeStep{"hang": true})
 	turn := f.turn("x", Ref{ID: p.NewID()})
 	turn.Timeout = 200 * time.Millisecond
@@ -243,9 +240,6 @@ func TestNotFound(t *testing.T) {
 				id := p.NewID()
 				if id == "" {
 					id = "7a1f7e9c-3a52-4a5e-9a43-0f9d2f6f2b11"
-				}
-				if p.Name == "opencode" {
-					id = "ses_0123456789abcdef"
 				}
 				turn := f.turn("go on", Ref{ID: id, Resume: true})
 				turn.OnConversation = func(string) error { return errors.New("told about a conversation that is lost") }
@@ -272,16 +266,14 @@ func TestLostSilently(t *testing.T) {
 }
 
 func TestIDInUse(t *testing.T) {
-	for _, name := range []string{"claude", "gemini"} {
-		p, _ := byName(name)
-		f := newFake(t)
-		one := f.run(p, f.turn("x", Ref{ID: p.NewID()}))
-		if out := f.run(p, f.turn("x", Ref{ID: one.Conversation})); out.How != InUse {
-			t.Errorf("%s: %+v", name, out)
-		}
+	p, _ := byName("claude")
+	f := newFake(t)
+	one := f.run(p, f.turn("x", Ref{ID: p.NewID()}))
+	if out := f.run(p, f.turn("x", Ref{ID: one.Conversation})); out.How != InUse {
+		t.Errorf("claude: %+v", out)
 	}
-	p, _ := byName("codex")
-	f := newFake(t, fakeStep{"end": "in_use"})
+	p, _ = byName("codex")
+	f = newFake(t, fakeStep{"end": "in_use"})
 	if out := f.run(p, f.turn("x", Ref{ID: uuid.NewString(), Resume: true})); out.How != InUse {
 		t.Errorf("codex: %+v", out)
 	}

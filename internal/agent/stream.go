@@ -43,7 +43,6 @@ type stream struct {
 	heard        time.Time   // when it last said something
 	quiet        bool        // its silence was told of
 	waits        string      // what its API said to a call that it will make again by itself, "" while it does not wait
-	asking       bool        // it said that it asks its model, and nothing since
 	success      bool        // the terminal event said so
 	reported     bool        // it has said so before, and may have gone on since
 	under        []string    // agents and workflows of its own that are under way
@@ -125,10 +124,6 @@ func (s *stream) silence(now time.Time, limit time.Duration) {
 		s.stop(UsageLimit, "it has said nothing for "+limit.String()+", and no tool of it runs")
 	case limitWords().MatchString(s.waits) && idle >= limit/3:
 		s.stop(UsageLimit, s.waits)
-	case s.asking && !s.quiet && idle >= limit:
-		s.quiet = true
-		s.emit(&record.AgentWaits{Agent: s.program.Name, Since: record.FormatTime(s.heard)})
-		s.stop(UsageLimit, "its model has not answered for "+limit.String())
 	case !s.quiet && idle >= limit:
 		s.quiet = true
 		s.emit(&record.AgentWaits{Agent: s.program.Name, Since: record.FormatTime(s.heard)})

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,20 +46,11 @@ func TestLongWaitIsALimit(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t, fakeStep{"wait": 12600})
 		turn := f.turn("x", Ref{ID: p.NewID()})
-		var kinds []string
-		turn.Emit = func(e record.Event) error { kinds = append(kinds, record.TypeOf(e)); return nil }
-		if p.Name == "opencode" {
-			turn.Patience = 30 * time.Millisecond // it does not say for how long
-		}
 		out := f.run(p, turn)
 		if out.How != UsageLimit || out.Detail == "" {
 			t.Fatalf("%+v", out)
 		}
-		if p.Name == "opencode" {
-			if !slices.Contains(kinds, "agent_waits") || !out.LimitReset.IsZero() {
-				t.Errorf("said %v, reset %s", kinds, out.LimitReset)
-			}
-		} else if left := time.Until(out.LimitReset); left < 3*time.Hour || left > 4*time.Hour {
+		if left := time.Until(out.LimitReset); left < 3*time.Hour || left > 4*time.Hour {
 			t.Errorf("reset at %s", out.LimitReset)
 		}
 	})
@@ -68,7 +58,6 @@ func TestLongWaitIsALimit(t *testing.T) {
 
 // Short pauses between two calls are the program's own affair, and so is a wait that has ended.
 func TestShortWaitsAreNone(t *testing.T) {
-	const log = "timestamp=2026-11-22T03:44:07.075Z level="
 	for name, c := range map[string]struct{ program, stdout, stderr, waits string }{
 		"codex": {"codex", `{"type":"error","message":"Reconnecting... 1/5 (last status: 429 Too Many Requests)"}`,
 			"WARN codex_core::responses_retry: retrying sampling request (1/5 in 1.9s)... x=1 sampling_error=last " +
@@ -76,36 +65,12 @@ func TestShortWaitsAreNone(t *testing.T) {
 			"last status: 429 Too Many Requests"},
 		"claude": {"claude", `{"type":"system","subtype":"api_retry","retry_delay_ms":900,"error_status":529,"error":"overloaded"}`, "",
 			"the API answers with status 529 (overloaded)"},
-		"opencode": {"opencode", "", log + `ERROR run=f message="stream error" small=false error.error="AI_APICallError: Rate limit"`, "Rate limit"},
-		"opencode calls again": {"opencode", "", log + `ERROR run=f message="stream error" small=false error.error="AI_APICallError: Rate limit"
-` + log + `INFO run=f message=stream providerID=p session.id=s small=false agent=build`, ""},
-		"opencode's titles": {"opencode", "", log + `ERROR run=f message="stream error" small=true error.error="AI_APICallError: Rate limit"`, ""},
 	} {
 		p, _ := byName(c.program)
 		s, stopped := feed(p, &Turn{}, c.stdout, c.stderr)
 		if stopped != nil || s.waits != c.waits {
 			t.Errorf("%s: stopped %v, waits %q", name, stopped, s.waits)
 		}
-	}
-}
-
-// OpenCode says when it asks its model, and nothing while its API lets it wait.
-func TestAModelThatNeverAnswersIsALimit(t *testing.T) {
-	const call = "timestamp=2026-11-22T03:44:07.075Z level=INFO run=f message=stream small=false agent=build"
-	p, _ := byName("opencode")
-	s := newStream(p, &Turn{})
-	var stopped How
-	s.stop = func(how How, _ string) { stopped = how }
-	s.silence(time.Now().Add(time.Hour), patience)
-	if stopped != "" || !s.quiet {
-		t.Errorf("a silence of its own is %q", stopped)
-	}
-	p.watch(s, []byte(call))
-	if s.silence(time.Now().Add(time.Minute), patience); stopped != "" {
-		t.Errorf("a minute is %q", stopped)
-	}
-	if s.silence(time.Now().Add(patience), patience); stopped != UsageLimit {
-		t.Errorf("five minutes are %q", stopped)
 	}
 }
 

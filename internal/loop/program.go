@@ -30,7 +30,7 @@ type conversation struct {
 
 // choose says where the conversation comes from. Discovery in the program's own store is for sessions that never stored
 // an id; a task that begins in a session that does store them has none because it is new.
-func (w *worker) choose(ctx context.Context) agent.Choice {
+func (w *worker) choose() agent.Choice {
 	a, stored := w.a, w.onDisk()
 	a.run.mu.Lock()
 	isNew := stored == nil && (a.run.o.From.Fresh || len(a.run.Checkpoint.Conversations) > 0)
@@ -43,7 +43,7 @@ func (w *worker) choose(ctx context.Context) agent.Choice {
 		}
 	}
 	a.run.mu.Unlock()
-	choice := w.who.Program.Choose(ctx, agent.Search{
+	choice := w.who.Program.Choose(agent.Search{
 		Stored: stored, Dir: w.wt.Path, Model: w.who.Model, Env: w.conversation.env, Since: a.run.madeAt(),
 		Except: others, Fresh: a.run.o.Fresh || isNew || stored != nil &&
 			stored.Over, Continue: a.run.o.Continue,
@@ -112,7 +112,7 @@ func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err 
 		w.conversation.choice = p.Fresh("the conversation " + choice.Ref.ID + " is lost: " + out.Detail)
 		return true, nil
 	}
-	w.stay(ctx, out)
+	w.stay(out)
 	switch out.How {
 	case agent.TurnLimit:
 		err = Stop{Reason: record.IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}
@@ -130,17 +130,16 @@ type nudged struct{ turn }
 func (n nudged) Error() string { return string(n.nudge) }
 
 // stay makes the conversation that was just used the one of the next turn.
-func (w *worker) stay(ctx context.Context, out agent.Outcome) {
+func (w *worker) stay(out agent.Outcome) {
 	id := out.Conversation
 	if c := w.onDisk(); id == "" && c != nil {
 		id = c.ID
 	}
-	// A program that ended in good order has its conversation; asking its store may mean starting it again.
 	ended := out.How == agent.Completed || out.How == agent.TurnLimit || out.How == agent.Unfinished
 	p := w.who.Program
 	gone := id == "" || !p.CanResume || out.ResumeBy == agent.ResumeByNone
-	if !gone && !ended {
-		gone, _ = p.Stored(ctx, w.conversation.env, w.wt.Path, id)
+	if !gone && !ended { // a program that ended in good order has its conversation
+		gone, _ = p.Stored(w.conversation.env, w.wt.Path, id)
 	}
 	if gone {
 		w.conversation.choice = p.Fresh(p.Name + " has no conversation to go on with")

@@ -32,7 +32,6 @@ type reviewer struct {
 }
 
 func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system, user string) (*reviewer, error) {
-	who = who.behind(a.at.workBox(j.wt))
 	r := &reviewer{a: a, j: j, who: who, shut: func() error { return nil }}
 	calls := a.caller(record.RoleEvaluator, who)
 	r.Worker = &agent.Worker{Final: "submit_verdict", Box: noTools{}, Emit: func(record.Event) error { return nil }}

@@ -10,7 +10,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // Role is who works or judges: a model at an endpoint, or an agent program.
@@ -38,15 +37,6 @@ func (r Role) who() string {
 		return r.Program.Name
 	}
 	return cmp.Or(r.Model, r.Name())
-}
-
-// behind is a role whose program is behind a wall also where it is asked for its conversations.
-func (r Role) behind(box *sandbox.Box) Role {
-	if r.Program != nil {
-		own := *r.Program
-		own.Box, r.Program = box, &own
-	}
-	return r
 }
 
 // toolEnv is the environment of commands that run in a directory: no keys, a git that cannot leave the directory, and

@@ -26,7 +26,6 @@ type worker struct {
 
 // openWorker makes the worker of an attempt, with the prompts for it.
 func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree, who Role) (w *worker, err error) {
-	who = who.behind(a.at.workBox(wt))
 	w = &worker{a: a, wt: wt, who: who}
 	calls := a.caller(record.RoleWorker, who)
 	if who.Program != nil {
@@ -78,7 +77,7 @@ func (w *worker) begin(ctx context.Context) (err error) {
 			return err
 		}
 		system += "\n" + ending
-		w.conversation.choice = w.choose(ctx)
+		w.conversation.choice = w.choose()
 		goesOn = w.conversation.choice.Ref.Resume
 	} else if history, err = w.earlier(); err != nil {
 		return err

@@ -49,7 +49,7 @@ var checks = []struct {
 	{"tokens booked are tokens given, whatever ends a run", tokens, false},
 	{"a usage limit is one", usageLimit, false},
 	{"an agent in the background is waited for", background, false},
-	{"a hostile tree does not turn its judge", hostileTree, false},
+	{"a hostile tree does not turn its judge", hostileTree, true},
 	{"a whole run is judged from the judge's directory", wholeRun, false},
 	{"two tasks side by side are killed, and each goes on in its own conversation", sideBySide, false},
 }
@@ -64,7 +64,6 @@ func (r *rig) check() int {
 		return 1
 	}
 	s.box = s.box.Of(s.dir)
-	s.program.Box = s.box.Reading(s.dir)
 	failed := 0
 	for _, c := range checks {
 		if !r.chosen.MatchString(c.name) || r.program.SpeaksACP() && !c.byACP {
@@ -173,14 +172,14 @@ func (s *scene) remember(out agent.Outcome) {
 
 // forgets reports whether the program loses conversations: Gemini CLI by ACP takes a cancelled turn back, of a first
 // one nothing is left then, and a load in the minute in which a conversation began empties it.
-func (s *scene) forgets() bool { return s.program.SpeaksACP() && s.program.Name == "gemini" }
+func (s *scene) forgets() bool { return s.program.Name == "gemini" }
 
 // choose returns the choice, which has to be of this kind.
 func (s *scene) choose(how string) (agent.Choice, error) {
 	if s.forgets() {
 		return s.program.Fresh("a conversation is lost with a turn that was cancelled"), nil
 	}
-	c := s.program.Choose(s.ctx, agent.Search{Stored: &s.conv, Dir: s.dir, Model: s.model, Env: s.env,
+	c := s.program.Choose(agent.Search{Stored: &s.conv, Dir: s.dir, Model: s.model, Env: s.env,
 		Since: s.begun})
 	if c.How != how {
 		return c, fmt.Errorf("the choice is %s (%s), not %s", c.How, c.Why, how)
@@ -289,7 +288,7 @@ func deleted(s *scene) error {
 	if err := setups[s.program.Name].forget(s.rig, lost); err != nil {
 		return err
 	}
-	if gone, why := s.program.Stored(s.ctx, s.env, s.dir, lost); !gone {
+	if gone, why := s.program.Stored(s.env, s.dir, lost); !gone {
 		return fmt.Errorf("the store has it still: %s", why)
 	}
 	out, err := s.run("on with it", agent.Ref{ID: lost, Resume: true}, nil, finished)
@@ -317,7 +316,7 @@ func deleted(s *scene) error {
 
 func discovered(s *scene) error {
 	found := func(dir string, since time.Time, except ...string) string {
-		c := s.program.Choose(s.ctx, agent.Search{Env: s.env, Dir: dir, Since: since, Except: except})
+		c := s.program.Choose(agent.Search{Env: s.env, Dir: dir, Since: since, Except: except})
 		if !c.Ref.Resume {
 			return ""
 		}
@@ -336,7 +335,7 @@ func discovered(s *scene) error {
 	if id := found(repo, s.begun); id != "" {
 		return fmt.Errorf("found %q for another directory", id)
 	}
-	if gone, _ := s.program.Stored(s.ctx, s.env, repo, s.conv.ID); !gone {
+	if gone, _ := s.program.Stored(s.env, repo, s.conv.ID); !gone {
 		return errors.New("the conversation counts as another directory's")
 	}
 	return nil
@@ -424,7 +423,7 @@ func readOnly(s *scene) error {
 	if s.program.SpeaksACP() { // what it keeps of its conversations, it says only when it is asked to load one
 		return nil
 	}
-	gone, why := s.program.Stored(s.ctx, s.env, s.dir, out.Conversation)
+	gone, why := s.program.Stored(s.env, s.dir, out.Conversation)
 	if (s.program.Name == "claude" || s.program.Name == "codex") && !gone {
 		return fmt.Errorf("it left a conversation: %s", why)
 	}

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
-	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 func apiError(s *scene) error {
@@ -38,26 +36,14 @@ func refused(s *scene) error {
 	return nil
 }
 
-// longWait lets the API ask for three and a half hours, which Codex and OpenCode would give it.
+// longWait lets the API ask for three and a half hours, which Codex would give it.
 func longWait(s *scene) error {
 	args := s.program.Args
 	defer func() { s.program.Args = args }()
-	said := ""
-	limit := func(t *agent.Turn) {
-		switch s.program.Name {
-		case "codex":
-			s.program.Args = []string{"-c", "model_providers.stub.stream_max_retries=5"}
-		case "opencode":
-			t.Patience = 30 * time.Second // it does not say for how long it will wait
-		}
-		t.Emit = func(e record.Event) error {
-			if w, ok := e.(*record.AgentWaits); ok {
-				said = w.Said
-			}
-			return nil
-		}
+	if s.program.Name == "codex" {
+		s.program.Args = []string{"-c", "model_providers.stub.stream_max_retries=5"}
 	}
-	out, err := s.run("x", agent.Ref{ID: s.program.NewID()}, limit, func(int, string) answer {
+	out, err := s.run("x", agent.Ref{ID: s.program.NewID()}, nil, func(int, string) answer {
 		return answer{status: 429, headers: map[string]string{"retry-after": "12600"},
 			body: `{"type":"error","error":{"type":"rate_limit_error","message":"Rate limit reached","code":429,"status":"RESOURCE_EXHAUSTED",` +
 				`"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"12600s"}]}}`}
@@ -65,11 +51,8 @@ func longWait(s *scene) error {
 	if err := want(out, err, agent.UsageLimit); err != nil {
 		return err
 	}
-	switch left := time.Until(out.LimitReset); {
-	case s.program.Name == "codex" && (left < 3*time.Hour || left > 4*time.Hour):
+	if left := time.Until(out.LimitReset); s.program.Name == "codex" && (left < 3*time.Hour || left > 4*time.Hour) {
 		return fmt.Errorf("reset at %s", out.LimitReset)
-	case s.program.Name == "opencode" && said == "":
-		return errors.New("it did not say that it waits")
 	}
 	return nil
 }
@@ -108,10 +91,7 @@ func tokens(s *scene) error {
 		if err != nil {
 			return err
 		}
-		// OpenCode tells the tokens of an answer when its tools are done, and nowhere before.
-		if s.program.Name != "opencode" || moment != "while a tool runs" {
-			given += s.stub.answered()
-		}
+		given += s.stub.answered()
 		booked.Prompt, booked.Eval = booked.Prompt+out.Usage.Prompt, booked.Eval+out.Usage.Eval
 		prompt, eval := s.price()
 		if booked.Prompt != given*prompt || booked.Eval != given*eval {
@@ -136,10 +116,6 @@ func usageLimit(s *scene) error {
 		func(int, string) answer { return limit(reset) })
 	if err := want(out, err, agent.UsageLimit); err != nil {
 		return err
-	}
-	// OpenCode does not say when.
-	if s.program.Name == "opencode" && out.LimitReset.IsZero() {
-		return nil
 	}
 	if out.LimitReset.Before(reset.Add(-2*time.Minute)) || out.LimitReset.After(reset.Add(2*time.Minute)) {
 		return fmt.Errorf("reset at %s, not %s", out.LimitReset, reset)

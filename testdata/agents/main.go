@@ -36,7 +36,7 @@ func run(ctx context.Context) int {
 	scratch := flag.String("scratch", "", "directory for the installed programs (default: a temporary one)")
 	versions := flag.String("version", "",
 		"versions to install, as name=version, separated by commas (default: latest)")
-	byACP := flag.Bool("acp", false, "drive the programs by the Agent Client Protocol, and copilot and qwen too")
+	byACP := flag.Bool("acp", false, "drive all programs by the Agent Client Protocol, not claude and codex natively")
 	flag.StringVar(&sandbox.Without, "without", "", "what the sandbox does without: namespaces, pid")
 	verbose := flag.Bool("v", false, "print what the programs say and do")
 	flag.Parse()
@@ -55,9 +55,9 @@ func run(ctx context.Context) int {
 		*scratch = dir
 	}
 	var tested, failed, missing []string
-	names := []string{"claude", "codex", "gemini", "opencode"}
+	names := []string{"claude", "codex"}
 	if *byACP {
-		names = append(names, "copilot", "qwen")
+		names = append(names, "gemini", "opencode", "copilot", "qwen")
 	}
 	for _, name := range names {
 		if ctx.Err() != nil {

@@ -62,7 +62,7 @@ var setups = map[string]setup{
 		limit:  openAILimit,
 	},
 	"gemini": {
-		dialect: generative, model: "gemini-2.5-pro",
+		dialect: generative,
 		env: func(url string) map[string]string {
 			return map[string]string{"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "stub-key",
 				"GEMINI_TELEMETRY_ENABLED": "false"}
@@ -70,26 +70,15 @@ var setups = map[string]setup{
 		files: func(string) map[string]string {
 			return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false}}`}
 		},
-		forget: forgetFiles(".gemini/tmp/*/chats/*{id8}*"),
-		limit:  googleLimit,
 	},
 	"opencode": {
-		dialect: completions, model: "stub/stub",
-		env: func(string) map[string]string { return map[string]string{"OPENCODE_DISABLE_MODELS_FETCH": "1"} },
+		dialect: completions,
+		env:     func(string) map[string]string { return map[string]string{"OPENCODE_DISABLE_MODELS_FETCH": "1"} },
 		files: func(url string) map[string]string {
 			return map[string]string{".config/opencode/opencode.json": fmt.Sprintf(`{"autoupdate":false,"provider":{"stub":{"npm":"@ai-sdk/openai-compatible",`+
 				`"name":"stub","options":{"baseURL":"%s/v1","apiKey":"stub-key"},"models":{"stub":{"name":"stub","tool_call":true,`+
 				`"limit":{"context":200000,"output":8000}}}}},"model":"stub/stub"}`, url)}
 		},
-		forget: func(r *rig, id string) error {
-			cmd := exec.Command(r.program.Binary, "session", "delete", id)
-			cmd.Env = r.env
-			if out, err := cmd.CombinedOutput(); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-			return nil
-		},
-		limit: chatLimit,
 	},
 	"qwen": {
 		dialect: completions,
@@ -215,7 +204,7 @@ func lastLines(s string, n int) string {
 // forgetFiles deletes what matches a pattern below the home.
 func forgetFiles(pattern string) func(*rig, string) error {
 	return func(r *rig, id string) error {
-		p := strings.NewReplacer("{id}", id, "{id8}", id[:8]).Replace(pattern)
+		p := strings.ReplaceAll(pattern, "{id}", id)
 		found, err := filepath.Glob(filepath.Join(r.home, p))
 		if err != nil || len(found) == 0 {
 			return fmt.Errorf("no transcript at %s", p)

@@ -240,7 +240,7 @@ func (a *agent) begin(m rpc) {
 		a.fail(m, &ACPError{Code: -32000, Message: "Authentication required"})
 		return
 	}
-	a.id = newID("copilot")
+	a.id = newID()
 	a.stage = 2
 	out := a.opened()
 	out["sessionId"] = a.id

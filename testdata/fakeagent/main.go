@@ -1,9 +1,9 @@
-// Command fakeagent plays an agent program. It takes the command lines of Claude Code, Codex, Gemini CLI and
-// OpenCode, keeps conversations where they do, prints what they print, and fails as they fail; what it does is read
-// from a script.
+// Command fakeagent plays an agent program. It takes the command lines of Claude Code and Codex, keeps conversations
+// where they do, prints what they print, and fails as they fail. Called with --acp or acp, or by a name that ends in
+// -acp, it speaks the Agent Client Protocol. A script says what it does.
 //
-// Which program it is follows from the name that it is called by (install it as claude, codex, gemini or opencode),
-// or from FAKEAGENT_KIND. The environment names its script and its log:
+// Which program it is follows from the name that it is called by (install it as claude, codex or gemini), or from
+// FAKEAGENT_KIND. The environment names its script and its log:
 //
 //	FAKEAGENT_SCRIPT  file with {"steps":[...]}, see Step
 //	FAKEAGENT_LOG     file to which one line of JSON is added for each run, see Run; the id of a process that was left
@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// call is one invocation, as far as the four command lines agree.
+// call is one invocation, as far as the command lines agree.
 type call struct {
 	kind     string
 	args     []string
@@ -62,9 +62,6 @@ func run(kind string, args []string) int {
 	if playsACP(kind, args) {
 		return playACP(kind, args, dir)
 	}
-	if kind == "opencode" && len(args) > 0 && args[0] != "run" {
-		return openCodeQuestion(args, dir)
-	}
 	c, err := parse(kind, args)
 	if err != nil {
 		return complain(err)
@@ -87,14 +84,13 @@ func complain(err error) int {
 	return 2
 }
 
-// valued are the options that take a value, of all four programs.
+// valued are the options that take a value, of both programs.
 var valued = map[string]bool{
 	"--output-format": true, "--permission-mode": true, "--allowedTools": true, "--disallowedTools": true,
 	"--tools": true, "--max-turns": true, "--max-budget-usd": true,
 	"--session-id": true, "--resume": true, "--model": true, "--append-system-prompt": true, "-m": true, "-s": true,
 	"-c":        true,
-	"--add-dir": true, "--setting-sources": true, "-o": true, "--approval-mode": true, "--policy": true,
-	"--format": true, "--session": true,
+	"--add-dir": true, "--setting-sources": true,
 }
 
 // parse reads a command line. An unknown option is an error, as it would be to the real program.
@@ -111,8 +107,8 @@ func parse(kind string, args []string) (*call, error) {
 			continue
 		}
 		switch arg {
-		case "--verbose", "--include-partial-messages", "--json", "--print-logs", "--skip-git-repo-check",
-			"--skip-trust", "--strict-mcp-config", "--no-session-persistence", "--ephemeral", "--ignore-rules":
+		case "--verbose", "--include-partial-messages", "--json", "--skip-git-repo-check",
+			"--strict-mcp-config", "--no-session-persistence", "--ephemeral", "--ignore-rules":
 			continue
 		}
 		if !valued[arg] || i+1 >= len(args) {
@@ -123,9 +119,6 @@ func parse(kind string, args []string) (*call, error) {
 			return nil, err
 		}
 	}
-	if kind == "opencode" && strings.Contains(os.Getenv("OPENCODE_PERMISSION"), `"*":"deny"`) {
-		c.readOnly = true
-	}
 	return c, nil
 }
 
@@ -133,7 +126,7 @@ func (c *call) option(name, value string) error {
 	switch name {
 	case "--session-id":
 		c.id = value
-	case "--resume", "--session":
+	case "--resume":
 		c.id, c.resume = value, true
 	case "--model", "-m":
 		c.model = value
@@ -146,8 +139,6 @@ func (c *call) option(name, value string) error {
 		c.readOnly = value == "read-only"
 	case "--tools":
 		c.readOnly = true
-	case "--approval-mode":
-		c.readOnly = value == "default"
 	}
 	return nil
 }

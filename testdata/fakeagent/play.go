@@ -42,7 +42,7 @@ type voice interface {
 	refused(p *player, why string) int // "not_found" or "in_use"
 }
 
-var voices = map[string]voice{"claude": claude{}, "codex": codex{}, "gemini": gemini{}, "opencode": openCode{}}
+var voices = map[string]voice{"claude": claude{}, "codex": codex{}}
 
 func play(c *call, step Step) int {
 	p := &player{call: c, step: step, out: bufio.NewWriter(os.Stdout), voice: voices[c.kind]}
@@ -78,7 +78,7 @@ func (p *player) open() (int, bool) {
 		return p.voice.refused(p, "in_use"), false
 	}
 	if p.id == "" || p.step.End == "lost" || (p.resume && p.step.ID == "changed") {
-		p.id = newID(p.kind)
+		p.id = newID()
 	}
 	return 0, true
 }
@@ -263,12 +263,9 @@ func (p *player) price() (prompt, eval int64) {
 	return prompt, eval
 }
 
-func newID(kind string) string {
+func newID() string {
 	b := make([]byte, 16)
 	rand.Read(b)
-	if kind == "opencode" {
-		return fmt.Sprintf("ses_%x", b[:13])
-	}
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

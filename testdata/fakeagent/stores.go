@@ -4,13 +4,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
-	"strings"
-	"syscall"
 	"time"
 )
 
@@ -95,65 +91,8 @@ func storeOf(kind string) store {
 					"payload": obj{"thread_token_usage": total}}
 			},
 		}
-	case "gemini":
-		return geminiStore()
 	}
-	root := filepath.Join(envOr("XDG_DATA_HOME", filepath.Join(home(), ".local", "share")), "opencode")
-	return store{
-		find: func(id string) string { return filepath.Join(root, id+".jsonl") },
-		path: func(p *player) string { return filepath.Join(root, p.id+".jsonl") },
-		head: func(p *player) obj {
-			return obj{"id": p.id, "directory": p.dir, "created": time.Now().UnixMilli(), "title": "fake"}
-		},
-		line: func(p *player) obj { return obj{"role": "user", "text": p.prompt} },
-	}
-}
-
-// geminiStore names a directory's conversations by a slug, in whose place the directory stands in .project_root.
-func geminiStore() store {
-	root := filepath.Join(envOr("GEMINI_CLI_HOME", home()), ".gemini")
-	return store{
-		find: func(id string) string {
-			dir, _ := os.Getwd()
-			return filepath.Join(root, "tmp", slugOf(root, dir), "chats", "session-*-"+id[:min(8, len(id))]+".jsonl")
-		},
-		path: func(p *player) string {
-			return filepath.Join(root, "tmp", slugOf(root, p.dir), "chats",
-				"session-"+time.Now().UTC().Format("2006-01-02T15-04")+"-"+p.id[:8]+".jsonl")
-		},
-		head: func(p *player) obj { return obj{"sessionId": p.id, "startTime": now(), "kind": "main"} },
-		line: func(p *player) obj {
-			return obj{"id": fmt.Sprint("u", time.Now().UnixNano()), "timestamp": now(), "type": "user",
-				"content": []obj{{"text": p.prompt}}}
-		},
-		sums: func(p *player) obj {
-			prompt, eval := p.price()
-			return obj{"id": fmt.Sprint("m", time.Now().UnixNano()), "timestamp": now(), "type": "gemini",
-				"content": "", "tokens": obj{"input": prompt, "output": eval, "cached": 0, "thoughts": 0}}
-		},
-	}
-}
-
-func slugOf(root, dir string) string {
-	marks, _ := filepath.Glob(filepath.Join(root, "tmp", "*", ".project_root"))
-	for _, path := range marks {
-		if data, err := os.ReadFile(path); err == nil && string(data) == dir {
-			return filepath.Base(filepath.Dir(path))
-		}
-	}
-	for n := 0; ; n++ {
-		slug := fmt.Sprintf("%s-%d", filepath.Base(dir), n)
-		at := filepath.Join(root, "tmp", slug)
-		if os.MkdirAll(filepath.Dir(at), 0o700) != nil {
-			return slug
-		}
-		if err := os.Mkdir(at, 0o700); err == nil {
-			_ = os.WriteFile(filepath.Join(at, ".project_root"), []byte(dir), 0o600)
-			return slug
-		} else if !os.IsExist(err) {
-			return slug
-		}
-	}
+	return store{}
 }
 
 func (s store) has(id string) bool {
@@ -250,55 +189,4 @@ func (s store) save(p *player, answered bool) error {
 	}
 	line["fake"] = obj{"tokens": [2]int64{prompt, eval}}
 	return enc.Encode(line)
-}
-
-// openCodeQuestion answers `opencode export ID` and `opencode session list`.
-func openCodeQuestion(args []string, dir string) int {
-	root := filepath.Dir(storeOf("opencode").find("x"))
-	heads := []obj{}
-	found, _ := filepath.Glob(filepath.Join(root, "ses_*.jsonl"))
-	for _, path := range found {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return complain(err)
-		}
-		first, rest, _ := strings.Cut(string(data), "\n")
-		var head obj
-		if json.Unmarshal([]byte(first), &head) != nil {
-			continue
-		}
-		heads = append(heads, head)
-		if args[0] != "export" || len(args) < 2 || head["id"] != args[1] {
-			continue
-		}
-		messages := []json.RawMessage{}
-		for line := range strings.Lines(rest) {
-			messages = append(messages, json.RawMessage(strings.TrimSpace(line)))
-		}
-		complainf("Exporting session: %s", args[1])
-		return printJSON(obj{"info": head, "messages": messages})
-	}
-	switch {
-	case args[0] == "session":
-		return printJSON(heads)
-	case args[0] == "export" && len(args) > 1:
-		complainf("Error: Session not found: %s", args[1])
-	}
-	return 1
-}
-
-func printJSON(v any) int {
-	enc := json.NewEncoder(os.Stdout)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return complain(err)
-	}
-	return 0
-}
-
-// dieOf ends this process by a signal, as one does that does not catch it.
-func dieOf(sig syscall.Signal) {
-	signal.Reset(sig)
-	_ = syscall.Kill(os.Getpid(), sig)
-	select {}
 }
