@@ -158,6 +158,8 @@ type acpUsage struct {
 	dollars   bool
 	otherCost string // in another currency
 	notice    string // the last thing that the agent itself said
+	// unanswered is set while a prompt has no answer: nobody knows the tokens of a turn that ends then.
+	unanswered bool
 }
 
 // answer takes the answer to the prompt.
@@ -279,7 +281,7 @@ func (c *acpConn) outcome(end *ending, res proc.Outcome) Outcome {
 		out.Total.Cost = c.usage.total
 	}
 	prompted := c.message.stop != ""
-	out.Uncounted = prompted && !known && !c.lie
+	out.Uncounted = (prompted || c.usage.unanswered) && !known && !c.lie
 	switch end.how {
 	case Completed:
 		out.Turns++

@@ -319,7 +319,7 @@ func listed(names []string) string {
 func (c *acpConn) prompt(ctx context.Context) error {
 	t := c.s.turn
 	c.s.mu.Lock()
-	c.phase, c.s.heard, c.message = acpPrompted, time.Now(), acpMessage{}
+	c.phase, c.s.heard, c.message, c.usage.unanswered = acpPrompted, time.Now(), acpMessage{}, true
 	c.s.mu.Unlock()
 	answer := c.request("session/prompt", map[string]any{"sessionId": c.session,
 		"prompt": []any{map[string]string{"type": "text", "text": c.s.program.prompt(t)}}})
@@ -343,6 +343,7 @@ func (c *acpConn) took(e gjson.Result) error {
 	said, err := result(e)
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
+	c.usage.unanswered = false
 	if err == nil {
 		c.usage.answer(said)
 		c.message.stop = text.HeadBytes(text.VisibleLine(said.Get("stopReason").Str), 100)
