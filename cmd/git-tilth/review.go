@@ -137,14 +137,14 @@ func (w *repoContext) aside(s *session.Session, task string) *view.Aside {
 func (w *repoContext) sayChanged(h *held.Handle) {
 	ctx := context.WithoutCancel(w.p.ctx) // after an interrupt too
 	begin, err := h.S.State()
-	if err != nil || begin.BeginsAt() == "" {
+	if err != nil || begin.Base == "" {
 		return
 	}
 	tip, _, err := w.Git.BranchTip(ctx, h.Common, h.S.Branch())
 	if err != nil || tip == "" {
 		return
 	}
-	files, _, _, err := w.Git.Changes(ctx, h.Common, begin.BeginsAt(), tip, 0)
+	files, _, _, err := w.Git.Changes(ctx, h.Common, begin.Base, tip, 0)
 	if err != nil || len(files) == 0 {
 		return
 	}

@@ -27,7 +27,6 @@ const (
 	perDir    = 256
 	// bundlesDir is where the work that was set aside of failed tasks travels, a bundle each.
 	bundlesDir = "aside"
-	elsewhere  = "elsewhere" // the common directory in a checkpoint that travels
 )
 
 func sessionRef(id string) string { return "refs/tilth/sessions/" + id }
@@ -243,9 +242,7 @@ func (w *writer) addCheckpoint(root node) error {
 	if err := settled(w.s, check); err != nil {
 		return err
 	}
-	if check.Source, check.Workspace = "", ""; check.GitCommonDir != "" {
-		check.GitCommonDir = elsewhere
-	}
+	check.Source, check.Workspace, check.GitCommonDir = "", "", ""
 	check.Conversations, check.Preflight = nil, ""
 	out := &session.Session{ID: w.s.ID, Dir: w.scratch.dir}
 	if err := out.SaveCheckpoint(check); err != nil {

@@ -58,14 +58,10 @@ func (h *Handle) NoteStatuses(tasks []session.Task) {
 }
 
 // SettleTotals makes the checkpoint's totals those of the record: a run that died did not come to write its checkpoint.
-// What another tool has counted, and its record does not say, stays.
 func (h *Handle) SettleTotals() error {
 	sum, err := h.S.Summarize()
-	if err != nil {
-		return err
+	if err == nil {
+		h.Checkpoint.SetTotals(sum)
 	}
-	if c := h.Checkpoint; c.GitCommonDir != "" || sum.Tokens.Total > c.TokensUsed {
-		c.SetTotals(sum)
-	}
-	return nil
+	return err
 }

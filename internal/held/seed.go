@@ -65,8 +65,12 @@ func SeedBeginning(s *session.Session) (*record.State, error) {
 }
 
 func withSeed(b *record.State, err error) (*record.State, error) {
-	if err == nil && b.Seed == nil {
+	switch {
+	case err != nil:
+	case b.Seed == nil:
 		err = ErrNoSeed
+	case b.Base == "":
+		err = ErrNoBase
 	}
 	return b, err
 }
@@ -93,14 +97,15 @@ func Worked(ctx context.Context, g *gitx.Git, s *session.Session, check *session
 	}), err
 }
 
-// ErrNoSeed says that a record has no seed.
-var ErrNoSeed = errors.New("no seed_committed event in the record")
+// Why the beginning of a record cannot be used.
+var (
+	ErrNoSeed = errors.New("no seed_committed event in the record")
+	ErrNoBase = errors.New("its record does not name the commit at which its branch begins")
+)
 
 // AuthorIn knows the commits of a session.
-func AuthorIn(s *session.Session, check *session.Checkpoint, tasks []session.Task,
-	shared map[string]bool) message.Author {
-	who := message.Author{SessionID: s.ID, Foreign: check.GitCommonDir == "", Tasks: map[string]string{},
-		Inherited: shared}
+func AuthorIn(s *session.Session, tasks []session.Task, shared map[string]bool) message.Author {
+	who := message.Author{SessionID: s.ID, Tasks: map[string]string{}, Inherited: shared}
 	for _, t := range tasks {
 		who.Tasks[t.ID] = t.Status
 	}

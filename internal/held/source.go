@@ -129,10 +129,7 @@ func (h *Handle) AdoptSource() {
 		return
 	}
 	h.Checkpoint.Source = SourceNow(h.Checkpoint.Source, h.Common)
-	// A session of another tool has no such note, by which it is known as one.
-	if h.Checkpoint.GitCommonDir != "" {
-		h.Checkpoint.GitCommonDir = h.Common
-	}
+	h.Checkpoint.GitCommonDir = h.Common
 }
 
 // SourceNow is the recorded source, or, where nothing is there any more or another repository is, the main worktree

@@ -74,9 +74,7 @@ func (a Import) install(ctx context.Context, h *held.Handle) error {
 	}
 	c := h.Checkpoint
 	c.Source, c.Workspace, c.Branch = a.Location.Source, h.S.Workspace(), h.S.Branch()
-	if c.GitCommonDir != "" {
-		c.GitCommonDir = a.Location.CommonDir
-	}
+	c.GitCommonDir = a.Location.CommonDir
 	if err := h.Save(); err != nil {
 		return err
 	}

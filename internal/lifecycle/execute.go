@@ -167,7 +167,7 @@ func noteNothing(h *held.Handle, o Outcome, e Execution) error {
 func settleRecord(h *held.Handle, p Plan) error {
 	err := h.SettleTotals()
 	if err == nil && !p.Fresh {
-		err = takeOver(h, p.MarkDone)
+		err = adoptEdits(h, p.MarkDone)
 	}
 	if err != nil {
 		return err
@@ -255,11 +255,6 @@ func (x *execution) repair(live context.Context) error {
 	}
 	if err := x.noteCommits(done); err != nil {
 		return err
-	}
-	if x.out.Redo != "" {
-		if err := x.Append(takenOver(x.out.Redo, session.TaskPending)); err != nil {
-			return err
-		}
 	}
 	if err := x.Change(func() error { return settleTasks(x.Handle, done, x.out.Retried) }); err != nil {
 		return err

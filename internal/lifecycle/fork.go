@@ -45,9 +45,6 @@ func (f Fork) Fork(ctx context.Context, d held.Deps) (*session.Session, error) {
 	}
 	start := f.Start
 	start.Phase, start.ForkedFrom, start.At, start.Base = "fork", p.ID, f.At, p.begin.Base
-	if start.Base == "" { // of another tool, whose branch begins with the seed
-		start.Base, _ = d.Git.RevParse(ctx, p.common, p.begin.Seed.SHA+"^^{commit}")
-	}
 	start.TaskCount = len(p.tasks)
 	if start.Tasks, err = p.behind(ctx, d.Git); err != nil {
 		return nil, err
@@ -142,7 +139,7 @@ func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.Tas
 	}
 	commits, _, err := held.CommitsSince(ctx, g, p.common, p.point.SHA, p.begin.Seed.SHA)
 	shared := held.Inherited(ctx, g, p.common, p.begin.Seed.SHA, commits, p.check)
-	who := held.AuthorIn(p.Session, p.check, p.tasks, shared)
+	who := held.AuthorIn(p.Session, p.tasks, shared)
 	for _, c := range commits {
 		if id, ok := who.Done(c); ok && states[id].Status == session.TaskDone && states[id].Commit == "" {
 			states[id] = record.TaskState{Status: session.TaskDone, Commit: c.SHA}

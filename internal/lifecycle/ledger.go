@@ -18,7 +18,7 @@ func settleLedger(h *held.Handle, p Plan) error {
 	for _, task := range slices.Sorted(maps.Keys(p.Record.Tasks)) {
 		a := p.Record.Tasks[task].Attempt
 		v := a.Verdict
-		if !a.Unledgered || v.TaskID == "" { // another writer's verdict names no task
+		if !a.Unledgered {
 			continue
 		}
 		entries, err := h.S.ReadLedger(task, 1)
@@ -43,7 +43,7 @@ func settleLedger(h *held.Handle, p Plan) error {
 // settleLedgers writes the ledgers anew that do not say what the record does.
 func settleLedgers(h *held.Handle) error {
 	state, err := h.S.State()
-	if err != nil || h.Checkpoint.GitCommonDir == "" {
+	if err != nil {
 		return err
 	}
 	tasks, err := h.S.StoredTasks()
@@ -78,8 +78,7 @@ func settleLedgers(h *held.Handle) error {
 }
 
 // inherited are the entries of a task's ledger with which a fork began, by the record of the session that it is of.
-// They are not known where that is gone, which is nil, says otherwise of the task by now, or is a fork or another
-// tool's itself.
+// They are not known where that is gone, which is nil, says otherwise of the task by now, or is a fork itself.
 func inherited(h *held.Handle, from *session.Session, task string, of record.Task) (entries []session.LedgerEntry,
 	known bool) {
 	if !of.Shared || from == nil {
@@ -90,7 +89,7 @@ func inherited(h *held.Handle, from *session.Session, task string, of record.Tas
 		return nil, false
 	}
 	was := state.Tasks[task]
-	if state.Base == "" || was.Shared || state.Note > 0 || len(was.Ledger) == 0 || was.TaskState != of.TaskState {
+	if was.Shared || state.Note > 0 || len(was.Ledger) == 0 || was.TaskState != of.TaskState {
 		return nil, false
 	}
 	entries, err = ledgerOf(h, from, was.Ledger)

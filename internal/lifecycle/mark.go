@@ -28,7 +28,7 @@ const (
 //
 // Work that a skipped task has in the worktree or in a placeholder is set aside by the next resume (Plan.SetAside).
 func Mark(h *held.Handle, task, mark, note string) error {
-	if err := takeOver(h, nil); err != nil {
+	if err := adoptEdits(h, nil); err != nil {
 		return err
 	}
 	tasks, err := h.S.Tasks()
@@ -88,7 +88,7 @@ func prepareRetry(h *held.Handle, task, note string) error {
 // hold set aside, while the record knows where they stand; task_marked for each task that was added, changed, moved or
 // removed; prd.json, which is what a resume goes by.
 func Replan(ctx context.Context, h *held.Handle, edited []session.Task) error {
-	if err := takeOver(h, nil); err != nil {
+	if err := adoptEdits(h, nil); err != nil {
 		return err
 	}
 	before, err := h.S.Tasks()

@@ -16,7 +16,6 @@ import (
 type State struct {
 	SessionID string
 	Status    string
-	Foreign   bool   // made by a tool whose commits carry no trailers
 	Resetting bool   // a teardown was begun and not finished
 	GoingBack string // a rewind or an undo that was begun and not finished
 	Finished  string // one that was, and was finished before this plan was made
@@ -27,6 +26,7 @@ type State struct {
 	SeedKnown  bool   // the branch contains it
 	Worked     bool   // without a recorded seed: there was one, and the branch has what was done after it
 	SeedTree   string // of a seed on which commits stand
+	NoBase     bool   // the record does not name the commit at which the branch begins
 	// Interviewed reports whether a session without a seed has an interview that can be gone on with.
 	Interviewed bool
 	Anew        string // the command that makes such a session once more, "" where nobody knows
@@ -113,7 +113,6 @@ type Plan struct {
 	Unjudged         int                      // the commits above it
 	Retried          []string                 // failed tasks that go back to pending
 	SetAside         string                   // a task that is not to be done, whose work in the worktree is set aside
-	Redo             string                   // a task that claims to be done, without a commit, whose work is there
 	Pending          []string                 // what the loop will run, in order
 	Begun            string                   // the first of them, where its work is in the worktree
 	Waiting          map[string][]string      // those that cannot be begun yet, with what they need
@@ -127,6 +126,7 @@ type Plan struct {
 //	a teardown was begun                               refuse: reset finishes it
 //	no seed was ever committed                         refuse: reset, prep-feature
 //	the record of one is lost, and work was done       refuse: git's own commands show and take it
+//	the record does not say where the branch begins    refuse: reset
 //	prd.json cannot be read, or has no tasks           refuse: reset
 //	the source repository is gone                      refuse
 //	the branch is gone                                 refuse
@@ -142,7 +142,6 @@ type Plan struct {
 //	placeholders or worker's commits at the tip        unwind them, and only them
 //	a placeholder under another commit                 it stays, and is judged with the next task's work (unjudged)
 //	a failed task                                      back to pending
-//	a done task without a commit, its work uncommitted back to pending
 //	the task last worked on is not the first pending   it comes first: its partial work is in the worktree
 //	the task last worked on is skipped or removed, and its work in the worktree is set aside
 //	  left work
@@ -180,7 +179,7 @@ func MakePlan(s State) Plan {
 		}
 	}
 	p.headFirst()
-	if c := s.History.Case; c != nil && !s.CaseStale && c.TaskID == p.Begun && p.Redo == "" && len(p.Unwind) == 0 &&
+	if c := s.History.Case; c != nil && !s.CaseStale && c.TaskID == p.Begun && len(p.Unwind) == 0 &&
 		c.Base == s.BranchTip && s.Tree == held.TreeFine {
 		p.Review = c
 	}
@@ -200,9 +199,6 @@ func MakePlan(s State) Plan {
 // would be committed as theirs. Of one that is not to be done any more the work is set aside.
 func (p *Plan) headFirst() {
 	first := p.History.LastTask
-	if p.Redo != "" {
-		first = p.Redo
-	}
 	if p.Fresh || first == "" {
 		return
 	}
@@ -223,6 +219,8 @@ func refusal(s State) (why, hint string) {
 		return "its teardown was begun and not finished", reset
 	case s.SeedSHA == "" && s.Status != session.Prepared && (!s.Worked || s.SourceGone == ""):
 		return s.unseeded(reset)
+	case s.NoBase:
+		return held.ErrNoBase.Error(), reset
 	case s.TasksError != "":
 		return s.TasksError, s.mendTasks + reset
 	case s.SourceGone != "":
@@ -278,8 +276,6 @@ func (p *Plan) settleTasks() map[string]string {
 				committed[id] = c.SHA
 			}
 		}
-	} else {
-		who.Foreign = false // without the seed, a subject alone is no proof
 	}
 	p.unwindTip(who, status)
 	if a := p.History.Accepted; a != nil && !p.AcceptedStale && status[a.TaskID] != session.TaskDone &&
@@ -301,10 +297,6 @@ func (p *Plan) settleTasks() map[string]string {
 	}
 	if from, commits := p.unjudged(); len(commits) > 0 {
 		p.JudgedTo, p.Unjudged = from, len(commits)
-	}
-	if id := p.lastDoneWithoutCommit(status, committed); id != "" && p.Dirty {
-		p.Redo = id
-		status[id] = "pending"
 	}
 	return status
 }
@@ -328,9 +320,7 @@ func (p *Plan) unwindTip(who message.Author, status map[string]string) {
 // unwinds reports whether a commit at the tip goes back into the index.
 func (s State) unwinds(c gitx.Commit, who message.Author, status map[string]string) bool {
 	if task, failed := who.Placeholder(c); failed {
-		// A tool that never unwinds leaves a finished task's only work in its placeholder, and a person may call it
-		// finished.
-		return status[task] != session.TaskDone
+		return status[task] != session.TaskDone // the user may have marked its task as done
 	}
 	if !s.SeedKnown {
 		return false
@@ -340,16 +330,15 @@ func (s State) unwinds(c gitx.Commit, who message.Author, status map[string]stri
 	case s.ByWorker[c.SHA]:
 		return true
 	case !ok || !who.Signed(c) || s.isAccepted(c):
-		return false // a person's, Python Tilth's, or of the accepted tree under another message
+		return false // the user's, or of the accepted tree under another message
 	}
 	return status[task] != session.TaskDone && !s.proven(c, who) // a commit hook had changed the tree
 }
 
-// proven reports whether what a commit holds was judged as its task's work. The record says so by the tree; of a
-// Python Tilth session, whose attempts name neither commit nor trees, the subject does.
+// proven reports whether a verdict on record accepted the commit's tree as its task's work.
 func (s State) proven(c gitx.Commit, who message.Author) bool {
 	task, _ := who.Done(c)
-	return s.isAccepted(c) || s.judged(task, c.Tree) || s.Foreign && s.History.Begun.Base == "" && !who.Signed(c)
+	return s.isAccepted(c) || s.judged(task, c.Tree)
 }
 
 // judged reports whether a tree was accepted as a task's, by the record.
@@ -365,7 +354,7 @@ func (s State) isAccepted(c gitx.Commit) bool {
 }
 
 func (s State) author() message.Author {
-	return message.Author{SessionID: s.SessionID, Foreign: s.Foreign, Tasks: s.status(), Inherited: s.Inherited}
+	return message.Author{SessionID: s.SessionID, Tasks: s.status(), Inherited: s.Inherited}
 }
 
 // status is each task's status by prd.json.
@@ -375,28 +364,4 @@ func (s State) status() map[string]string {
 		status[t.ID] = t.Status
 	}
 	return status
-}
-
-// lastDoneWithoutCommit finds the one task that a crash between "done" and the commit can leave: the last
-// done one. It is looked for only where the commits can be known.
-func (p *Plan) lastDoneWithoutCommit(status, committed map[string]string) string {
-	if !p.SeedKnown || p.Status == session.Prepared {
-		return ""
-	}
-	last := ""
-	for _, t := range p.Tasks {
-		if status[t.ID] == "done" {
-			last = t.ID
-		}
-	}
-	if last == "" || committed[last] != "" || p.CommitTree != nil {
-		return ""
-	}
-	who := p.author()
-	for _, c := range p.Commits {
-		if task, failed := who.Placeholder(c); failed && task == last {
-			return ""
-		}
-	}
-	return last
 }

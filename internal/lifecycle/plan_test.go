@@ -105,7 +105,6 @@ type want struct {
 	unwind   string // shas
 	to       string // checked where unwind is given
 	retried  string
-	redo     string
 	pending  string
 	worktree held.TreeState
 	fresh    bool
@@ -127,6 +126,8 @@ func TestMakePlan(t *testing.T) {
 				"prd.json: unexpected end"
 		},
 			want{action: Refuse, why: "prd.json", hint: "git tilth reset"}},
+		{"the record does not say where the branch begins", "", func(s *State) { s.NoBase = true },
+			want{action: Refuse, why: "does not name the commit", hint: "git tilth reset"}},
 		{"the source repository is gone", "", func(s *State) { s.SourceGone = "the source repository /x is gone" },
 			want{action: Refuse, why: "/x is gone", hint: "git tilth reset"}},
 		{"no seed was ever committed", "an interview that ended early", func(s *State) {
@@ -152,7 +153,7 @@ func TestMakePlan(t *testing.T) {
 		}, want{action: Continue, retried: "T-002", pending: "T-002"}},
 		{"the branch no longer holds the seed",
 			"with a placeholder of this session at the tip, by its trailers alone", func(s *State) {
-				s.SeedKnown, s.Foreign, s.Tasks, s.Status = false, true, tasks("done", "failed"), session.Failed
+				s.SeedKnown, s.Tasks, s.Status = false, tasks("done", "failed"), session.Failed
 				s.Commits = chain(failedBy(testID, "T-002"), plain("T-002: FAILED (iter_cap): Title"), doneBy(testID,
 					"T-001"))
 			}, want{action: Continue, unwind: "c3", to: "c2", retried: "T-002", pending: "T-002"}},
@@ -196,14 +197,6 @@ func TestMakePlan(t *testing.T) {
 		{"a commit for a task not done, of a tree that a verdict accepted", "of another session: no", func(s *State) {
 			s.Commits = chain(doneBy(otherID, "T-001"))
 		}, want{action: Continue, pending: "T-001 T-002"}},
-		{"a commit for a task not done, of a tree that a verdict accepted", "Python Tilth's, by its subject",
-			func(s *State) {
-				s.Foreign, s.Commits = true, chain(plain("T-001: Title"))
-			}, want{action: Continue, done: "T-001=c1", pending: "T-002"}},
-		{"a commit for a task not done, of a tree that a verdict accepted",
-			"a subject in a session that was taken over", func(s *State) {
-				s.Foreign, s.History.Begun.Base, s.Commits = true, "seed", chain(plain("T-001: Title"))
-			}, want{action: Continue, pending: "T-001 T-002"}},
 		{"a commit at the tip with the trailers of a task", "which the reflog gives to the worker", func(s *State) {
 			s.Commits, s.ByWorker = chain(doneBy(testID, "T-001")), map[string]bool{"c1": true}
 		}, want{action: Continue, unwind: "c1", to: "seed", pending: "T-001 T-002"}},
@@ -257,28 +250,11 @@ func TestMakePlan(t *testing.T) {
 			c.SHA = "root"
 			s.Tasks, s.Commits = tasks("failed"), []gitx.Commit{c}
 		}, want{action: Continue, retried: "T-001", pending: "T-001"}},
-		{"placeholders or worker's commits at the tip", "Python Tilth's, in both forms", func(s *State) {
-			s.Foreign, s.Tasks = true, tasks("done", "failed")
-			s.Commits = chain(plain("FAILED (no_case): T-002 Title"), plain("T-002: FAILED (iter_cap): Title"),
-				plain("T-001: Title"))
-		}, want{action: Continue, unwind: "c3 c2", to: "c1", retried: "T-002", pending: "T-002"}},
-		{"placeholders or worker's commits at the tip", "Python Tilth's that holds a finished task's only work",
-			func(s *State) {
-				s.Foreign, s.Tasks, s.Status = true, tasks("done"), session.AllDone
-				s.Commits = chain(plain("T-001: FAILED (iter_cap): Title"))
-			}, want{action: Nothing}},
 		{"a failed task", "several, as a plan edited by hand may have", func(s *State) {
 			s.Tasks,
 				s.Commits = tasks("failed", "failed"), nil
 		},
 			want{action: Continue, retried: "T-001 T-002", pending: "T-001 T-002"}},
-		{"a done task without a commit, its work uncommitted", "", func(s *State) {
-			s.Foreign, s.Tasks, s.Dirty, s.Commits = true, tasks("done", "done", "pending"), true,
-				chain(plain("T-001: Title"))
-		}, want{action: Continue, redo: "T-002", pending: "T-002 T-003", line: "do T-002 again"}},
-		{"a done task without a commit, its work uncommitted", "clean: there was nothing to commit", func(s *State) {
-			s.Foreign, s.Tasks, s.Commits = true, tasks("done", "done", "pending"), chain(plain("T-001: Title"))
-		}, want{action: Continue, pending: "T-003"}},
 		{"the worktree is missing, unregistered", "missing", func(s *State) { s.Tree = held.TreeMissing },
 			want{action: Continue, worktree: held.TreeMissing, pending: "T-001 T-002", line: "re-create the worktree"}},
 		{"a merge or the like was left unfinished", "", func(s *State) { s.Unfinished = "rebase" },
@@ -402,7 +378,6 @@ func (w want) check(t *testing.T, p Plan) {
 		equal("unwound to", p.Unwind[len(p.Unwind)-1].Parents[0], w.to)
 	}
 	equal("retried", strings.Join(p.Retried, " "), w.retried)
-	equal("redone", p.Redo, w.redo)
 	equal("pending", strings.Join(p.Pending, " "), w.pending)
 	if w.worktree != "" {
 		equal("worktree", string(p.Tree), string(w.worktree))

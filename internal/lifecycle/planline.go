@@ -97,9 +97,6 @@ func (p Plan) line(aside string) string {
 	if p.SetAside != "" {
 		add("set aside what %s left, which is not to be done", p.SetAside)
 	}
-	if p.Redo != "" {
-		add("do %s again, it has no commit", p.Redo)
-	}
 	if lanes := p.standing(); len(lanes) > 0 {
 		add("go on with %s side by side", strings.Join(lanes, ", "))
 	}

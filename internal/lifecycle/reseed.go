@@ -108,7 +108,7 @@ func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check 
 	if state.Seed != nil {
 		recorded = state.Seed.SHA
 	}
-	if recorded != "" && check.Status != session.Prepared || check.GitCommonDir == "" || held.Unfinished(s) {
+	if recorded != "" && check.Status != session.Prepared || held.Unfinished(s) {
 		return "", nil
 	}
 	tip, ok, err := g.BranchTip(ctx, common, s.Branch())

@@ -60,9 +60,9 @@ func (x *execution) cleanWorktree(ctx context.Context) error {
 	return err
 }
 
-// takeOver puts the statuses that a person set in prd.json by hand, or another tool, on record. Those of done are done
-// all the same: the branch has their commits.
-func takeOver(h *held.Handle, done map[string]string) error {
+// adoptEdits puts the statuses that the user set in prd.json manually on record. Those of done are done all the same:
+// the branch has their commits.
+func adoptEdits(h *held.Handle, done map[string]string) error {
 	if h.Git.IsDryRun() {
 		return nil
 	}
@@ -74,16 +74,13 @@ func takeOver(h *held.Handle, done map[string]string) error {
 		if done[task] != "" {
 			continue
 		}
-		if err := h.Append(takenOver(task, byHand[task])); err != nil {
+		status := byHand[task]
+		e := &record.TaskMarked{Scope: record.Scope{TaskID: task}, Mark: status, Status: status}
+		if err := h.Append(e); err != nil {
 			return err
 		}
 	}
-	h.Checkpoint.TakenOver = h.Checkpoint.GitCommonDir == ""
 	return nil
-}
-
-func takenOver(task, status string) *record.TaskMarked {
-	return &record.TaskMarked{Scope: record.Scope{TaskID: task}, Mark: status, Status: status}
 }
 
 // settleTasks writes prd.json and progress.txt anew where they are not what record and branch say: done are tasks with
@@ -115,21 +112,15 @@ func settleTasks(h *held.Handle, done map[string]string, retried []string) error
 	return settleProgress(h, tasks)
 }
 
-// settleProgress writes progress.txt anew where it is not what the record says. Of another tool's lines those stay that
-// say nothing else of what is done.
+// settleProgress rewrites progress.txt where it differs from the record.
 func settleProgress(h *held.Handle, tasks []session.Task) error {
 	state, err := h.S.State()
 	if err != nil {
 		return err
 	}
 	var lines []string
-	if h.Checkpoint.GitCommonDir == "" {
-		if lines, err = h.S.ProgressTail(0); err != nil {
-			return err
-		}
-	}
 	for _, end := range state.Progress {
-		if i := session.IndexOf(tasks, end.Task); i >= 0 && h.Checkpoint.GitCommonDir != "" {
+		if i := session.IndexOf(tasks, end.Task); i >= 0 {
 			lines = append(lines, session.ProgressLine(end.Task, end.As, tasks[i].Title))
 		}
 	}
@@ -163,7 +154,7 @@ func (x *execution) noteCommits(done map[string]string) error {
 // the task's last verdict.
 func (p Plan) rolledForward(task string) record.Scope {
 	in := record.Scope{TaskID: task}
-	if a := p.Record.Tasks[task].Attempt; a.Verdict != nil && !a.Worked { // a foreign record may have none
+	if a := p.Record.Tasks[task].Attempt; a.Verdict != nil && !a.Worked {
 		in = a.Verdict.Scope
 	}
 	in.RolledForward = true

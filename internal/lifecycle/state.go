@@ -32,7 +32,6 @@ func (s *State) leaveToLanes() {
 // the record: what that says was kept when the last run stopped.
 func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
 	st := State{SessionID: s.ID, Status: check.Status, Resetting: held.Resetting(s)}
-	st.Foreign = check.GitCommonDir == ""
 	var err error
 	if st.GoingBack, err = rewind.Begun(s); err != nil {
 		return st, err
@@ -59,7 +58,7 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	st.History, st.Lanes = st.Record.History(), lanes.Begun(s)
 	st.leaveToLanes()
 	if st.Record.Seed != nil {
-		st.SeedSHA = st.Record.Seed.SHA
+		st.SeedSHA, st.NoBase = st.Record.Seed.SHA, st.Record.Base == ""
 	} else {
 		messages, _ := s.ReadTranscript(record.RoleInterview, "") // what cannot be read cannot be gone on with
 		st.Interviewed, st.Anew = len(messages) > 0, check.Anew
@@ -126,7 +125,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 			return err
 		}
 	}
-	if st.Tree == held.TreeFine && st.Status != session.Prepared && MakePlan(*st).mayRedo() {
+	if st.Tree == held.TreeFine && st.Status != session.Prepared && MakePlan(*st).dependsOnDirty() {
 		if st.Dirty, err = g.IsDirty(ctx, path); err != nil {
 			return err
 		}
@@ -199,10 +198,9 @@ func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Sessi
 	return err
 }
 
-// mayRedo reports whether the answer to "is the worktree dirty" makes a difference, which is worth a git command.
-func (p Plan) mayRedo() bool {
+// dependsOnDirty reports whether uncommitted files in the worktree would change the plan: looking costs a git command.
+func (p Plan) dependsOnDirty() bool {
 	s := p.State
 	s.Dirty = true
-	dirty := MakePlan(s)
-	return p.Redo != dirty.Redo || p.SetAside != dirty.SetAside
+	return p.SetAside != MakePlan(s).SetAside
 }

@@ -63,8 +63,6 @@ func TestUnjudged(t *testing.T) {
 		count   int
 	}{
 		{"no attempt is on record", pending, []string{seeded}, []gitx.Commit{stray}, "", 0},
-		{"another tool's attempt", pending, []string{seeded, `context_reset {"task_id":"T-001"}`, worked},
-			[]gitx.Commit{stray}, "", 0},
 		{"the tip is the seed", pending, []string{seeded, begun, worked}, nil, "", 0},
 		{"the tip is an accepted commit", finished, []string{seeded, begun, worked, accept, done, made},
 			[]gitx.Commit{one}, "", 0},

@@ -10,8 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/pattern"
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -89,59 +87,30 @@ func message(subject, body string, trailers ...string) string {
 	return b.String()
 }
 
-// The subjects of placeholders without trailers. Python Tilth wrote the first form and looked for
-// the second, so sessions of its various versions may hold either.
-var (
-	foreignPlaceholder = pattern.New(`^(T-\d{3,}): FAILED \((\w+)\)(?::|$)`)
-	foreignFailed      = pattern.New(`^FAILED \((\w+)\): (T-\d{3,})\b`)
-	foreignDone        = pattern.New(`^(T-\d{3,}): `)
-)
-
-// Author classifies commits for one session: its own, another session's or the user's.
+// Author classifies commits for one session by their trailers: its own, another session's or the user's. A subject alone proves nothing: a
+// worker or the user may begin a commit with "FAILED (".
 type Author struct {
 	SessionID string
-	Foreign   bool              // made by a tool that writes no trailers
 	Tasks     map[string]string // the status of each, by prd.json
 	Inherited map[string]bool   // commits of the session that this one was forked from
 }
 
 // owns reports whether a commit's trailer names this session, or the session it shares the commit with.
-func (a Author) owns(c gitx.Commit, trailer string) bool {
-	return trailer == a.SessionID || a.Inherited[c.SHA]
+func (a Author) owns(c gitx.Commit, sig Signature) bool {
+	return sig.Session != "" && (sig.Session == a.SessionID || a.Inherited[c.SHA])
 }
 
-// Placeholder reports the task of a placeholder of this session. A subject alone proves nothing in a session that
-// writes trailers: a worker or a person may begin a commit with "FAILED (".
+// Placeholder reports the task of a placeholder of this session. The plan may not have the task any more.
 func (a Author) Placeholder(c gitx.Commit) (task string, ok bool) {
-	if sig := SignatureOf(c); sig.Session != "" {
-		// A person may have taken the task out of the plan since.
-		return sig.Task, a.owns(c, sig.Session) && sig.Task != "" && sig.Failed != ""
-	}
-	if !a.Foreign && !a.Inherited[c.SHA] {
-		return "", false
-	}
-	reason := ""
-	if m := foreignPlaceholder().FindStringSubmatch(c.Subject); m != nil {
-		task, reason = m[1], m[2]
-	} else if m := foreignFailed().FindStringSubmatch(c.Subject); m != nil {
-		task, reason = m[2], m[1]
-	}
-	_, known := a.Tasks[task]
-	return task, known && record.ReasonOf(reason).Task
+	sig := SignatureOf(c)
+	return sig.Task, a.owns(c, sig) && sig.Task != "" && sig.Failed != ""
 }
 
 // Done reports the task that a commit of this session finished.
 func (a Author) Done(c gitx.Commit) (task string, ok bool) {
-	if sig := SignatureOf(c); sig.Session != "" {
-		_, known := a.Tasks[sig.Task]
-		return sig.Task, a.owns(c, sig.Session) && known && len(c.Trailers[trailerFailed]) == 0
-	}
-	m := foreignDone().FindStringSubmatch(c.Subject)
-	if _, failed := a.Placeholder(c); failed || m == nil || !a.Foreign && !a.Inherited[c.SHA] {
-		return "", false
-	}
-	_, known := a.Tasks[m[1]]
-	return m[1], known
+	sig := SignatureOf(c)
+	_, known := a.Tasks[sig.Task]
+	return sig.Task, a.owns(c, sig) && known && len(c.Trailers[trailerFailed]) == 0
 }
 
 // Signed reports whether a commit has this session's trailer. Anyone can forge it.

@@ -88,8 +88,6 @@ func init() {
 		byName[r.name] = r
 		byType[reflect.TypeOf(r.make())] = r
 	}
-	// Python Tilth's name for a verdict, in its older records.
-	byName["judge_verdict"] = byName["evaluator_verdict"]
 }
 
 // TypeOf is the name of an event's type in the record.
@@ -119,7 +117,7 @@ func Types() []string {
 }
 
 // Decode reads the payload of an event of the named type. Members that are missing, or of another kind than theirs,
-// are left empty: other tools write records too. Nothing of payload is kept.
+// are left empty. Nothing of payload is kept.
 func Decode(typ string, payload []byte) Event {
 	r, known := byName[typ]
 	if !known {

@@ -353,7 +353,7 @@ type TaskMarked struct {
 	Scope
 	Mark string `json:"mark"` // done, skipped, retry; of an edited plan: added, changed, moved, removed
 	Note string `json:"note,omitempty"`
-	// Status is a status that the user or another tool set in prd.json and that was adopted; Mark says the same.
+	// Status is what the user set in prd.json manually; Mark says the same.
 	Status string `json:"status,omitempty"`
 }
 

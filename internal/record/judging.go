@@ -89,8 +89,7 @@ type EvaluatorVerdict struct {
 	Case              json.RawMessage `json:"case"`
 	DiffSummary       string          `json:"diff_summary"`
 	ParseFailed       bool            `json:"parse_failed"`
-	Accept            bool            `json:"accept,omitempty"` // Python Tilth's, in its older records
-	By                string          `json:"by,omitempty"`     // ByHarness where no evaluator was asked
+	By                string          `json:"by,omitempty"` // ByHarness where no evaluator was asked
 	// CarriedFrom is the tree that was reviewed, if it is not Tree: the branch has moved since, in files that the
 	// change does not touch.
 	CarriedFrom string `json:"carried_from,omitempty"`
@@ -110,7 +109,7 @@ const ByHarness = "harness"
 const ByPerson = "person"
 
 // Accepted reports whether the change was taken.
-func (v *EvaluatorVerdict) Accepted() bool { return v.Verdict == "accept" || v.Accept }
+func (v *EvaluatorVerdict) Accepted() bool { return v.Verdict == "accept" }
 
 // WithNext adds the next step to an objection.
 func WithNext(says, next string) string {

@@ -76,7 +76,6 @@ func TestEveryStructHasItsRow(t *testing.T) {
 
 func TestForeignPayloads(t *testing.T) {
 	for in, want := range map[string]Event{
-		`{"type":"judge_verdict","payload":{"accept":true}}`:                       &EvaluatorVerdict{Accept: true},
 		`{"type":"stop","payload":{"reason":5,"detail":"x","iter":2.0}}`:           &Stop{Scope: Scope{Iter: 2}, Reason: "5", Detail: "x"},
 		`{"type":"model_call","payload":{"cost":"free","eval_tokens":1e3}}`:        &ModelCall{EvalTokens: 1000},
 		`{"type":"validator_run","payload":{"results":[{"name":"a"},5,null]}}`:     &ValidatorRun{Results: []ValidatorResult{{Name: "a"}, {}, {}}},

@@ -105,8 +105,7 @@ type Begin struct {
 
 // Attempt is the last attempt at a task by the record. It shows the steps that a dead process did not finish.
 type Attempt struct {
-	// Begun is how it began, without a base if there is none or if another tool made it.
-	Begun ContextReset `json:"begun"`
+	Begun ContextReset `json:"begun"` // how it began
 	Objected
 	// VerdictTS is when the verdict was given. It was Worked after where an iteration was begun since; it is Unledgered
 	// where nothing shows that its line in the ledger was written.
@@ -140,14 +139,6 @@ type Objected struct {
 	// the verdict.
 	Failing    *ValidatorResult `json:"failing,omitempty"`
 	FailedLast bool             `json:"failed_last,omitempty"`
-}
-
-// BeginsAt is the commit at which the branch begins; before the seed's, where the record of another tool does not say.
-func (s *State) BeginsAt() string {
-	if s.Base == "" && s.Seed != nil {
-		return s.Seed.SHA + "^"
-	}
-	return s.Base
 }
 
 // History is the end of the last run and its unfinished steps.

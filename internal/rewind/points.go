@@ -59,11 +59,11 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string)
 	if err != nil {
 		return nil, err
 	}
-	who := held.AuthorIn(s, check, tasks, held.Inherited(ctx, g, common, seed, commits, check))
+	who := held.AuthorIn(s, tasks, held.Inherited(ctx, g, common, seed, commits, check))
 	for i, t := range tasks {
 		p := Point{Name: t.ID, SHA: who.BaseOf(t.ID, commits), counts: counts, index: i}
 		if b := state.Tasks[t.ID].First; b != nil {
-			p.counts, p.SHA = b.Counts, cmp.Or(b.Base, p.SHA, tip) // tip: another tool's attempt, without a commit
+			p.counts, p.SHA = b.Counts, cmp.Or(b.Base, p.SHA)
 			switch own := who.BaseOf(t.ID, commits); {
 			case b.Lane && own != "": // others were committed while it was worked on
 				p.SHA = own

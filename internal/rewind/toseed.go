@@ -146,7 +146,7 @@ func PlanToSeed(ctx context.Context, h *held.Handle) (p Plan, err error) {
 		return p, err
 	}
 	p.journal = &journal{looked: true, Started: record.FormatTime(h.Now()), Cut: &cut{RecordLen: end,
-		TokensUsed: *prepared.TokensUsed, Usage: usageBefore(h, prepared), StartedAt: prepared.StartedAt}}
+		TokensUsed: *prepared.TokensUsed, Usage: prepared.Usage, StartedAt: prepared.StartedAt}}
 	p.journal.After.Worktree = snapshot.Snapshot{Tip: p.SHA, Files: p.SHA}
 	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
 		p.RunBytes = fi.Size() - end
@@ -158,15 +158,6 @@ func PlanToSeed(ctx context.Context, h *held.Handle) (p Plan, err error) {
 func lineEnd(s *session.Session, off int64) (int64, error) {
 	end, _, err := jsonl.Scan(s.Path(session.RecordFile), off, func(int64, []byte) error { return jsonl.ErrStop })
 	return end, err
-}
-
-// usageBefore is what the interview had used when it ended. Only this tool's record says it by role; of another's
-// usage, the interview's own member is what can be kept.
-func usageBefore(h *held.Handle, prepared *record.SessionPrepared) json.RawMessage {
-	if prepared.Usage != nil {
-		return prepared.Usage
-	}
-	return record.JSON(session.Usage{Interview: h.Checkpoint.Usage.Interview})
 }
 
 // keepIgnored notes what is ignored and stays. Half-way, the ignore rules are the seed's already.
@@ -255,9 +246,8 @@ func rewindFiles(h *held.Handle, j *journal) error {
 		return err
 	}
 	h.Checkpoint.Status, h.Checkpoint.TokensUsed = session.Prepared, j.Cut.TokensUsed
-	var usage session.Usage
-	_ = json.Unmarshal(j.Cut.Usage, &usage) // what another tool has in a shape of its own is not counted
-	h.Checkpoint.Usage = usage
+	h.Checkpoint.Usage = session.Usage{}
+	_ = json.Unmarshal(j.Cut.Usage, &h.Checkpoint.Usage) // nothing without an interview
 	if j.Cut.StartedAt != "" {
 		h.Checkpoint.StartedAt = j.Cut.StartedAt
 	}

@@ -14,11 +14,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// pythonCheckpoint is what Python Tilth writes: no trailing newline, a float for started_at, usage with totals, and
-// here members from a future that nobody knows yet.
-const pythonCheckpoint = `{
+// futureCheckpoint has members that this build does not know, and no trailing newline.
+const futureCheckpoint = `{
   "session_id": "20260601-102030-abcdef",
-  "started_at": 1780309230.4567,
+  "started_at": "2026-06-01T10:20:30.456Z",
   "source": "/home/u/r\u00e9po",
   "future": {"b": 1, "a": [1.50, null]},
   "workspace": "/home/u/.tilth/sessions/20260601-102030-abcdef/workspace",
@@ -31,29 +30,25 @@ const pythonCheckpoint = `{
   "status": "running"
 }`
 
-func TestCheckpointOfPythonTilth(t *testing.T) {
+func TestCheckpointKeepsUnknownMembers(t *testing.T) {
 	s := newSession(t)
-	write(t, s.Path(CheckpointFile), pythonCheckpoint)
+	write(t, s.Path(CheckpointFile), futureCheckpoint)
 	cp, err := s.Checkpoint()
 	must(t, err)
 	if cp.Source != "/home/u/répo" || cp.TokensUsed != 140 || cp.Status != Running ||
 		cp.Usage.Worker.CachedTokens != 80 || cp.Usage.Sum().Cost != 0.001 {
 		t.Errorf("%+v", cp)
 	}
-	if got := record.ParseTime(cp.StartedAt).Unix(); got != 1780309230 {
-		t.Errorf("started at %d, %s", got, cp.StartedAt)
-	}
-
 	cp.Status = Failed
 	cp.TokensUsed += 60
 	cp.Usage.Worker.Add(RoleUsage{Calls: 1, PromptTokens: 50, EvalTokens: 10, Cost: 0.002})
 	must(t, s.SaveCheckpoint(cp))
 	var got, want map[string]any
 	must(t, json.Unmarshal([]byte(read(t, s.Path(CheckpointFile))), &got))
-	must(t, json.Unmarshal([]byte(pythonCheckpoint), &want))
+	must(t, json.Unmarshal([]byte(futureCheckpoint), &want))
 	want["status"], want["tokens_used"], want["conversations"] = Failed, 200.0, map[string]any{}
 	worker := want["usage"].(map[string]any)["worker"].(map[string]any)
-	worker["calls"], worker["prompt"], worker["eval"], worker["total"], worker["cost"] = 1.0, 150.0, 50.0, 200.0, 0.003
+	worker["calls"], worker["prompt"], worker["eval"], worker["cost"] = 1.0, 150.0, 50.0, 0.003
 	usage := want["usage"].(map[string]any)
 	usage["evaluator"].(map[string]any)["calls"] = 0.0
 	for _, role := range []string{record.RoleInterview, record.RoleSelfImprove} {
@@ -64,10 +59,8 @@ func TestCheckpointOfPythonTilth(t *testing.T) {
 		t.Errorf("after a rewrite:\n%v\nwant\n%v", got, want)
 	}
 	text := read(t, s.Path(CheckpointFile))
-	for _, kept := range []string{`"started_at": 1780309230.4567`, `1.50`} {
-		if !strings.Contains(text, kept) {
-			t.Errorf("%s is gone from\n%s", kept, text)
-		}
+	if !strings.Contains(text, `1.50`) {
+		t.Errorf("1.50 is gone from\n%s", text)
 	}
 }
 
@@ -159,17 +152,17 @@ func TestCheckpointOddShapes(t *testing.T) {
 	}
 }
 
-func TestForeignUsageSurvivesSpending(t *testing.T) {
+func TestDamagedUsageIsCountedAgain(t *testing.T) {
 	s := newSession(t)
-	write(t, s.Path(CheckpointFile), `{"usage": [1, 2]}`) // of another tool
+	write(t, s.Path(CheckpointFile), `{"usage": [1, 2]}`)
 	cp, err := s.Checkpoint()
 	must(t, err)
 	cp.Usage.Role("").Add(RoleUsage{Calls: 1, PromptTokens: 5})
 	must(t, s.SaveCheckpoint(cp))
 	cp, err = s.Checkpoint()
 	must(t, err)
-	if text := read(t, s.Path(CheckpointFile)); cp.Usage.Worker.PromptTokens != 5 || !strings.Contains(text, `"other": [`) {
-		t.Error(text)
+	if cp.Usage.Worker.PromptTokens != 5 {
+		t.Errorf("%+v", cp.Usage)
 	}
 }
 
@@ -201,7 +194,7 @@ func TestCheckpointErrorsNameFileAndFault(t *testing.T) {
 }
 
 func FuzzCheckpoint(f *testing.F) {
-	f.Add([]byte(pythonCheckpoint))
+	f.Add([]byte(futureCheckpoint))
 	f.Add([]byte(`{"usage":[1],"conversations":{"T-1":null},"rewind":{"usage":{}},"tokens_used":1e400}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cp, err := decodeCheckpoint(data)

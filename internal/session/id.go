@@ -46,7 +46,7 @@ func ValidID(name string) bool {
 }
 
 // IDTime is the time that an id carries, taken as UTC. ok is false when the id is invalid or its digits are
-// no date. (Ids written by Python Tilth are in local time, so this is an order, not a fact.)
+// no date.
 func IDTime(id string) (t time.Time, ok bool) {
 	if !ValidID(id) {
 		return time.Time{}, false

@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// The JSON files of a session are also written by other versions and by other tools. A struct that has others keeps
-// what it has no field for: it is read by decode and written by encode.
+// A struct of a session's JSON file that has others keeps the members it has no field for: it is read by decode and
+// written by encode.
 
 // extra are the members of a JSON object that its struct has no field for, as they were read.
 type extra map[string]json.RawMessage
@@ -42,15 +42,6 @@ func decode(data []byte, dst any, others *extra, loose ...string) (err error) {
 		}
 	}, func(name, value string) { (*others)[strings.ToValidUTF8(name, "\uFFFD")] = json.RawMessage(value) })
 	return err
-}
-
-// decodeLoose is decode for what other tools write in shapes of their own: it never fails. What is no object at all is
-// kept as the member "other".
-func decodeLoose(data []byte, dst any, others *extra) error {
-	if _ = decode(data, dst, others); *others == nil && string(data) != "null" {
-		*others = extra{"other": bytes.Clone(data)}
-	}
-	return nil
 }
 
 // encode is the JSON of the struct that src points to, and behind its members the others, sorted by name.

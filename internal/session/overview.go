@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -177,7 +176,7 @@ func (o *Overview) readOnce(s *Session, room []byte,
 	wanted func(s *Session, source, commonDir, linked string) bool) bool {
 	o.ID, o.Dir, o.Branch, o.Workspace = s.ID, s.Dir, s.Branch(), s.file(WorkspaceDir)
 	o.readCheckpoint(s, room)
-	linked, ours := "", o.GitCommonDir != "" || o.Source != "" && s.isOurs()
+	linked := ""
 	if wanted != nil || o.Source+o.GitCommonDir == "" {
 		linked = s.commonFromLink(room)
 	}
@@ -187,8 +186,8 @@ func (o *Overview) readOnce(s *Session, room []byte,
 	if o.Source+o.GitCommonDir == "" {
 		o.GitCommonDir = linked
 	}
-	o.countTasks(s, room, ours)
-	if status := o.readLastStop(s); ours && status != "" && o.Tasks.Total > 0 {
+	o.countTasks(s, room)
+	if status := o.readLastStop(s); status != "" && o.Tasks.Total > 0 {
 		o.Status = status // by the record, which outranks the checkpoint
 		if status == AllDone && o.Tasks.Pending > 0 {
 			o.Status = Running // as record.State has it
@@ -219,16 +218,6 @@ func isThere(path string) bool {
 			return err == nil
 		}
 	}
-}
-
-// isOurs reports whether the record begins as this program's do: those of another tool name no base.
-func (s *Session) isOurs() (ours bool) {
-	_, _, _ = record.Scan(s.file(RecordFile), 0, func(l record.Line) error {
-		start, is := l.Event().(*record.SessionStart)
-		ours = is && start.Base != ""
-		return jsonl.ErrStop
-	})
-	return ours
 }
 
 // commonFromLink is the source's common directory by the worktree's own link to it, "" if there is none or it is
@@ -272,7 +261,7 @@ func (o *Overview) readCheckpoint(s *Session, room []byte) {
 		case "tokens_used":
 			o.TokensUsed = value.Int()
 		case "started_at":
-			o.StartedAt = momentText(json.RawMessage(value.Raw))
+			o.StartedAt = own(value)
 		case "statuses":
 			o.written = gjson.Parse(own(value))
 		case "usage":
@@ -309,8 +298,8 @@ func (s *Session) rolledUp() func(id string) string {
 }
 
 // countTasks counts the tasks. A session whose interview has not ended has no prd.json, and nothing is wrong with that.
-// Where somebody took the statuses out of a checkpoint of ours, the plan's own are nobody's word.
-func (o *Overview) countTasks(s *Session, room []byte, ours bool) {
+// Without statuses in the checkpoint those of summary.json count.
+func (o *Overview) countTasks(s *Session, room []byte) {
 	data, err := jsonl.ReadInto(room, s.file(TasksFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -324,7 +313,7 @@ func (o *Overview) countTasks(s *Session, room []byte, ours bool) {
 		return
 	}
 	written := func(id string) string { return o.written.Get(id).String() }
-	if ours && !o.written.Exists() {
+	if !o.written.Exists() {
 		written = s.rolledUp()
 	}
 	var done []string

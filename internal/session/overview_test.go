@@ -16,8 +16,8 @@ import (
 
 func TestOverview(t *testing.T) {
 	s := newSession(t)
-	write(t, s.Path(CheckpointFile), pythonCheckpoint)
-	write(t, s.Path(TasksFile), pythonPlan)
+	write(t, s.Path(CheckpointFile), futureCheckpoint)
+	write(t, s.Path(TasksFile), editedPlan)
 	write(t, s.Path(RecordFile), wholeRun+`{"torn`)
 	o := s.Overview()
 	if o.ID != testID || o.Status != Running || o.Source != "/home/u/répo" || o.TokensUsed != 140 || o.Cost != 0.001 ||

@@ -124,11 +124,11 @@ func TestRollupOfTaskStates(t *testing.T) {
 	}
 }
 
-func TestRollupOfPythonTilth(t *testing.T) {
+func TestRollupCounts(t *testing.T) {
 	s := rollUp(`{"ts": "2026-06-01T10:00:00Z", "type": "session_start", "payload": {"source": "/s", "worktree": "/w", "branch": "b"}}
 {"ts": "2026-06-01T10:00:01Z", "type": "model_call", "payload": {"task_id": "T-1", "iter": 1, "prompt_tokens": 100, "eval_tokens": 50}}
-{"ts": "2026-06-01T10:00:02Z", "type": "judge_verdict", "payload": {"task_id": "T-1", "accept": true}}
-{"ts": "2026-06-01T10:00:03Z", "type": "judge_verdict", "payload": {"task_id": "T-1", "accept": false}}
+{"ts": "2026-06-01T10:00:02Z", "type": "evaluator_verdict", "payload": {"task_id": "T-1", "verdict": "accept"}}
+{"ts": "2026-06-01T10:00:03Z", "type": "evaluator_verdict", "payload": {"task_id": "T-1", "verdict": "reject"}}
 {"ts": 5, "payload": {}}
 `)
 	if *s.StartedAt != "2026-06-01T10:00:00Z" || s.PrepStartedAt != nil ||

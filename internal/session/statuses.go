@@ -9,8 +9,8 @@ import (
 )
 
 // Tasks are the entries of prd.json with the statuses that they have by the record. What a person has set to failed or
-// pending by hand, while nothing ran, counts; done and skipped in the file prove nothing. A session of Python Tilth is
-// read as it is. Errors name the file and what is wrong in it.
+// pending by hand, while nothing ran, counts; done and skipped in the file prove nothing. Errors name
+// the file and what is wrong in it.
 func (s *Session) Tasks() ([]Task, error) {
 	tasks, err := s.StoredTasks()
 	if err != nil {
@@ -20,8 +20,7 @@ func (s *Session) Tasks() ([]Task, error) {
 	return tasks, nil
 }
 
-// ByHand are the tasks whose status in prd.json is another than by the record, and counts: a person has set it, or
-// another tool. They are to be put on record.
+// ByHand are the tasks whose status the user set in prd.json, which differs from the record's and has to be recorded.
 func (s *Session) ByHand() (map[string]string, error) {
 	tasks, err := s.StoredTasks()
 	if err != nil {
@@ -38,7 +37,7 @@ func (s *Session) settled(tasks []Task) (settled []Task, byHand map[string]strin
 	if err != nil {
 		return tasks, byHand // who needs the record says what is the matter with it
 	}
-	written, foreign := s.written()
+	written := s.written()
 	for i := range tasks {
 		t := &tasks[i]
 		recorded, was := state.StatusOf(t.ID), TaskPending
@@ -48,7 +47,7 @@ func (s *Session) settled(tasks []Task) (settled []Task, byHand map[string]strin
 		edited := written != nil && t.Status != was && (t.Status == TaskFailed || t.Status == TaskPending)
 		switch {
 		case t.Status == recorded:
-		case foreign || edited:
+		case edited:
 			byHand[t.ID] = t.Status
 		default:
 			t.Status = recorded
@@ -57,19 +56,9 @@ func (s *Session) settled(tasks []Task) (settled []Task, byHand map[string]strin
 	return tasks, byHand
 }
 
-// written are the statuses with which this program wrote prd.json last, nil where that is not known. The session is
-// foreign where another tool's has not been taken over yet.
-func (s *Session) written() (statuses map[string]string, foreign bool) {
-	data, err := jsonl.ReadFile(s.Path(CheckpointFile))
-	if err != nil {
-		return nil, true
-	}
-	members := gjson.GetMany(jsonl.Text(data), "git_common_dir", "taken_over", "statuses")
-	if members[0].String() == "" && !members[1].Bool() {
-		if c, err := s.Checkpoint(); err != nil || c.GitCommonDir == "" {
-			return nil, true
-		}
-	}
-	_ = json.Unmarshal([]byte(members[2].Raw), &statuses) // what cannot be read is not known
-	return statuses, false
+// written are the statuses with which this program wrote prd.json last, nil where that is not known.
+func (s *Session) written() (statuses map[string]string) {
+	data, _ := jsonl.ReadFile(s.Path(CheckpointFile))
+	_ = json.Unmarshal([]byte(gjson.Get(jsonl.Text(data), "statuses").Raw), &statuses)
+	return statuses
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-const pythonPlan = `[
+const editedPlan = `[
   {"id": "T-001", "title": "Add", "description": "d", "priority": 3, "acceptance_criteria": ["a", "b"]},
   {"id": "T-0012", "title": "Caf\u00e9", "description": "", "acceptance_criteria": ["c"], "status": "failed", "notes": {"z": 1}}
 ]
@@ -14,8 +14,8 @@ const pythonPlan = `[
 
 func TestPlan(t *testing.T) {
 	s := newSession(t)
-	write(t, s.Path(TasksFile), pythonPlan)
-	tasks, err := s.Tasks()
+	write(t, s.Path(TasksFile), editedPlan)
+	tasks, err := s.StoredTasks()
 	must(t, err)
 	if broken := ValidateTasks(tasks); broken != nil {
 		t.Error(broken)
@@ -32,7 +32,7 @@ func TestPlan(t *testing.T) {
 	tasks = append(tasks, Task{ID: "T-013", Title: "new"})
 	must(t, s.SaveTasks(tasks))
 	got := read(t, s.Path(TasksFile))
-	again, err := s.Tasks()
+	again, err := s.StoredTasks()
 	must(t, err)
 	if again[0].Status != TaskDone || string(again[1].others["notes"]) == "" || again[2].Status != TaskPending || !strings.Contains(got, `"acceptance_criteria": []`) {
 		t.Errorf("after a change:\n%s", got)
@@ -108,7 +108,7 @@ func TestValidateIDs(t *testing.T) {
 }
 
 func FuzzPlan(f *testing.F) {
-	f.Add([]byte(pythonPlan))
+	f.Add([]byte(editedPlan))
 	f.Add([]byte(`[{"id":null,"status":null,"acceptance_criteria":null}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tasks, err := ParseTasks(data)
@@ -133,18 +133,12 @@ func FuzzPlan(f *testing.F) {
 
 func TestSeedMeta(t *testing.T) {
 	s := newSession(t)
-	const foreign = `{"interviewer_model": "m", "started_at": 1780309230.5, "tokens": {"prompt": 10, "eval": 5, "total": 15}, "tldr": "- do it",
-	  "open_questions": "why?", "blockers": null, "scope_notes": ["a", {"b": 1}], "rounds": 7}`
-	write(t, s.Path(SeedMetaFile), foreign)
+	write(t, s.Path(SeedMetaFile), `{"interviewer_model": "m", "tokens": {"prompt": 10}, "tldr": "- do it", "blockers": null,
+	  "scope_notes": ["a"], "rounds": 7}`)
 	m, err := s.SeedMeta()
 	must(t, err)
-	if m.Tokens != 15 || m.TLDR != "- do it" || len(m.OpenQuestions) != 1 || m.Blockers != nil || m.ScopeNotes[1] != `{"b": 1}` {
+	if m.Tokens != 0 || m.TLDR != "- do it" || m.Blockers != nil || !reflect.DeepEqual(m.ScopeNotes, []string{"a"}) {
 		t.Errorf("%+v", m)
-	}
-	must(t, s.SaveSeedMeta(m))
-	if again, err := s.SeedMeta(); err != nil || !reflect.DeepEqual(again.OpenQuestions, []string{"why?"}) ||
-		again.StartedAt != "2026-06-01T10:20:30.500Z" {
-		t.Errorf("%+v %v", again, err)
 	}
 	must(t, s.SaveSeedMeta(&SeedMeta{TLDR: "x"}))
 	if text := read(t, s.Path(SeedMetaFile)); !strings.Contains(text, `"blockers": []`) {

@@ -1,9 +1,7 @@
 package session
 
 import (
-	"maps"
 	"math"
-	"strconv"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 )
@@ -21,13 +19,18 @@ type RoleUsage struct {
 	others extra
 }
 
-func (r RoleUsage) MarshalJSON() ([]byte, error)     { return encode(&r, r.others) }
-func (r *RoleUsage) UnmarshalJSON(data []byte) error { return decodeLoose(data, r, &r.others) }
+func (r RoleUsage) MarshalJSON() ([]byte, error) { return encode(&r, r.others) }
+
+// UnmarshalJSON never fails: totals are rewritten from the record.
+func (r *RoleUsage) UnmarshalJSON(data []byte) error {
+	_ = decode(data, r, &r.others)
+	return nil
+}
 
 // Total is what counts against the token cap: what a provider read from its cache does not.
 func (r RoleUsage) Total() int64 { return max(0, r.PromptTokens-r.CachedTokens) + r.EvalTokens }
 
-// Add adds what more says to r, and to the total where the file has one (Python Tilth's does).
+// Add adds what more says to r.
 func (r *RoleUsage) Add(more RoleUsage) {
 	r.Calls += more.Calls
 	r.PromptTokens += more.PromptTokens
@@ -35,10 +38,6 @@ func (r *RoleUsage) Add(more RoleUsage) {
 	r.CachedTokens += more.CachedTokens
 	r.ReasoningTokens += more.ReasoningTokens
 	r.Cost = min(r.Cost+more.Cost, math.MaxFloat64)
-	if _, ok := r.others["total"]; ok {
-		r.others = maps.Clone(r.others)
-		r.others["total"] = strconv.AppendInt(nil, r.PromptTokens+r.EvalTokens, 10) // which counts the cached ones
-	}
 }
 
 // Usage is what a session has spent, by role.
@@ -51,8 +50,13 @@ type Usage struct {
 	others extra
 }
 
-func (u Usage) MarshalJSON() ([]byte, error)     { return encode(&u, u.others) }
-func (u *Usage) UnmarshalJSON(data []byte) error { return decodeLoose(data, u, &u.others) }
+func (u Usage) MarshalJSON() ([]byte, error) { return encode(&u, u.others) }
+
+// UnmarshalJSON never fails: totals are rewritten from the record.
+func (u *Usage) UnmarshalJSON(data []byte) error {
+	_ = decode(data, u, &u.others)
+	return nil
+}
 
 // Sum is what all roles have spent.
 func (u Usage) Sum() (sum RoleUsage) {

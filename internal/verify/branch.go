@@ -33,7 +33,6 @@ func (c *check) branch(ctx context.Context, common string) error {
 		return nil
 	}
 	var marks []mark
-	unmarked := 0
 	seen := map[string]bool{}
 	shared := c.shared()
 	inherited := map[string][]gitx.Commit{}
@@ -43,31 +42,22 @@ func (c *check) branch(ctx context.Context, common string) error {
 		m := Commit{SHA: commit.SHA, Kind: Other, Task: sig.Task, Subject: commit.Subject}
 		if sig.Session == c.s.ID {
 			m.Kind = c.kind(i, sig)
-		} else if i < shared && (sig.Session != "" || c.isShared(commit.SHA)) {
+		} else if i < shared && sig.Session != "" {
 			m.Kind = Inherited
 			inherited[sig.Session] = append(inherited[sig.Session], commit)
 		}
 		c.Commits = append(c.Commits, m)
 		switch {
-		case m.Kind == Other && sig.Session == "" && c.foreign:
 		case m.Kind == Other:
 			c.note("%s is someone else's: %s", short(commit.SHA), commit.Subject)
 		case m.Kind == Unknown, m.Kind == Inherited:
 		case sig.Record != "":
 			marks = c.marked(marks, commit, sig, c.at(commit.SHA))
-		case len(marks) > 0:
-			c.differ(c.at(commit.SHA), commit.SHA, "it does not say what the record was, and one before it does")
 		default:
-			unmarked++
+			c.differ(c.at(commit.SHA), commit.SHA, "it does not say what the record was")
 		}
 	}
 	c.unnamed(seen)
-	switch {
-	case len(marks) == 0 && len(inherited) == 0:
-		c.note("not anchored: none of the session's commits says what the record was")
-	case unmarked > 0:
-		c.note("not anchored: %d of the session's commits do not say what the record was", unmarked)
-	}
 	var err error
 	c.AnchoredBytes, err = c.anchors(c.s.Path(session.RecordFile), c.Bytes, marks)
 	c.Anchored = c.AnchoredBytes > 0
@@ -109,11 +99,6 @@ func (c *check) origin(id string) (*history, error) {
 
 // inherited holds commits that a fork shares against the record that they are from, where that is here.
 func (c *check) inherited(from string, commits []gitx.Commit) error {
-	if from == "" {
-		c.note("%s inherited from %s, whose tool does not mark them", text.Plural(len(commits), "commit"),
-			c.story.forkedFrom)
-		return nil
-	}
 	theirs, err := c.origin(from)
 	if err != nil {
 		return err
@@ -237,7 +222,6 @@ func (c *check) judged(s said, commit gitx.Commit) {
 		return fits(v) && slices.Equal(commit.Parents, []string{v.Base})
 	}
 	switch verdicts := c.story.accepted[s.task]; {
-	case c.foreign:
 	case !slices.ContainsFunc(verdicts, fits):
 		c.differ(s.off, commit.SHA, "no accepting verdict on %s names its tree %s", s.task, short(commit.Tree))
 	case !slices.ContainsFunc(verdicts, stands):
@@ -273,7 +257,7 @@ func (c *check) unnamed(seen map[string]bool) {
 		c.differ(c.story.SeedAt, seed, "the seed's commit is not on the branch")
 	}
 	for task := range c.story.Tasks {
-		if sha := c.story.live(task); sha != "" && !seen[sha] && !c.foreign {
+		if sha := c.story.live(task); sha != "" && !seen[sha] {
 			c.differ(c.at(sha), sha, "the commit of %s is not on the branch", task)
 		}
 	}

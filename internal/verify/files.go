@@ -121,9 +121,6 @@ func (c *check) sharedLedger(task string, entries []session.LedgerEntry, from []
 	for _, st := range from {
 		theirs = append(theirs, st.every[task]...)
 	}
-	if len(theirs) == 0 {
-		return // of another tool
-	}
 	all := append(theirs, c.story.every[task]...)
 	for i, e := range entries {
 		if !slices.ContainsFunc(all, func(said entry) bool { return said.isIn(e) }) {

@@ -93,7 +93,7 @@ func (st *history) keep(undo int) {
 // see takes one event. Those that say nothing about a task's end are most of a record, and not decoded.
 func (st *history) see(l record.Line) {
 	switch l.Type {
-	case "session_start", "seed_committed", "session_resume", "context_reset", "evaluator_verdict", "judge_verdict",
+	case "session_start", "seed_committed", "session_resume", "context_reset", "evaluator_verdict",
 		"ledger_appended", "task_failed", "commit", "task_marked", "stop", "session_rewound", "session_undone":
 	default:
 		return

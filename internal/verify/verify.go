@@ -27,7 +27,7 @@ import (
 // Result is what came of verifying a session.
 type Result struct {
 	SessionID string `json:"session_id"`
-	// Anchored reports whether any commit holds the record. Those of Python Tilth and of old builds do not.
+	// Anchored reports whether any commit holds the record.
 	Anchored      bool         `json:"anchored"`
 	Bytes         int64        `json:"bytes"`          // of the record
 	AnchoredBytes int64        `json:"anchored_bytes"` // those that the last commit vouches for
@@ -89,7 +89,6 @@ type check struct {
 	git     *gitx.Git
 	s       *session.Session
 	cp      *session.Checkpoint
-	foreign bool // made by a tool that neither names trees nor marks its commits
 	story   *history
 	commits []gitx.Commit // since the base, oldest first
 	anew    []string      // sessions that this one descends from, whose record was cut since
@@ -105,7 +104,6 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 	if c.cp, common, err = held.AtRest(s); err != nil {
 		return nil, err
 	}
-	c.foreign = c.cp.GitCommonDir == ""
 	if c.cp, err = s.StoredCheckpoint(); err != nil {
 		return nil, err
 	}
@@ -115,7 +113,7 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 	if err := c.branch(ctx, common); err != nil {
 		return nil, err
 	}
-	if !c.foreign && c.story.seed() != "" {
+	if c.story.seed() != "" {
 		c.tasks()
 		if err := c.ledgers(); err != nil {
 			return nil, err
@@ -144,7 +142,7 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 		c.differ(-1, "", "the branch %s is gone", c.s.Branch())
 		return nil
 	}
-	base, err := c.git.RevParse(ctx, common, c.story.BeginsAt()+"^{commit}")
+	base, err := c.git.RevParse(ctx, common, c.story.Base+"^{commit}")
 	if err != nil {
 		c.differ(-1, "", "the commit at which the branch begins is not in the repository, or not on record")
 		return nil

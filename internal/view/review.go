@@ -109,7 +109,7 @@ func NewReview(s *session.Session, d Detail) *Review {
 		r.Why, r.HookSaid, r.Mend, r.whyTask = d.Failure.String(), d.Failure.Words, d.Failure.Hint, d.Failure.Task
 	}
 	if st := d.Summary.State; st != nil {
-		r.Base = st.BeginsAt()
+		r.Base = st.Base
 		if st.Stopped != nil && r.Stop == record.UsageLimit {
 			r.Reset = st.Stopped.Reset
 		}
@@ -127,7 +127,7 @@ func NewReview(s *session.Session, d Detail) *Review {
 	// What of a record cannot be read, list and show say.
 	_, _ = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
 		switch l.Type {
-		case "evaluator_verdict", "judge_verdict", "validator_run", "task_marked":
+		case "evaluator_verdict", "validator_run", "task_marked":
 			ev := l.Event()
 			if t := r.Task(ev.Common().TaskID); t != nil {
 				t.see(ev)
@@ -147,7 +147,7 @@ func NewReview(s *session.Session, d Detail) *Review {
 			}
 		}
 		return true
-	}, "evaluator_verdict", "judge_verdict", "validator_run", "task_marked", "agent_session", "model_call")
+	}, "evaluator_verdict", "validator_run", "task_marked", "agent_session", "model_call")
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		slices.Reverse(t.Rejected)

@@ -99,14 +99,6 @@ func TestBlock(t *testing.T) {
 	}
 }
 
-// Python Tilth called the evaluator a judge in its first records.
-func TestOldVerdict(t *testing.T) {
-	index, _ := blockOf(t, []byte(`{"type":"judge_verdict","payload":{"accept":true}}`))
-	if got := index["facts"].([]any)[0].([]any)[1].(map[string]any)["v"]; got != "accept" {
-		t.Errorf("the verdict is %v", got)
-	}
-}
-
 func TestHostileRecordInBlocks(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	viewtest.HostileRecord(w)

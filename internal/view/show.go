@@ -71,14 +71,8 @@ func NewDetail(o session.Overview, s *session.Session) Detail {
 	if d.Summary, err = s.Summarize(); err != nil {
 		d.Summary = &session.Summary{}
 	}
-	// The checkpoint is saved at the end of a task, and another tool's record may not say all.
-	sum, ours := d.Summary, err == nil && o.GitCommonDir != ""
-	if ours {
-		d.Cost = sum.Cost
-	}
-	if ours || sum.Tokens.Total > d.TokensUsed {
-		d.TokensUsed, d.TokensCached = sum.Tokens.Total, sum.Usage.Sum().CachedTokens
-		d.Cost = max(d.Cost, sum.Cost)
+	if sum := d.Summary; err == nil { // the checkpoint is saved at the end of a task
+		d.Cost, d.TokensUsed, d.TokensCached = sum.Cost, sum.Tokens.Total, sum.Usage.Sum().CachedTokens
 	}
 	if d.objected() {
 		d.Failure = failureIn(d.Summary.State)

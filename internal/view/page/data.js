@@ -118,7 +118,6 @@ const KIND_OF = new Map(
     preflight: "check",
     validator_run: "check",
     evaluator_verdict: "verdict",
-    judge_verdict: "verdict",
     commit: "commit",
     seed_committed: "commit",
     task_done: "commit",

@@ -9,7 +9,6 @@ const RENDER = {
   hook_run: (p, x) => [el("p", "", el("code", "", str(p.hook)), " ", tagOf(str(p.outcome), /block|fail|refus|error/.test(str(p.outcome)) ? "bad" : "good"), p.tool ? " for " + str(p.tool) : ""), longCode(x, "reason", str(p.reason), 6)],
   validator_run: validatorRun,
   evaluator_verdict: verdict,
-  judge_verdict: verdict,
   ledger_appended: (p) => [el("p", "dim", words(p.verdict_summary))],
   case_parse_error: parseError,
   evaluator_parse_error: parseError,
@@ -192,7 +191,7 @@ function validatorRun(p, x) {
   results.forEach((r, k) => {
     const [cls, glyph, after] = r.skipped === true ? ["skipped", "–", "skipped"] : [r.passed === true ? "good" : "bad", r.passed === true ? "✓" : "✕", typeof r.seconds === "number" ? r.seconds.toFixed(1) + " s" : ""];
     const li = el("li", cls, el("span", "glyph", glyph), el("span", "", words(r.name)), el("span", "dim", after));
-    const text = str(r.output) || str(r.output_tail) || str(r.detail);
+    const text = str(r.output);
     if (text) li.append(longCode(x, "output" + k, text, 8));
     ul.append(li);
   });
@@ -200,7 +199,7 @@ function validatorRun(p, x) {
 }
 
 function verdict(p, x) {
-  const ok = p.verdict === "accept" || (p.verdict === undefined && p.accept === true);
+  const ok = p.verdict === "accept";
   const out = [el("p", "ruling " + (ok ? "accept" : "reject"), el("span", "glyph", ok ? "✓" : "✕"), ok ? "Accepted" : p.parse_failed === true ? "Rejected: the verdict could not be read" : "Rejected", p.rejection_category ? tagOf(str(p.rejection_category), "warn") : null)];
   if (p.summary) out.push(el("p", "dim", "The case: " + oneLine(words(p.summary), 600)));
   if (p.concern) out.push(longText(x, "concern", words(p.concern), 12));

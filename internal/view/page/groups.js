@@ -111,7 +111,6 @@ const groups = {
         if (f.f) t.failedChecks++;
         break;
       case "evaluator_verdict":
-      case "judge_verdict":
         g.verdicts.push({ i, at: rec.at[i], accept: f.v === "accept" });
         if (f.v !== "accept") this.objections.push({ i, task, n, category: str(f.g), concern: str(f.w), next: str(f.next), broken: f.x === true });
         f.v === "accept" ? t.accepts++ : t.rejects++;
