@@ -209,29 +209,21 @@ var planted = []struct {
 			return slices.Insert(l, i, l[i])
 		})
 	}, `^events.jsonl:\d+: the record names a commit a second time`},
-	{"no stop", func(v *verified) {
-		v.lines("events.jsonl", func(l []string) []string {
-			i := slices.IndexFunc(l, func(s string) bool { return strings.Contains(s, `"type":"stop"`) && strings.Contains(s, "all_done") })
-			return slices.Delete(l, i, i+1)
-		})
-	}, `^checkpoint.json: the status is all_done, and the record does not end so`},
 	{"a word of a ledger", func(v *verified) { v.replace("ledger/T-002.jsonl", "more", "lore") },
-		`^ledger/T-002.jsonl:1: it is not what the record says of verdict 1 on T-002`},
+		`^ledger/T-002.jsonl:1: it is not what the record says`},
 	{"a verdict of a ledger", func(v *verified) { v.replace("ledger/T-002.jsonl", `"reject"`, `"accept"`) },
 		`^ledger/T-002.jsonl:1: it is not what`},
 	{"a case in a ledger", func(v *verified) { v.replace("ledger/T-001.jsonl", "wrote a", "wrote z") },
-		`^ledger/T-001.jsonl:1: it is not what`},
-	{"the time of a ledger's line", func(v *verified) { v.replace("ledger/T-001.jsonl", `"ts":"20`, `"ts":"21`) },
 		`^ledger/T-001.jsonl:1: it is not what`},
 	{"a ledger's line less", func(v *verified) {
 		v.lines("ledger/T-002.jsonl", func(l []string) []string { return l[1:] })
 	}, `^ledger/T-002.jsonl:1: it is not what`},
 	{"a ledger's last line less", func(v *verified) {
 		v.lines("ledger/T-002.jsonl", func(l []string) []string { return l[:1] })
-	}, `^ledger/T-002.jsonl:2: 2 verdicts are on record and 1 here`},
+	}, `^ledger/T-002.jsonl:2: 2 entries are on record and 1 here`},
 	{"a ledger's line more", func(v *verified) {
 		v.lines("ledger/T-001.jsonl", func(l []string) []string { return append(l, l[0]) })
-	}, `^ledger/T-001.jsonl:2: no verdict on record is this one`},
+	}, `^ledger/T-001.jsonl:2: nothing on record says this`},
 	{"a status", func(v *verified) { v.replace("prd.json", `"done"`, `"pending"`) },
 		`^prd.json: T-003 is pending, and by the record it is done`},
 	{"another status", func(v *verified) { v.replace("prd.json", `"done"`, `"failed"`) },

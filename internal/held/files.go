@@ -1,33 +1,20 @@
 package held
 
 import (
-	"encoding/json"
-
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // AppendVerdict writes a verdict into the ledger of its task, with what must not be on the record taken out.
 func (h *Handle) AppendVerdict(v *record.EvaluatorVerdict) error {
-	return h.S.AppendLedger(v.TaskID, h.VerdictEntry(record.FormatTime(h.Now()), v))
-}
-
-// VerdictEntry is a verdict as a line of the ledger.
-func (h *Handle) VerdictEntry(ts string, v *record.EvaluatorVerdict) session.LedgerEntry {
-	e := session.EntryOf(ts, v)
+	e := session.EntryOf(record.FormatTime(h.Now()), v)
 	e.DiffSummary, e.Case, e.Verdict = h.Redact.JSON(e.DiffSummary), h.Redact.JSON(e.Case), h.Redact.JSON(e.Verdict)
-	return e
+	return h.S.AppendLedger(v.TaskID, e)
 }
 
 // AppendNote writes a person's note into the ledger of a task.
 func (h *Handle) AppendNote(s *session.Session, ts, task, note string) error {
-	return s.AppendLedger(task, NoteEntry(ts, h.Redact.String(note)))
-}
-
-// NoteEntry is a person's note as a line of the ledger.
-func NoteEntry(ts, note string) session.LedgerEntry {
-	none := json.RawMessage(`{}`)
-	return session.LedgerEntry{TS: ts, DiffSummary: json.RawMessage(`""`), Case: none, Verdict: none, Note: note}
+	return s.AppendLedger(task, session.NoteEntry(ts, h.Redact.String(note)))
 }
 
 // LedgerAppended is the event that follows a verdict's line in the ledger.

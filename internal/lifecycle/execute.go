@@ -172,10 +172,7 @@ func settleRecord(h *held.Handle, p Plan) error {
 	if err != nil {
 		return err
 	}
-	if err := settleLedger(h, p); err != nil {
-		return err
-	}
-	return settleLedgers(h)
+	return settleLedgers(h, p)
 }
 
 func noteResume(h *held.Handle, o Outcome, e Execution) error {

@@ -194,6 +194,16 @@ func (s *State) StatusOf(id string) string {
 	return cmp.Or(t.Status, Pending)
 }
 
+// LedgerLines is where the lines of the record begin that a task's ledger is written from. The note of a rewind to the
+// seed is in the ledger of the first task of the plan.
+func (s *State) LedgerLines(task string, first bool) []int64 {
+	lines := s.Tasks[task].Ledger
+	if first && s.Note > 0 {
+		return append([]int64{s.Note}, lines...)
+	}
+	return lines
+}
+
 // Recorded reports whether a commit of a task is on record.
 func (s *State) Recorded(task, sha string) bool { return slices.Contains(s.Tasks[task].Commits, sha) }
 

@@ -58,6 +58,39 @@ func (e LedgerEntry) Says() string {
 	return string(record.JSON(all))
 }
 
+// RecordedLedger reads the entries of a ledger from the lines of the record that begin there.
+func (s *Session) RecordedLedger(lines []int64) (entries []LedgerEntry, err error) {
+	note := func(ts, note string) {
+		e := NoteEntry(ts, note)
+		if n := len(entries); n == 0 || entries[n-1].Note != e.Note { // of one that was repeated
+			entries = append(entries, e)
+		}
+	}
+	for _, off := range lines {
+		_, _, err := record.Scan(s.Path(RecordFile), off, func(l record.Line) error {
+			switch e := l.Event().(type) {
+			case *record.EvaluatorVerdict:
+				entries = append(entries, EntryOf(l.TS, e))
+			case *record.TaskMarked:
+				note(l.TS, e.Note)
+			case *record.SessionRewound:
+				note(l.TS, e.Note)
+			}
+			return jsonl.ErrStop
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+// NoteEntry is the user's note as a line of the ledger.
+func NoteEntry(ts, note string) LedgerEntry {
+	none := json.RawMessage(`{}`)
+	return LedgerEntry{TS: ts, DiffSummary: json.RawMessage(`""`), Case: none, Verdict: none, Note: note}
+}
+
 // SettleLedger writes a task's ledger anew where it does not say what the entries do, and reports whether it did.
 func (s *Session) SettleLedger(task string, entries []LedgerEntry) (anew bool, err error) {
 	path, err := s.taskPath(LedgerDir, task, len(entries) > 0)

@@ -112,7 +112,6 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 		return !named && !strings.HasPrefix(commit.SHA, strings.ToLower(theirs.seed()))
 	}
 	if slices.ContainsFunc(commits, missing) && c.begunAnew(from, theirs) {
-		c.anew = append(c.anew, from)
 		c.note("%s inherited from %s, which went back to its seed since", text.Plural(len(commits), "commit"), from)
 		return nil
 	}
@@ -129,16 +128,17 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 	return err
 }
 
+// maxForks is how many forks of forks are looked through.
+const maxForks = 100
+
 // begunAnew reports whether the record of a session, which this one descends from, says nothing of the time before the
 // fork: reset --to-seed has cut it.
 func (c *check) begunAnew(id string, theirs *history) bool {
-	from, _, _ := c.lineage() // of those that cannot be read nothing is known
-	for _, st := range append(from, c.story) {
-		if st.forkedFrom == id {
-			return theirs.begun == "" || theirs.begun > st.forkedAt
-		}
+	st := c.story
+	for n := 0; st != nil && st.forkedFrom != id && n < maxForks; n++ {
+		st, _ = c.origin(st.forkedFrom) // of one that cannot be read nothing is known
 	}
-	return false
+	return st != nil && (theirs.begun == "" || theirs.begun > st.forkedAt)
 }
 
 // at is where the record names a commit, -1 for nowhere.
@@ -179,7 +179,7 @@ func (c *check) kind(i int, sig message.Signature) Kind {
 		c.judged(s, commit)
 	case sig.Task == "" && c.story.seed() == "" && len(c.commits) == 1:
 		return Seed
-	case tip && sig.Failed != "" && c.story.failing == sig.Task:
+	case tip && sig.Failed != "" && c.story.Tasks[sig.Task].Status == record.Failed:
 		return Placeholder
 	case last && c.isUncommitted(commit, sig, tip):
 		return Task

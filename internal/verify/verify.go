@@ -91,7 +91,6 @@ type check struct {
 	cp      *session.Checkpoint
 	story   *history
 	commits []gitx.Commit // since the base, oldest first
-	anew    []string      // sessions that this one descends from, whose record was cut since
 }
 
 // Session verifies a session that is at rest.
@@ -114,8 +113,7 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 		return nil, err
 	}
 	if c.story.seed() != "" {
-		c.tasks()
-		if err := c.ledgers(); err != nil {
+		if err := c.ledgers(c.tasks()); err != nil {
 			return nil, err
 		}
 	}
