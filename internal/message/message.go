@@ -87,8 +87,8 @@ func message(subject, body string, trailers ...string) string {
 	return b.String()
 }
 
-// Author classifies commits for one session by their trailers: its own, another session's or the user's. A subject alone proves nothing: a
-// worker or the user may begin a commit with "FAILED (".
+// Author classifies commits for one session by their trailers: its own, another session's or the user's. A subject
+// alone proves nothing: a worker or the user may begin a commit with "FAILED (".
 type Author struct {
 	SessionID string
 	Tasks     map[string]string // the status of each, by prd.json
