@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,12 +48,18 @@ func (p *process) fleetCommands() []*cli.Command {
 				if err != nil {
 					return err
 				}
-				return p.travel(h.S.ID, "pushed to "+place.Shown(), "", func() error {
-					if err := lanes.SetAllAside(p.ctx, h); err != nil {
-						return err
-					}
-					return place.Push(p.ctx, h.S)
-				})
+				if err = lanes.SetAllAside(p.ctx, h); err == nil {
+					err = place.Push(p.ctx, h.S)
+				}
+				switch {
+				case err != nil:
+					return fleetError(err, h.S.ID)
+				case p.dryRun:
+					p.printf("session %s would be pushed to %s\n", h.S.ID, place.Shown())
+				default:
+					p.printf("session %s is pushed to %s\n", h.S.ID, place.Shown())
+				}
+				return nil
 			}),
 		}),
 		p.declare(traits{wish: "share", rare: true}, &cli.Command{
@@ -83,68 +90,7 @@ func (p *process) fleetCommands() []*cli.Command {
 				return p.sayMade(s, fleetError(err, c.Session))
 			}),
 		}),
-		p.declare(traits{wish: "share", rare: true}, &cli.Command{
-			Name:      "pack",
-			Usage:     "write a session into a file, from which unpack makes it elsewhere",
-			ArgsUsage: "<file> [<session>]",
-			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
-				file := ctx.Args().First()
-				if fi, err := os.Stat(p.inDir(file)); err == nil && !fi.Mode().IsRegular() {
-					return refuse("git tilth pack -h", "%s is there, and is no ordinary file", file)
-				}
-				place, err := w.place(h, "")
-				if err != nil {
-					return err
-				}
-				next := "next: git tilth unpack " + text.ShellQuote(file) + ", in a clone of the repository\n"
-				return p.travel(h.S.ID, "written into "+file, next, func() error {
-					if err := lanes.SetAllAside(p.ctx, h); err != nil {
-						return err
-					}
-					return place.Pack(p.ctx, h.S, p.inDir(file))
-				})
-			}),
-		}),
-		p.declare(traits{wish: "share", rare: true}, &cli.Command{
-			Name:      "unpack",
-			Usage:     "make a session of a file that pack has written",
-			ArgsUsage: "<file>",
-			Action: p.in(func(ctx *cli.Context, w *repoContext) error {
-				place, err := w.placeHere("")
-				if err != nil {
-					return err
-				}
-				file := ctx.Args().First()
-				if _, err := os.Stat(p.inDir(file)); err != nil {
-					return refuse("git tilth pack -h", "there is no file %s: pack makes one, where the session is",
-						file)
-				}
-				s, err := place.Unpack(p.ctx, p.inDir(file))
-				if err == nil && p.dryRun {
-					p.printf("the session in %s would be made here\n", file)
-					return nil
-				}
-				if errors.As(err, new(*fleet.RemoteError)) && p.ctx.Err() == nil {
-					return fail("git bundle verify "+text.ShellQuote(file),
-						fmt.Errorf("%s cannot be unpacked: %w", file, err))
-				}
-				return p.sayMade(s, fleetError(err, ""))
-			}),
-		}),
 	}
-}
-
-// travel takes a session to another place and says so.
-func (p *process) travel(id, to, next string, do func() error) error {
-	if err := do(); err != nil {
-		return fleetError(err, id)
-	}
-	if p.dryRun {
-		p.printf("session %s would be %s\n", id, to)
-		return nil
-	}
-	p.printf("session %s is %s\n%s", id, to, next)
-	return nil
 }
 
 // sayMade prints the id of a session that was made, for scripts, and for a person what to do with it.
@@ -182,17 +128,36 @@ func (w *repoContext) placeHere(remote string) (fleet.Remote, error) {
 	}, w.repo()
 }
 
-// settleRemote takes the only remote of the repository where none is named, as git fetch does, and refuses where there
-// is none.
+// settleRemote completes a remote that the user named, or did not name. Without a name the repository's only remote is
+// used, as git fetch does. A path begins in the directory of the command, and has to be that of a repository.
 func (w *repoContext) settleRemote(place *fleet.Remote, named string) error {
 	names, err := w.Git.Line(w.p.ctx, gitx.InRepo(place.Location.CommonDir, "remote"))
+	known := strings.Fields(names)
+	dir := w.p.inDir(named)
+	host, _, slash := strings.Cut(named, "/")
+	_, missing := os.Stat(dir)
 	switch {
-	case err == nil && names == "" && place.Remote == "origin":
+	case err != nil:
+	case named == "" && len(known) == 1:
+		place.Remote = known[0]
+	case len(known) == 0 && place.Remote == "origin":
 		return refuse("git remote -h", "this repository has no remote (git remote add origin URL)")
-	case err == nil && names != "" && named == "" && !strings.Contains(names, "\n"):
-		place.Remote = names
+	case named == "" || slices.Contains(known, named) || strings.Contains(host, ":"):
+	case slash && missing != nil:
+		return refuse("git init --bare "+text.ShellQuote(dir), "there is no directory %s", dir)
+	case missing == nil && !isRepository(dir):
+		return refuse("git init --bare "+text.ShellQuote(dir), "%s is not a git repository", dir)
+	case missing == nil:
+		place.Remote = dir
 	}
 	return nil
+}
+
+// isRepository reports whether a directory is a bare repository or a checkout.
+func isRepository(dir string) bool {
+	_, bare := os.Stat(filepath.Join(dir, "HEAD"))
+	_, checkout := os.Stat(filepath.Join(dir, ".git"))
+	return bare == nil || checkout == nil
 }
 
 // remoteHere is a remote of the repository of the command.

@@ -43,8 +43,9 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
 	home.write("../sessions/"+id+"/workspace/half.txt", "half\n")
-	home.git("tilth", "push")
-	home.git("tilth", "pack", "../before.pack", id)
+	home.git("init", "-q", "--bare", "../before.git")
+	home.git("tilth", "push", "--remote", "../before.git")
+	home.git("tilth", "push", "--remote", "origin")
 
 	// Somebody else's machine: other paths, another name, and settings that change what git says and does.
 	away := *home
@@ -150,7 +151,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 	}
 
 	// As it was before it travelled, it comes to the same at home.
-	for _, args := range [][]string{{"reset", "-y", id}, {"unpack", "../before.pack"}, {"resume", id}} {
+	for _, args := range [][]string{{"reset", "-y", id}, {"fetch", "--remote", "../before.git"}, {"resume", id}} {
 		home.git(append([]string{"tilth"}, args...)...)
 	}
 	if stayed := commits(*home); stayed != travelled {

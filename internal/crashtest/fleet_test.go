@@ -139,26 +139,12 @@ func (f *fixtures) travelling(r *remotes) (err error) {
 		f.fetchable.arriving = true
 		_, err = f.fetchable.expect([]int{0}, "reset", "-y")
 	}
-	if err == nil {
-		f.unpackable, err = f.copy(f.failed)
-	}
-	if err == nil {
-		f.unpackable.arriving = true
-		_, err = f.unpackable.expect([]int{0}, "pack", packed)
-	}
-	if err == nil {
-		_, err = f.unpackable.expect([]int{0}, "reset", "-y")
-	}
 	return err
 }
 
-// packed is the file that a session is packed into.
-const packed = "../session.pack"
-
-func pushable(f *fixtures) *world   { return f.pushable }
-func pushed(f *fixtures) *world     { return f.pushed }
-func fetchable(f *fixtures) *world  { return f.fetchable }
-func unpackable(f *fixtures) *world { return f.unpackable }
+func pushable(f *fixtures) *world  { return f.pushable }
+func pushed(f *fixtures) *world    { return f.pushed }
+func fetchable(f *fixtures) *world { return f.fetchable }
 
 // away is the other machine of a world: a clone, and sessions of its own.
 func (w *world) away() *world {
@@ -302,28 +288,6 @@ func fetchedAgain(f *fixtures, w *world, turn int) error {
 		return fmt.Errorf("left of a fetch: %q", left)
 	}
 	return errors.Join(resumed(f, w, turn), w.remoteHas(3))
-}
-
-// packedAgain goes on after a session was packed and that was killed: with the same again, and from the file.
-func packedAgain(f *fixtures, w *world, turn int) error {
-	for _, args := range [][]string{{"pack", packed}, {"reset", "-y"}} {
-		if _, err := w.expect([]int{0}, args...); err != nil {
-			return err
-		}
-	}
-	return unpackedAgain(f, w, turn)
-}
-
-// unpackedAgain goes on after a session was unpacked and that was killed: with the same again.
-func unpackedAgain(f *fixtures, w *world, turn int) error {
-	if _, err := w.expect([]int{0}, "unpack", packed); err != nil {
-		return err
-	}
-	left, _ := filepath.Glob(filepath.Join(w.dir, "sessions/.travel-*"))
-	if len(left) > 1 {
-		return fmt.Errorf("left of an arrival: %q", left)
-	}
-	return resumed(f, w, turn)
 }
 
 // claimedAgain goes on after a run was killed that held the claim: here at once, or on another machine from what was

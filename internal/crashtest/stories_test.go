@@ -68,10 +68,6 @@ var stories = []story{
 	{name: "cleanse", from: taken, args: []string{"cleanse"}, few: 3, turns: 1, after: nothing, next: cleansed},
 	{name: "push", from: pushable, args: []string{"push"}, few: 2, turns: 2, after: wholeThere, next: pushedAgain},
 	{name: "fetch", from: fetchable, args: []string{"fetch"}, few: 2, turns: 2, after: wholeThere, next: fetchedAgain},
-	{name: "pack", from: failed, args: []string{"pack", packed}, few: 1, turns: 1, after: consistent,
-		next: packedAgain},
-	{name: "unpack", from: unpackable, args: []string{"unpack", packed}, few: 2, turns: 1, after: wholeHere,
-		next: unpackedAgain},
 	{name: "resume-claimed", from: pushed, args: []string{"resume"}, few: 2, turns: 1, after: wholeThere,
 		next: claimedAgain},
 	{name: "plan", from: failed, args: []string{"plan"}, few: 2, turns: 1, after: consistent, next: replanned},
@@ -91,7 +87,7 @@ var stories = []story{
 type fixtures struct {
 	bare, prepared, failed, crashed, lost, unregistered, dirty, aside, byHand, skipped *world
 	taking, takingHere, taken, refusing, unable, limited, faulty                       *world
-	pushable, pushed, fetchable, unpackable, beside                                    *world
+	pushable, pushed, fetchable, beside                                                *world
 
 	user string // the user's own state in all of them
 	seed string // the session's when its preparation had ended

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -285,8 +283,10 @@ func unpushedHere(id string, err error) error {
 	if err != nil {
 		why += " (" + err.Error() + ")"
 	}
-	return &held.RefusedError{Why: why + "; pack keeps that, push sends it where the remote has nothing later",
-		Hint: "git tilth pack ~/" + id + ".pack " + id + " && git tilth reset " + id + "\ngit tilth push " + id}
+	keep := "git tilth push --remote ~/" + id + ".git " + id
+	return &held.RefusedError{
+		Why:  why + "; push sends it to a remote that has no later state, or to a new bare repository",
+		Hint: fmt.Sprintf("git tilth push %s\ngit init -q --bare ~/%[1]s.git && %s && git tilth reset %[1]s", id, keep)}
 }
 
 // unpushed reports whether a session has what its last push or fetch had not.
@@ -298,62 +298,4 @@ func (p Remote) unpushed(ctx context.Context, s *session.Session) (bool, error) 
 	defer scratch.remove()
 	now, _, err := (&writer{s: s, scratch: scratch}).commit(ctx, true)
 	return now != scratch.ref(sessionRef(s.ID)), err
-}
-
-// Pack writes a session into a git bundle at path.
-func (p Remote) Pack(ctx context.Context, s *session.Session, path string) error {
-	scratch, err := p.stage()
-	if err != nil {
-		return err
-	}
-	defer scratch.remove()
-	id, st, err := (&writer{s: s, scratch: scratch}).commit(ctx, true)
-	if err == nil {
-		err = errors.Join(scratch.setRef(sessionRef(s.ID), id), scratch.setRef(branchRef(s.ID), st.Tip))
-	}
-	if err == nil {
-		_, err = scratch.out.Mutate(ctx, gitx.InRepo(scratch.place, "bundle", "create", "--quiet", path,
-			branchRef(s.ID), sessionRef(s.ID)))
-	}
-	return err
-}
-
-// Unpack makes a session of a bundle that Pack has written; in a dry run it is nil.
-func (p Remote) Unpack(ctx context.Context, path string) (*session.Session, error) {
-	scratch, err := p.stage()
-	if err != nil {
-		return nil, err
-	}
-	defer scratch.remove()
-	if f, err := os.Open(path); err == nil {
-		head := make([]byte, 200)
-		n, _ := f.Read(head)
-		f.Close()
-		other := bytes.Contains(head[:n], []byte("\n@object-format=sha256\n"))
-		if bytes.HasPrefix(head, []byte("# v")) && other != scratch.sha256 {
-			return nil, held.Refuse("", "%s and this repository have different object formats: one names objects by "+
-				"SHA-1, the other by SHA-256", path)
-		}
-	}
-	scratch.remote = path
-	if err := scratch.fetch(ctx, "+refs/tilth/sessions/*:refs/tilth/sessions/*"); err != nil {
-		return nil, err
-	}
-	found, err := scratch.messages(ctx, "refs/tilth/sessions")
-	if err != nil {
-		return nil, err
-	}
-	for ref := range found {
-		if id := strings.TrimPrefix(ref, sessionRef("")); len(found) == 1 && session.ValidID(id) {
-			// One that is here already keeps its remote, and with that the claim.
-			if s, err := p.Store.Find(id); err == nil && RemoteOf(s) != "" {
-				p.Remote = RemoteOf(s)
-				if err := p.note(scratch); err != nil {
-					return nil, err
-				}
-			}
-			return p.arrive(ctx, scratch, id, false)
-		}
-	}
-	return nil, &held.RefusedError{Why: path + " is not what git tilth pack writes: it holds no session"}
 }

@@ -56,7 +56,7 @@ type scratchRepo struct {
 	place  string // where it is, but for a dry run dir
 	remove func()
 	sha256 bool
-	remote string          // what it is pushed to and fetched from: a remote's name, a URL or a bundle's file
+	remote string          // what it is pushed to and fetched from: a remote's name, a URL or a path
 	at     string          // the directory in which a relative path of that begins
 	has    map[string]bool // objects that lie in a pack, as far as they were listed
 }

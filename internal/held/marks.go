@@ -18,7 +18,7 @@ import (
 //	going-back.json (a journal) rewind, undo                       finished by each command that changes the session
 //	  with "cut" in it          reset --to-seed                    the same
 //	reset                       reset                              finished by reset
-//	  with "fork" in it         fork, fetch, unpack                removed by the next of them, doctor --fix, reset
+//	  with "fork" in it         fork, fetch                        removed by the next of them, doctor --fix, reset
 //	.fork-<id>/                 a session without a name           removed by the next that is made, doctor --fix
 //	remake                      a worktree made anew, or cleanse   a worktree that is made anew
 //	entry/                      an entry for a worktree's files    made again, while that is not registered
