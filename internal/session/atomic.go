@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// readJSON decodes a JSON file of a session. Errors name the file and what is wrong in it.
+// readJSON decodes a JSON file of a session. Errors name the file and the fault in it.
 func readJSON[T any](path string, decode func([]byte) (T, error)) (v T, err error) {
 	data, err := jsonl.ReadFile(path)
 	if err != nil {
@@ -22,8 +22,8 @@ func readJSON[T any](path string, decode func([]byte) (T, error)) (v T, err erro
 	return v, err
 }
 
-// save replaces a file of a session by what was encoded, if it was. What cannot be made again is synced, so that a
-// power cut leaves the old content or the new. That it is the new is for Sync to say.
+// save replaces a file of a session with text, unless encoding it failed with err. Files that cannot be regenerated are
+// synced, so that a power cut leaves the old content or the new. Only after Sync it is the new content.
 func save(path string, text []byte, err error, synced bool) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -31,11 +31,12 @@ func save(path string, text []byte, err error, synced bool) error {
 	return jsonl.Put(path, text, synced)
 }
 
-// Sync makes what was saved before outlive a power cut.
+// Sync makes earlier saves survive a power cut.
 func (s *Session) Sync() error { return jsonl.SyncDir(s.Dir) }
 
-// removeStaleTemps deletes what a killed writer left in dir. Only the lock's holder calls it, so files that
-// only the holder writes are leftovers at any age; chat.html and taking.json have other writers, so theirs must be old.
+// removeStaleTemps deletes temporary files that a killed writer left in dir. Only the lock's holder calls it, so files
+// of the holder are leftovers at any age. chat.html and taking.json have other writers, so their temporary files must
+// be old.
 func removeStaleTemps(dir string, now time.Time) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

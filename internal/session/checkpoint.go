@@ -16,7 +16,7 @@ const (
 	Failed   = "failed"   // a task failed, or the interview ended without a seed
 )
 
-// Checkpoint is what a session needs to be woken.
+// Checkpoint is the data that a resume starts from.
 type Checkpoint struct {
 	SessionID    string `json:"session_id"`
 	Source       string `json:"source"`    // the source repo's work tree, or its common directory if bare
@@ -38,15 +38,15 @@ type Checkpoint struct {
 	KnownFailures map[string][]string `json:"known_failures,omitempty"`
 
 	StartedAt string `json:"started_at"` // what the wall-clock cap counts from, RFC 3339
-	// Conversations are those with agent programs, by task, each in the text that goes into the file: only the one that
-	// SetConversation changes is encoded again.
+	// Conversations are those with agent programs, by task, each as its JSON text: SetConversation encodes only the one
+	// that it changes.
 	Conversations map[string]json.RawMessage `json:"-"`
 
 	others extra
 }
 
-// Checkpoint is checkpoint.json with the status and the totals that the record says, once there is a seed. Errors
-// name the file and what is wrong in it; errors.Is(err, fs.ErrNotExist) holds for a missing one.
+// Checkpoint returns checkpoint.json, with the status and totals of the record once there is a seed. Errors name the
+// file and the fault in it; errors.Is(err, fs.ErrNotExist) holds for a missing file.
 func (s *Session) Checkpoint() (*Checkpoint, error) {
 	c, err := s.StoredCheckpoint()
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Session) SaveCheckpoint(cp *Checkpoint) error {
 	return save(s.Path(CheckpointFile), data, err, true)
 }
 
-// onlyWritten are the members that are written from the record, or found out again: what does not fit there is nothing.
+// onlyWritten are the members that are written from the record or derived again. A value that does not fit is ignored.
 var onlyWritten = []string{"status", "tokens_used", "statuses", "preflight", "label", "started_at"}
 
 func decodeCheckpoint(data []byte) (*Checkpoint, error) {

@@ -24,7 +24,7 @@ type Conversation struct {
 	Total *RoleUsage `json:"total,omitempty"`
 	// ResumeBy is how an agent by ACP takes it up: "load", "resume" or "none"; "" for another program.
 	ResumeBy string `json:"resume_by,omitempty"`
-	// Uncounted says that the agent told of a turn without telling what it took.
+	// Uncounted says that the agent reported a turn without its usage.
 	Uncounted bool `json:"uncounted,omitempty"`
 	// Others are those of other programs that worked on the task, by their names.
 	Others map[string]*Conversation `json:"others,omitempty"`
@@ -51,7 +51,7 @@ type Attempt struct {
 func (a Attempt) MarshalJSON() ([]byte, error)     { return encode(&a, a.others) }
 func (a *Attempt) UnmarshalJSON(data []byte) error { return decode(data, a, &a.others) }
 
-// Conversation is a task's conversation, nil if it has none. SetConversation stores what the caller changes in it.
+// Conversation returns a task's conversation, or nil. SetConversation stores a changed one.
 func (c *Checkpoint) Conversation(task string) *Conversation {
 	raw, ok := c.Conversations[task]
 	if !ok {

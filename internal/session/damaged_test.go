@@ -7,8 +7,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// FuzzDamagedFiles puts anything in the place of a session's files: what shows sessions says that they are damaged,
-// and goes on.
+// FuzzDamagedFiles replaces a session's files with random bytes: views report the damage and continue.
 func FuzzDamagedFiles(f *testing.F) {
 	f.Add([]byte(`{"version":1,"tasks":{"T-001":null},"mark":{"offset":0},"iterations":[1]}`))
 	f.Add([]byte(`{"version":1,"tasks":{"T-001":{"evaluator":null,"usage":[]}},"mark":{"offset":0}}`))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkTaskEnd is what the files of a session cost at the end of a task, by how many tasks there are.
+// BenchmarkTaskEnd measures writing a session's files at the end of a task, by the number of tasks.
 func BenchmarkTaskEnd(b *testing.B) {
 	for _, n := range []int{20, 200} {
 		s := newSession(b)

@@ -82,7 +82,7 @@ func event(typ string, payload p) record.Event {
 	return &record.Unknown{Type: typ, Payload: record.JSON(payload)}
 }
 
-// scanned is what a scan hands out.
+// scanned returns the lines of a scan.
 func scanned(t testing.TB, path string) (lines []string, end int64, skipped int) {
 	t.Helper()
 	end, skipped, err := jsonl.Scan(path, 0, func(_ int64, line []byte) error {

@@ -29,8 +29,8 @@ func checkObject(data []byte) error {
 	return nil
 }
 
-// decode fills the struct that dst points to, and what else there is. The error is that of the first member that does
-// not fit its field, unless nothing is decided by it (loose); the others are filled all the same.
+// decode fills the struct that dst points to, and others with the unknown members. The error is that of the first
+// member that does not fit its field, except for members in loose. All other fields are filled in any case.
 func decode(data []byte, dst any, others *extra, loose ...string) (err error) {
 	if err := checkObject(data); err != nil {
 		return err

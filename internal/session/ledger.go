@@ -44,7 +44,7 @@ func EntryOf(ts string, v *record.EvaluatorVerdict) LedgerEntry {
 	}
 }
 
-// Says is what an entry says, but for when, in one form wherever it is from.
+// Says returns an entry without its time, in one form whatever its origin.
 func (e LedgerEntry) Says() string {
 	all := []any{e.Iter, e.Note, nil, nil, nil}
 	for i, raw := range []json.RawMessage{e.DiffSummary, e.Case, e.Verdict} {
@@ -91,7 +91,7 @@ func NoteEntry(ts, note string) LedgerEntry {
 	return LedgerEntry{TS: ts, DiffSummary: json.RawMessage(`""`), Case: none, Verdict: none, Note: note}
 }
 
-// SettleLedger writes a task's ledger anew where it does not say what the entries do, and reports whether it did.
+// SettleLedger rewrites a task's ledger if it differs from the entries, and reports whether it did.
 func (s *Session) SettleLedger(task string, entries []LedgerEntry) (anew bool, err error) {
 	path, err := s.taskPath(LedgerDir, task, len(entries) > 0)
 	if err != nil {
@@ -166,8 +166,8 @@ func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 	return entries, err
 }
 
-// taskPath is the file of a task in one of the session's directories, which is made if create says so. A task's id
-// becomes a part of a path here, so it is checked here; so is the directory, in whose place a worker can put a link.
+// taskPath returns the path of a task's file in one of the session's directories; create makes the directory. It checks
+// the task's id, because the id becomes part of a path, and the directory, because a worker can replace it with a link.
 func (s *Session) taskPath(dir, task string, create bool) (string, error) {
 	if task == "" || strings.HasPrefix(task, ".") || strings.ContainsAny(task, "/\\\x00") {
 		return "", fmt.Errorf("task id %q cannot name a file", task)
@@ -183,7 +183,7 @@ func (s *Session) taskPath(dir, task string, create bool) (string, error) {
 	return s.Path(dir, task+".jsonl"), nil
 }
 
-// checkDir refuses what is not a directory of the session's own.
+// checkDir refuses a path that is not a real directory of the session.
 func (s *Session) checkDir(name string) error {
 	fi, err := os.Lstat(s.Path(name))
 	if err != nil || fi.IsDir() {

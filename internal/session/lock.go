@@ -172,8 +172,8 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// holderOf is who holds the lock on what is at path. The kernel's word outranks the lock file's; the file has its say
-// where the kernel has none, as on another system or for a holder on another machine.
+// holderOf returns the holder of the lock on the file at path. The kernel's answer takes precedence over the lock
+// file's text; the text counts where the kernel has no answer, as on another system or for a holder on another machine.
 func (s *Session) holderOf(path string) *BusyError {
 	e := s.noted()
 	if pid := flockOwner(path); pid != 0 {
@@ -186,7 +186,7 @@ func (s *Session) holderOf(path string) *BusyError {
 	return e
 }
 
-// noted is what the lock file says of who holds it.
+// noted returns the holder that the lock file names.
 func (s *Session) noted() *BusyError {
 	e := &BusyError{}
 	if data, err := jsonl.ReadFile(s.Path(LockFile)); err != nil || json.Unmarshal(data, e) != nil {

@@ -44,8 +44,7 @@ func TestLockExcludesAndNames(t *testing.T) {
 	unlock()
 }
 
-// The file's words prove nothing, in either direction: a live pid in a file that nobody locks, rubbish in one that is
-// held.
+// The file's text proves nothing: a live pid in an unlocked file, rubbish in a locked one.
 func TestLockTrustsTheLockOnly(t *testing.T) {
 	s := newSession(t)
 	for _, text := range []string{fmt.Sprintf(`{"pid": %d, "host": "h"}`, os.Getpid()), fmt.Sprintf(`{"pid": %d}`, os.Getppid()), "rubbish", ""} {
@@ -102,7 +101,7 @@ func childHolds(dir string) {
 	select {}
 }
 
-// Those who only look must never make a writer fail.
+// Readers never make a writer fail.
 func TestLookingDoesNotDisturb(t *testing.T) {
 	s := newSession(t)
 	stop := make(chan struct{})

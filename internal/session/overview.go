@@ -21,8 +21,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// Overview is one session as list shows it; the tags are the members of --json. Times are RFC 3339. Nothing in it
-// fails: what could not be read is in Problems.
+// Overview is one session as list shows it; the tags are the members of --json. Times are RFC 3339. Files that could
+// not be read are named in Problems.
 type Overview struct {
 	ID           string     `json:"session_id"`
 	Dir          string     `json:"-"`
@@ -99,8 +99,8 @@ func CountTasks(plan []Task) (c TaskCounts) {
 	return c
 }
 
-// State is a session's status as a person means it. The checkpoint of a stopped session says `running`, because nothing
-// about its work is wrong; one that nobody holds and that wrote no stop has crashed.
+// State returns the word for a session that list shows. The checkpoint of a stopped session says `running`, because
+// nothing is wrong with its work; a session without a holder and without a stop has crashed.
 func (o Overview) State() string {
 	switch {
 	case o.Busy != nil:
@@ -130,9 +130,9 @@ func (o Overview) Word() string {
 	return cmp.Or(o.Status, "damaged")
 }
 
-// Overview reads the given sessions, concurrently, in the order given. wanted, if not nil, says which of them belong in
-// the list, by what a session's checkpoint and the link of its worktree name as its repository, each of which may be
-// empty; the others cost no more than that. It is asked concurrently.
+// Overview reads the given sessions concurrently and returns them in the given order. wanted, if not nil, chooses the
+// sessions by their repository, which the checkpoint and the worktree's link name; each may be empty. Sessions that are
+// not wanted cost no more than that. wanted is called concurrently.
 func (st Store) Overview(ids []string, wanted func(s *Session, source, commonDir, linked string) bool) []Overview {
 	all, in := make([]Overview, len(ids)), make([]bool, len(ids))
 	var next atomic.Int64
@@ -161,8 +161,8 @@ func (s *Session) Overview() (o Overview) {
 	return o
 }
 
-// read reads the session's files, each into room if it is not too large, and reports whether the session is wanted. One
-// whose run ended, or that was removed, while it was read is read again.
+// read reads the session's files, each into room if it fits, and reports whether the session is wanted. It reads again
+// if the session's run ended or the session was removed meanwhile.
 func (o *Overview) read(s *Session, room []byte, wanted func(s *Session, source, commonDir, linked string) bool) bool {
 	is := o.readOnce(s, room, wanted)
 	if is && o.Status == Running && o.Busy == nil && (o.LastStop == "" || record.ReasonOf(o.LastStop).Last) {
@@ -297,8 +297,8 @@ func (s *Session) rolledUp() func(id string) string {
 	}
 }
 
-// countTasks counts the tasks. A session whose interview has not ended has no prd.json, and nothing is wrong with that.
-// Without statuses in the checkpoint those of summary.json count.
+// countTasks counts the tasks. A session in its interview has no prd.json. Without statuses in the checkpoint those of
+// summary.json count.
 func (o *Overview) countTasks(s *Session, room []byte) {
 	data, err := jsonl.ReadInto(room, s.file(TasksFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -392,7 +392,7 @@ func (o *Overview) readLastStop(s *Session) (status string) {
 	return status
 }
 
-// missing is what is wrong with a file that is not there. Of a session that is being made or removed that is nothing.
+// missing is the problem of a missing file. It is no problem while a session is being made or removed.
 const missing = ": is missing"
 
 func (o *Overview) problem(file string, err error) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// BenchmarkOverview10000 is what list costs at 10,000 sessions of 8 tasks with records of 40 KB; half of them belong to
-// another repo in the filtered variant.
+// BenchmarkOverview10000 measures list at 10,000 sessions of 8 tasks with records of 40 KB. In the filtered variant
+// half of them belong to another repository.
 func BenchmarkOverview10000(b *testing.B) {
 	st := manySessions(b, 10_000)
 	run := func(wanted func(*Session, string, string, string) bool, want int) func(*testing.B) {

@@ -139,7 +139,7 @@ func TestOverviewOfACostBeyondNumbers(t *testing.T) {
 	}
 }
 
-// The files of many sessions are read into the same memory: what is said of one is not overwritten by the next.
+// The files of many sessions are read into the same memory: the next session does not overwrite an overview.
 func TestOverviewOfMany(t *testing.T) {
 	st := Store{Root: t.TempDir()}
 	var ids []string

@@ -7,8 +7,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// OpenRecord opens the record of the session, made if it is missing, after what a crash left at its end, and at the end
-// of the ledgers, the transcripts and the interview, was repaired and logged.
+// OpenRecord opens the session's record and creates it if it is missing. It first repairs and logs damage of a crash at
+// the end of the record, the ledgers, the transcripts and the interview.
 func (s *Session) OpenRecord(opts record.Options) (*record.Record, error) {
 	others := []string{s.Path(InterviewFile)}
 	for _, dir := range []string{LedgerDir, ConversationDir} {

@@ -232,7 +232,7 @@ func childFullDisk(dir string) {
 	if err != nil || info.Size() != r.Size() || info.Size() == limit {
 		fail("%d bytes on disk, %d appended (%v)", info.Size(), r.Size(), err)
 	}
-	// JSON files and one-off appends leave what was there.
+	// JSON files and single appends keep the existing content.
 	if err := jsonl.WriteFile(s.Path(CheckpointFile), []byte(`{"status":"running"}`)); err != nil {
 		fail("%v", err)
 	}

@@ -85,7 +85,7 @@ func (s *Summary) Feed(l record.Line) {
 	}
 }
 
-// count is the table of what each type of event adds. How the tasks stand, the record's State says.
+// count adds an event to the counts. The statuses of tasks come from the record's State.
 func (s *Summary) count(ts string, e record.Event) {
 	t := s.task(e.Common().TaskID, int64(e.Common().Iter))
 	switch e := e.(type) {
@@ -145,7 +145,7 @@ func (t *taskSummary) stands(now record.Task, since string) {
 	t.Status, t.FailureReason, t.Commit = now.Status, now.FailureReason, now.Commit
 }
 
-// task is the entry of an event's task, brought to its iteration; an event without a task gets one that nobody sees.
+// task returns the entry of an event's task, updated to its iteration. An event without a task gets an unused entry.
 func (s *Summary) task(id string, iter int64) *taskSummary {
 	t := s.Tasks[id]
 	if t == nil {

@@ -193,7 +193,7 @@ func TestSummaryIsIncremental(t *testing.T) {
 	}
 }
 
-// A second summary reads only what is new: what lies before is made unreadable here, and nobody notices.
+// A second summary reads only new events: earlier ones are made unreadable here without an effect.
 func TestSummaryDoesNotReadAgain(t *testing.T) {
 	s := newSession(t)
 	filler := script(`tool_result {"x":"` + strings.Repeat("y", 20_000) + `"}`)
@@ -214,8 +214,8 @@ func TestSummaryDoesNotReadAgain(t *testing.T) {
 	}
 }
 
-// A State that was kept half-way comes to the same as one of the whole record, wherever it was kept; one of an earlier
-// build, and one that another has changed since, is made anew.
+// A State stored at any point and continued equals that of the whole record. A stored State of another version or with
+// a wrong hash is discarded.
 func TestStateIsIncremental(t *testing.T) {
 	s := newSession(t)
 	text := script(`session_rewound {"to":"seed","undo":7}`, `session_undone {"undo":7,"redo":8,"tasks":{"T-001":{"status":"pending"}}}`) +

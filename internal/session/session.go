@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 )
 
-// Names of what lies in a session's directory.
+// Names of files in a session's directory.
 const (
 	WorkspaceDir      = "workspace"
 	GoBackFile        = "going-back.json" // there while a rewind, an undo or a reset to the seed is carried out
@@ -32,8 +32,8 @@ const (
 	dirMode, fileMode = 0o700, 0o600
 )
 
-// Session is one session's directory. The value holds no open file, and of what is there only the roll-up of the
-// record, which is held against the disk whenever it is asked for.
+// Session is one session's directory. It holds no open file and caches only the roll-up of the record, which it
+// compares with the disk at each use.
 type Session struct {
 	ID, Dir string
 
@@ -54,11 +54,11 @@ func (s *Session) Workspace() string { return s.Path(WorkspaceDir) }
 // Branch is the session's branch, without refs/heads/.
 func (s *Session) Branch() string { return branchPrefix + s.ID }
 
-// MarkVar is the variable by which what a run starts can tell that it is inside of it; its value is the session's id.
+// MarkVar is a variable in the environment of everything that a run starts; its value is the session's id.
 const MarkVar = "TILTH_INSIDE"
 
-// LaneVar is the variable by which what a lane starts can tell which one it is in; its value is the lane's number.
+// LaneVar is a variable in the environment of everything that a lane starts; its value is the lane's number.
 const LaneVar = "TILTH_LANE_NUMBER"
 
-// Mark is the mark of what a run of this session starts, as a line of its environment.
+// Mark returns MarkVar=<id>, the environment entry of everything that a run of this session starts.
 func (s *Session) Mark() string { return MarkVar + "=" + s.ID }

@@ -8,9 +8,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// Tasks are the entries of prd.json with the statuses that they have by the record. What a person has set to failed or
-// pending by hand, while nothing ran, counts; done and skipped in the file prove nothing. Errors name
-// the file and what is wrong in it.
+// Tasks returns the entries of prd.json with their statuses by the record. A status that the user set to failed or
+// pending while nothing ran counts; done and skipped in the file do not. Errors name the file and the fault in it.
 func (s *Session) Tasks() ([]Task, error) {
 	tasks, err := s.StoredTasks()
 	if err != nil {
@@ -20,7 +19,8 @@ func (s *Session) Tasks() ([]Task, error) {
 	return tasks, nil
 }
 
-// ByHand are the tasks whose status the user set in prd.json, which differs from the record's and has to be recorded.
+// ByHand returns the statuses that the user set in prd.json, by task. They differ from the record and have to be
+// recorded.
 func (s *Session) ByHand() (map[string]string, error) {
 	tasks, err := s.StoredTasks()
 	if err != nil {

@@ -36,7 +36,7 @@ func (e *RefusedError) Error() string {
 	return s
 }
 
-// IDs lists the sessions of the store, newest first: directories directly under the root whose name is an id.
+// IDs lists the sessions of the store, newest first: directories directly under the root with an id as their name.
 // Symlinks and everything else are left out. A root that does not exist has no sessions.
 func (st Store) IDs() ([]string, error) {
 	entries, err := os.ReadDir(st.Root)

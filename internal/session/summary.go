@@ -47,7 +47,7 @@ type Summary struct {
 	others extra
 }
 
-// summaryTokens counts what went to the models and came back. Total is tokens_used as the record has it.
+// summaryTokens counts tokens to and from the models. Total is tokens_used of the record.
 type summaryTokens struct {
 	Prompt int64 `json:"prompt"`
 	Eval   int64 `json:"eval"`
@@ -72,22 +72,22 @@ type taskSummary struct {
 	Commit        string           `json:"commit,omitempty"`
 }
 
-// verdictCounts counts what the evaluator said.
+// verdictCounts counts the evaluator's verdicts.
 type verdictCounts struct {
 	Accepts             int64            `json:"accepts"`
 	Rejects             int64            `json:"rejects"`
 	RejectionCategories map[string]int64 `json:"rejection_categories"`
 }
 
-// mark is where the fold of the record stands, kept in summary.json beside what was counted.
+// mark is the position of the fold in the record, stored in summary.json with the counts.
 type mark struct {
 	Offset      int64         `json:"offset"`      // bytes of the record that are counted
 	Fingerprint string        `json:"fingerprint"` // of what they begin and end with
 	TotalSeen   bool          `json:"total_seen"`
 	State       *record.State `json:"state"`
-	// Fold is the version of the fold: what an earlier build has counted otherwise is counted again.
+	// Fold is the version of the fold; counts of another version are discarded.
 	Fold int `json:"fold"`
-	// Sum is the SHA-256 of the file with zeros in its place: what another has changed in it is counted again.
+	// Sum is the SHA-256 of the file with zeros in its place; a file that anyone else changed is discarded.
 	Sum string `json:"sum"`
 }
 
@@ -97,14 +97,14 @@ const markKey = "rolled_up"
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
-// Summarize rolls the record up. It goes on from what it, or summary.json, has counted, so that it costs what is new,
-// and starts again when the record was rewound or replaced. It writes nothing.
+// Summarize counts the record. It continues from its earlier counts, or those of summary.json, so its cost depends on
+// the new events only. It starts again if the record was rewound or replaced. It writes nothing.
 func (s *Session) Summarize() (sum *Summary, err error) {
 	err = s.follow(func(rolled *Summary) { sum = rolled.clone() })
 	return sum, err
 }
 
-// State is what the record says of the session.
+// State returns the session's state by the record.
 func (s *Session) State() (state *record.State, err error) {
 	err = s.follow(func(rolled *Summary) { state = rolled.State.Clone() })
 	return state, err
@@ -145,7 +145,7 @@ func (s *Session) follow(use func(*Summary)) error {
 	return nil
 }
 
-// feed counts what is behind from, and says up to where the record was read.
+// feed counts the events after offset from, and returns the offset up to which it read.
 func (s *Session) feed(sum *Summary, from int64) (end int64, err error) {
 	end, skipped, err := record.Scan(s.Path(RecordFile), from, func(l record.Line) error {
 		sum.Feed(l)
@@ -155,8 +155,8 @@ func (s *Session) feed(sum *Summary, from int64) (end int64, err error) {
 	return end, err
 }
 
-// WriteSummary is Summarize, and replaces summary.json by the result. Only the lock's holder may call it. It is not
-// synced: what a power cut leaves of it does not have its hash, and is made again.
+// WriteSummary calls Summarize and replaces summary.json with the result. Only the lock's holder may call it. The file
+// is not synced: after a power cut its hash is wrong, and it is made again.
 func (s *Session) WriteSummary() error {
 	sum, end := s.storedSummary()
 	end, err := s.feed(sum, end)

@@ -70,7 +70,7 @@ type Task struct {
 
 func (t Task) MarshalJSON() ([]byte, error) { return encode(&t, t.others) }
 
-// UnmarshalJSON reads what may be a status of no kind at all: by that nothing is decided.
+// UnmarshalJSON accepts any value as a status, because the status in the file decides nothing.
 func (t *Task) UnmarshalJSON(data []byte) error {
 	err := decode(data, t, &t.others, "status")
 	if status := gjson.GetBytes(data, "status"); t.Status == "" && status.Type != gjson.Null {
@@ -119,7 +119,7 @@ func ParseTasks(data []byte) ([]Task, error) {
 	return complete(tasks), nil
 }
 
-// StoredTasks reads prd.json as it is. Errors name the file and what is wrong in it.
+// StoredTasks reads prd.json as it is. Errors name the file and the fault in it.
 func (s *Session) StoredTasks() ([]Task, error) {
 	return readJSON(s.Path(TasksFile), ParseTasks)
 }
@@ -142,7 +142,7 @@ func (s *Session) SaveTasks(tasks []Task) error {
 	return save(s.Path(TasksFile), data, err, true)
 }
 
-// ValidateIDs lists what keeps the tasks from being told apart, one line each.
+// ValidateIDs lists invalid and duplicate ids, one line each.
 func ValidateIDs(tasks []Task) (broken []string) {
 	if len(tasks) == 0 {
 		return []string{"there is no task"}

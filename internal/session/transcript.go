@@ -13,9 +13,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// OpenTranscript opens what a role says about a task, conversation/<task>.jsonl or <task>.evaluator.jsonl, or the
-// interview, which has no task. The file is made if it is missing. Of a task, now begins another attempt, of which the
-// file has a line. add adds one message, a JSON object, verbatim but for secrets.
+// OpenTranscript opens the transcript of a role: conversation/<task>.jsonl, <task>.evaluator.jsonl, or the interview,
+// which has no task. It creates the file if it is missing, and for a task it adds a line that starts a new attempt at
+// time now. add adds one message, a JSON object, with secrets redacted.
 func (s *Session) OpenTranscript(role string, attempt record.Scope, now time.Time,
 	redact *record.Redactor) (add func(message json.RawMessage) error, closeFile func() error, err error) {
 	path, err := s.transcriptPath(role, attempt.TaskID, true)

@@ -6,8 +6,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// RoleUsage is what one role has spent. Cached tokens are part of the prompt's, reasoning tokens of eval's; Cost is
-// in dollars.
+// RoleUsage is the usage of one role. Cached tokens are part of the prompt's, reasoning tokens of eval's; Cost is in
+// dollars.
 type RoleUsage struct {
 	Calls           int64   `json:"calls"`
 	PromptTokens    int64   `json:"prompt"`
@@ -27,10 +27,10 @@ func (r *RoleUsage) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Total is what counts against the token cap: what a provider read from its cache does not.
+// Total returns the tokens that count against the token cap: all but those that a provider read from its cache.
 func (r RoleUsage) Total() int64 { return max(0, r.PromptTokens-r.CachedTokens) + r.EvalTokens }
 
-// Add adds what more says to r.
+// Add adds more to r.
 func (r *RoleUsage) Add(more RoleUsage) {
 	r.Calls += more.Calls
 	r.PromptTokens += more.PromptTokens
@@ -40,7 +40,7 @@ func (r *RoleUsage) Add(more RoleUsage) {
 	r.Cost = min(r.Cost+more.Cost, math.MaxFloat64)
 }
 
-// Usage is what a session has spent, by role.
+// Usage is a session's usage by role.
 type Usage struct {
 	Worker      RoleUsage `json:"worker"`
 	Evaluator   RoleUsage `json:"evaluator"`
@@ -58,7 +58,7 @@ func (u *Usage) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Sum is what all roles have spent.
+// Sum returns the usage of all roles together.
 func (u Usage) Sum() (sum RoleUsage) {
 	for _, r := range []RoleUsage{u.Worker, u.Evaluator, u.Interview, u.SelfImprove} {
 		sum.Add(r)
