@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestApplyChange sets a change aside, lets git forget all of it, and brings it back: on what it was made on, on a tree
-// that has half of it, and on one that it does not fit.
+// TestApplyChange stashes a change, lets git forget all of it, and restores it: on its base, on a tree that has half of
+// it, and on a tree that it does not fit.
 func TestApplyChange(t *testing.T) {
 	for name, args := range map[string][]string{"sha1": nil, "sha256": {"--object-format=sha256"}} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ func bigWorld(b *testing.B) *world {
 	return newWorld(b, append(files, ".gitignore", "*.log\n")...)
 }
 
-// spoil leaves what a small run leaves.
+// spoil changes the worktree as a small run does.
 func (w *world) spoil(b *testing.B) {
 	for i := range 100 {
 		write(b, w.path, fmt.Sprintf("d%03d/s%d/f%05d.txt", i%200, i%5, i), "changed\n",

@@ -45,7 +45,7 @@ func (g *Git) TrySignature(ctx context.Context, wt Worktree, commit string) erro
 	return err
 }
 
-// signTime is how long a signature may take: one that asks somebody is none.
+// signTime bounds a signature, because a signing dialog would wait for ever.
 const signTime = 20 * time.Second
 
 var errSignTime = errors.New("no signature within " + signTime.String() + ": what signs waits for somebody")
@@ -185,7 +185,7 @@ func parseTrailers(s string) map[string][]string {
 // WorkerCommits returns the commits that reached the branch through a program that ran with Environ, going by the
 // branch's reflog.
 func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[string]bool, error) {
-	// Only git log shows what the reflog says (%gs); rev-list leaves it empty.
+	// Only git log prints the reflog's text (%gs); rev-list leaves it empty.
 	out, err := g.Read(ctx, InRepo(common, "log", "--walk-reflogs", "--no-show-signature", "--no-patch", "--no-color",
 		"--format=%H%x00%gs%x00", "refs/heads/"+branch, "--"))
 	if err != nil {
@@ -221,8 +221,8 @@ func (g *Git) RevParse(ctx context.Context, gitDir, rev string) (string, error) 
 	c := InRepo(gitDir, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
 	c.Vars = []string{"GIT_NO_LAZY_FETCH=1"} // a partial clone would ask its remote for what is missing
 	sha, err := g.Read(ctx, c)
-	// --quiet: exit 1 without a word. An invalid name may still be a complaint, but never an object id: of one that
-	// is not there git says just that.
+	// With --quiet a missing name is exit 1 without output. An invalid name may be an error, but never an object id:
+	// for a missing object git says so.
 	if err != nil && (ExitCode(err) == 1 || ExitCode(err) == 128 && !text.IsObjectID(name) && !isBroken(err)) {
 		return "", fmt.Errorf("%s: %w", name, errNoCommit)
 	}
@@ -241,13 +241,13 @@ func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string,
 	if sha, known := readRef(common, ref); known {
 		return sha, sha != "", nil
 	}
-	// It reads all that lies beside the ref, but tells a missing one from a broken repository. The pattern also matches
-	// what lies below refs/heads/<branch>/.
+	// It reads all refs next to this one, but distinguishes a missing ref from a broken repository. The pattern also
+	// matches refs below refs/heads/<branch>/.
 	refs, err := g.Refs(ctx, common, ref)
 	return refs[ref], refs[ref] != "", err
 }
 
-// Refs lists the refs of a repository that patterns name, all for none, with what each is.
+// Refs returns the object ids of a repository's refs that patterns name, or of all without patterns.
 func (g *Git) Refs(ctx context.Context, gitDir string, patterns ...string) (map[string]string, error) {
 	c := InRepo(gitDir, "for-each-ref", "--format=%(objectname) %(refname)")
 	c.Args = append(c.Args, patterns...)
@@ -260,8 +260,8 @@ func (g *Git) Refs(ctx context.Context, gitDir string, patterns ...string) (map[
 	return refs, err
 }
 
-// DeleteBranch deletes a branch whatever it holds, and clears what a git that was killed on it has left; deleted is
-// false if there is none. Where it is checked out elsewhere git refuses, and the error says where.
+// DeleteBranch deletes a branch, merged or not, and the locks of a git that was killed on it. deleted is false if there
+// is no such branch. If it is checked out elsewhere git refuses, and the error says where.
 func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted bool, err error) {
 	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
 		return false, err

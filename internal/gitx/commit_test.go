@@ -106,7 +106,7 @@ func TestCommitHooks(t *testing.T) {
 	}
 }
 
-// A hook runs what the worker left it to run, which need not end.
+// A hook may run a worker's program that never ends.
 func TestHooksThatDoNotEnd(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.common, "hooks/pre-commit", "#!/bin/sh\necho looking; sleep 1000\n")

@@ -41,7 +41,7 @@ func NewCommitBuilder(g *Git, common string) (b *CommitBuilder, remove func(), e
 	return b, remove, err
 }
 
-// run runs a command that writes nothing but objects, and what lies in the builder's directory.
+// run runs a command that writes only objects and files in the builder's directory.
 func (b *CommitBuilder) run(ctx context.Context, stdin string, vars []string, args ...string) (string, error) {
 	c := InRepo(b.repo, args...)
 	c.Vars, c.Stdin = append(vars, b.vars...), []byte(stdin)
@@ -49,7 +49,7 @@ func (b *CommitBuilder) run(ctx context.Context, stdin string, vars []string, ar
 	return strings.TrimSpace(string(out)), err
 }
 
-// Merge is what two commits become together.
+// Merge is the result of merging two commits.
 type Merge struct {
 	Tree      string
 	Conflicts []string // files in which they do not go together; in Tree they have markers, where they are text
@@ -91,7 +91,7 @@ func (b *CommitBuilder) Merge(ctx context.Context, ours, theirs string) (Merge, 
 	return m, nil
 }
 
-// Apply is what the change from a commit, without some of its files, to a tree makes of a third.
+// Apply applies the change from a commit (without some of its files) to a tree onto a third tree.
 func (b *CommitBuilder) Apply(ctx context.Context, from string, without []string, to,
 	onto string) (m Merge, err error) {
 	index := []string{"GIT_INDEX_FILE=" + filepath.Join(b.dir, "index")}
@@ -135,7 +135,7 @@ func (g *Git) ApplyChange(ctx context.Context, common, from, to, onto string) (t
 	return m.Tree, err
 }
 
-// Commit makes a commit; with more parents it is a merge. author is variables that say who wrote it, none for the user.
+// Commit makes a commit; with several parents it is a merge. author has git's author variables, none for the user.
 func (b *CommitBuilder) Commit(ctx context.Context, c TreeCommit, author []string,
 	more ...string) (string, error) {
 	args := []string{"commit-tree", "-F", "-"}

@@ -18,25 +18,25 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// localVars is what `git rev-parse --local-env-vars` lists in every supported version, but for GIT_CONFIG_PARAMETERS
-// and GIT_CONFIG_COUNT, which carry `git -c` and are the user's wish. Git exports these to hooks, aliases and `rebase
-// -x`; inherited, they send a command to the wrong repository.
+// localVars are the variables of `git rev-parse --local-env-vars` in every supported version, except
+// GIT_CONFIG_PARAMETERS and GIT_CONFIG_COUNT, which carry the user's `git -c`. Git exports them to hooks, aliases and
+// `rebase -x`; inherited, they send a command to the wrong repository.
 var localVars = []string{
 	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",
 	"GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE",
 	"GIT_PREFIX", "GIT_INTERNAL_SUPER_PREFIX", "GIT_SUPER_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR",
 }
 
-// steeringVars are not local to a repository but change what a command does: how pathspecs are read, which program
-// shows a diff, whether refs may be written (a quarantine of receive-pack), what the reflog says, who asks for a
-// password.
+// steeringVars are not local to a repository but change a command's behaviour: the meaning of pathspecs, the program
+// for diffs, whether refs may be written (in a quarantine of receive-pack), the reflog's text, the program that asks
+// for a password.
 var steeringVars = []string{
 	"GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
 	"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_QUARANTINE_PATH", "GIT_REFLOG_ACTION", "GIT_NAMESPACE",
 	"GIT_OPTIONAL_LOCKS", "GIT_ATTR_SOURCE", "GIT_ASKPASS",
 }
 
-// unattendedVars make git and what it starts fail where they would ask.
+// unattendedVars make git and its child processes fail instead of asking the user.
 var unattendedVars = []string{
 	"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_PAGER=cat", "PAGER=cat",
 	"SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=force", "GCM_INTERACTIVE=never",
@@ -66,10 +66,10 @@ var ownConfig = []string{
 // show other ones than a clone gets.
 var objectVars = []string{"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null/none"}
 
-// authorVars are what `git commit` exports to its hooks about its own commit.
+// authorVars are the variables about a commit's author that `git commit` exports to its hooks.
 var authorVars = []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"}
 
-// without returns the lines of env but for the variables whose names are to go.
+// without returns the entries of env without the variables for which goes returns true.
 func without(env []string, goes func(name string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
@@ -87,8 +87,8 @@ func withoutKeys(env []string) []string {
 // setting matches one setting in GIT_CONFIG_PARAMETERS, as git quotes it.
 var setting = pattern.New(`'((?:[^']|'\\['!]')*)'(?:=(?:'(?:[^']|'\\['!]')*')?)?`)
 
-// withoutKeySettings returns the lines of env with what `git -c` and the like say, but for credentials such as an
-// http.extraHeader. git takes no gap in the numbers of GIT_CONFIG_KEY_0 and its value, so those become empty ones.
+// withoutKeySettings returns env without credentials among the settings of `git -c`, such as an http.extraHeader. git
+// accepts no gap in the numbers of GIT_CONFIG_KEY_0, so removed settings become empty ones.
 func withoutKeySettings(env []string) []string {
 	env = slices.Clone(env)
 	for i, entry := range env {
@@ -113,7 +113,7 @@ func withoutKeySettings(env []string) []string {
 	return env
 }
 
-// Reflog actions: what the reflog says before the colon.
+// Reflog actions: the reflog's text before the colon.
 const (
 	reflogHarness = "tilth"
 	reflogWorker  = "tilth-worker"
@@ -155,8 +155,8 @@ func newEnvironment(environ []string) environment {
 	}
 }
 
-// configParameters returns GIT_CONFIG_PARAMETERS with settings ("key=value") added after what was in it. This
-// variable outranks GIT_CONFIG_COUNT and every file, and unlike -c it does not clutter the commands that -v prints.
+// configParameters returns GIT_CONFIG_PARAMETERS with settings ("key=value") appended. This variable takes precedence
+// over GIT_CONFIG_COUNT and every file, and unlike -c it keeps the commands that -v prints short.
 func configParameters(before string, lists ...[]string) string {
 	var words []string
 	if before != "" {
@@ -208,8 +208,8 @@ func atoi(s string) int {
 	return n
 }
 
-// ConfigList returns the user's configuration, in the order in which later entries win: that of the repository with
-// this common directory, or, if it is "", what holds outside of any repository. `git -c` counts.
+// ConfigList returns the user's configuration for the repository with this common directory, or outside of any
+// repository if it is "". Later entries take precedence. It includes `git -c`.
 func (g *Git) ConfigList(ctx context.Context, common string) ([]config.Entry, error) {
 	if common == "" {
 		// A git directory that is none keeps git from looking for one.
@@ -253,8 +253,7 @@ func parseConfig(f []string) []config.Entry {
 	return entries
 }
 
-// settings are a repository's configuration as it was when this process first read it, and what the harness needs to
-// know of it.
+// settings are a repository's configuration as this process first read it, with values derived from it.
 type settings struct {
 	entries       []config.Entry
 	identity      []string // variables to commit with; none if the user has an identity
@@ -356,7 +355,7 @@ func (g *Git) settingsAt(ctx context.Context, dir, common string, c Command) (*s
 	return s, nil
 }
 
-// placeSettings say where a repository is, and not what it is like.
+// placeSettings depend on a repository's location and are not copied to another git directory.
 var placeSettings = []string{"core.bare", "core.worktree", "extensions.worktreeconfig", "extensions.refstorage",
 	"extensions.relativeworktrees", "lfs.storage"}
 
@@ -425,8 +424,8 @@ var nobody = []string{
 	"GIT_COMMITTER_NAME=" + fallbackName, "GIT_COMMITTER_EMAIL=" + fallbackEmail,
 }
 
-// Identity returns the variables of a command that makes commits in dir, and signs them: who commits, where git does
-// not know. With dir "" that is nobody, for what no branch of the user's ever has.
+// Identity returns the variables of a command that makes commits in dir and signs them. Without a git identity it names
+// git-tilth. With dir "" the committer is anonymous, for commits that no branch of the user's ever has.
 func (g *Git) Identity(ctx context.Context, dir string, sign bool) (vars []string) {
 	if sign {
 		vars = append(slices.Clone(noDialog), proc.AgentVar+"="+proc.Getenv(g.env.raw, proc.AgentVar))

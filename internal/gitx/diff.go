@@ -91,8 +91,8 @@ type FileChange struct {
 // listLimit bounds the list of changed files that Changes reads before the patch.
 const listLimit = 32 << 20
 
-// Changes lists what differs between two commits or trees, sorted by path as git sorts, and returns the patch of it as
-// Diff does, at most max bytes of it; none, and not cut, if it is 0.
+// Changes lists the differences between two commits or trees, sorted by path as git sorts, and returns their patch as
+// Diff does, at most max bytes of it. With max 0 there is no patch, and cut is false.
 func (g *Git) Changes(
 	ctx context.Context, common, from, to string, max int64,
 ) (files []FileChange, patch []byte, cut bool, err error) {

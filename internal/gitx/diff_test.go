@@ -118,7 +118,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestObjectsAsTheyAre: neither attributes, wherever a worker can put them, nor a replacement hide what is committed.
+// TestObjectsAsTheyAre: neither attributes in any file nor a replace ref hides a committed change.
 func TestObjectsAsTheyAre(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		t.Run(format, func(t *testing.T) {

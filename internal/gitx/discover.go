@@ -23,8 +23,8 @@ type Location struct {
 	Source    string // what a session records as its source: TopLevel, or CommonDir when Bare
 }
 
-// Discover finds the repository that dir is in. environ is the environment as the user's shell, hook or alias handed
-// it down: its GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotFound, or what git said.
+// Discover finds the repository that dir is in. environ is the environment from the user's shell, hook or alias: its
+// GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotFound or git's own.
 func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Location, error) {
 	env := append(with(withoutKeys(environ), unattendedVars...), "LC_ALL=C")
 	ask := func(what ...string) ([]string, error) {
@@ -102,8 +102,8 @@ func absolute(dir, p string) string { return proc.RealPath(relativeTo(dir, p)) }
 
 // CommonDirOf returns the common directory of the repository that has path as the top of a worktree (the main one, a
 // linked one, a submodule) or as its git directory. It reads git's own files and starts no process. The error is
-// fs.ErrNotExist if no repository is there any more, and else says what could not be read. A repository that is there
-// and cannot be read, or lacks a part, has not vanished: what it knows of a worktree is still in it.
+// fs.ErrNotExist if no repository is there any more, else it names the unreadable file. A repository that cannot be
+// read, or lacks a part, has not vanished: it may still have the entry of a worktree.
 func CommonDirOf(path string) (common string, err error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("%q is no absolute path: %w", path, fs.ErrNotExist)
@@ -122,8 +122,8 @@ func CommonDirOf(path string) (common string, err error) {
 	return "", fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 }
 
-// gitDirAt returns the git directory of the worktree whose top is path, or path itself if it is a git directory;
-// symlinks resolved.
+// gitDirAt returns the git directory of the worktree with its top at path, or path itself if it is a git directory,
+// with symlinks resolved.
 func gitDirAt(path string) (string, error) {
 	dotGit := filepath.Join(path, ".git")
 	fi, err := os.Stat(dotGit)
@@ -149,13 +149,12 @@ func gitDirAt(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// isAbsent tells that there is nothing at a path from an error about what is there. That it cannot be looked at is no
-// answer.
+// isAbsent reports whether an error says that nothing exists at a path. A path that cannot be examined is not absent.
 func isAbsent(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// commonDir returns what gitDir shares with the other worktrees.
+// commonDir returns the directory that gitDir shares with the other worktrees.
 func commonDir(gitDir string) (string, error) {
 	b, err := readFile(filepath.Join(gitDir, "commondir"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -167,8 +166,8 @@ func commonDir(gitDir string) (string, error) {
 	return filepath.EvalSymlinks(relativeTo(gitDir, trimLine(b)))
 }
 
-// checkGitDir looks for what makes a git directory. The admin directory of a linked worktree has a commondir in the
-// place of objects. The error is errNotRepo, or says why it cannot be told.
+// checkGitDir checks for the files of a git directory. The admin directory of a linked worktree has a commondir instead
+// of objects. The error is errNotRepo, or names the unreadable file.
 func checkGitDir(dir string) error {
 	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 	for _, name := range []string{"objects", "commondir"} {

@@ -33,7 +33,7 @@ func entries(common string) iter.Seq2[string, string] {
 	}
 }
 
-// complete reports whether an entry has what makes it a repository to git.
+// complete reports whether an entry has the files that git requires of a repository.
 func complete(admin string) bool {
 	for _, name := range []string{"HEAD", "commondir"} {
 		if fi, err := os.Stat(filepath.Join(admin, name)); err != nil || fi.Size() == 0 {
@@ -43,8 +43,8 @@ func complete(admin string) bool {
 	return true
 }
 
-// removeIncomplete removes what a git that was killed while it made or removed a worktree has left. git refuses to:
-// the entry is no repository.
+// removeIncomplete removes an entry that a git left when it was killed while making or removing a worktree. git refuses
+// to remove it, because it is no repository.
 func (g *Git) removeIncomplete(common, admin, path string) error {
 	if g.dry {
 		return nil
@@ -126,9 +126,9 @@ func SessionRefs(common string) (holds func(branch, path string) bool) {
 	}
 }
 
-// removeHalfCreated removes entries that a `git worktree add` for path was killed over before it wrote down whose they
-// are. Such an entry is empty, or its files are, or it holds nothing but the note that it is being made, which keeps
-// `git worktree prune` off it for ever. While a git process works in the repository, it may be the one that makes it.
+// removeHalfCreated removes entries of a `git worktree add` for path that was killed before it wrote the entry's path.
+// Such an entry is empty, or has only empty files, or only the lock that keeps `git worktree prune` from removing it.
+// While another git process works in the repository, that process may be making the entry.
 func (g *Git) removeHalfCreated(common, path string) error {
 	all := filepath.Join(common, "worktrees")
 	names, err := os.ReadDir(all)
@@ -161,7 +161,7 @@ func (g *Git) removeHalfCreated(common, path string) error {
 }
 
 func halfCreated(admin string) bool {
-	// Nearly every entry says whose it is, which one stat tells.
+	// Nearly every entry names its worktree; one stat finds that out.
 	if fi, err := os.Stat(filepath.Join(admin, "gitdir")); err == nil && fi.Size() > 0 {
 		return false
 	}
@@ -178,8 +178,8 @@ func halfCreated(admin string) bool {
 	return true
 }
 
-// AdminDir finds the repository's own directory for the worktree at path, in common/worktrees: the one whose gitdir
-// file names it, else the one that path's own .git file names and that names no other place.
+// AdminDir finds the repository's directory for the worktree at path, in common/worktrees: the directory with a gitdir
+// file that names path, else the directory that path's .git file names and that names no other place.
 func AdminDir(common, path string) (string, bool) {
 	realCommon, err := filepath.EvalSymlinks(common)
 	if err != nil {
@@ -207,8 +207,8 @@ func AdminDir(common, path string) (string, bool) {
 	return fallback, fallback != ""
 }
 
-// SamePath reports whether two paths lead to the same file or directory, or would: of what does not exist the parent
-// directories are compared with their symlinks resolved.
+// SamePath reports whether two paths lead to the same file or directory. For missing files it compares the parent
+// directories with symlinks resolved.
 func SamePath(a, b string) bool { return a == b || sameFile(a, b) || samePlace(a, b) }
 
 // samePlace reports whether two paths name the same place, whatever lies there.
@@ -244,8 +244,8 @@ func repairLinks(admin, path string) error {
 		return nil
 	}
 	if !fi.IsDir() {
-		// A symlink or a file in the place of the worktree: what a link leads to is not the session's, so only the
-		// link goes.
+		// A symlink or a file replaced the worktree. The target of a link is not the session's, so only the link is
+		// removed.
 		return os.Remove(path)
 	}
 	if to, err := readGitFile(dotGit); err == nil && sameFile(to, admin) {
@@ -306,8 +306,8 @@ func (g *Git) Restore(common, path string) error {
 	return g.putBackLink(Worktree{Path: path, AdminDir: admin})
 }
 
-// putBackLink puts the .git file of a worktree back. Where it is gone with the whole directory, another one stands
-// there now; one that has become a directory is for the caller to deal with.
+// putBackLink restores the .git file of a worktree. If the whole directory was replaced, the new one gets the file. The
+// caller handles a .git that is a directory.
 func (g *Git) putBackLink(wt Worktree) error {
 	if err := g.reopen(wt.Path); err != nil {
 		return err
@@ -326,7 +326,7 @@ func (g *Git) putBackLink(wt Worktree) error {
 	return replaceFile(dotGit, "gitdir: "+wt.AdminDir+"\n")
 }
 
-// reopen opens the directory of a worktree to its owner, of which it is the one that the harness cannot do without.
+// reopen makes the top directory of a worktree accessible to its owner, because the harness needs it.
 func (g *Git) reopen(path string) error {
 	fi, err := os.Lstat(path)
 	if g.dry || err != nil || !fi.IsDir() || fi.Mode()&0o700 == 0o700 {
@@ -344,7 +344,7 @@ func identity(path string) string {
 	return fmt.Sprint(st.Dev, st.Ino, born(path))
 }
 
-// MoveEntry gives the entry of a worktree without files to a directory, whose files it is about then.
+// MoveEntry makes the entry of a worktree without files the entry of another directory.
 func (g *Git) MoveEntry(wt Worktree, path string) error {
 	if g.plan(path, made); g.dry {
 		return nil

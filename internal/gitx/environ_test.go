@@ -35,7 +35,7 @@ func TestSettingsAreDropped(t *testing.T) {
 	}
 }
 
-// leaks is what git exports to a hook of the user's own repository.
+// leaks are the variables that git exports to a hook of the user's repository.
 func (w *world) leaks() []string {
 	return []string{
 		"GIT_DIR=" + w.common, "GIT_WORK_TREE=" + w.repo, "GIT_INDEX_FILE=" + filepath.Join(w.common, "index"),
@@ -172,7 +172,7 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-// TestNoKeyReachesGit: neither hooks nor filters get a credential; a credential helper gets what it had.
+// TestNoKeyReachesGit: neither hooks nor filters get a credential; a credential helper keeps its environment.
 func TestNoKeyReachesGit(t *testing.T) {
 	w := newWorld(t)
 	w.restart("TILTH_API_KEY=k-1", "TILTH_EVALUATOR_API_KEY=k-2", "X_TOKEN=k-3", "X_SECRET=k-4", "SSH_AUTH_SOCK=k-5")

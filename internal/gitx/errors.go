@@ -12,7 +12,7 @@ import (
 // ErrNotFound: the repository, commit or worktree that was asked for is not there.
 var ErrNotFound = errors.New("not found")
 
-// notFound is an ErrNotFound that says of what.
+// notFound is an ErrNotFound with the name of the missing thing.
 type notFound string
 
 func (e notFound) Error() string { return string(e) }
@@ -29,7 +29,7 @@ const (
 var (
 	// errUnregistered: a directory is there, but it is not the worktree that the repository knows at this path.
 	errUnregistered = errors.New("not a registered worktree")
-	// errHookTime: a hook was ended. It may run what a worker left (make, npx), which need not end by itself.
+	// errHookTime says that a hook was killed after its time limit. It may run a worker's program that never ends.
 	errHookTime = errors.New("its hooks took too long and were ended")
 	// errTreeTime: git was ended. A link may lead it from a worker's tree to a pipe elsewhere.
 	errTreeTime = errors.New("it took too long and was ended")
@@ -50,7 +50,7 @@ type commandError struct {
 // errorLines is how much of git's complaint goes into a one-line error.
 const errorLines = 3
 
-// Error returns "git <subcommand>: <what git said>".
+// Error returns "git <subcommand>: <git's message>".
 func (e *commandError) Error() string {
 	said := text.FirstLines(e.Stderr, errorLines)
 	if said == "" && e.cause != nil {
@@ -62,8 +62,8 @@ func (e *commandError) Error() string {
 	return "git " + subcommand(e.Args) + ": " + said
 }
 
-// SaidOfTree is what git said of a worker's tree that it could not stage or lay out: a required filter fails or does
-// not end, a file is not in the encoding that .gitattributes says.
+// SaidOfTree returns git's message if git could not stage or lay out a worker's tree: a required filter fails or does
+// not end, or a file is not in the encoding of .gitattributes.
 func SaidOfTree(err error) (said string, is bool) {
 	e, ok := errors.AsType[*commandError](err)
 	if !ok || !e.tree || e.ExitCode <= 0 && !errors.Is(e, errTreeTime) {
@@ -92,7 +92,7 @@ func subcommand(args []string) string {
 // ExitCode returns the exit code of the git command behind err, or -1.
 func ExitCode(err error) int { return saidBy(err).ExitCode }
 
-// saidBy is the git command behind err, one that neither ran nor said anything for none.
+// saidBy returns the failed git command behind err, or an empty one.
 func saidBy(err error) commandError {
 	if e, ok := errors.AsType[*commandError](err); ok {
 		return *e

@@ -178,8 +178,7 @@ func TestAddWorktreeBesideARemoval(t *testing.T) {
 	equal(t, "asked twice", exists(w.home, "once"), true)
 }
 
-// TestRemoveAdminBesideAnAdd: the name of an entry that git has removed is another one's again, of which nothing is
-// written yet.
+// TestRemoveAdminBesideAnAdd: a new entry that is still empty has the name of an entry that git has removed.
 func TestRemoveAdminBesideAnAdd(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := AdminDir(w.common, w.path)
@@ -194,7 +193,7 @@ func TestRemoveAdminBesideAnAdd(t *testing.T) {
 	equal(t, "the other entry", exists(admin, "locked"), true)
 }
 
-// TestLeftBehind: whoever owns what was found ends while it is looked for, and the next one is there already.
+// TestLeftBehind: the owner of a lock exits during the search, and another process has taken the lock already.
 func TestLeftBehind(t *testing.T) {
 	w := newWorld(t)
 	half, lock := filepath.Join(w.common, "worktrees", "workspace7"), filepath.Join(w.common, "config.lock")

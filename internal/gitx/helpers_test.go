@@ -80,7 +80,7 @@ func (w *world) addWorktree() {
 	}
 }
 
-// sh runs git as a user would and returns what it printed.
+// sh runs git as a user would and returns its output.
 func (w *world) sh(dir string, args ...string) string {
 	w.t.Helper()
 	out, err := w.try(dir, args...)
@@ -114,7 +114,7 @@ func (w *world) wt() Worktree {
 	return wt
 }
 
-// stage stages all and returns tree and what was left out.
+// stage stages everything and returns the tree and the paths left out.
 func (w *world) stage() (string, []string) {
 	w.t.Helper()
 	tree, left, err := w.git.StageAll(context.Background(), w.wt(), w.base)
@@ -220,14 +220,14 @@ func containsAll(s string, parts ...string) bool {
 	return true
 }
 
-// dryRun is the same Git, but for what it changes.
+// dryRun returns the same Git in dry-run mode.
 func dryRun(g *Git) *Git {
 	d := *g
 	d.dry = true
 	return &d
 }
 
-// rewind makes a worktree what it was at sha, as the first call of a rewind does.
+// rewind resets a worktree to sha, as the first call of a rewind does.
 func rewind(g *Git, wt Worktree, sha string) error {
 	keep, err := g.IgnoredBefore(ctx, wt, sha)
 	if err != nil {

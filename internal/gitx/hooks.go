@@ -14,8 +14,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Hooks says where in the worktree the repository's hooks lie, with what they may run beside them, "" if they lie
-// elsewhere, and whether it has one of some. It costs no process once the repository's settings are known.
+// Hooks returns the directory of the repository's hooks if it is in the worktree, with the files that they may run,
+// else "", and a function that reports whether one of some hooks exists. It starts no process if the settings are
+// known.
 func (g *Git) Hooks(ctx context.Context, wt Worktree) (inTree string, has func(names ...string) bool, err error) {
 	dir, err := g.HookFile(ctx, wt, "")
 	if err != nil {
@@ -45,9 +46,9 @@ func (g *Git) HookFile(ctx context.Context, wt Worktree, name string) (string, e
 	return filepath.Join(s.hooks(wt), name), nil
 }
 
-// hooks is the directory of the hooks for a worktree. One within each checkout that the main one tracks is the
-// worktree's own; else, as husky's, it is what the user has installed in the main one, and what a worker puts there is
-// no hook.
+// hooks returns the directory of the hooks for a worktree. A directory that is tracked in the checkout is the
+// worktree's own. Else, as with husky, it is the directory in the main checkout, and files that a worker puts there are
+// no hooks.
 func (s *settings) hooks(wt Worktree) string {
 	top, ok := strings.CutSuffix(wt.Common, "/.git")
 	users := filepath.Join(top, s.hooksRel)
@@ -61,9 +62,9 @@ func (s *settings) hooks(wt Worktree) string {
 	return cmp.Or(s.hooksPath, filepath.Join(wt.Common, "hooks"))
 }
 
-// RunHook runs a hook of the repository's in quarantine, with all refs and copies of the worktree's index. input is in
-// the file that TILTH_HOOK_INPUT names, and on standard input where git can pass it on (from 2.40). It returns what the
-// hook said, on both streams.
+// RunHook runs a hook of the repository in quarantine, with all refs and a copy of the worktree's index. input is in
+// the file that TILTH_HOOK_INPUT names, and on standard input if git can pass it on (2.40). It returns the hook's
+// output on both streams.
 func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byte, vars []string,
 	args ...string) (said string, err error) {
 	if g.dry {
@@ -79,7 +80,7 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byt
 	return said, err
 }
 
-// hookInput is the file of a quarantine that holds what a hook is told.
+// hookInput is the file of a quarantine with a hook's input.
 const hookInput = "hook-input"
 
 // hook runs a hook where quarantined is for.
@@ -130,8 +131,8 @@ func (g *Git) BeforeCommit(ctx context.Context, wt Worktree, message string, var
 	return c, err
 }
 
-// TryHooks runs hooks as BeforeCommit does, over what nobody commits: in a worktree, or in a checkout of the user's,
-// which they may not change. The index is that of the commit's tree, where it has one.
+// TryHooks runs hooks as BeforeCommit does, without a commit: in a worktree, or in the user's checkout, which they may
+// not change. The index is that of the commit's tree, if it has one.
 func (g *Git) TryHooks(ctx context.Context, wt Worktree, c TreeCommit, names []string, vars ...string) (
 	TreeCommit, error,
 ) {

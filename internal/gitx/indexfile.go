@@ -17,7 +17,7 @@ type IndexEntry struct {
 const (
 	statSize   = 40 // ctime, mtime, dev, ino, mode, uid, gid, size
 	headerSize = 12
-	// extensionHead are a name, of which the first letter is a capital where it may be ignored, and a size.
+	// extensionHead is the length of an extension's name and size. A name with a capital first letter can be ignored.
 	extensionHead = 8
 	extendedFlag  = 0x4000
 )

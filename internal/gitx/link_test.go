@@ -51,7 +51,7 @@ func TestHoldings(t *testing.T) {
 	equal(t, "no worktree", SessionRefs(w.common)("none", w.repo), false)
 }
 
-// TestVanished: only what is not there has vanished.
+// TestVanished: only a missing repository has vanished.
 func TestVanished(t *testing.T) {
 	w := newWorld(t)
 	plain := filepath.Join(w.home, "plain")
@@ -158,7 +158,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestForeignCommonDirIsRemoved: a worktree whose entry the worker made lead elsewhere can be removed as it is.
+// TestForeignCommonDirIsRemoved: a worktree can be removed although the worker pointed its entry elsewhere.
 func TestForeignCommonDirIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.wt().AdminDir, "commondir", w.home+"\n")

@@ -21,10 +21,10 @@ const (
 	lockPoll     = 20 * time.Millisecond
 )
 
-// ClearLocks removes the lock files below dir that a killed git left behind. Git takes a lock by making the file and
-// drops it by renaming or removing it; a killed one leaves it for ever, and every later command fails on it. A file
-// goes only if no live git process can be its owner; one that has an owner is waited for, and is errLocked if it stays.
-// An owner works at path or at common, or with path "" in any worktree of the repository at common.
+// ClearLocks removes lock files below dir that a killed git left. Git takes a lock by creating the file and releases it
+// by renaming or removing it; a killed git leaves it for ever, and every later command fails. A file is removed only if
+// no live git process can own it; ClearLocks waits for an owner, and returns errLocked if the file stays. An owner
+// works at path or at common, or with path "" in any worktree of the repository at common.
 func (g *Git) ClearLocks(ctx context.Context, common, path, dir string, names ...string) error {
 	for _, name := range names {
 		lock := filepath.Join(dir, filepath.FromSlash(name))
@@ -74,11 +74,11 @@ func (g *Git) clearLock(ctx context.Context, lock string, places []string) error
 // processes cannot be looked at.
 const staleAfter = 10 * time.Second
 
-// lockOwner names a live git process that may own the lock, or is "". A git that waits for an editor or a hook has
-// closed the file and still owns it, so it does not matter who has it open: a git process that works in one of the
-// places counts (any, without places), and so does one that hides where it works. The git processes that started this
-// one do not: `git tilth` itself, or the command whose hook runs it. Where processes cannot be looked at, age has to
-// do: this process holds the session's lock, so a file older than it is of a run that is over.
+// lockOwner returns a live git process that may own the lock, or "". A git that waits for an editor or a hook has
+// closed the file and still owns it, so open files prove nothing: any git process that works in one of the places
+// counts (in any place without places), and so does a process with a hidden directory. The git processes that started
+// this one do not count: `git tilth` itself, or a command with a hook that runs it. If processes cannot be examined,
+// age decides: this process holds the session's lock, so a file older than this process is a leftover.
 func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
 	q := proc.Query{Name: isGitName, Argument: "--git-dir=", Variable: "GIT_DIR="}
 	for _, place := range places {
@@ -98,8 +98,8 @@ func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
 	return "git, process " + strconv.Itoa(pid)
 }
 
-// leftBehind reports whether no live git can own what was found at path, or else which does. What is there is looked at
-// once more: its owner may have ended just now, and the next git have made the same again.
+// leftBehind reports whether no live git can own the file found at path, or returns its owner. It looks at the file
+// twice: its owner may have exited just now, and the next git may have created it again.
 func (g *Git) leftBehind(path string, found fs.FileInfo, places []string) (left bool, owner string) {
 	if owner = g.lockOwner(found, places); owner != "" {
 		return false, owner
@@ -141,9 +141,9 @@ func (g *Git) ClearWorktreeLocks(ctx context.Context, wt Worktree) error {
 	return g.ClearLocks(ctx, wt.Common, wt.Path, wt.Common, "refs/heads/"+wt.Branch+".lock")
 }
 
-// clearBranchLocks clears what stands in the way of making or deleting a branch: git makes the branch after its lock,
-// and takes its settings away after the branch. Some are shared with all of the repository's worktrees, so a git
-// process in any of them may be the owner.
+// clearBranchLocks clears stale locks that block making or deleting a branch: git creates the branch after its lock,
+// and removes its settings after the branch. Some locks are shared by all worktrees of the repository, so a git process
+// in any of them may be the owner.
 func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
 	return g.ClearLocks(ctx, common, "", common, "refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new",
 		"config.lock")

@@ -21,9 +21,9 @@ func (g *Git) MissingModules(ctx context.Context, common, commit string) ([]stri
 	return g.eachModule(ctx, common, commit, "", func(string, module) error { return nil })
 }
 
-// CheckOutModules gives the checkout in dir the files of its submodules, each a repository of its own that borrows the
-// objects of the one that the user's repository at common has of it. Those that it does not have are left out; so is
-// what is there already, unless it is to be checked out again. The user's configuration stays as it is.
+// CheckOutModules checks out the submodules of the checkout in dir. Each becomes a separate repository that borrows the
+// objects of the submodule's repository in common. Submodules that common lacks are left out, and existing checkouts
+// too, unless again returns true. The user's configuration does not change.
 func (g *Git) CheckOutModules(ctx context.Context, common, dir string, again func(path string) bool) error {
 	tree, err := g.Line(ctx, g.In(dir, "write-tree"))
 	if err != nil {
@@ -46,8 +46,8 @@ func (g *Git) CheckOutModules(ctx context.Context, common, dir string, again fun
 	return err
 }
 
-// FollowModules has the submodules of a worktree be at the commits that its index names: what lays out a tree leaves
-// them where they were, and staging all would take that for a change.
+// FollowModules moves the submodules of a worktree to the commits in its index: laying out a tree does not move them,
+// and staging would take the difference for a change.
 func (g *Git) FollowModules(ctx context.Context, wt Worktree) error {
 	if fi, err := os.Lstat(filepath.Join(wt.Path, ".gitmodules")); err != nil || !fi.Mode().IsRegular() || g.dry {
 		return nil

@@ -29,8 +29,8 @@ func (g *Git) CopyObjects(ctx context.Context, from, to string, refs ...string) 
 	return err
 }
 
-// checkObject holds a loose object's file against its id: the hash of what the file holds, its header included, which
-// is a zlib stream and nothing behind it.
+// checkObject compares a loose object's file with its id: the hash of the decompressed content and header. The file
+// must be one zlib stream without trailing bytes.
 func checkObject(ctx context.Context, name, id string) error {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -79,8 +79,8 @@ func newHash(id string) hash.Hash {
 	return sha1.New()
 }
 
-// FilesAt returns the contents of files of a commit, by their paths; links within the commit are followed, and what is
-// not there or no file is left out. With commit "" the paths are object ids.
+// FilesAt returns the contents of files of a commit by their paths. It follows links within the commit, and leaves out
+// missing paths and directories. With commit "" the paths are object ids.
 func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string) (map[string][]byte, error) {
 	var in strings.Builder
 	for _, p := range paths {
@@ -105,7 +105,7 @@ func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string
 		out = rest
 		switch words[0] {
 		case "dangling", "loop", "notdir", "symlink":
-			// The size and then the name of what was not found.
+			// The size of the missing name, then the name.
 			out = after(out, words[1])
 			continue
 		}
@@ -124,7 +124,7 @@ func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string
 	return files, nil
 }
 
-// after returns what follows an object of a size and its newline.
+// after returns the output after an object of this size and its newline.
 func after(out []byte, size string) []byte {
 	return out[min(atoi(size)+1, len(out)):]
 }

@@ -43,7 +43,7 @@ func emptyGitDir(common, dir string) error {
 		os.MkdirAll(filepath.Join(dir, "refs"), 0o700))
 }
 
-// KeepPrivate has git give what it writes in a git directory to nobody else.
+// KeepPrivate makes git write a git directory's files readable by the owner only.
 func KeepPrivate(dir string) error {
 	return appendTo(filepath.Join(dir, "config"), "[core]\n\tsharedRepository = 0600\n")
 }
@@ -90,9 +90,9 @@ func (g *Git) stagePreview(ctx context.Context, wt Worktree, base, dir string) (
 	return ahead.stageIn(ctx, q, base)
 }
 
-// DryRunCopy returns a Git for a git directory that stands in for the one at place in a dry run, and goes with it. What
-// writes there runs, so that what follows can be found out, and is traced as the skipped command that it stands for.
-// Outside a dry run it is g.
+// DryRunCopy returns a Git for a temporary git directory that replaces the one at place in a dry run. Commands that
+// write there run, so that later commands can read the result, and are traced as skipped commands at place. Outside a
+// dry run it returns g.
 func (g *Git) DryRunCopy(dir, place string) *Git {
 	if !g.dry {
 		return g
@@ -102,8 +102,8 @@ func (g *Git) DryRunCopy(dir, place string) *Git {
 	return &there
 }
 
-// tracePreview is the trace of the commands of a preview. In a dry run those that write are traced as what they stand
-// for: skipped commands in the place itself. Else they are a look ahead, which changes nothing.
+// tracePreview traces the commands of a preview. In a dry run, commands that write are traced as skipped commands at
+// the place itself. Else they are traced as commands that change nothing.
 func (g *Git) tracePreview(dir, place string) func(Call) {
 	return func(c Call) {
 		if g.dry && c.Mutates {

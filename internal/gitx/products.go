@@ -41,8 +41,8 @@ func isLink(p string) bool {
 	return err == nil && fi.Mode()&os.ModeSymlink != 0
 }
 
-// productRules are the ignore rules for the products, which are left out of what is staged even where no .gitignore
-// covers them. That a target is Cargo's no rule can say, so they cover every one.
+// productRules are ignore rules for build products, which are never staged, even if no .gitignore covers them. No rule
+// can recognise Cargo's target directory, so they cover every directory with this name.
 func productRules() string {
 	return strings.Join(slices.Concat(project.Products, project.Built), "/\n") + "/\n"
 }

@@ -21,11 +21,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// quarantine is a git directory for one operation on a worktree, in which git runs behind the wall with all that it
-// starts: filters, hooks, what these run. It has a copy of the index, the branch, the configuration as it was when this
-// process first read it, and the repository's objects as an alternate. What git writes there is taken over by this
-// process when the operation is done: objects that are what their names say and that are new, and the index. So nothing
-// that a worker has a hand in writes in the user's repository, and nothing has to be known of what it could run.
+// quarantine is a git directory for one operation on a worktree. In it git runs in the sandbox with its filters, hooks
+// and their children. It has copies of the index and the branch, the configuration as this process first read it, and
+// the repository's objects as an alternate. After the operation this process takes over new objects that match their
+// ids, and the index. So no code of a worker writes to the user's repository, whatever it is.
 type quarantine struct {
 	*settings
 	wt      Worktree
@@ -38,7 +37,8 @@ type quarantine struct {
 	shut    bool        // the worktree may not be written either
 }
 
-// quarantined does what do says with a Git that works on wt in quarantine. With keep, what it wrote is taken over then.
+// quarantined calls do with a Git that works on wt in quarantine. With keep it takes over the new objects and the
+// index.
 func (g *Git) quarantined(ctx context.Context, wt Worktree, keep bool, do func(in *Git) error) error {
 	if g.in != nil {
 		return do(g)
@@ -85,11 +85,11 @@ func ObjectDirs(common string) []string {
 	return dirs
 }
 
-// quarantineName is what the directories of quarantines are called among a repository's objects. Git takes it for one
-// of its own, and prunes what a kill leaves.
+// quarantineName is the prefix of quarantine directories among a repository's objects. Git treats them like its own
+// temporary directories and prunes them after a kill.
 const quarantineName = "tmp_objdir-tilth-"
 
-// layOut makes the git directory. One whose objects are taken over lies on their file system.
+// layOut makes the git directory. If its objects will be taken over, it is on their file system.
 func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err error) {
 	if q.settings, err = g.settingsOf(ctx, q.wt); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 // drop GIT_DIR before they run git, as lint-staged does.
 const linkName = "worktree-git"
 
-// fill writes what git reads.
+// fill writes the files of the git directory.
 func (g *Git) fill(ctx context.Context, q *quarantine) error {
 	if err := Borrow(q.wt.Common, q.dir); err != nil {
 		return err
@@ -163,10 +163,10 @@ func (g *Git) fill(ctx context.Context, q *quarantine) error {
 	return err
 }
 
-// file is a file of the quarantine's. Once git has run there, what lies at it is the worker's word.
+// file returns the path of a file of the quarantine. After git has run there, its content is not trusted.
 func (q *quarantine) file(name string) string { return filepath.Join(q.dir, name) }
 
-// copyRefs gives the quarantine HEAD and what it is on. All refs are there for hooks, see refs.
+// copyRefs gives the quarantine HEAD and its branch. Hooks get all refs, see refs.
 func (g *Git) copyRefs(ctx context.Context, q *quarantine) error {
 	branch := cmp.Or(q.wt.Branch, q.wt.Head)
 	if branch == "" {
@@ -192,7 +192,7 @@ func (g *Git) refs(ctx context.Context, q *quarantine) error {
 	return errors.Join(err, writeIn(q.dir, "packed-refs", packed.String()))
 }
 
-// environ is what leads git to the quarantine, and to its configuration.
+// environ returns the variables that point git to the quarantine and its configuration.
 func (q *quarantine) environ(before string, hooks bool) []string {
 	own := []string{"core.excludesFile=" + q.file("excludes"), "core.attributesFile=" + q.file("attributes"),
 		"core.splitIndex=false"}
@@ -210,7 +210,7 @@ func (q *quarantine) environ(before string, hooks bool) []string {
 // NoUserConfig makes git read no configuration but the one of its git directory, and fetch nothing.
 var NoUserConfig = []string{"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_NO_LAZY_FETCH=1"}
 
-// takeOver brings what is new in the quarantine to where it belongs.
+// takeOver copies the quarantine's new objects and its index to the repository.
 func (q *quarantine) takeOver(ctx context.Context, g *Git) error {
 	if q.objects == "" {
 		return nil
@@ -248,13 +248,13 @@ func (q *quarantine) owns(name string) bool {
 	return err == nil && real == q.file(name)
 }
 
-// sole reports whether a file is one that has no other name, by which it could be changed later.
+// sole reports whether a regular file has no other hard link, by which it could be changed later.
 func sole(fi fs.FileInfo) bool {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	return fi.Mode().IsRegular() && ok && st.Nlink == 1
 }
 
-// takeObjects takes over the loose objects. What is not what its name says is nobody's.
+// takeObjects takes over the loose objects that match their ids, and ignores others.
 func (q *quarantine) takeObjects(ctx context.Context) error {
 	if !q.owns("objects") {
 		return nil
@@ -283,7 +283,7 @@ func (q *quarantine) takeObjects(ctx context.Context) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// takeLFS takes over what Git LFS has put into its store, by the hashes that are the names there.
+// takeLFS takes over new files of Git LFS's store that match their names, which are hashes.
 func (q *quarantine) takeLFS() error {
 	const store = "lfs/objects"
 	if !q.owns(store) {
@@ -306,7 +306,7 @@ func (q *quarantine) takeLFS() error {
 	})
 }
 
-// takePack has git read a pack, as it does with one that a remote sends.
+// takePack indexes a pack, as git does with a remote's.
 func (g *Git) takePack(ctx context.Context, repo, pack string) error {
 	fi, err := os.Lstat(pack)
 	if real, _ := filepath.EvalSymlinks(pack); err != nil || !sole(fi) || real != pack {
@@ -362,8 +362,8 @@ func takeFile(from, to string) error {
 	return errors.Join(err, os.Link(out.Name(), to))
 }
 
-// FetchMissing brings the objects of a tree to a partial clone. Git would ask for one after the other, and from behind
-// the wall without the user's credentials. Where trees are missing, what they hold is asked for once they are there.
+// FetchMissing fetches the missing objects of a tree into a partial clone. Git itself would fetch one after another,
+// and in the sandbox without the user's credentials. After missing trees it fetches their contents.
 func (g *Git) FetchMissing(ctx context.Context, wt Worktree, tree string) error {
 	return g.fetchMissing(ctx, wt, "--end-of-options", tree)
 }
@@ -414,8 +414,8 @@ func Attach(dir string, env []string, box *sandbox.Box, args []string, in, out, 
 	return proc.Attach(dir, append([]string{"git"}, args...), env, box, in, out, errOut)
 }
 
-// ForDiff is ForUser for a diff, behind the wall: what it runs to make texts of files may be the worker's. It shows
-// what the repository at common has, and, with objects, what that directory of objects has.
+// ForDiff is ForUser for a diff in the sandbox, because textconv may run a worker's program. It shows objects of the
+// repository at common and of the directory objects, if given.
 func (g *Git) ForDiff(ctx context.Context, common, objects string) (env []string, box *sandbox.Box, remove func(),
 	err error) {
 	q := quarantine{wt: Worktree{Common: common, AdminDir: common}}

@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// readRef reads a ref from git's own files, which costs no process: "" where it is not there. known is false where only
-// git can tell: of reftable refs, of one that stands for another, and in a repository that is none to git.
+// readRef reads a ref from git's files without a process: "" if it does not exist. known is false if only git can read
+// it: for reftable refs, symbolic refs, and a damaged repository.
 func readRef(common, ref string) (sha string, known bool) {
 	if path.Clean(ref) != ref || hasReftable(common) {
 		return "", false

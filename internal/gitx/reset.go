@@ -70,7 +70,7 @@ func (g *Git) resetFiles(ctx context.Context, wt Worktree, sha string) error {
 	return err
 }
 
-// change runs a command that writes in the worktree or its entry, after what would stop it was put out of the way.
+// change runs a command that writes to the worktree or its entry, after removing stale locks.
 func (g *Git) change(ctx context.Context, wt Worktree, c Command) error {
 	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return err
@@ -114,9 +114,9 @@ func (g *Git) ClearInProgress(ctx context.Context, wt Worktree) error {
 	return err
 }
 
-// RewindTree makes the worktree what it was at sha: a hard reset and a clean, of untracked repositories too. What the
-// ignore rules covered before the reset, which is keep, as IgnoredBefore found it, stays, and so does what they cover
-// after it. Directories that were closed and in the way stay open; the top is private again.
+// RewindTree resets the worktree to sha: a hard reset and a clean, of untracked repositories too. Files that the ignore
+// rules covered before the reset (keep, from IgnoredBefore) or cover after it stay. Directories without access are
+// opened if they are in the way, and stay open; the top is private again.
 func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []string) error {
 	if err := g.Reset(ctx, wt, sha, true); err != nil {
 		return err
@@ -128,8 +128,8 @@ func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []st
 	return nil
 }
 
-// IgnoredBefore lists what is ignored now, directories as one, if going to sha changes the ignore rules, and nothing
-// if it does not: the look at the rules is cheap, the list is a walk through the worktree.
+// IgnoredBefore lists the ignored paths, a directory as one path, if a reset to sha changes the ignore rules, else
+// nothing: comparing the rules is cheap, the list is a walk through the worktree.
 func (g *Git) IgnoredBefore(ctx context.Context, wt Worktree, sha string) ([]string, error) {
 	changed, err := g.rulesChanged(ctx, wt, sha)
 	if err != nil && ctx.Err() == nil {
@@ -147,14 +147,14 @@ func (g *Git) IgnoredBefore(ctx context.Context, wt Worktree, sha string) ([]str
 
 // rulesChanged reports whether going to sha may change the ignore rules.
 func (g *Git) rulesChanged(ctx context.Context, wt Worktree, sha string) (bool, error) {
-	// One star and no magic is what git matches fastest; that it takes in x.gitignore costs a list at worst. Threads
-	// to stat a handful of files are a loss.
+	// git matches one star without magic fastest; that it also matches x.gitignore costs at worst a list. Threads to
+	// stat a few files cost more than they save.
 	out, err := g.Read(ctx, g.InWorktree(wt, "-c", "core.preloadIndex=false", "diff-index", "-z", "--name-only",
 		"--no-ext-diff", sha, "--", "*.gitignore"))
 	return len(out) > 0, err
 }
 
-// clean removes untracked files and directories, but for what the ignore rules cover and the paths in keep.
+// clean removes untracked files and directories, except ignored ones and the paths in keep.
 func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
 	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return err
@@ -163,8 +163,8 @@ func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	// Only what was in the way is tried again: an untracked .gitignore may have gone with the first pass, and over
-	// all a second would take what it covered.
+	// Only the blocked paths are tried again: the first pass may have removed an untracked .gitignore, and a second
+	// pass over everything would remove the files that it covered.
 	if opened := slices.Concat(proc.MakeRemovable(wt.Path), shorten(wt.Path)); len(opened) > 0 {
 		return g.cleanOnce(ctx, wt, keep, opened...)
 	}
@@ -209,12 +209,12 @@ func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ..
 	})
 }
 
-// longPath is how long the path of a directory in a worktree may be, in bytes. No longer one can be tracked by much:
-// git names files by their whole paths, of which the kernel takes 4096 bytes.
+// longPath is the longest path of a directory in a worktree, in bytes. git names files by their whole paths, and the
+// kernel accepts 4096 bytes.
 const longPath = 3000
 
-// shorten removes directories at and below path whose own paths are so long that git cannot remove them, and returns
-// in which entries of path they were.
+// shorten removes directories below path with paths that are too long for git, and returns the entries of path that
+// contained them.
 func shorten(path string) (in []string) {
 	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		rel, relErr := filepath.Rel(path, p)
@@ -230,9 +230,9 @@ func shorten(path string) (in []string) {
 	return slices.Compact(in)
 }
 
-// rebuildIndex replaces an index that git cannot read, as a machine that lost its power leaves one, by the one of HEAD,
-// and reports whether it did: git does nothing in the worktree with it, not even a reset. Only for where what was
-// staged is given up anyway; no file is touched.
+// rebuildIndex replaces an index that git cannot read, as a power cut leaves it, with that of HEAD, and reports whether
+// it did. With such an index git does nothing in the worktree, not even a reset. Use it only if staged changes are
+// discarded anyway; it changes no file.
 //
 // On disk after each step: 1. no index, which git takes for an empty one; 2. the index of HEAD.
 func (g *Git) rebuildIndex(ctx context.Context, wt Worktree) (rebuilt bool, err error) {
@@ -256,11 +256,11 @@ func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 		!strings.Contains(said.Stderr, "Permission denied")
 }
 
-// CatchUp brings to the index and the files what changed from one commit to another, in those paths that tree, which
-// StageAll just made of the files, still has as they are in from. The others are somebody's work: they stay as they
-// are, but for those that HalfWritten named. HEAD stays where it is, and a second time changes nothing.
+// CatchUp applies the changes from one commit to another to index and files, in the paths that are the same in tree,
+// made by StageAll just now, and in from. Other paths are somebody's work and stay, except those that HalfWritten
+// named. HEAD does not move, and a second call changes nothing.
 //
-// This is the two-tree merge of git read-tree -m, but that one refuses as a whole where both sides changed one path.
+// This is the two-tree merge of git read-tree -m, which refuses everything if both sides changed one path.
 func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, half ...string) error {
 	changed, err := g.Paths(ctx, wt, from, to)
 	if err != nil {
@@ -288,9 +288,9 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, h
 	return g.change(ctx, wt, c.with(changed))
 }
 
-// HalfWritten lists the paths in which a CatchUp was killed that began with the files as they were in from; tree is
-// what StageAll makes of them since. git removes a file and then writes it anew: what is gone, or is a beginning of
-// what it was to be, is nobody's work. A power cut may have left zeros at the end.
+// HalfWritten lists the paths that a killed CatchUp left half written. It started with the files of from; tree is from
+// StageAll since. git removes a file and then writes it: a file that is missing, or is a prefix of its new content, is
+// nobody's work. A power cut may have left zeros at the end.
 func (g *Git) HalfWritten(ctx context.Context, wt Worktree, from, to, tree string) ([]string, error) {
 	if g.dry || tree == from {
 		return nil, nil
@@ -329,7 +329,7 @@ func (g *Git) HalfWritten(ctx context.Context, wt Worktree, from, to, tree strin
 	}), nil
 }
 
-// Paths lists what differs between two commits or trees; filter is of git diff-tree.
+// Paths lists the paths that differ between two commits or trees; filter has options of git diff-tree.
 func (g *Git) Paths(ctx context.Context, wt Worktree, a, b string, filter ...string) ([]string, error) {
 	args := append([]string{"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none",
 		"--no-relative"}, filter...)

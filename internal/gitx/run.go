@@ -65,7 +65,7 @@ type Git struct {
 	FilterTime time.Duration
 }
 
-// known is what one process asks git only once. It is shared between copies of a Git.
+// known caches answers of git for one process. Copies of a Git share it.
 type known struct {
 	planned  memo[place]          // what a dry run would have made, by path
 	settings memo[*settings]      // by the directory they were read in
@@ -132,12 +132,11 @@ func (g *Git) Version(ctx context.Context, major, minor int) (v string, atLeast 
 }
 
 const (
-	// outputLimit bounds what is kept of a command's standard output.
+	// outputLimit bounds the kept standard output of a command, in bytes.
 	outputLimit = 256 << 20
-	// stderrLimit bounds what is kept of what hooks say.
+	// stderrLimit bounds the kept output of hooks, in bytes.
 	stderrLimit = 64 << 10
-	// treePatience is how long a command in a worker's tree may take, and the hooks of one, some of which run all
-	// tests.
+	// treePatience bounds a command in a worker's tree, and its hooks, because some hooks run all tests.
 	treePatience = 30 * time.Minute
 	// endGrace is how long git and its hooks have to end by themselves, once they were told to or once git is gone
 	// and something holds its pipes.
@@ -167,8 +166,8 @@ type Command struct {
 	said    *[]byte  // gets what it said on standard error, where it ended well
 }
 
-// Read runs a command that changes nothing and returns what it printed, also beside an error. One that exits with
-// another status than 0 is an error, of which [ExitCode] tells the status.
+// Read runs a command that changes nothing and returns its output, also with an error. Another exit status than 0 is an
+// error; [ExitCode] returns the status.
 func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 	if c.Objects {
 		remove, err := asTheyAre(&c)
@@ -205,7 +204,7 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 	}
 }
 
-// placeholders are what a dry run has in the place of the names that commands would have given.
+// placeholders replace the names that skipped commands would have printed in a dry run.
 var placeholders = map[string]string{"commit-tree": "<commit>", "pack-objects": "<pack>"}
 
 const (
@@ -215,10 +214,10 @@ const (
 	entryTime = time.Second
 )
 
-// disturbed reports whether a command died of what another git did at that moment, and will not again. Of a worktree
-// that is being added git reads an empty commondir, which kills most commands in any other worktree, and a HEAD without
-// a commit, which kills a fetch; both come before the command changes anything but the branch that a `git worktree add`
-// makes. And the directory of all entries goes with the last one, also while the next is made.
+// disturbed reports whether a command failed because of another git at that moment and can be repeated. While a
+// worktree is being added, its empty commondir breaks most commands in other worktrees, and its HEAD without a commit
+// breaks a fetch. Both fail before the command changes anything except the branch of a `git worktree add`. Also,
+// removing the last entry removes the directory of all entries, even while the next one is made.
 func disturbed(ctx context.Context, err error) bool {
 	said := saidBy(err)
 	if strings.Contains(said.Stderr, "bad object worktrees/") {
@@ -375,8 +374,7 @@ func (c Command) with(paths []string) Command {
 	return c
 }
 
-// Mutate runs a command that changes something, but for a dry run, and returns what it printed without the white space
-// around it.
+// Mutate runs a command that changes something, unless this is a dry run, and returns its trimmed output.
 func (g *Git) Mutate(ctx context.Context, c Command) (string, error) {
 	c.mutates = true
 	out, err := g.Read(ctx, c)

@@ -22,7 +22,7 @@ import (
 // nobody writes to, or a file of terabytes that takes no room on the disk. To look for either costs more than most
 // commands take, so that it is looked for where one is slow.
 
-// slow is how long a command takes before it is looked what holds it, then twice as long, and so on.
+// slow is the time after which a running command is first examined; the next times are each twice as long.
 const slow = 3 * time.Second
 
 // whileSlow calls do again and again until done is called.
@@ -58,15 +58,14 @@ func outOfMemory(c Command, err error) (removed bool) {
 	return tree != "" && strings.Contains(saidBy(err).Stderr, "Out of memory") && unblock(tree, false)
 }
 
-// lookupTime is more than lies between a process looking a name up and opening what it found.
+// lookupTime is longer than the time between a process's lookup of a name and its open.
 const lookupTime = time.Second
 
 // maxHeld is how many pipes are held open for that long.
 const maxHeld = 100
 
-// unblock takes away what git waits for in a worker's tree: of the files that it reads whatever they are, those that
-// are pipes, or too large; or all pipes. Who waits for a pipe already, or has looked its name up and is about to wait,
-// finds it empty.
+// unblock removes files in a worker's tree that git waits for: pipes and too large files among the files that git
+// always reads, or with all every pipe. A process that already waits for a pipe, or is about to, reads an empty one.
 func unblock(tree string, all bool) (removed bool) {
 	held := 0
 	_ = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
@@ -101,11 +100,11 @@ func unblock(tree string, all bool) (removed bool) {
 // as LFS may make little of it.
 const bulk = 4 << 30
 
-// largeFile is what counts as large where nobody has said so with WithMaxFileSize.
+// largeFile is the size of a large file in bytes, without WithMaxFileSize.
 const largeFile = 20 << 20
 
-// WithMaxFileSize returns a Git that leaves files of more than size bytes out of what it stages where they come to
-// a bulk and take long; 0 is no limit.
+// WithMaxFileSize returns a Git that does not stage files of more than size bytes if they are many and take long; 0 is
+// no limit.
 func (g *Git) WithMaxFileSize(size int64) *Git {
 	copied := *g
 	copied.maxFile = size
@@ -159,7 +158,7 @@ func (g *Git) largeFiles(ctx context.Context, wt Worktree, known []string) (larg
 	if len(large) == 0 {
 		return nil
 	}
-	// Not what is ignored, and not what the user has tracked all along.
+	// Neither ignored files nor files that the user already tracks.
 	c := g.InWorktree(wt, append([]string{"--literal-pathspecs", "ls-files", "-z", "--others", "--modified",
 		"--exclude-standard", "--"}, large...)...)
 	large, _ = g.List(ctx, c)

@@ -81,7 +81,7 @@ func TestStageAllLeavesMassesOut(t *testing.T) {
 	equal(t, "content", w.sh(w.repo, "show", tree+":a.txt"), "two")
 }
 
-// Nor is there memory for one that git reads whole.
+// git would need too much memory for a large rules file, because it reads it whole.
 func TestStageAllIsNotHeldByRules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -91,7 +91,7 @@ func TestStageAllIsNotHeldByRules(t *testing.T) {
 	equalLists(t, "files", w.files(tree), []string{".gitattributes", "a.txt", "d/b.txt"})
 }
 
-// A worker's .git that is a pipe does not hold whoever asks what it is.
+// A worker's .git that is a pipe blocks no command.
 func TestAPipeIsNoGitFile(t *testing.T) {
 	w := newWorld(t)
 	dotGit := filepath.Join(w.path, ".git")

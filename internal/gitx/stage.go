@@ -17,10 +17,10 @@ import (
 // that is not Cargo's.
 const stagePasses = 2
 
-// StageAll puts everything into the index that is neither ignored nor a build product, and names the result: tree is
-// its object id. What base (a commit) tracks stays tracked, wherever it lies. leftOut lists, relative to the worktree
-// and sorted, what was left out although no ignore rule covers it: build products, repositories within the worktree,
-// files that cannot be read, and what [Git.WithMaxFileSize] spares.
+// StageAll stages everything that is neither ignored nor a build product, and returns the tree's object id. Files that
+// base (a commit) tracks stay tracked. leftOut lists, relative to the worktree and sorted, the paths left out although
+// no ignore rule covers them: build products, repositories in the worktree, unreadable files, and files beyond
+// [Git.WithMaxFileSize].
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
 	if g.dry && !Absent(wt.Path) { // else skipped commands would have made it
 		return g.stagePreview(ctx, wt, base, "")
@@ -67,9 +67,9 @@ func (g *Git) stageIn(ctx context.Context, q quarantine, base string) (tree stri
 	return tree, leftOut, err
 }
 
-// Strict returns a Git that fails where a worktree's files cannot be staged, or laid out, as .gitattributes says: a
-// filter that is required fails, or a file is not in the encoding that is named. Else they are then taken as they lie
-// there, because no session and no resume may depend on what a worker wrote.
+// Strict returns a Git that fails if a worktree's files cannot be staged or laid out as .gitattributes says: a required
+// filter fails, or a file is not in the named encoding. Otherwise such files are staged as they are, because no session
+// and no resume may depend on a worker's files.
 func (g *Git) Strict() *Git {
 	copied := *g
 	copied.strict = true
@@ -87,12 +87,12 @@ func (g *Git) orAsTheyLie(ctx context.Context, do func(g *Git) error) error {
 	return err
 }
 
-// addAll adds what there is. One file that cannot be read, or a repository without a commit within the worktree, must
-// not keep all others out.
+// addAll adds everything. An unreadable file, or a repository without a commit in the worktree, must not keep all
+// others out.
 var addAll = []string{"add", "--all", "--sparse", "--ignore-errors"}
 
-// stageOnce adds under the given rules and takes out of the index again what does not belong there. again lists what
-// the rules held back wrongly.
+// stageOnce adds under the given rules and removes build products and repositories from the index. again lists paths
+// that the rules left out wrongly.
 func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (leftOut, again []string, err error) {
 	nested, err := g.nestedRepositories(ctx, wt)
 	if err != nil {
@@ -137,8 +137,8 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 }
 
 // nestedRepositories returns the submodules in the index that are repositories in the worktree. git add would run git
-// status in each, by its own config, whose filters are the worker's; what it has checked out is all that is staged of
-// it. An index without one is told by its bytes, which costs no process.
+// status in each by the submodule's config, which may name a worker's filters; only its commit is staged. The index's
+// bytes show whether it has a submodule, without a process.
 func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, error) {
 	index, err := readFile(g.in.file("index"))
 	if err != nil || !bytes.Contains(index, gitlinkMode) && !bytes.Contains(index, splitIndex) {
@@ -155,7 +155,7 @@ func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, er
 	return slices.Compact(nested), err
 }
 
-// gitlinkMode is the mode of a submodule as an index has it; splitIndex stands in one that has entries elsewhere.
+// gitlinkMode is a submodule's mode in an index file; splitIndex marks an index with entries in another file.
 var gitlinkMode, splitIndex = []byte{0, 0, 0xe0, 0}, []byte("link")
 
 // addRules adds ignore rules, before the user's own. core.excludesFile is the place for them: rules of the lowest rank,
@@ -165,7 +165,7 @@ func (q *quarantine) addRules(rules string) (restore func() error, err error) {
 	return func() error { return replaceFile(q.file("excludes"), q.users) }, err
 }
 
-// survey is what a look at index and worktree found after an add.
+// survey is the state of index and worktree after an add.
 type survey struct {
 	products []string // untracked build products
 	refused  []string // untracked otherwise: git could not add it
@@ -182,7 +182,7 @@ type suspect struct {
 	root string // the product it belongs to, or the path of the repository itself
 }
 
-// survey lists what is untracked under the user's rules alone, and the index entries that are build products or
+// survey lists the untracked paths under the user's rules alone, and the index entries that are build products or
 // repositories.
 func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	var s survey
@@ -220,8 +220,7 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	return s, nil
 }
 
-// unopened are the directories that git says it could not look into, each cut to a length that can be shown. It goes on
-// without them, and says nothing else of what is in them.
+// unopened returns the directories that git could not open, each cut to a printable length. git continues without them.
 func unopened(said []byte) (dirs []string) {
 	for line := range strings.Lines(string(said)) {
 		name, ok := strings.CutPrefix(line, "warning: could not open directory '")
@@ -240,7 +239,7 @@ func unopened(said []byte) (dirs []string) {
 	return dirs
 }
 
-// maxShown is how many bytes of a path are named, of one that no command can take.
+// maxShown bounds a printed path that is too long for any command, in bytes.
 const maxShown = 200
 
 // showHidden takes the marks off index entries by which a worker keeps git from seeing that their files changed.
@@ -259,7 +258,7 @@ func (g *Git) showHidden(ctx context.Context, wt Worktree, found survey) error {
 	return nil
 }
 
-// sortUntracked sorts one untracked path, looking into a directory for what kept it untracked.
+// sortUntracked classifies one untracked path. In a directory it searches for the cause.
 func (s *survey) sortUntracked(top, path string) {
 	clean := strings.TrimSuffix(path, "/")
 	if root := ProductRoot(top, path); root != "" {
@@ -296,8 +295,8 @@ func isRepository(dir string) bool {
 // maxNamed is how many paths go on a command line at most.
 const maxNamed = 500
 
-// takeOut takes those suspects out of the index that base does not track, and returns what they belong to. Submodules
-// that .gitmodules names stay.
+// takeOut removes the suspects that base does not track from the index, and returns their build products or
+// repositories. Submodules in .gitmodules stay.
 func (g *Git) takeOut(ctx context.Context, wt Worktree, base string, suspects []suspect) ([]string, error) {
 	if len(suspects) == 0 {
 		return nil, nil

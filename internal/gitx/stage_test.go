@@ -286,8 +286,8 @@ func TestStageAllUnreadableFile(t *testing.T) {
 	equalLists(t, "left out", left, []string{"secret"})
 }
 
-// TestStageAllHiddenChanges: what a worker told git not to look at is staged all the same; what a sparse worktree
-// leaves out is not taken for deleted.
+// TestStageAllHiddenChanges: changes that a worker hid from git by index flags are staged; paths outside of a sparse
+// worktree's patterns do not count as deleted.
 func TestStageAllHiddenChanges(t *testing.T) {
 	w := newWorld(t, "a.txt", "1\n", "b.txt", "1\n", "c.txt", "1\n", "out/of/it", "1\n")
 	w.sh(w.path, "update-index", "--skip-worktree", "a.txt", "c.txt", "out/of/it")

@@ -23,11 +23,10 @@ type Worktree struct {
 	AdminDir string // its own git directory, below Common/worktrees
 }
 
-// Worktree checks that path is the worktree that the repository with this common directory knows there and that its
-// HEAD is on branch; with branch "", HEAD may be anywhere, which is for bringing back one that was moved. It reads
-// git's own files and starts no process (but for a repository with reftable refs, whose HEAD only git can read). A dry
-// run also passes a worktree that the skipped commands would have made or put back on its branch. The error is
-// ErrNotFound where nothing, or an empty directory, is at path.
+// Worktree checks that path is a worktree of the repository with this common directory and that its HEAD is on branch;
+// with branch "", HEAD may be anywhere, for restoring a moved HEAD. It reads git's files and starts no process, except
+// with reftable refs. A dry run also accepts a worktree that skipped commands would have made or put back on its
+// branch. The error is ErrNotFound if path is missing or an empty directory.
 func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktree, error) {
 	wt, err := registered(common, path)
 	if err == nil {
@@ -141,7 +140,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(fa, fb)
 }
 
-// reftableHead is what a repository with reftable refs has in its HEAD files.
+// reftableHead is the content of HEAD files in a repository with reftable refs.
 const reftableHead = "refs/heads/.invalid"
 
 // headBranch returns the branch that the worktree's HEAD is on, "" if it is detached.
@@ -175,8 +174,8 @@ type WorktreeEntry struct {
 	Gone             bool // nothing is at Path; one that cannot be looked at is not gone
 }
 
-// Worktrees lists the worktrees of a repository, the main one first. Git may fail on an entry that a killed git left
-// without what makes it one; if it is the one for path, which RemoveWorktree removes, the list is empty.
+// Worktrees lists the worktrees of a repository, the main one first. Git may fail on an incomplete entry of a killed
+// git; if that entry is the one for path, which RemoveWorktree removes, the list is empty.
 func (g *Git) Worktrees(ctx context.Context, common, path string) ([]WorktreeEntry, error) {
 	list, err := g.List(ctx, InRepo(common, "worktree", "list", "--porcelain", "-z"))
 	if err == nil {
@@ -254,7 +253,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 		}
 	}
 	if g.plan(path, made); err == nil && !g.dry {
-		// git leaves it to the umask who may look into its directories. Where modes cannot be set, that is as it is.
+		// git's directories follow the umask. A file system without modes keeps its own.
 		_ = os.Chmod(path, topMode)
 	}
 	if err != nil || !checkout {
@@ -270,8 +269,8 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	return err
 }
 
-// AddDetached adds a worktree at path whose HEAD is detached at a commit. It holds its .git file only. No hook runs.
-// Its top is private.
+// AddDetached adds a worktree at path with a HEAD detached at a commit. It contains only its .git file, and its top is
+// private. No hook runs.
 func (g *Git) AddDetached(ctx context.Context, common, path, commit string) (Worktree, error) {
 	g.known.entries.set(path, "")
 	add := InRepo(common, "worktree", "add", "--quiet", "--no-checkout", "--detach", path, commit)
@@ -282,11 +281,10 @@ func (g *Git) AddDetached(ctx context.Context, common, path, commit string) (Wor
 	return g.Worktree(ctx, common, path, "")
 }
 
-// RemoveWorktree removes the worktree that the repository has an entry for at path, with everything in it, locked, with
-// submodules or half gone. Then it removes what git processes that were killed have left of entries for path: of admin,
-// which AdminDir gave for it before and a `git worktree remove` left half of ("" for none), and those over which a `git
-// worktree add` was killed before it wrote down whose they are. A directory that has become another worktree's is left
-// alone.
+// RemoveWorktree removes the repository's worktree at path with everything in it, also if it is locked, has submodules
+// or is half removed. Then it removes entries for path that killed git processes left: admin, from AdminDir before, if
+// a `git worktree remove` left half of it ("" for none), and entries of a `git worktree add` that was killed before it
+// wrote the path. It leaves a directory alone that has become another worktree's.
 func (g *Git) RemoveWorktree(ctx context.Context, common, path, admin string) error {
 	if _, found := AdminDir(common, path); found {
 		if err := g.removeWorktree(ctx, common, path); err != nil {
@@ -335,10 +333,9 @@ func (g *Git) removeWorktree(ctx context.Context, common, path string) error {
 	return err
 }
 
-// dropStale drops the entries of worktrees that had branch checked out and of which nothing is left at the path that
-// the repository knows: moved with `git worktree move`, or with the directory around them, and gone from there. Until
-// then git takes the branch for checked out. One that somebody locked stays, because that is how an absent disk is
-// announced. It returns the paths.
+// dropStale removes entries of worktrees with branch checked out that no longer exist at their recorded path: moved
+// with `git worktree move` or with their parent directory, and deleted there. Until then git takes the branch for
+// checked out. A locked entry stays, because users lock worktrees on removable disks. It returns the paths.
 func (g *Git) dropStale(ctx context.Context, common, path, branch string) (dropped []string, err error) {
 	entries, err := g.Worktrees(ctx, common, path)
 	if err != nil {
@@ -362,7 +359,7 @@ func Absent(path string) bool {
 	return err != nil && isAbsent(err)
 }
 
-// place is what the skipped commands of a dry run would have made of the place of a worktree.
+// place is the state of a worktree's path after the skipped commands of a dry run.
 type place int
 
 const (
@@ -374,7 +371,7 @@ const (
 // IsDryRun reports whether this Git runs no mutations.
 func (g *Git) IsDryRun() bool { return g.dry }
 
-// plan notes in a dry run what a skipped command would have made of a place.
+// plan notes the state of a path after a skipped command of a dry run.
 func (g *Git) plan(path string, p place) {
 	if g.dry {
 		g.known.planned.set(path, p)

@@ -32,8 +32,8 @@ func TestNewWorktreeIsPrivate(t *testing.T) {
 	private()
 }
 
-// A .git file that names the repository itself, or something else in it, is told from one that names another
-// repository.
+// A .git file that names the repository itself, or something else in it, is distinguished from a file that names
+// another repository.
 func TestWorktreeWhoseGitFileNamesTheRepository(t *testing.T) {
 	for _, name := range []string{"", "/modules/sub", "/worktrees/a/b"} {
 		w := newWorld(t)
