@@ -38,7 +38,7 @@ func claude() *Program {
 			"CLAUDE_CODE_MAX_OUTPUT_TOKENS", "MAX_THINKING_TOKENS", "MAX_MCP_OUTPUT_TOKENS", "AWS_ACCESS_KEY_ID",
 			"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "GOOGLE_APPLICATION_CREDENTIALS"},
 		state: []state{{claudeDir,
-			[]string{".credentials.json", "projects/{tree}/", "todos/", "tasks/"}},
+			[]string{".credentials.json", "projects/{tree}/", "-projects/{tree}/memory", "todos/", "tasks/"}},
 			{place{"", "", ".claude.json"}, nil}},
 		preset: true, validID: uuidForm, CanResume: true,
 		Terminal: "a result that is no error", Login: "claude auth login",

@@ -16,10 +16,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// state is a place that a program writes. What it writes to it in a turn goes with the turn: settings, memory, hooks
-// and plugins are obeyed by its next conversation and by the user's own. What stays is in keeps, by names in the place:
-// logins, which are files, and conversations, which are directories with a slash at the end; {tree} is the directory
-// that the turn is for, as Claude Code writes it. "/" is all.
+// state is a place that a program writes. The end of a turn discards the changes: the next conversation and the user's
+// own would obey settings, memory, hooks and plugins. keeps names the exceptions in the place: logins are files, and
+// conversations are directories, with a slash at the end. A leading hyphen marks a directory in a kept one that is
+// discarded all the same. {tree} is the turn's directory as Claude Code writes it, "/" is the whole place.
 type state struct {
 	place
 	keeps []string
@@ -45,6 +45,7 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 		}
 	}
 	var logins []login
+	var dropped []string
 	for i, s := range p.state {
 		path := s.in(env)
 		if filepath.Ext(path) != ".json" {
@@ -61,9 +62,18 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 			}
 		}
 		out.State = append(out.State, sandbox.Layer{Path: path, In: layer})
-		for _, name := range s.keeps {
+		for j, name := range s.keeps {
+			name, drops := strings.CutPrefix(name, "-")
 			name = strings.ReplaceAll(name, "{tree}", notWord().ReplaceAllString(proc.RealPath(dir), "-"))
 			at := filepath.Join(path, name)
+			if drops {
+				if makeDir(at) == nil {
+					dropped = append(dropped, at)
+					layer := filepath.Join(turn, fmt.Sprint(i, "-", j))
+					out.State = append(out.State, sandbox.Layer{Path: at, In: layer})
+				}
+				continue
+			}
 			if strings.HasSuffix(name, "/") {
 				if os.MkdirAll(at, 0o700) == nil {
 					out.Through = append(out.Through, at)
@@ -85,11 +95,25 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 		if lost != nil {
 			return errors.Join(errors.Join(lost...), os.Rename(turn, kept))
 		}
+		for _, dir := range dropped {
+			_ = os.Remove(dir) // fails where the user has something there
+		}
 		if turn != "" {
 			_ = proc.RemoveAll(turn) // what stays goes when the next run begins
 		}
 		return nil
 	}, nil
+}
+
+// makeDir makes a directory in place of a link or a file that a worker may have put there.
+func makeDir(path string) error {
+	if fi, err := os.Lstat(path); err == nil && !fi.IsDir() {
+		_ = os.Remove(path)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // login is a file that stays: its layer in the turn's directory, its name there, and where it belongs.

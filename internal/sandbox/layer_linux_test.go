@@ -21,8 +21,8 @@ func TestBoxLayers(t *testing.T) {
 	for name, text := range map[string]string{
 		filepath.Join(cache, "old"): "old", filepath.Join(cache, "dir/in"): "old",
 		filepath.Join(state, "settings"): "old", filepath.Join(state, "said/one"): "old",
-		filepath.Join(w.home, "state.json"): "old",
-		filepath.Join(layers, "copy"):       "old",
+		filepath.Join(w.home, "state.json"): "old", filepath.Join(state, "said/memory/old"): "old",
+		filepath.Join(layers, "copy"): "old",
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -35,13 +35,14 @@ func TestBoxLayers(t *testing.T) {
 	box := w.box.With()
 	box.Caches, box.Layers = []string{cache}, filepath.Join(layers, "workspace")
 	box.State = []sandbox.Layer{{Path: state, In: filepath.Join(layers, "turn")},
-		{Path: filepath.Join(w.home, "state.json"), In: filepath.Join(layers, "copy")}}
+		{Path: filepath.Join(w.home, "state.json"), In: filepath.Join(layers, "copy")},
+		{Path: filepath.Join(state, "said/memory"), In: filepath.Join(layers, "memory")}}
 	box.Through = []string{filepath.Join(state, "said")}
-	const write = `set -e; cd ~; cat cache/old cache/dir/in state/settings state/said/one state.json
-		for f in cache/old cache/new state/settings state/new state/said/one state/said/new state.json; do echo evil >$f; done
+	const write = `set -e; cd ~; cat cache/old cache/dir/in state/settings state/said/one state/said/memory/old state.json
+		for f in state/said/memory/new cache/old cache/new state/settings state/new state/said/one state/said/new state.json; do echo evil >$f; done
 		rm -r cache/dir; mkdir cache/dir; mv cache/new cache/dir/new; mv state/new state/newer; ln cache/old cache/linked
 		! ln cache/old state/linked 2>/dev/null; ! (echo x >other) 2>/dev/null; chmod 755 cache/old`
-	if out, ok := w.sh(t, box, write); !ok || out != "oldoldoldoldold" {
+	if out, ok := w.sh(t, box, write); !ok || out != "oldoldoldoldoldold" {
 		t.Fatalf("%v %q", ok, out)
 	}
 	if out, ok := w.sh(t, box.Reading(w.home+"/src"),
@@ -54,7 +55,8 @@ func TestBoxLayers(t *testing.T) {
 			t.Errorf("%s is %q (%v), want %q", name, data, err, want)
 		}
 	}
-	for _, name := range []string{"cache/new", "cache/linked", "state/newer", "cache/dir/new"} {
+	for _, name := range []string{"state/said/memory/new", "cache/new", "cache/linked", "state/newer",
+		"cache/dir/new"} {
 		if _, err := os.Lstat(filepath.Join(w.home, name)); err == nil {
 			t.Errorf("%s is there", name)
 		}

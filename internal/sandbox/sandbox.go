@@ -56,7 +56,8 @@ type Box struct {
 	// Above names a directory of layers that are written to in place of those, and lie above them.
 	Above string
 	// State may be changed, and is as it was afterwards where the system can: what is written to a directory comes into
-	// the layer that is named, to a file into that copy of it. What Through names in it is changed itself.
+	// the layer that is named, to a file into that copy of it. What Through names in it is changed itself, but for a
+	// State in that.
 	State   []Layer
 	Through []string
 	// Instead shows another file at a path, where the system can.

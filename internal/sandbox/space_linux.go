@@ -258,6 +258,13 @@ func (b *Box) mounts() []string {
 			add(opWrite, path, look(path))
 		}
 	}
+	for _, s := range b.State { // also in what Through names
+		if path := b.links.real(s.Path); there(path) {
+			if kind, in := b.layer(path); in != "" {
+				add(kind, path, in)
+			}
+		}
+	}
 	for _, some := range []struct {
 		kind  string
 		paths []string
