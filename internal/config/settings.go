@@ -81,7 +81,7 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.lanes", Flag: "lanes", Short: "j", Default: "1", kind: kindPositive, check: checkLanes,
 		Help: "number of tasks worked on at the same time, at most 64"},
 	{Name: "tilth.providerAttempts", Default: "8", kind: kindPositive,
-		Help: "attempts at one model call before the task fails"},
+		Help: "attempts at one model call before the run stops"},
 	{Name: "tilth.requestTimeout", Default: "15m", kind: kindDuration, Help: "time limit of one model call"},
 	{Name: "tilth.stream", Default: "false", kind: kindBool, Help: "request streamed answers"},
 	{Name: "tilth.maxWait", Default: "6h", kind: kindDuration,

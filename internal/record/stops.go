@@ -73,7 +73,7 @@ var reasons = []Reason{
 	{Word: EmptyResponses, Says: "the model answered with nothing", Status: "failed", Exit: 3, Task: true},
 	{Word: NoCase, Says: "the worker made no case", Status: "failed", Exit: 1, Task: true},
 	{Word: Stuck, Says: "the same objection came again and again", Status: "failed", Exit: 1, Task: true},
-	{Word: ProviderFailure, Says: "the model endpoint failed", Status: "failed", Exit: 3, Task: true},
+	{Word: ProviderFailure, Says: "the model endpoint failed", Status: "running", Exit: 3},
 }
 
 // Reasons is the table.
