@@ -66,14 +66,26 @@ func stopFor(f *model.Failure) Stop {
 	return stop
 }
 
-// waitUntil waits until a usage limit resets, where the user asked for that and it is near enough; else it stops the
-// run. The wall clock stands still meanwhile: it would leave a night with one long wait no time to work.
-func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) error {
-	// A limit that names a moment just ahead again and again would be asked for ever; each wait takes at least a minute
-	// off what may be waited for in all.
-	wait := max(reset.Sub(r.Now()), time.Minute)
+// asksAgain returns the time at which an agent may be asked again that met a usage limit with this reset, which is zero
+// if nobody knows it. If the reset has passed, or a wait has just ended, the agent is asked once a minute.
+func (r *run) asksAgain(reset time.Time) time.Time {
+	now := r.Now()
+	if reset.IsZero() || reset.After(now) && now.Sub(r.waitEnded) >= time.Minute {
+		return reset
+	}
+	pause := now.Add(min(time.Minute, r.o.MaxWait-r.waited))
+	if reset.After(pause) {
+		return reset
+	}
+	return pause
+}
+
+// waitUntil waits until a usage limit resets if the user asked for that and the reset is near enough, else it stops the
+// run. The wall clock stands still meanwhile: a long wait would use up the time for work.
+func (r *run) waitUntil(ctx context.Context, reset time.Time, stop Stop) error {
+	begun := r.Now()
+	wait := max(reset.Sub(begun), time.Second)
 	if !r.o.Wait || reset.IsZero() || r.waited+wait > r.o.MaxWait {
-		stop := Stop{Reason: record.UsageLimit, Detail: detail, Reset: reset}
 		switch {
 		case r.o.Wait && reset.IsZero():
 			stop.Hint = "nobody says when it resets: wait"
@@ -82,14 +94,16 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 		}
 		return stop
 	}
-	r.waited += wait // under run.limit
-	begun := r.Now()
+	r.mu.Lock()
+	r.waited += wait
+	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.idle += r.Now().Sub(begun)
+		r.waitEnded = r.Now()
+		r.idle += r.waitEnded.Sub(begun)
 	}()
-	until := begun.Add(max(reset.Sub(begun), time.Second))
+	until := begun.Add(wait)
 	if r.o.Waiting != nil {
 		r.o.Waiting(until)
 	}

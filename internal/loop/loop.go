@@ -124,7 +124,8 @@ type run struct {
 	// validating is read-locked while validators of a lane run, locked by who runs them alone.
 	validating sync.RWMutex
 	tasks      []session.Task
-	waited     time.Duration // for usage limits, of what may be waited
+	waited     time.Duration // for usage limits, of tilth.maxWait
+	waitEnded  time.Time     // when the last of these waits ended
 	idle       time.Duration // that it took
 	seed       *seedFacts    // nil until asked for
 	ahead      *Ahead        // of a session that is not made yet; nil for one that is
@@ -181,7 +182,7 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 	// A run that was killed while a program judged has left that program's own files.
 	err := os.RemoveAll(r.S.Path(session.AgentDir))
 	opening := r.open(ctx, g)
-	if err = cmp.Or(err, opening, r.clearLayers()); err == nil {
+	if err = cmp.Or(err, opening, r.holdLimits(), r.clearLayers()); err == nil {
 		err = g.enclose()
 	}
 	if err != nil {

@@ -18,11 +18,11 @@ type unable struct{ Stop }
 
 func (u unable) Unwrap() error { return u.Stop }
 
-// outage is why somebody of a list cannot work at present.
+// outage is the reason why an agent of a list cannot work at present.
 type outage struct {
-	stop Stop
-	task string // in which it was seen: one without an end is forgotten with the next task
-	seen time.Time
+	stop  Stop
+	task  string    // that met it: an outage without a known end is over with the next task
+	until time.Time // when the agent is asked again, zero if not known
 }
 
 // all are those who take turns in a role, in the order in which they are asked.
@@ -32,13 +32,13 @@ func (r Role) all() []Role { return append([]Role{r}, r.Others...) }
 func (a *attempt) isFree(role string) func(Role) bool {
 	return func(r Role) bool {
 		out, is := a.run.outageOf(role, r)
-		switch reset := out.stop.Reset; {
+		switch {
 		case !is:
 			return true
-		case !reset.After(out.seen): // an end that had passed is none: they would be asked in turn without end
+		case out.until.IsZero():
 			return out.task != a.task.ID
 		default:
-			return !a.run.Now().Before(reset)
+			return !a.run.Now().Before(out.until)
 		}
 	}
 }
@@ -72,8 +72,16 @@ func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string,
 		key = role + "/" + key
 	}
 	a.run.mu.Lock()
-	a.run.outages[key] = outage{u.Stop, a.task.ID, a.run.Now()}
+	until := a.run.asksAgain(u.Reset)
+	a.run.outages[key] = outage{u.Stop, a.task.ID, until}
 	a.run.mu.Unlock()
+	return a.takeOver(ctx, all, who, role, u, until)
+}
+
+// takeOver returns the first free agent of a list, with an event where another one takes over, or waits for one.
+func (a *attempt) takeOver(ctx context.Context, all []Role, who Role, role string, u unable, until time.Time) (
+	Role, error,
+) {
 	if !slices.ContainsFunc(all, a.isFree(role)) {
 		if err := a.awaitOne(ctx, role, all, u); err != nil {
 			return who, err
@@ -83,8 +91,11 @@ func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string,
 	if next.Name() == who.Name() {
 		return next, nil
 	}
-	return next, a.emit(&record.AgentSession{Agent: next.Name(), How: agent.TookOver, Role: role,
-		Why: cmp.Or(u.Detail, u.Reason)})
+	took := record.AgentSession{Agent: next.Name(), How: agent.TookOver, Role: role, Why: cmp.Or(u.Detail, u.Reason)}
+	if u.Reason == record.UsageLimit && !until.IsZero() {
+		took.From, took.Until = who.Name(), record.FormatTime(until)
+	}
+	return next, a.emit(&took)
 }
 
 // awaitOne waits for the first limit of a list that ends, if that is asked for. The error is the end of the run: a
@@ -100,7 +111,7 @@ func (a *attempt) awaitOne(ctx context.Context, role string, all []Role, u unabl
 		return nil
 	}
 	end := u.Stop
-	var reset time.Time
+	var until time.Time
 	for _, r := range all {
 		out, _ := a.run.outageOf(role, r)
 		stop := out.stop
@@ -110,30 +121,54 @@ func (a *attempt) awaitOne(ctx context.Context, role string, all []Role, u unabl
 		if end.Reason != record.UsageLimit {
 			end = stop
 		}
-		if !stop.Reset.IsZero() && (reset.IsZero() || stop.Reset.Before(reset)) {
-			reset = stop.Reset
+		if !out.until.IsZero() && (until.IsZero() || out.until.Before(until)) {
+			until = out.until
 		}
 	}
 	if end.Reason != record.UsageLimit {
 		return end
 	}
-	if err := a.run.waitUntil(ctx, reset, end.Detail); err != nil {
+	if err := a.run.waitUntil(ctx, until, end); err != nil {
 		return err
 	}
 	a.run.mu.Lock()
 	defer a.run.mu.Unlock()
 	for _, r := range all {
-		if o, is := a.run.outages[r.Name()]; is && !o.stop.Reset.IsZero() && !o.stop.Reset.After(reset) {
+		if o, is := a.run.outages[r.Name()]; is && !o.until.IsZero() && !o.until.After(until) {
 			delete(a.run.outages, r.Name())
 		}
 	}
 	return nil
 }
 
-// startWorker has the first of the role who is free work. What is handed over later is the tree and the ledger.
+// startWorker begins with the agent of the task's stored conversation if it is free, else with the first free agent.
 func (a *attempt) startWorker(ctx context.Context, wt gitx.Worktree) (err error) {
-	a.worker, err = a.openWorker(ctx, wt, a.first("", a.run.o.Worker.all()))
+	all := a.run.o.Worker.all()
+	a.run.mu.Lock()
+	stored := a.run.Checkpoint.Conversation(a.task.ID)
+	a.run.mu.Unlock()
+	if stored != nil && !stored.Over && !a.run.o.Fresh {
+		if i := slices.IndexFunc(all, func(r Role) bool { return r.Name() == stored.Agent }); i > 0 {
+			all = append([]Role{all[i]}, slices.Delete(all, i, i+1)...)
+		}
+	}
+	a.worker, err = a.openWorker(ctx, wt, a.first("", all))
 	return err
+}
+
+// holdLimits takes over the usage limits that are on record and have not ended.
+func (r *run) holdLimits() error {
+	state, err := r.S.State()
+	if err != nil {
+		return err
+	}
+	for name, end := range state.Limits {
+		if until := record.ParseTime(end); until.After(r.Now()) {
+			stop := Stop{Reason: record.UsageLimit, Detail: name + " is at its usage limit", Reset: until}
+			r.outages[name] = outage{stop: stop, until: until}
+		}
+	}
+	return nil
 }
 
 // answer sends feedback on the case that was submitted last, or asks a silent worker to go on.
@@ -171,7 +206,7 @@ func (a *attempt) joinOthers(ctx context.Context) error {
 	if !is || out.task == a.task.ID || out.stop.Reason != record.UsageLimit || a.isFree("")(who) {
 		return nil
 	}
-	next, err := a.relief(ctx, all, who, "", unable{out.stop})
+	next, err := a.takeOver(ctx, all, who, "", unable{out.stop}, out.until)
 	if err == nil && next.Name() != who.Name() {
 		err = a.handOver(ctx, next)
 	}

@@ -68,14 +68,14 @@ func TestWallClockStandsStillWhileALimitIsWaitedFor(t *testing.T) {
 	h.Checkpoint = &session.Checkpoint{}
 	r := &run{Handle: h, started: now, o: Options{Wait: true, MaxWait: 6 * time.Hour,
 		Caps: config.Caps{config.MaxMinutes: 120}, Waiting: func(until time.Time) { now = until }}}
-	if err := r.waitUntil(t.Context(), now.Add(5*time.Hour), ""); err != nil {
+	if err := r.waitUntil(t.Context(), now.Add(5*time.Hour), Stop{}); err != nil {
 		t.Fatal(err)
 	}
 	if reason := reasonOf(r.capReached()); reason != "" {
 		t.Errorf("after a wait of five hours: %q", reason)
 	}
 	begun := now
-	if err := r.waitUntil(t.Context(), now.Add(-time.Hour), ""); err != nil || !now.After(begun) {
+	if err := r.waitUntil(t.Context(), now.Add(-time.Hour), Stop{}); err != nil || !now.After(begun) {
 		t.Errorf("%v after a wait until %s, told at %s", err, now, begun)
 	}
 	now = now.Add(2 * time.Hour)
@@ -224,5 +224,34 @@ func TestAppendLearning(t *testing.T) {
 	if err != nil || strings.Count(said, "# Proposed learnings") != 1 || !strings.Contains(said, "## T-001: one\n") ||
 		!strings.Contains(said, "\ntests live in t/\n") || !strings.Contains(said, "## T-002") {
 		t.Error(said, err)
+	}
+}
+
+func TestLimitsAreAskedAboutOnceAMinute(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	h := &held.Handle{Deps: held.Deps{Now: func() time.Time { return now }}}
+	r := &run{Handle: h, started: now, o: Options{Wait: true, MaxWait: 30 * time.Second,
+		Waiting: func(until time.Time) { now = until }}}
+	begun := now
+	soon := now.Add(3 * time.Second)
+	if at := r.asksAgain(soon); at != soon {
+		t.Errorf("a limit that ends soon is asked about at %s", at)
+	}
+	if err := r.waitUntil(t.Context(), soon, Stop{}); err != nil || now != soon {
+		t.Fatalf("%v after a wait until %s", err, now)
+	}
+	// The limit is met again although its reset has passed: the wait takes the rest of tilth.maxWait.
+	if err := r.waitUntil(t.Context(), r.asksAgain(soon), Stop{}); err != nil || now != begun.Add(30*time.Second) {
+		t.Fatalf("%v after a wait until %s", err, now)
+	}
+	if err := r.waitUntil(t.Context(), r.asksAgain(soon), Stop{Reason: record.UsageLimit}); err == nil {
+		t.Error("waits for longer than tilth.maxWait")
+	}
+	r.o.MaxWait = time.Hour
+	if at := r.asksAgain(now.Add(time.Second)); at != now.Add(time.Minute) {
+		t.Errorf("right after a wait, a limit is asked about at %s", at)
+	}
+	if at := r.asksAgain(now.Add(5 * time.Minute)); at != now.Add(5*time.Minute) {
+		t.Errorf("a limit that lasts is asked about at %s", at)
 	}
 }

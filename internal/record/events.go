@@ -312,6 +312,9 @@ type AgentSession struct {
 	How          string `json:"how"`
 	Why          string `json:"why"`
 	Role         string `json:"role,omitempty"` // empty for the worker
+	// From and Until say of an agent that takes over which one is at its usage limit, and for how long.
+	From  string `json:"from,omitempty"`
+	Until string `json:"until,omitempty"`
 }
 
 // AgentWaits is an agent program that waits for its API, with its words in Said, or that has printed nothing since

@@ -33,6 +33,13 @@ func (s *State) Apply(l Line, e Event) {
 		s.Head, s.LastTask = "", ""
 	case *ContextReset:
 		s.begun(l.Off, e)
+	case *AgentSession:
+		if e.Until != "" {
+			if s.Limits == nil {
+				s.Limits = map[string]string{}
+			}
+			s.Limits[e.From] = e.Until
+		}
 	case *LogRepaired:
 		if t, known := s.Tasks[path.Base(e.File)]; known { // the ref of its stashed work
 			t.Stashed = false

@@ -33,6 +33,8 @@ type State struct {
 	Resumed  bool             `json:"resumed,omitempty"`  // so was a resume, a rewind or an undo
 	// Settings are those that decide how work is judged, as the last start noted them; nil where none did.
 	Settings map[string]Setting `json:"settings,omitempty"`
+	// Limits are the ends of the agents' usage limits, by agent.
+	Limits map[string]string `json:"limits,omitempty"`
 
 	Moment
 	// Went has the moments that rewinds and undos removed, by the number of the undo.
@@ -245,7 +247,7 @@ func ReadEnd(path string, most int) (*State, error) {
 // Clone is a copy that no Apply changes.
 func (s *State) Clone() *State {
 	c := *s
-	c.Moment, c.Went = s.Moment.clone(), maps.Clone(s.Went)
+	c.Moment, c.Went, c.Limits = s.Moment.clone(), maps.Clone(s.Went), maps.Clone(s.Limits)
 	return &c
 }
 

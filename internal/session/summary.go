@@ -91,7 +91,7 @@ type mark struct {
 	Sum string `json:"sum"`
 }
 
-const foldVersion = 4
+const foldVersion = 5
 
 const markKey = "rolled_up"
 
