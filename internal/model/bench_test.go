@@ -36,7 +36,7 @@ func zeroLatency(b *testing.B) string {
 	return s.URL
 }
 
-// BenchmarkTurn is what a turn costs at different lengths of the history: the client's, and the same bytes posted raw.
+// BenchmarkTurn measures a turn at different lengths of the history: by the client, and the same bytes posted raw.
 func BenchmarkTurn(b *testing.B) {
 	for _, n := range []int{2, 50, 400} {
 		history := longHistory(n)
@@ -75,9 +75,9 @@ func raw(messages []json.RawMessage) [][]byte {
 	return out
 }
 
-// BenchmarkConversation is 200 turns of a growing history. It reports what a turn takes above the raw replay of the
-// same bytes, in microseconds, for the first and the last twenty turns. Which of the two goes first alternates, so that
-// the collector and the caches favour neither.
+// BenchmarkConversation runs 200 turns of a growing history. It reports the time of a turn above a raw replay of the
+// same bytes, in microseconds, for the first and the last twenty turns. The two alternate in going first, so that the
+// garbage collector and the caches favour neither.
 func BenchmarkConversation(b *testing.B) {
 	const turns, edge = 200, 20
 	steps := longHistory(2 * turns)

@@ -41,7 +41,7 @@ func statusFailure(status int, h http.Header, body []byte, now time.Time) *Failu
 	return f
 }
 
-// isLongLimit tells a 429 that means "come back tomorrow" from one that means "not so fast".
+// isLongLimit distinguishes a 429 that means "come back tomorrow" from one that means "not so fast".
 func isLongLimit(reset time.Time, h http.Header, now time.Time) bool {
 	if asked, ok := retryAfter(h, now); ok {
 		return asked > longestWait
@@ -59,7 +59,7 @@ func saidIn(e *errorObject, body []byte) string {
 	return oneLine(body)
 }
 
-// redirectTarget is where a redirect leads, without what may be secret in a URL.
+// redirectTarget returns the target of a redirect, without secrets in the URL.
 func redirectTarget(h http.Header) string {
 	u, err := url.Parse(h.Get("Location"))
 	if err != nil || h.Get("Location") == "" {
@@ -96,8 +96,8 @@ func (c *Client) hideKey(s string) string {
 	return strings.ReplaceAll(s, c.key, "[redacted:API_KEY]")
 }
 
-// broken is a request without a whole answer. The caller's cancellation and our own time limits come before what the
-// network made of them.
+// broken returns the failure of a request without a complete answer. The caller's cancellation and our time limits take
+// precedence over the network errors that they cause.
 func (c *Client) broken(caller context.Context, a attempt, status int, err error) *Failure {
 	if op, ok := errors.AsType[*url.Error](err); ok {
 		err = op.Err // without the URL, which Message names already and which may hold a key in its query

@@ -117,8 +117,8 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 }
 
-// try makes one request within a time that counts for reading too, and judges its answer. read is for one whose status
-// says that it is good.
+// try makes one request within a time limit, reading included, and classifies its answer. read reads an answer with a
+// good status.
 func (c *Client) try(caller context.Context, limit time.Duration, method, at string, body net.Buffers,
 	read func(attempt, *http.Response) (*Failure, error)) *Failure {
 	inner, cancel := context.WithCancelCause(caller)
@@ -183,8 +183,8 @@ func (c *Client) newRequest(ctx context.Context, method, at string, body net.Buf
 	return req, nil
 }
 
-// body is a request in pieces: its messages stay where they are, because a conversation is long and each turn sends
-// all of it. Everything but the messages comes first, so that what changes from turn to turn is at the end.
+// body returns a request in pieces. Messages are not copied, because a conversation is long and each turn sends all of
+// it. Everything except the messages comes first, so that changes from turn to turn are at the end.
 func (c *Client) body(r Request) net.Buffers {
 	head := append([]byte(`{"model":`), c.model...)
 	if c.options.Stream {
@@ -204,8 +204,8 @@ func (c *Client) body(r Request) net.Buffers {
 	return append(pieces, []byte(`]}`))
 }
 
-// newHTTPClient is a client that keeps its connections and follows no redirect: a POST that is redirected becomes a
-// GET or takes the key to another host, and what the user has to do is correct the base URL.
+// newHTTPClient returns a client that keeps connections and follows no redirect: a redirected POST becomes a GET or
+// sends the key to another host, so the user has to correct the base URL.
 func newHTTPClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{

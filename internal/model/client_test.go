@@ -359,7 +359,7 @@ func TestConnectionIsKeptAndItsLossIsSurvived(t *testing.T) {
 		}
 	}
 	s.CloseClientConnections()
-	// Whether the client has noticed by now is a matter of luck; what it must not do is try the dead connection twice.
+	// The client may or may not have noticed by now, but it must not try the dead connection twice.
 	if _, err := c.Chat(context.Background(), workerRequest("hi")); err != nil {
 		if f := failureOf(t, err); f.Kind != model.Network {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ var flowFields = map[string]bool{
 // maxDepth is how deep deltas are merged. What lies deeper is replaced as a whole.
 const maxDepth = 32
 
-// merge adds a delta of the field key to what there is.
+// merge adds a delta of the field key.
 func (n *node) merge(key string, delta json.RawMessage, depth int) {
 	delta = bytes.TrimSpace(delta)
 	if len(delta) == 0 {
@@ -124,7 +124,7 @@ func (n *node) element(key string, delta gjson.Result) *node {
 	return e
 }
 
-// get is the value of a field, as gjson gives one that may not be there.
+// get returns the value of a field, or an empty result for a missing one, as gjson does.
 func (n *node) get(key string) gjson.Result {
 	if child, ok := n.object[key]; ok {
 		return gjson.ParseBytes(child.append(nil))

@@ -8,8 +8,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// errorObject is what endpoints put under "error", in the shapes seen: OpenAI {message, type, code}, OpenRouter
-// {message, code (a number), metadata}, a plain string, vLLM's {object: "error", message} and FastAPI's {detail}.
+// errorObject is the value of "error", in the shapes seen: OpenAI {message, type, code}, OpenRouter {message, code (a
+// number), metadata}, a plain string, vLLM's {object: "error", message} and FastAPI's {detail}.
 type errorObject struct {
 	message string
 	kind    string // "type"
@@ -82,7 +82,7 @@ func (e *errorObject) isLimit() bool {
 }
 func (e *errorObject) isFatal() bool { return fatalWords[e.kind] || fatalWords[e.code] }
 
-// failure is an error object in an answer whose status is 200.
+// failure returns the failure of an error object in an answer with status 200.
 func (e *errorObject) failure() *Failure {
 	f := &Failure{Kind: ErrorObject, Said: e.message}
 	switch {

@@ -2,10 +2,10 @@ package model
 
 import "time"
 
-// Kind says what was wrong with an answer, in a word that the record can hold.
+// Kind is the fault of an answer, a word for the record.
 type Kind string
 
-// The kinds of failure. HealthOK is what the record says of a call without one.
+// The kinds of failure. HealthOK is the record's word for a call without one.
 const (
 	HealthOK = "ok"
 
@@ -21,13 +21,13 @@ const (
 	Canceled    Kind = "canceled"     // the caller's context ended
 )
 
-// retryable is the one table of what may be asked again with the same history.
+// retryable is the only table of failures after which the same history may be sent again.
 var retryable = map[Kind]bool{
 	Empty: true, ErrorObject: true, FinishError: true, Malformed: true, HTTP: true, Network: true, Timeout: true,
 }
 
-// Failure is an answer that is no turn, or the lack of one. Message is a whole line that names the endpoint, the
-// status and what the endpoint said, without the key.
+// Failure is an answer that is no turn, or no answer. Message is one line with the endpoint, the status and the
+// endpoint's words, without the key.
 type Failure struct {
 	Kind         Kind
 	Status       int // HTTP status, 0 if there was none
@@ -52,7 +52,7 @@ func (f *Failure) Unwrap() error { return f.cause }
 // Retryable reports whether the same request may fare better later.
 func (f *Failure) Retryable() bool { return retryable[f.Kind] }
 
-// Hint is what the user can do about it, or "".
+// Hint returns the command or setting that helps, or "".
 func (f *Failure) Hint() string {
 	switch {
 	case f.Mend != "":

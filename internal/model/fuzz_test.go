@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// healthy checks what holds of every reply, whatever the endpoint sent.
+// healthy checks the rules for every reply, whatever the endpoint sent.
 func healthy(t *testing.T, r *Reply, f *Failure) {
 	t.Helper()
 	if (r == nil) == (f == nil) {

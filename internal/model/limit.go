@@ -10,8 +10,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// longestWait is what an endpoint may ask for between two attempts. Whoever asks for more means a limit that
-// is used up, and waiting for that is the user's decision.
+// longestWait is the longest pause that an endpoint may request between two attempts. A longer one means a used up
+// limit, and waiting for that is the user's decision.
 const longestWait = 5 * time.Minute
 
 // seconds converts without overflow; negative ones are 0.
@@ -76,8 +76,8 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// headerReset is the latest reset that the headers name for an allowance that is used up. Endpoints send these headers
-// with every answer, so an allowance whose remaining count is not 0 has nothing to do with the refusal.
+// headerReset returns the latest reset that the headers name for a used up allowance. Endpoints send these headers with
+// every answer, so an allowance with a remaining count above 0 did not cause the refusal.
 func headerReset(h http.Header, now time.Time) time.Time {
 	var latest time.Time
 	for name, values := range h {

@@ -20,16 +20,16 @@ const (
 	listTimeout = 20 * time.Second
 )
 
-// Price is what a model's calls cost, in dollars.
+// Price is the price of a model's calls, in dollars.
 type Price struct{ Prompt, Answer, Call float64 } // for a token of each, and for a call
 
-// Of is what a call costs at this price.
+// Of returns the cost of a call at this price.
 func (p Price) Of(prompt, answer int64) float64 {
 	return float64(prompt)*p.Prompt + float64(answer)*p.Answer + p.Call
 }
 
-// book gives a call whose cost the endpoint did not report the model's price, which is read from the endpoint's list
-// of models once if Options has none.
+// book sets the cost of a call by the model's price if the endpoint did not report a cost. If Options has no price, it
+// reads the endpoint's list of models once.
 func (c *Client) book(ctx context.Context, u *Usage) {
 	if u.CostKnown || u.Prompt+u.Eval == 0 {
 		return
@@ -74,7 +74,7 @@ func (c *Client) Models(ctx context.Context) (list []Listed, err error) {
 	return list, nil
 }
 
-// readModels reads a list as OpenAI's, OpenRouter's and Together's endpoints give it; what is none has no models.
+// readModels reads a list in the shapes of OpenAI, OpenRouter and Together. Any other body has no models.
 func readModels(body []byte) (out []Listed) {
 	list, err := jsonl.Parse(body)
 	if err != nil {

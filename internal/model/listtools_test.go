@@ -2,7 +2,7 @@ package model
 
 import "testing"
 
-// TestAListSaysWhoCallsTools takes only what a list says: one that says nothing of tools leaves it open.
+// TestAListSaysWhoCallsTools: a list that does not mention tools leaves the question open.
 func TestAListSaysWhoCallsTools(t *testing.T) {
 	list := readModels([]byte(`{"data": [
 		{"id": "silent"},

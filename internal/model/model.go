@@ -1,12 +1,12 @@
-// Package model makes one chat call to an OpenAI-compatible endpoint and says whether the answer was a turn.
+// Package model makes one chat call to an OpenAI-compatible endpoint and classifies the answer.
 //
 // The rules that hold here:
 //   - History is opaque. Messages go out as the bytes that the caller holds and the assistant's message comes back as
 //     the bytes that the endpoint sent, so that reasoning, signatures and fields unknown to us survive the round trip.
 //   - One Chat is one HTTP request. Repeating it is the caller's decision, never the transport's.
-//   - An answer is a turn (*Reply) or a *Failure with a Kind; nothing in between, and no text is searched for words.
+//   - An answer is a turn (*Reply) or a *Failure with a Kind, and nothing in between.
 //   - Only Endpoint configures the client, and HTTP(S)_PROXY and NO_PROXY as in any Go program; no OPENAI_* variable.
-//   - The API key is in no error, and is taken out of what the endpoint says.
+//   - The API key is in no error, and is redacted in the endpoint's words.
 package model
 
 import (
@@ -43,15 +43,15 @@ type Request struct {
 	Tools    json.RawMessage // a JSON array in the shape of the chat completions API, or nil
 }
 
-// Usage is what one call took, in tokens and dollars. Cached is a part of Prompt, Reasoning a part of Eval. Cost is
-// meaningful only when CostKnown: the endpoint reported a cost, or the model's price is known.
+// Usage is the usage of one call, in tokens and dollars. Cached is a part of Prompt, Reasoning a part of Eval. Cost is
+// meaningful only if CostKnown: the endpoint reported a cost, or the model's price is known.
 type Usage struct {
 	Prompt, Eval, Cached, Reasoning int64
 	Cost                            float64
 	CostKnown                       bool
 }
 
-// Counted is what counts against a token cap: what a provider read from its cache costs it next to nothing.
+// Counted returns the tokens that count against a token cap: all but those that a provider read from its cache.
 func (u Usage) Counted() int64 { return max(0, u.Prompt-u.Cached) + u.Eval }
 
 // Bounded returns u without the numbers that no call can have.

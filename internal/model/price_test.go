@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A call whose cost the endpoint does not report is booked at the price that is set, else at the one in the list.
+// A call without a reported cost is booked at the configured price, else at the price in the list.
 func TestCallsWithoutACostAreBookedAtAPrice(t *testing.T) {
 	const listed = `{"data":[{"id":"m","pricing":{"prompt":"2","completion":"3"}}]}`
 	for name, test := range map[string]struct {

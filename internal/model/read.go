@@ -18,7 +18,7 @@ var (
 // connection can be used again.
 const afterDone = 100 * time.Millisecond
 
-// read reads a successful answer whole. Its shape is told by what it is, not by what was asked for: some gateways
+// read reads a complete successful answer. The answer's content decides its shape, not the request: some gateways
 // stream always, others never.
 func (c *Client) read(a attempt, res *http.Response) (*Reply, *Failure, error) {
 	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))

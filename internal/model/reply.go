@@ -167,7 +167,7 @@ func withCallIDs(raw json.RawMessage, calls []ToolCall) json.RawMessage {
 	return marshal(message)
 }
 
-// marshal is for what always has a form: a string, and values that were read from JSON.
+// marshal encodes values that cannot fail: a string, and values that were read from JSON.
 func marshal(v any) json.RawMessage {
 	b, _ := json.Marshal(v)
 	return b

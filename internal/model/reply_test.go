@@ -189,8 +189,7 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
-// The answer to a call names it, so a call that came without a name of its own is sent back with the one that it was
-// given.
+// The answer to a call names its id, so a call without an id gets one and is sent back with it.
 func TestCallsWithoutIDs(t *testing.T) {
 	body := `{"choices":[{"message":{"content":null,"x_opaque":{"b":1.50,"a":2},"tool_calls":[
 		{"function":{"name":"glob","arguments":"{}"},"extra":7},{"id":"","type":"function","function":{"name":"a","arguments":{"k":1}}},null,

@@ -139,9 +139,9 @@ func (s *streamed) assembled() gjson.Result {
 	return gjson.ParseBytes(s.message.append(nil))
 }
 
-// nextEvent gives the data of the next server-sent event, its lines joined by newlines, and io.EOF after the last.
-// Comments, ids and retry times are skipped. An event that the end of the stream leaves without its blank line is given
-// too; whether the answer is whole is told by what it holds.
+// nextEvent returns the data of the next server-sent event, its lines joined by newlines, and io.EOF after the last.
+// It skips comments, ids and retry times. It also returns a last event without a blank line; the content shows whether
+// the answer is complete.
 func nextEvent(lines *bufio.Reader) ([]byte, error) {
 	var data []byte
 	seen := false

@@ -15,8 +15,8 @@ type Child struct {
 	Ended chan int // its exit code, if it ends before this process does
 }
 
-// Detach starts a command in a session of its own, away from the terminal and its signals, with nothing on its
-// standard input. Its output replaces what is in the file log (0600). It is not marked, and no command's end ends it.
+// Detach starts a command in a new process session without the terminal, its signals and standard input. Its output
+// replaces the content of the file log (0600). The command has no mark and outlives every other command.
 func Detach(argv []string, dir string, env []string, log string) (Child, error) {
 	cmd, _, err := prepare(Cmd{Argv: argv, Dir: dir, Env: env})
 	if err != nil {
@@ -46,9 +46,9 @@ func Detach(argv []string, dir string, env []string, log string) (Child, error) 
 	return child, nil
 }
 
-// Attach runs a command on this process's own terminal, in its process group, and waits for its end, however long a
-// person takes. No context ends it: what a person types is not thrown away. dir is where it begins, "" for here, and
-// box is what it may do.
+// Attach runs a command on this process's terminal, in its process group, and waits for its end without a time limit.
+// No context ends it, so that the user's text is never lost. dir is its working directory, "" for the current one, and
+// box its sandbox.
 func Attach(dir string, argv, env []string, box *sandbox.Box, in, out, errOut *os.File) error {
 	env = box.Environ(env)
 	path, err := LookPath(argv[0], "", env)

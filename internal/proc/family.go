@@ -61,8 +61,8 @@ func (f *family) leaderGone() {
 	f.gone = true
 }
 
-// alone reports whether this is the only command that runs, and f is it. One whose rest is not ended does not count:
-// its children keep their session.
+// alone reports whether f is the only running command. A command with children that may stay does not count: they keep
+// their session.
 func (f *family) alone() bool {
 	registry.Lock()
 	defer registry.Unlock()
@@ -74,7 +74,7 @@ func (f *family) alone() bool {
 	return !f.apart
 }
 
-// forget ends the watch over a command whose rest goes on.
+// forget stops watching a command with children that continue.
 func (f *family) forget() {
 	registry.Lock()
 	defer registry.Unlock()
@@ -102,8 +102,8 @@ func (f *family) signal(sig syscall.Signal) int {
 	return n
 }
 
-// endRest ends what is left after the leader has exited, and returns how many processes that were. It takes no longer
-// than the grace, which ends with hurry, and a little more.
+// endRest ends the remaining processes after the leader has exited, and returns their number. It takes little longer
+// than the grace, which hurry cuts short.
 func (f *family) endRest(grace time.Duration, hurry <-chan struct{}) int {
 	defer reapOrphans()
 	defer f.forget()

@@ -15,16 +15,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// How the members of a family are found on Linux. This process is a child subreaper: a process whose parent dies
-// becomes its child instead of init's, so everything that a command started stays below it, whatever group or session
-// it moved to. Which of the processes below belong to which command is then told by, in this order: the control group
-// that the command began in, where one could be made; the session that the leader made; the mark in its environment; a
-// parent that belongs; and, for a process that has shed all of these, that it was re-parented to us in a session of its
-// own while only this command ran.
+// How the processes of a command are found on Linux. This process is a child subreaper: a process with a dead parent
+// becomes its child instead of init's, so everything that a command started stays below it, in any group or session. A
+// process belongs to a command by, in this order: the control group that the command started in, if one could be made;
+// the leader's session; the mark in its environment; its parent; and, without any of these, if it was re-parented to us
+// in another session while only this command ran.
 //
-// What other parts of this process start themselves is git, which carries no mark and may lead a session too. So
-// nothing without a mark whose name begins with git is taken for a runaway, and neither is a child that has not come
-// to its exec and so still bears our own name.
+// Other parts of this process start only git, which has no mark and may lead a session too. So a process without a mark
+// is no runaway if its name begins with git, and neither is a child before its exec, which still has our own name.
 
 var becomeSubreaper = sync.OnceFunc(func() {
 	// It cannot fail on a kernel since 3.4; without it the group is still ended.
@@ -119,8 +117,8 @@ func carriesOurMark(marks []string) bool {
 	return false
 }
 
-// alive reports whether a member is left of a family whose leader is gone. Who forks on all the time may be in no list
-// of all processes, but its group cannot be removed.
+// alive reports whether a process is left after the leader has exited. A process that forks all the time may be in no
+// list of all processes, but its group cannot be removed.
 func (f *family) alive() bool { return !f.group.remove() || len(f.members()) > 0 }
 
 func (f *family) signalMembers(sig syscall.Signal) (n int, inGroup bool) {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary play other git-tilths: one that is killed while it runs a command, and one that
-// clears up after it.
+// TestMain lets the test binary play other git-tilths: one that is killed while it runs a command, and one that ends
+// the processes left behind.
 func TestMain(m *testing.M) {
 	switch dir := os.Getenv("PROC_TEST_DIR"); os.Getenv("PROC_TEST_ROLE") {
 	case "killed":
@@ -117,7 +117,7 @@ func TestOthersAreSpared(t *testing.T) {
 		<-detached.Ended
 	}()
 	spared := []string{strconv.Itoa(foreign.Process.Pid), strconv.Itoa(ourGit.Process.Pid), strconv.Itoa(detached.PID)}
-	// Alone, a command may take what has no mark for its own; these it may not.
+	// While only one command runs, processes without a mark are taken for its own; these are not.
 	if o := sh(t, "env -i setsid sleep 1000 & echo $!"); o.Ended != 1 || !gone(t, string(o.Output)) {
 		t.Errorf("%s is still there: %+v", o.Output, o)
 	}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Without a subreaper and /proc a family is the leader's process group: what moves to another group gets away, but
-// cannot hang Run.
+// Without a subreaper and /proc, the processes of a command are the leader's process group: a process that moves to
+// another group escapes, but cannot hang Run.
 
 func becomeSubreaper() {}
 
@@ -38,8 +38,7 @@ func (f *family) alive() bool {
 	return err == nil && !errors.Is(err, unix.EPERM)
 }
 
-// EndStale ends what is left of commands that an earlier, killed git-tilth had started in dirs. It needs Linux's /proc
-// and does nothing here.
+// EndStale ends processes that a killed git-tilth had started in dirs. It needs Linux's /proc and does nothing here.
 func EndStale(...string) int { return 0 }
 
 // Find needs Linux's /proc; the error is ErrUnsupported here.

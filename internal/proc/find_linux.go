@@ -87,9 +87,9 @@ func Above() []int {
 // maxDepth bounds how far up is looked: a parent's id can be reused while the way up is read.
 const maxDepth = 1000
 
-// EndStale ends what is left of commands that an earlier, killed git-tilth had started with one of dirs as their place,
-// and returns how many processes that were. Call it only as the one process that may work there: a command of another
-// live git-tilth would be taken for a leftover.
+// EndStale ends the processes of commands that a killed git-tilth had started with one of dirs as their place, and
+// returns their number. Call it only from the one process that may work there, because it also ends commands of another
+// live git-tilth.
 func EndStale(dirs ...string) int {
 	var marks []string // as they begin
 	for _, dir := range dirs {

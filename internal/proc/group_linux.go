@@ -14,16 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// group is the directory of a control group (cgroup v2) that holds all that one command started, whatever parent,
-// session, name and environment a process has given itself. It lies in this process's own and is named by the mark, by
-// which EndStale finds it after a kill. "" is none: most systems let only root, or who was given a part of the tree,
-// make one.
+// group is the directory of a control group (cgroup v2) that contains everything that one command started, whatever
+// parent, session, name and environment a process has. It is below this process's own group, and EndStale finds it
+// after a kill by its name, the mark. "" is none: on most systems only root, or a user with a delegated part of the
+// tree, can make one.
 type group string
 
 const groupPrefix = "tilth-"
 
-// groupTree is where the control groups are, and which of them this process is in; "" for what is not known. The
-// mount is read as /proc/self/mountinfo has it: id parent device root place options - type source more.
+// groupTree returns the directory of all control groups and this process's own group, "" if unknown. A line of
+// /proc/self/mountinfo has: id parent device root place options - type source more.
 var groupTree = sync.OnceValues(func() (top, own string) {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	member, _ := os.ReadFile("/proc/self/cgroup")
@@ -132,8 +132,8 @@ func (g group) remove() (gone bool) {
 	return gone
 }
 
-// staleGroups are those that another process made for commands whose marks begin so. Empty ones of other killed
-// processes go: nobody may come back for what they worked at.
+// staleGroups returns the groups that another process made for commands with one of these prefixes of marks. It removes
+// empty groups of other killed processes.
 func staleGroups(marks []string) (groups []group) {
 	top, _ := groupTree()
 	if top == "" {

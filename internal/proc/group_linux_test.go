@@ -94,7 +94,7 @@ func TestGroupHoldsWhoForksOn(t *testing.T) {
 	}
 }
 
-// TestGroupIsEndedAfterAKill: what is left in a group of a git-tilth that was killed, however it is disguised.
+// TestGroupIsEndedAfterAKill: EndStale ends the processes in a group of a killed git-tilth, however they are disguised.
 func TestGroupIsEndedAfterAKill(t *testing.T) {
 	if _, own := groupTree(); own != "" {
 		endStale(t, disguised(t))

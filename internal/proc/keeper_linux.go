@@ -16,26 +16,26 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc/keeper"
 )
 
-// What a process that is killed had started goes on: nobody is left to end it. A keeper is a second process of this
-// program, one for each that runs commands, that does nothing but wait at a pipe for the end of the first. It then
-// kills whatever the first has started.
+// The children of a killed process continue, because no process is left to end them. A keeper is a second process of
+// this program, one for each process that runs commands. It waits at a pipe for the end of the first process and then
+// kills everything that the first has started.
 //
-// It knows these by a limit that every process inherits and none uses: the soft limit of RLIMIT_RTTIME, which counts
-// for processes with a real-time schedule only, is set to a number drawn for this process. Unlike the environment, the
-// session or the parent it is still there after env -i, setsid and a double fork. A process that sets the limit anew
-// gets away, unless its parent does not.
+// It recognises these processes by a limit that every process inherits and none uses: the soft limit of RLIMIT_RTTIME,
+// which matters for real-time processes only, is set to a number drawn for this process. Unlike the environment, the
+// session or the parent, it survives env -i, setsid and a double fork. A process that changes the limit escapes, unless
+// its parent does not.
 //
-// The keeper is a child in a session of its own, of which the registry knows that it belongs to no command.
+// The keeper is a child in a separate session; the registry knows that it belongs to no command.
 
 const (
 	keeperRounds = 5 * time.Second // for which it kills
 	keeperPause  = 5 * time.Millisecond
 )
 
-// Keep sees to it that what this process starts from now on is killed within a moment of its own death, by SIGKILL too.
-// forget is called before an end in good order. Where there is no keeper, nothing is different.
+// Keep makes all later children of this process die within a moment after it, also after a SIGKILL. Call forget before
+// a normal exit. Without a keeper nothing changes.
 //
-// The keeper is started with the first command: beside one that is Lasting, before any other.
+// The keeper starts with the first command: after it if that is Lasting, else before it.
 func Keep() (forget func()) {
 	var was unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_RTTIME, &was) != nil {
@@ -90,13 +90,13 @@ func launch(mark uint64) (end func()) {
 	}
 }
 
-// drawMark draws a number below a limit that is far from what anybody sets.
+// drawMark draws a number below a limit, far from usual values.
 func drawMark(most uint64) uint64 {
 	most = min(most, math.MaxInt64)
 	return most - 1 - rand.Uint64N(most/2)
 }
 
-// init is what the keeper does when it has waited.
+// init kills the marked processes after the keeper has waited.
 func init() {
 	if !keeper.Is() {
 		return
@@ -124,7 +124,7 @@ func killMarked(mark uint64) {
 	}
 }
 
-// marked lists the living processes with a mark, and what is below them.
+// marked lists the living processes with a mark and their descendants.
 func marked(form string) (family []process) {
 	all := processes()
 	in := map[int]bool{}

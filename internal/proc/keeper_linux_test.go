@@ -12,7 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
-// A killed process leaves nothing of what it had started, however far that went away from it.
+// No child outlives a killed process, however it detached itself.
 func TestNothingOutlivesAKill(t *testing.T) {
 	n := testsize.Of(8, 100)
 	longest := time.Duration(0)
@@ -51,7 +51,7 @@ func TestNothingOutlivesAKill(t *testing.T) {
 	}
 }
 
-// running are the processes whose command line has a word in it.
+// running returns the processes with a word in their command line.
 func running(word string) (found []int) {
 	for _, p := range processes() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
@@ -62,7 +62,7 @@ func running(word string) (found []int) {
 	return found
 }
 
-// An end in good order leaves alone what was meant to go on.
+// A normal exit leaves detached children running.
 func TestForgettingKillsNothing(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "PROC_TEST_ROLE=forgets")

@@ -2,7 +2,7 @@
 
 package proc
 
-// Keep does nothing here: what a process had started when it was killed goes on until the next resume.
+// Keep does nothing here: the children of a killed process continue until the next resume.
 func Keep() (forget func()) { return func() {} }
 
 func startKeeper() {}

@@ -12,13 +12,13 @@ const maxSecret = 4 << 10
 // maxLine is the longest line that OnLine gets, in bytes.
 const maxLine = 32 << 20
 
-// headTail keeps the beginning and the end of what is written to it, in bounded memory. Not safe for concurrent use.
+// headTail keeps the beginning and the end of its input in bounded memory. It is not safe for concurrent use.
 type headTail struct {
 	limit int
 	// headOnly keeps the first limit bytes and nothing of the end.
 	headOnly bool
-	// clean takes secrets out of what is cut, nil for none. Of one that is cut in two it would not know the rest, so
-	// that a margin is kept for it on both sides of the cut.
+	// clean redacts secrets in the kept parts; nil redacts nothing. It does not recognise half a secret, so a margin is
+	// kept on both sides of the cut.
 	clean  func(string) string
 	margin int
 	head   []byte
@@ -49,8 +49,8 @@ func (b *headTail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Bytes returns what was kept and whether something was left out. The cut is made between lines where one is near,
-// else between characters.
+// Bytes returns the kept bytes and whether something was left out. It cuts between lines if a line end is near, else
+// between characters.
 func (b *headTail) Bytes() ([]byte, bool) {
 	if b.headOnly {
 		return b.head, b.total > int64(b.limit)

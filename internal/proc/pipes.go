@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// pipes are the child's standard streams. They are made here and not by os/exec because the read ends have to be
-// closable while someone still writes: this is what keeps a process that got away from hanging Run.
+// pipes are the child's standard streams. os/exec cannot make them, because the read ends must be closable while a
+// process still writes: so an escaped process cannot hang Run.
 type pipes struct {
 	child   []*os.File // ends that only the child needs
 	in      *os.File
@@ -24,7 +24,7 @@ type pipes struct {
 	errBuf headTail
 }
 
-// maxHeadErr is how much is kept of the standard error of a command of whose output only the beginning is.
+// maxHeadErr bounds the kept standard error of a command with HeadOnly, in bytes.
 const maxHeadErr = 64 << 10
 
 // connect makes the pipes that a command needs and hands it its ends.
@@ -156,7 +156,7 @@ func (p *pipes) drain() bool {
 	return false
 }
 
-// finish closes the pipes and collects what came out of them.
+// finish closes the pipes and collects their output.
 func (p *pipes) finish(out *Outcome) {
 	p.abandon()
 	<-p.done

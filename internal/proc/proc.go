@@ -5,8 +5,8 @@
 //
 //   - A command leads a session (setsid) and so a process group of its own. It
 //     has no controlling terminal, so nothing below it can ask a question there.
-//   - When the command has ended, by itself or not, what it left behind is ended:
-//     first asked (SIGTERM), then killed.
+//   - When the command has ended, by itself or not, its remaining children are
+//     ended: first by SIGTERM, then by SIGKILL.
 //   - No child can hang Run. A process that keeps the output pipe open after all
 //     that is cut off.
 //   - Only processes that belong to this very command are ever signalled.
@@ -50,7 +50,7 @@ type Cmd struct {
 	Argv []string
 	// Dir is the working directory; it has to exist.
 	Dir string
-	// Place is the directory whose EndStale ends what a kill of this process leaves of the command; "" is Dir.
+	// Place is the directory for EndStale, which ends the command's processes after a kill of this process; "" is Dir.
 	Place string
 	// Env is the whole environment; nil means this process's own.
 	Env []string
@@ -68,8 +68,8 @@ type Cmd struct {
 	// HeadOnly keeps the first OutputCap bytes of standard output and closes it then: the command gets a SIGPIPE and
 	// computes nothing that nobody reads.
 	HeadOnly bool
-	// Lasting lets what the command leaves in the background go on, as long as it does not hold the command's output:
-	// a credential helper starts its cache so. The command carries no mark then.
+	// Lasting lets background children of the command continue unless they hold its output: a credential helper starts
+	// its cache this way. The command then has no mark.
 	Lasting bool
 	// OnLine gets each line of standard output without its newline, in order, from one goroutine. A line longer than
 	// MaxLine is cut. The slice is only valid during the call.
@@ -79,7 +79,7 @@ type Cmd struct {
 	// OnErrLine does the same for standard error, which is then kept apart. It is called from another goroutine than
 	// OnLine.
 	OnErrLine func(line []byte)
-	// Box is what the command and all that it starts may do; nil is everything.
+	// Box is the sandbox of the command and its children; nil is none.
 	Box *sandbox.Box
 	// SeparateStderr keeps standard error in Outcome.Stderr instead of mixing it into the output as a terminal would.
 	SeparateStderr bool
@@ -113,11 +113,11 @@ type Outcome struct {
 type Query struct {
 	// Name accepts the name of a program, which is cut at 15 bytes.
 	Name func(string) bool
-	// Places are the directories at or below which the process works, by its working directory or by what it was
-	// told; any, if there are none.
+	// Places are directories; the process works at or below one of them, by its working directory or its arguments.
+	// None means any place.
 	Places []string
-	// Argument and Variable are what stands before a place in an argument or in the environment of a process that was
-	// told to work there: "--git-dir=".
+	// Argument and Variable precede a place in an argument or in the environment of a process that works there:
+	// "--git-dir=".
 	Argument, Variable string
 	// Owner is the user of processes that hide where they work and may be it.
 	Owner uint32
@@ -202,7 +202,7 @@ func supervise(ctx context.Context, c Cmd, fam *family, exited <-chan error, out
 	}
 }
 
-// endLeader asks the command and all below it to end, and kills what does not.
+// endLeader sends SIGTERM to the command and its descendants, and kills those that stay.
 func endLeader(ctx context.Context, c Cmd, fam *family, exited <-chan error) error {
 	for _, step := range []struct {
 		sig   syscall.Signal

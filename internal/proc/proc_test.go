@@ -154,7 +154,7 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
-// TestStubborn: what does not end when asked is killed, with all it has started.
+// TestStubborn: a process that ignores SIGTERM is killed with all its children.
 func TestStubborn(t *testing.T) {
 	for name, script := range map[string]string{
 		"ignores the request": `trap "" TERM; echo $$; while :; do sleep 1000; done`,
@@ -190,8 +190,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestASecondSignalTakesTheGraceAway: with a grace of an hour, Run could not come back otherwise. That the leader has
-// ended by then makes no difference to what it leaves behind.
+// TestASecondSignalTakesTheGraceAway: with a grace of an hour, Run would not return otherwise, also if only children of
+// the leader are left.
 func TestASecondSignalTakesTheGraceAway(t *testing.T) {
 	const stay = `while :; do sleep 1000 & wait; done`
 	for name, argv := range map[string][]string{
@@ -344,7 +344,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestHeadOnly: a command whose output is enough is ended by that, and its standard error is kept apart from it.
+// TestHeadOnly: a command ends when its output is long enough, and its standard error is kept separately.
 func TestHeadOnly(t *testing.T) {
 	o := sh(t, "echo why >&2; exec yes", func(c *Cmd) { c.HeadOnly, c.SeparateStderr, c.OutputCap = true, true, 3 })
 	if string(o.Output) != "y\ny" || !o.Truncated || o.Signal != "SIGPIPE" || string(o.Stderr) != "why\n" {
@@ -356,7 +356,7 @@ func TestHeadOnly(t *testing.T) {
 	}
 }
 
-// TestLasting: what was left in the background goes on, unless it holds the output.
+// TestLasting: a background child continues, unless it holds the output.
 func TestLasting(t *testing.T) {
 	lasting := func(c *Cmd) { c.Lasting = true }
 	o := sh(t, "sleep 1000 >/dev/null 2>&1 & echo $!", lasting)

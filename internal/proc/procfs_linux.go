@@ -129,7 +129,7 @@ func environOf(pid int) []byte {
 	}
 }
 
-// signal sends sig to the very process that was listed, not to a later one that was given the same pid.
+// signal sends sig to exactly the listed process, not to a later one with the same pid.
 func (p process) signal(sig syscall.Signal) bool {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {

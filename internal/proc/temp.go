@@ -18,8 +18,8 @@ var tempKinds = []string{"run", "objects", "hooks", "hook", "tree", "overlay", "
 
 func tempName(kind string) string { return "tilth-" + kind + "-" }
 
-// TempDir makes a directory for one command, where temporary files go. The directory is locked until it is removed:
-// what a kill leaves behind is nobody's then, and ClearTemp takes it away.
+// TempDir makes a directory for the temporary files of one command. The directory is locked until it is removed, so
+// that ClearTemp recognises one that a kill left behind.
 func TempDir(kind string) (dir string, remove func(), err error) {
 	if !slices.Contains(tempKinds, kind) {
 		return "", nil, errors.New("a temporary directory that nobody would clear: " + kind)
@@ -67,7 +67,7 @@ func lockDir(dir string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// ClearTemp removes the temporary directories of this user whose process was killed.
+// ClearTemp removes this user's temporary directories of killed processes.
 func ClearTemp() {
 	clearTemp(os.TempDir(), func(name string) bool {
 		return slices.ContainsFunc(tempKinds, func(kind string) bool {

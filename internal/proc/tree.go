@@ -51,8 +51,8 @@ func RealPath(path string) string {
 	return path
 }
 
-// RemoveAll is os.RemoveAll for what may hold directories without write permission, and deeper ones than this process
-// can have open.
+// RemoveAll is os.RemoveAll for trees with directories without write permission, or deeper than this process can have
+// files open.
 func RemoveAll(path string) error {
 	err := os.RemoveAll(path)
 	if err != nil && len(MakeRemovable(path)) > 0 {

@@ -11,11 +11,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// helpers are sockets of well-known helpers, beside what lies in the user's runtime directory.
+// helpers are sockets of well-known helpers outside the user's runtime directory.
 var helpers = []string{"/run/docker.sock", "/run/podman", "/run/containerd", "/run/crio", "/run/dbus",
 	"/run/systemd/private", "/run/screen", "/run/libvirt", "/tmp/.X11-unix"}
 
-// Default is what holds for everyone: a closed home but for what tools need in it, with the caches of build tools.
+// Default returns the sandbox that every run starts from: a closed home directory, except files that tools need, and
+// the caches of build tools.
 func Default(g Given) *Box {
 	open, trails := g.openings()
 	runtime := cmp.Or(g.Getenv("XDG_RUNTIME_DIR"), userRuntime())
@@ -44,8 +45,8 @@ func under(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// caches are what build tools fill on the way. Those of a tool that is installed are made where they are not there yet:
-// a path can be allowed only once it exists.
+// caches returns the cache directories of build tools. It creates missing ones of installed tools, because only an
+// existing path can be allowed.
 func caches(g Given) []string {
 	var out []string
 	for _, c := range project.Caches(g.Getenv) {

@@ -29,9 +29,8 @@ const (
 	argArgv
 )
 
-// Start starts a command inside the box: a process that enters the wall and executes the command. Where that cannot
-// be, the error is the one that the command would have outside. It is as if cmd itself had been started: its
-// attributes, streams and environment hold.
+// Start starts a command in the sandbox: a process that enters the sandbox and executes the command. An error is the
+// same as outside. It works as if cmd itself had been started, with its attributes, streams and environment.
 func (b *Box) Start(cmd *exec.Cmd) error {
 	if b == nil {
 		return cmd.Start()
@@ -79,7 +78,7 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// looked is what the box comes to now, or came to at first.
+// looked returns the ruleset and mounts of the box, resolved now or at first use.
 func (b *Box) looked() (rules *os.File, ops []string, done func(), err error) {
 	if b.once != nil {
 		b.once.Lock()
@@ -127,7 +126,7 @@ func (b *Box) inSpace(ops []string, inside *exec.Cmd, rules, report *os.File) er
 	return spaces.start(ops, flags, strings.Join(layers, "\n"), inside, files...)
 }
 
-// ownTemp reports whether all of /tmp may be changed, and nothing in it is what lies there outside, only to be read.
+// ownTemp reports whether all of /tmp may be changed, without read-only files of the outer /tmp in it.
 func ownTemp(ops []string) bool {
 	for i := 0; i < len(ops); i += 3 {
 		if (ops[i] == opShow || ops[i] == opTouch) && below(ops[i+1], "/tmp") {
@@ -214,7 +213,7 @@ func reported(said []byte) error {
 	return fmt.Errorf("the sandbox cannot be entered: %w", errno)
 }
 
-// prepare notes what is to be executed.
+// prepare stores the command to execute.
 func (e *entry) prepare(flags, path string, argv, env []string) (err error) {
 	e.header.Version, e.limits = unix.LINUX_CAPABILITY_VERSION_3, limitsFilter()
 	if strings.Contains(flags, "n") {
@@ -252,7 +251,7 @@ func deaf(before *unix.Sigset_t) bool {
 	return unix.PthreadSigmask(unix.SIG_SETMASK, &all, before) == nil
 }
 
-// split returns to the parent at once: the child may have written to what this function has on the stack.
+// split returns to the parent at once, because the child may have written to this function's stack.
 //
 //go:noinline
 //go:norace
@@ -307,7 +306,7 @@ func (e *entry) fail(what uint32, errno syscall.Errno) bool {
 	return false
 }
 
-// enter puts this thread behind the wall, and what it executes.
+// enter puts this thread and the program that it executes into the sandbox.
 //
 //go:nosplit
 //go:norace
@@ -340,8 +339,8 @@ func (e *entry) enter() bool {
 	return errno == 0 || e.fail(failsToEnter, errno)
 }
 
-// allowOwn allows what the namespaces have of their own. That is known only in them. A right holds for all that is
-// mounted below, too.
+// allowOwn allows the namespaces' own directories, which are known only inside. A right also holds for everything
+// mounted below.
 func allowOwn(rules int, temp bool, layers []string) error {
 	own := map[string]uint64{"/proc": readTree, "/dev/shm": readTree | editTree, "/dev/pts": readTree | editTree,
 		"/dev/ptmx": readTree | editTree}

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// first is the first process of a pid namespace, of which whoever is left without a parent there becomes a child. It is
-// a fork of the holder that goes on by system calls alone: to execute this program for it would take as long as to
-// start the holder. It ignores all signals: those that wait count against the user's limit (RLIMIT_SIGPENDING).
+// first is the first process of a pid namespace; orphans there become its children. It is a fork of the holder that
+// uses system calls only, because executing this program would take as long as starting the holder. It ignores all
+// signals, because pending signals count against the user's limit (RLIMIT_SIGPENDING).
 type first struct {
 	life, ready int // when the one is closed, it ends; it writes to the other
 	said        byte
 	proc, at    *byte
-	// ignoring is struct sigaction. Children whose end is ignored leave no zombies.
+	// ignoring is struct sigaction. Ignored children leave no zombies.
 	ignoring [8]uintptr
 	none     unix.Sigset_t
 }

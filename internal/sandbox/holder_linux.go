@@ -81,8 +81,7 @@ func hold() {
 	}
 }
 
-// stayDeaf keeps signals that are meant for the commands from ending this process. They are as before for what it
-// executes.
+// stayDeaf keeps signals for the commands from ending this process. Executed programs get the earlier handlers.
 func stayDeaf() {
 	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGTSTP} {
 		if !signal.Ignored(sig) {
@@ -134,7 +133,7 @@ func startInit() (pid, namespace, pipe int, err error) {
 	return pid, namespace, life[1], err
 }
 
-// endInit waits for it, too: what is left to a parent that has ended itself stays as a zombie with a subreaper above.
+// endInit kills init and waits for it, because with a subreaper above it would stay as a zombie.
 func endInit(pid, life int) {
 	unix.Close(life)
 	_, _ = unix.Wait4(pid, nil, 0, nil)
@@ -192,7 +191,7 @@ func (s viewStart) start() (pid int, err error) {
 	return int(n), err
 }
 
-// enter makes the mount namespace: the system to read, and in what is closed only what is open.
+// enter makes the mount namespace: the system read-only, and closed directories with only their open paths.
 func (v view) enter(ops []string) (shared bool, err error) {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return false, err
@@ -255,14 +254,14 @@ func (v view) enter(ops []string) (shared bool, err error) {
 	return shared, l.shut()
 }
 
-// layout is what is being laid out in a mount namespace.
+// layout is the state while a mount namespace is laid out.
 type layout struct {
 	trees  map[string]int // what is shown, by its path
 	covers []string       // empty file systems
 	made   []string       // directories in them, on the way to what is shown
 }
 
-// shut lets nothing be listed or made in what was covered, but in the places for temporary files.
+// shut forbids listing and creating files in covered directories, except in directories for temporary files.
 func (l *layout) shut() error {
 	for _, dir := range slices.Backward(l.made) {
 		if err := os.Chmod(dir, 0o111); err != nil {

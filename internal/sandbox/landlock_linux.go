@@ -29,7 +29,7 @@ const (
 	handled = readTree | editTree | devices
 )
 
-// abis are what later kernels brought: the rights that an older one does not know, and what a wall without them lacks.
+// abis are the additions of later kernels: their rights, and the gap in a sandbox without them.
 var abis = []struct {
 	abi   int
 	right uint64
@@ -74,7 +74,7 @@ func version() (int, error) {
 	return int(abi), nil
 }
 
-// rights are what the kernel at hand can handle.
+// rights returns the rights that a kernel with this ABI can handle.
 func rights(abi int) uint64 {
 	known := uint64(handled)
 	for _, a := range abis {
@@ -85,7 +85,7 @@ func rights(abi int) uint64 {
 	return known
 }
 
-// made is a ruleset in the kernel. It holds what was there when it was made: seen says what that was like.
+// made is a ruleset in the kernel. It covers the files that existed when it was made, as seen describes them.
 type made struct {
 	rules *os.File
 	seen  map[string]string
@@ -181,7 +181,7 @@ func (b *Box) build() (made, error) {
 	if b.Terminals {
 		add("/dev/pts", readTree|editTree, nil)
 	}
-	// A hidden directory hides nothing of what is named in it, only of what is around.
+	// A hidden directory hides its content except paths that are named separately.
 	inside := func(top string) []string {
 		return slices.DeleteFunc(slices.Clone(hidden), func(h string) bool { return below(top, h) })
 	}
@@ -208,7 +208,7 @@ func create(attr *unix.LandlockRulesetAttr) (*os.File, error) {
 	return os.NewFile(fd, "landlock"), nil
 }
 
-// allow adds what may be done at and below a path. What is not there needs no right.
+// allow adds rights at and below a path. A missing path needs none.
 func allow(rules int, path string, right uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -232,7 +232,7 @@ func allow(rules int, path string, right uint64) error {
 	return nil
 }
 
-// absent takes what cannot be reached by this process for what is not there.
+// absent treats a path that this process cannot reach as missing.
 func absent(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR),

@@ -10,9 +10,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// lay mounts the layers that a view needs and that are not there yet: each once, since two mounts over one layer would
-// not see what the other writes. Each view has a copy of the mount. A directory that can have no layer here is written
-// to itself.
+// lay mounts the missing layers that a view needs, each once, because two mounts over one layer would not see each
+// other's writes. Each view has a copy of the mount. Without support for layers the directory itself is written.
 func lay(made map[string]bool, ops []string) {
 	for i := 0; i+2 < len(ops); i += 3 {
 		if ops[i] != opLayer {
@@ -31,7 +30,7 @@ func lay(made map[string]bool, ops []string) {
 	}
 }
 
-// Layered reports whether what was written over a layer came into it, and all of it.
+// Layered reports whether all writes over a layer went into it.
 func Layered(layer string) bool {
 	return there(layerMount(layer)) && !there(filepath.Join(layer, bypassed))
 }
@@ -51,8 +50,8 @@ func bypass(layer string) error {
 // layerMount is where a layer is mounted. A layer that is removed outside takes its mount along.
 func layerMount(layer string) string { return filepath.Join(layer, "mount") }
 
-// mountLayer mounts a directory with what is in a layer over it, and between the two what is in another layer and in
-// those that were accepted above that.
+// mountLayer mounts a directory with a layer over it, and between the two another layer with those that were accepted
+// above it.
 func mountLayer(path, layer, under string) error {
 	upper, work := Written(layer), filepath.Join(layer, "work")
 	for _, dir := range []string{upper, work, layerMount(layer)} {

@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// TestBoxLayers: caches and state are as they were, but for what is to stay, and the box finds again what it wrote.
+// TestBoxLayers: caches and state stay unchanged, except for paths that pass through, and the box sees its own writes.
 func TestBoxLayers(t *testing.T) {
 	w := newWorld(t)
 	if _, err := sandbox.Spaces(); err != nil {

@@ -13,7 +13,7 @@ import (
 // Opening is a path that may be read although it lies in a closed directory, and why.
 type Opening struct{ Path, Why string }
 
-// Given is what a Box is made from.
+// Given is the input of Default.
 type Given struct {
 	Getenv    func(string) string
 	Installed func(string) bool // whether a program is
@@ -24,7 +24,7 @@ type Given struct {
 	Hide      []string          // what the user closes
 }
 
-// homeFiles are what tools read in a home directory: their settings, and what python has installed there.
+// homeFiles are files that tools read in a home directory: their settings, and packages that python installed there.
 var homeFiles = []Opening{
 	{".gitconfig", "git's settings"}, {".config/git", "git's settings"}, {".config/go", "go's settings"},
 	{".config/pip", "pip's settings"}, {".config/uv", "uv's settings"}, {".config/mise", "mise's settings"},
@@ -41,13 +41,14 @@ var toolVars = []string{"JAVA_HOME", "GOROOT", "RUSTUP_HOME", "CARGO_HOME", "AND
 	"MISE_DATA_DIR", "CONDA_PREFIX", "VIRTUAL_ENV", "SDKMAN_DIR", "M2_HOME", "MAVEN_HOME", "GRADLE_HOME",
 	"DOTNET_ROOT", "FLUTTER_ROOT", "BUN_INSTALL", "DENO_INSTALL", "PNPM_HOME", "UV_PYTHON_INSTALL_DIR"}
 
-// closed is what may be read only where something is opened in it: the home, the sessions, others' temporary files.
+// closed returns the closed directories, readable only where a path in them is opened: the home directory, the
+// sessions, other programs' temporary files.
 func (g Given) closed() []string {
 	dirs := []string{g.Root, g.Getenv("HOME"), "/tmp", "/var/tmp", "/private/tmp", os.TempDir(), "/run"}
 	return slices.DeleteFunc(dirs, func(dir string) bool { return !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" })
 }
 
-// openings are what is open in the closed directories.
+// openings returns the open paths in the closed directories.
 func (g Given) openings() (out []Opening, trails []string) {
 	home, links := g.Getenv("HOME"), links{}
 	closed, secret := links.reals(g.closed()), links.reals(g.secret())
@@ -55,7 +56,7 @@ func (g Given) openings() (out []Opening, trails []string) {
 		if !filepath.IsAbs(path) {
 			return
 		}
-		// What is around a closed directory is not opened by what lies in it.
+		// A path in a closed directory does not open the directories around it.
 		trails = append(trails, path)
 		path = links.real(path)
 		inside := slices.ContainsFunc(closed, func(dir string) bool { return path != dir && below(path, dir) })
@@ -97,13 +98,13 @@ func (g Given) openings() (out []Opening, trails []string) {
 	return out, trails
 }
 
-// isHome reports whether a directory is the home, holds it, or is one of those of which a program needs only a part.
+// isHome reports whether a directory is the home directory, contains it, or is one that a program needs only in part.
 func isHome(dir, home string) bool {
 	return below(home, filepath.Clean(dir)) || filepath.Clean(dir) == filepath.Join(home, ".local")
 }
 
-// program opens what the programs of a directory of PATH need: what is around a bin or shims, unless that is the home
-// and more than they need, and what links lead to.
+// program opens the files that programs in a directory of PATH need: the directory above a bin or shims, unless that is
+// the home directory, and the targets of links.
 func (g Given) program(dir string, closed []string, links links, open func(string)) {
 	home := g.Getenv("HOME")
 	at := links.real(dir)
@@ -134,8 +135,8 @@ func (g Given) program(dir string, closed []string, links links, open func(strin
 	}
 }
 
-// Interpreters opens what the pythons of a virtual environment in a tree lead to. The tree is a worker's: a link in it
-// opens only what is an installed python by its place and its name.
+// Interpreters opens the targets of the python links of a virtual environment in a tree. The tree is a worker's, so a
+// link opens only an installed python, by its directory and name.
 func (b *Box) Interpreters(tree string) *Box {
 	if b == nil {
 		return nil
@@ -176,7 +177,7 @@ var movedCredentials = []struct{ env, name string }{
 	{"NETRC", ""}, {"PGPASSFILE", ""},
 }
 
-// secret are the credentials, and what the user closes.
+// secret returns the credential files and the paths that the user closes.
 func (g Given) secret() []string {
 	out := slices.Clone(g.Hide)
 	for _, name := range credentials {

@@ -1,32 +1,32 @@
-// Package sandbox holds what a run starts inside a wall that needs no root.
+// Package sandbox runs commands in a sandbox that needs no root.
 //
-// A [Box] says what the processes inside may change and read. [Box.Start] starts a command in it. The wall is the
-// kernel's: Landlock on Linux, sandbox-exec on macOS. [Probe] says what the system at hand can do.
+// A [Box] lists the paths that processes inside may change and read. [Box.Start] starts a command in it. The kernel
+// enforces it: Landlock on Linux, sandbox-exec on macOS. [Probe] reports the system's abilities.
 //
-// How it is done on Linux:
+// On Linux it works like this:
 //
-//   - The harness opens what may be read and written, and adds it to a Landlock ruleset. The ruleset's descriptor is
-//     all that the child needs, so that nothing a worker could have changed is looked at on the way.
-//   - The child drops all capabilities, takes the way back (no_new_privs), enters the ruleset and executes the
-//     command. It is a fork of the holder (below) or, where there are no namespaces, this program under the name
-//     [Name], of which an init function does that before the rest is set up. No thread of the harness is ever inside:
-//     a command could trace and signal one that shares its wall.
-//   - Landlock can allow, and cannot deny below what it allowed. What is hidden is therefore left out: of each
-//     directory above a hidden path the entries beside it are allowed one by one. Such a directory cannot be listed,
-//     because the right to list would reach the hidden one too. The set is made anew when such a directory changed.
-//   - A wall denies tracing, and so memory, environment and descriptors of all processes outside of it. From ABI 6 on
-//     it denies signals and abstract sockets too.
-//   - Limits of other processes are set by a system call that Landlock does not know; seccomp denies it.
-//   - The network is cut off by seccomp: a socket of another family than Unix or netlink cannot be made.
-//   - What Landlock does not look at (sockets with a path, modes and times, shared memory, terminals, arguments of
-//     processes) is kept away by namespaces, where they can be made. A holder, which is this program again, makes one
-//     set for each Box: all read-only but for what may be changed, with an empty directory over what is closed, in
-//     which only what is open is shown. The holder starts commands there as children of this process.
-//   - Without them the user's terminals are hidden with the other devices, those that a command would make too.
+//   - The harness opens the readable and writable paths and adds them to a Landlock ruleset. The child needs only the
+//     ruleset's descriptor, so it reads nothing that a worker could have changed.
+//   - The child drops all capabilities, sets no_new_privs, enters the ruleset and executes the command. It is a fork
+//     of the holder (below) or, without namespaces, this program under the name [Name], with an init function that
+//     does this before the rest is initialised. No thread of the harness is ever inside, because a command could trace
+//     and signal a thread in its own sandbox.
+//   - Landlock can allow, and cannot deny below an allowed path. For a hidden path, the other entries of each directory
+//     above it are therefore allowed one by one. Such a directory cannot be listed, because the right to list would
+//     reach the hidden path too. The ruleset is made again when such a directory changed.
+//   - Landlock denies tracing, and so memory, environment and descriptors of all processes outside. From ABI 6 it
+//     denies signals and abstract sockets too.
+//   - Landlock does not cover the system call that sets limits of other processes; seccomp denies it.
+//   - seccomp cuts off the network: a socket of another family than Unix or netlink cannot be made.
+//   - Namespaces, if they can be made, cover the rest (sockets with a path, modes and times, shared memory, terminals,
+//     arguments of processes). A holder, which is this program again, makes one set for each Box: everything read-only
+//     except writable paths, with an empty directory over each closed one that shows only its open paths. The holder
+//     starts commands there as children of this process.
+//   - Without namespaces the user's terminals are hidden with the other devices, also those that a command would make.
 //
-// A child that cannot enter its wall does not start: the error of [Box.Start] says why.
+// A child that cannot enter its sandbox does not start; the error of [Box.Start] has the reason.
 //
-// What the wall cannot hold on a kernel is in [System.Lacks]. docs/security.md has the table of what holds what.
+// [System.Lacks] lists the gaps on a kernel. docs/security.md has a table of them.
 package sandbox
 
 import (
@@ -40,24 +40,24 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Name is what the process that enters a wall is called until it executes its command.
+// Name is the name of the process that enters a sandbox, until it executes its command.
 const Name = "git-tilth-sandbox"
 
 // Without is for tests: "namespaces" or "pid" are not used.
 var Without string
 
-// Box is what the processes inside may do. A nil Box is no wall.
+// Box is the policy of a sandbox. A nil Box is no sandbox.
 type Box struct {
 	Write []string // what may be changed, directories with all that is in them
-	// Caches may be changed too. Where Layers names a directory and the system can, what is written to them comes into
-	// a layer there, and they stay as they are.
+	// Caches may be changed too. If Layers names a directory and the system supports it, writes go into a layer there
+	// and the caches stay unchanged.
 	Caches []string
 	Layers string
 	// Above names a directory of layers that are written to in place of those, and lie above them.
 	Above string
-	// State may be changed, and is as it was afterwards where the system can: what is written to a directory comes into
-	// the layer that is named, to a file into that copy of it. What Through names in it is changed itself, but for a
-	// State in that.
+	// State may be changed and is unchanged afterwards if the system supports it: writes to a directory go into its
+	// layer, writes to a file into its copy. Paths in Through are changed themselves,
+	// except a State below one of them.
 	State   []Layer
 	Through []string
 	// Instead shows another file at a path, where the system can.
@@ -83,23 +83,23 @@ type Box struct {
 	trails    []string // paths that may lead to what is open by symbolic links
 }
 
-// once is what a Box comes to: a ruleset, and what its namespaces are made of.
+// once caches the resolved Box: its ruleset and the mounts of its namespaces.
 type once struct {
 	sync.Mutex
 	rules *os.File
 	ops   []string
 }
 
-// Layer is a path, and where what is written to it goes.
+// Layer is a path with the directory that receives its writes.
 type Layer struct{ Path, In string }
 
-// Written is where a layer of a directory has what was written.
+// Written returns the directory of a layer with the written files.
 func Written(layer string) string { return filepath.Join(layer, "upper") }
 
 // Accepted begins the names of directories in a Box's Layers that lie above the layers there, the last one topmost.
 const Accepted = "accepted-"
 
-// System is what a system's sandbox can do.
+// System describes the abilities of a system's sandbox.
 type System struct {
 	Kind  string   // "Landlock ABI 7", "sandbox-exec", "" for none
 	Lacks []string // what this kernel cannot hold, in words
@@ -129,16 +129,15 @@ func (b *Box) Showing(path, other string) *Box {
 	return b.but(func(out *Box) { out.Instead = append(slices.Clip(out.Instead), Layer{path, other}) })
 }
 
-// Over returns a Box in which a directory may be changed, and is as it was afterwards where the system can: what is
-// written comes into a layer. [Layered] says whether it did.
+// Over returns a Box in which a directory may be changed. If the system supports it, writes go into a layer and the
+// directory stays unchanged; [Layered] reports that.
 func (b *Box) Over(dir, layer string) *Box {
 	return b.but(func(out *Box) {
 		out.State, out.over = append(slices.Clip(out.State), Layer{dir, layer}), layer
 	})
 }
 
-// Of returns a Box with layers over the caches that are for what runs in dir, where that lies in the directory of a
-// session: a worktree, or where changes are judged.
+// Of returns a Box with the cache layers for dir, if dir is in a session's directory: a worktree or a judged checkout.
 func (b *Box) Of(dir string) *Box {
 	layers := filepath.Base(dir)
 	for of := filepath.Dir(dir); of != filepath.Dir(of); of = filepath.Dir(of) {
@@ -155,7 +154,7 @@ func there(path string) bool {
 	return err == nil
 }
 
-// Once returns a Box of which it is looked once at what it names, for commands that follow each other at once.
+// Once returns a copy of b with paths that are resolved only at first use.
 func (b *Box) Once() *Box { return b.but(func(out *Box) { out.once = new(once) }) }
 
 // In returns a Box with a directory for temporary files.
@@ -189,8 +188,8 @@ func (b *Box) Environ(env []string) []string {
 	return out
 }
 
-// tempVars name where a program may write what it needs while it runs. Some, as pnpm for its locks, look at the second
-// one alone, and take /tmp where it is not set.
+// tempVars name the directory for a program's temporary files. Some programs, such as pnpm for its locks, read only the
+// second one and use /tmp without it.
 var tempVars = []string{"TMPDIR", "XDG_RUNTIME_DIR"}
 
 // helperVars name sockets of helpers.
@@ -218,8 +217,8 @@ func (b *Box) readable() []string {
 	return out
 }
 
-// outermost are the paths that may be changed, with links resolved, but for those that lie in another one: whoever may
-// change that could put a link there, to what is not to be changed. What is hidden in a directory may not be replaced.
+// outermost returns the writable paths with links resolved, without those inside another writable path: a process could
+// replace them with a link to a path that it must not change. Hidden paths in a directory may not be replaced.
 func (b *Box) outermost() (tops []string) {
 	hidden := b.links.reals(b.Hide)
 	paths := slices.DeleteFunc(b.writable(), func(path string) bool { return !filepath.IsAbs(path) })
@@ -246,14 +245,14 @@ func (b *Box) outermost() (tops []string) {
 	return tops
 }
 
-// links are paths with their symbolic links resolved. A box names some hundred paths, of which most lie in the same few
-// directories, and asks for each several times while it starts one command.
+// links caches resolved symbolic links. A box names some hundred paths, most of them in the same few directories, and
+// resolves each several times for one command.
 type links map[string]string
 
 // resolving returns a Box that looks at each directory once.
 func (b *Box) resolving() *Box { return b.but(func(out *Box) { out.links = links{} }) }
 
-// real resolves links. A path that is not there is only cleaned, together with what of it is there.
+// real resolves links. Of a missing path it resolves the existing part and cleans the rest.
 func real(path string) string { return links{}.real(path) }
 
 func (l links) real(path string) string {
@@ -277,7 +276,7 @@ func (l links) real(path string) string {
 	return at
 }
 
-// read is what a symbolic link says, "" for what is none.
+// read returns the target of a symbolic link, "" for another file.
 func (l links) read(path string) string {
 	key := path + "/->"
 	to, known := l[key]
@@ -309,8 +308,8 @@ func below(path, dir string) bool {
 	return path == dir || in && strings.HasPrefix(rest, "/")
 }
 
-// around returns what covers top but for the hidden paths in it, and the directories that were looked into for that. A
-// top that holds none is the answer itself.
+// around returns paths that cover top without the hidden paths in it, and the directories that it read for that. A top
+// without hidden paths is returned itself.
 func around(top string, hidden []string) (cover, opened []string) {
 	if slices.Contains(hidden, top) {
 		return nil, nil

@@ -178,8 +178,7 @@ func TestTerminals(t *testing.T) {
 	}
 }
 
-// TestLinksInWritableDirectories: what may be changed in a directory that may be changed is no way to what may not,
-// whatever a command put in its place.
+// TestLinksInWritableDirectories: a command cannot reach a protected file by replacing a writable path with a link.
 func TestLinksInWritableDirectories(t *testing.T) {
 	w := newWorld(t)
 	outer := filepath.Join(w.home, "go")
@@ -205,7 +204,7 @@ func TestLinksInWritableDirectories(t *testing.T) {
 	}
 }
 
-// TestInheritedFiles: what whoever started this process left open is no way out.
+// TestInheritedFiles: descriptors that this process inherited are no way out.
 func TestInheritedFiles(t *testing.T) {
 	w := newWorld(t)
 	open, err := unix.Open(filepath.Join(w.home, ".bashrc"), unix.O_RDWR, 0) // without O_CLOEXEC
@@ -289,9 +288,8 @@ func TestHarnessStaysOutside(t *testing.T) {
 	writing.Wait()
 }
 
-// TestStartsAsOutside: what a command inherits is the same on both sides, and so is what comes of one that cannot be
-// executed.
-// A night has as many temporary directories as judgements: what was made for one goes with it.
+// TestStartsAsOutside: a command inherits the same inside and outside, and fails the same if it cannot be executed.
+// A run has as many temporary directories as judgements: the ruleset for one is removed with it.
 func TestRulesOfGoneDirectoriesGo(t *testing.T) {
 	w := newWorld(t)
 	for range 10 {

@@ -11,7 +11,7 @@ var architectures = map[string]uint32{
 	"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64, "riscv64": unix.AUDIT_ARCH_RISCV64,
 }
 
-// Where seccomp's data has what.
+// Offsets of fields in seccomp's data.
 const (
 	dataNumber   = 0
 	dataArch     = 4
@@ -36,8 +36,8 @@ func program(filter ...unix.SockFilter) *unix.SockFprog {
 
 const x32 = 0x40000000
 
-// networkFilter keeps a thread and what it executes from making a socket of another family than Unix and netlink, also
-// by io_uring, which seccomp does not see.
+// networkFilter keeps a thread and its program from making a socket of another family than Unix and netlink. It also
+// denies io_uring, because seccomp does not see its operations.
 func networkFilter() (*unix.SockFprog, error) {
 	arch, ok := architectures[runtime.GOARCH]
 	if !ok {
@@ -58,8 +58,8 @@ func networkFilter() (*unix.SockFprog, error) {
 	), nil
 }
 
-// limitsFilter keeps a thread and what it executes from setting the limits of a process that is named by its id.
-// Landlock does not look at that, and a limit of no processor time kills. It is nil where the processor is not known.
+// limitsFilter keeps a thread and its program from setting the limits of another process by its id. Landlock does not
+// cover that, and a limit of no processor time kills. It is nil on an unknown processor.
 func limitsFilter() *unix.SockFprog {
 	arch, ok := architectures[runtime.GOARCH]
 	if !ok {

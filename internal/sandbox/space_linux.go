@@ -55,7 +55,7 @@ func Inits() (holder, init int) {
 // patience is how long Close waits: a process that the kernel cannot end holds up its pid namespace.
 const patience = time.Second
 
-// Close ends the holder, and with it what is left in its pid namespace, and takes it out of the process table.
+// Close ends and reaps the holder, and with it every process in its pid namespace.
 func Close() {
 	spaces.Lock()
 	defer spaces.Unlock()
@@ -87,7 +87,7 @@ func (h *holder) open() {
 	id := func(n int) []syscall.SysProcIDMap {
 		return []syscall.SysProcIDMap{{ContainerID: n, HostID: n, Size: 1}}
 	}
-	// Beside mounting, what overlayfs does in a layer: its working directory is one that nobody may enter.
+	// These capabilities allow mounting, and overlayfs's access to its working directory, which has no permissions.
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS, Setpgid: true,
 		UidMappings: id(os.Geteuid()), GidMappings: id(os.Getegid()), AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN,
 			unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_FSETID}}
@@ -221,7 +221,7 @@ func streams(cmd *exec.Cmd) (files []*os.File, done func(), err error) {
 // errSpace says that there are no namespaces for a command.
 var errSpace = errors.New("the sandbox has no namespaces")
 
-// What is done in a mount namespace, in the order of the paths: kind, path, and what else it takes.
+// The kinds of operations in a mount namespace. An operation is a kind, a path and further arguments, sorted by path.
 const (
 	opCover  = "cover"  // an empty directory
 	opBlank  = "blank"  // an empty file
@@ -234,7 +234,7 @@ const (
 	opShared = "shared" // processes are seen as outside
 )
 
-// mounts are what the box's mount namespace is made of. A file that was replaced makes another one.
+// mounts returns the operations that make the box's mount namespace. A replaced file changes them.
 func (b *Box) mounts() []string {
 	type op struct{ kind, path, arg string }
 	var ops []op
@@ -291,7 +291,7 @@ func (b *Box) mounts() []string {
 	slices.SortFunc(ops, func(a, b op) int { return strings.Compare(a.path+"/", b.path+"/") })
 	var out, within []string
 	for _, o := range ops {
-		// What is shown in the same way as what is around it needs nothing.
+		// A path that is shown like the directory around it needs no operation.
 		for len(within) > 0 && !below(o.path, within[len(within)-1]) {
 			within = within[:len(within)-2]
 		}
@@ -317,8 +317,8 @@ func (b *Box) mounts() []string {
 	return out
 }
 
-// layer is where what is written to a path goes, "" for the path itself, and in what way. A file among caches is a lock
-// or an index of what lies beside it.
+// layer returns the directory that receives writes to a path, "" for the path itself, and the kind of layer. A file
+// among caches is a lock or an index of the directory next to it.
 func (b *Box) layer(path string) (kind, in string) {
 	fi, err := os.Lstat(path)
 	if err != nil || slices.Contains(b.links.reals(b.Write), path) {
@@ -341,7 +341,7 @@ func (b *Box) layer(path string) (kind, in string) {
 	return opLayer, in
 }
 
-// trail are the symbolic links on the way to what a path leads to.
+// trail returns the symbolic links on the way to a path's target.
 func (l links) trail(path string) (out []string) {
 	seen := map[string]bool{}
 	rest := strings.Split(filepath.Clean(path), "/")

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharing lets a fork use the memory of this process until it executes the command, while the thread that made it
-// waits. To copy what a Go program has mapped, and each page to which either writes then, takes longer than most
-// commands do.
+// sharing lets a fork use the memory of this process until it executes the command, while the forking thread waits.
+// Copying a Go program's mappings, and each page written afterwards, takes longer than most commands.
 const sharing = unix.CLONE_VM | unix.CLONE_VFORK
 
 // vfork makes a fork by clone or clone3. It is in assembly because the child goes on with the stack on which the parent

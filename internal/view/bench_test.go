@@ -41,8 +41,7 @@ func benchmarkRender(b *testing.B, n int) {
 	b.ReportMetric(peakMiB(), "peak-MiB")
 }
 
-// cpuTime is what the process has computed so far: on a busy machine it says more
-// than the clock.
+// cpuTime returns the processor time of this process, which is more stable than the clock on a busy machine.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -78,7 +77,7 @@ func Benchmark1M(b *testing.B) {
 	benchmarkRender(b, 1_000_000)
 }
 
-// BenchmarkList is what `list --all` does with ten thousand sessions.
+// BenchmarkList measures `list --all` with ten thousand sessions.
 func BenchmarkList(b *testing.B) {
 	store := session.Store{Root: b.TempDir()}
 	start := viewtest.Start

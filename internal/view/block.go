@@ -48,8 +48,8 @@ type section struct {
 	n   int // its number, from 1
 }
 
-// blockIndex is what a page knows of a block's events before it has parsed them: a column for each thing that all
-// events have, pairs of an event's number and a value for what few have.
+// blockIndex has the fields of a block's events that a page needs before it parses them: a column for each field of all
+// events, and pairs of an event's number and a value for rare fields.
 type blockIndex struct {
 	N     int      `json:"n"`
 	Start int64    `json:"t0"`    // Unix milliseconds of the first event
@@ -84,7 +84,7 @@ func (b *blocks) add(e record.Line) (full bool) {
 // maxBeginning is how many bytes are shown of an event that is too deep or too big for a page.
 const maxBeginning = 64 << 10
 
-// asText appends what stands in for such an event: its beginning as one string.
+// asText appends the beginning of such an event as one string.
 func asText(out []byte, e record.Line) (_ []byte, left int) {
 	type beginning struct {
 		Text string `json:"text"`

@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Strayed are the changed files that the patterns of what a task touches leave out; none where it has no patterns.
+// Strayed returns the changed files outside of a task's touches patterns; none without patterns.
 func Strayed(touches []string, files []gitx.FileChange) (outside []string) {
 	paths, err := pattern.NewPaths(touches...)
 	if len(touches) == 0 || err != nil {
@@ -49,7 +49,7 @@ func TestsChanged(named []string, files []gitx.FileChange) (tests []string) {
 	return tests
 }
 
-// ChangeLines says what became of each file, a line each.
+// ChangeLines returns a line for the change of each file.
 func ChangeLines(files []gitx.FileChange) (lines []string) {
 	for _, f := range files {
 		lines = append(lines, fmt.Sprintf("%s %s +%d -%d", f.Status, f.Path, f.Added, f.Deleted))
@@ -57,7 +57,7 @@ func ChangeLines(files []gitx.FileChange) (lines []string) {
 	return lines
 }
 
-// TaskCommands is what to run next about one task.
+// TaskCommands returns the suggested commands for one task.
 func TaskCommands(r *Review, t *ReviewTask) (list []Command) {
 	id := r.SessionID
 	add := func(verb, why string) {

@@ -13,10 +13,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Doings are what the workers of a session do at present, by their tasks.
+// Doings are the current activities of a session's workers, by task.
 type Doings map[string]Doing
 
-// Feed takes the next event of the record, and reports whether it says what is done. One of no task is of all.
+// Feed adds the next event of the record, and reports whether it changes an activity. An event without a task is for
+// all.
 func (d Doings) Feed(l record.Line) bool {
 	task, _ := l.Task()
 	of := d[task]
@@ -45,13 +46,13 @@ func (d Doings) Text(now time.Time, room int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Doing is what a worker does at present: the last tool that it used in this turn, and on what.
+// Doing is a worker's current activity: the last tool of this turn and its target.
 type Doing struct {
 	What  string
 	Since time.Time
 }
 
-// Feed takes the next event of the record, and reports whether it says what is done. What follows a turn is none of it.
+// Feed adds the next event of the record, and reports whether it changes the activity. Events after a turn do not.
 func (d *Doing) Feed(l record.Line) bool {
 	switch l.Type {
 	case "tool_call":
@@ -66,7 +67,8 @@ func (d *Doing) Feed(l record.Line) bool {
 	return true
 }
 
-// Text says it in at most room columns, 0 for any number; "" for nothing. For how long is never what is left out.
+// Text returns the activity in at most room columns, or any number with 0; "" for none. It never leaves out the
+// duration.
 func (d Doing) Text(now time.Time, room int) string {
 	if d.What == "" || d.Since.IsZero() {
 		return ""

@@ -37,7 +37,7 @@ func TestDoing(t *testing.T) {
 	}
 }
 
-// An event of one lane says nothing of what another one does; the end of a run ends what all do.
+// An event of one lane does not change the activity of another one; the end of a run ends all.
 func TestDoings(t *testing.T) {
 	d, now := Doings{}, time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC)
 	feed := func(typ, payload string) {

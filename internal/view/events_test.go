@@ -49,7 +49,7 @@ func functionOf(t *testing.T, script, name string) string {
 	return m
 }
 
-// The page knows every type of event, and of each only what its struct has.
+// The page knows every type of event, and no field that its struct lacks.
 func TestPageKnowsEveryEvent(t *testing.T) {
 	script := readPage("event.js") + readPage("folds.js")
 	types := record.Labels()

@@ -5,7 +5,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// facts are what the page's head is computed from: what it needs of an event before it has parsed the event itself.
+// facts are the fields of an event that the page's head needs before the page parses the event itself.
 type facts struct {
 	Prompt      int64   `json:"p,omitempty"` // tokens
 	Eval        int64   `json:"e,omitempty"`

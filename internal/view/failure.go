@@ -33,8 +33,8 @@ type failure struct {
 	last string // what objected last, in one line
 }
 
-// String is the failure in one line: what stopped the run, else what objected last. Of several tasks the detail names
-// each.
+// String returns the failure in one line: the stop's detail, else the last objection. With several tasks the detail
+// names each.
 func (f *failure) String() string {
 	if f.Reason == record.TasksFailed && f.Detail != "" {
 		return f.Detail
@@ -42,8 +42,8 @@ func (f *failure) String() string {
 	return joined(": ", f.Task, cmp.Or(f.Detail, f.last, inWords(f.Reason)))
 }
 
-// failureIn is why the last run failed, by what the record says. It is nil for a session whose last run is going on,
-// came to its end, was interrupted or reached a cap of the session.
+// failureIn returns the reason why the last run failed, by the record. It is nil if the last run is still running, was
+// completed, was interrupted or reached a cap of the session.
 func failureIn(st *record.State) *failure {
 	if st == nil || st.Stopped == nil || record.ReasonOf(st.Stopped.Reason).Calm ||
 		st.Tasks[st.Stopped.TaskID].Status == record.Skipped {
@@ -74,8 +74,8 @@ func failureIn(st *record.State) *failure {
 	return f
 }
 
-// stillFailed is what a run that went on left, as its stop says it. Where a person's word was on one of the tasks
-// since, it is those that have failed still.
+// stillFailed returns the failed tasks of a run with --keep-going, as its stop names them, without tasks that the user
+// has marked since.
 func stillFailed(stop *record.Stop, st *record.State) string {
 	var failed []string
 	for _, id := range slices.Sorted(maps.Keys(stop.Failed)) {
@@ -97,7 +97,7 @@ func lessCap(detail string) string {
 	return detail
 }
 
-// repeated takes in what ended a task as stuck where that is no verdict and no validator's word.
+// repeated adds the repeated objection of a stuck task if it is neither a verdict nor a validator's output.
 func (f *failure) repeated(was *record.Failure) {
 	if f.Reason != record.Stuck || was == nil {
 		return
@@ -108,7 +108,7 @@ func (f *failure) repeated(was *record.Failure) {
 	f.Detail = joined(": ", f.Reason+inBrackets(f.Detail), f.last)
 }
 
-// objections takes in what was said against the change of an attempt at a task.
+// objections adds the objections to the change of an attempt.
 func (f *failure) objections(task string, a record.Objected) {
 	if v := a.Verdict; v != nil && !v.Accepted() {
 		f.Category, f.Concern = oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern))

@@ -15,9 +15,8 @@ import (
 // it knows nothing of network file systems.)
 const pollEvery = 150 * time.Millisecond
 
-// follower reads a record as it grows. It hands out whole lines only, so a torn line shows when it is complete; and it
-// notices when the record is not the one that it has read: cut by a rewind, replaced, or cut and grown again in
-// between.
+// follower reads a growing record. It returns complete lines only, so a torn line appears when it is complete. It
+// detects another record in its place: one that was cut by a rewind, replaced, or cut and grown again in between.
 type follower struct {
 	s    *session.Session
 	off  int64       // everything before it was handed out

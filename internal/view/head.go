@@ -12,7 +12,7 @@ import (
 // maxLearnings is how much of proposed-learnings.md a page shows.
 const maxLearnings = 64 << 10
 
-// head is what stands above the conversation and is not in an event.
+// head is the part of the page above the conversation that comes from no single event.
 type head struct {
 	Live     bool             `json:"live,omitempty"`
 	Rendered int64            `json:"rendered"` // Unix milliseconds
@@ -42,7 +42,7 @@ type headSession struct {
 	TokensUsed int64  `json:"tokens_used,omitempty"`
 }
 
-// headDoing is what a worker does at present.
+// headDoing is a worker's current activity.
 type headDoing struct {
 	Task  string `json:"task,omitempty"`
 	What  string `json:"what"`

@@ -14,8 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Line is what an event says in one line, wherever it is told of, and its style: by its kind, and by how it ended where
-// it can fail. The text is foreign; the caller cleans it.
+// Line returns an event in one line, the same in all views, and its style, by its kind and outcome. The text is
+// foreign; the caller cleans it.
 func Line(ev record.Event, payload []byte) (style, line string) {
 	switch ev := ev.(type) {
 	case *record.SessionStart:
@@ -130,7 +130,7 @@ func verdictOf(ev *record.EvaluatorVerdict) string {
 	return "reject"
 }
 
-// Healthy reports whether a call of a model came to an answer, or to a signal, of which the end of the run tells.
+// Healthy reports whether a model call has an answer or was ended by a signal, which the end of the run reports.
 func Healthy(call *record.ModelCall) bool {
 	return slices.Contains([]string{"", "ok", "completed", record.Interrupted}, call.Health)
 }
@@ -162,7 +162,7 @@ func modelLine(ev *record.ModelCall) string {
 	return joined("  ", cmp.Or(ev.Phase, "worker"), tokens, cost, ev.Content)
 }
 
-// verdictLine says whose verdict it is, and what was objected to.
+// verdictLine returns a verdict with its author and objection.
 func verdictLine(ev *record.EvaluatorVerdict) (style, line string) {
 	style = yellow
 	if ev.Accepted() {
@@ -179,13 +179,13 @@ func verdictLine(ev *record.EvaluatorVerdict) (style, line string) {
 	return style, line
 }
 
-// nudgeWords says what was wrong with a turn that was answered with a nudge.
+// nudgeWords are the faults of a turn that was answered with a nudge.
 var nudgeWords = map[string]string{
 	"silent": "a turn without a tool or a case", "no_message": "a turn without a final message",
 	"time_limit": "a turn that ran into its time limit", "unfinished": "a turn that ended before the task was done",
 }
 
-// WaitLine says what a program that says nothing more was last heard of.
+// WaitLine returns the last words of a program that waits or is silent.
 func WaitLine(w *record.AgentWaits) string {
 	if w.Said != "" {
 		return w.Agent + " waits by itself: " + w.Said
@@ -243,7 +243,7 @@ func validatorLine(ev *record.ValidatorRun) (style, line string) {
 	return style, joined(": ", line+strings.Join(parts, ", "), why)
 }
 
-// PreflightLine says which validators were found, which of them can run, and what else was found.
+// PreflightLine returns the validators that were found, those that can run, and the other findings.
 func PreflightLine(e *record.Preflight) string {
 	var able, others []string
 	validators := 0

@@ -27,7 +27,7 @@ type row struct {
 	Failure *failure `json:"failure,omitempty"`
 }
 
-// pageRow is one session of the live page's list, with what `list` says of it.
+// pageRow is one session in the live page's list, with the fields of `list`.
 type pageRow struct {
 	row
 	State string `json:"state"`
@@ -162,8 +162,7 @@ func stopStyle(reason string) string {
 	return red
 }
 
-// taskCount is "2/3", with those named that no run does by itself. A session without tasks is one whose preparation has
-// not come to a seed.
+// taskCount returns "2/3", and names failed, skipped and waiting tasks. A session without tasks has no seed yet.
 func taskCount(c session.TaskCounts) string {
 	if c.Total == 0 {
 		return "no seed"
@@ -195,7 +194,7 @@ func costOrNothing(v float64) string {
 	return Money(v)
 }
 
-// startOf is when a session began: what its id says, else what its checkpoint does.
+// startOf returns the start of a session by its id, else by its checkpoint.
 func startOf(o session.Overview) time.Time {
 	if t, ok := session.IDTime(o.ID); ok {
 		return t

@@ -21,13 +21,13 @@ import (
 // DefaultAddr is where the live viewer listens if nothing else is asked for.
 const DefaultAddr = "127.0.0.1:8765"
 
-// ServeOptions are what the live viewer needs from outside.
+// ServeOptions configure the live viewer.
 type ServeOptions struct {
 	Session string   // full id of the session whose page is named first, or empty
 	Diff    DiffFunc // of the commits that a page shows
-	// Review, if not nil, is what the page of a session that nobody works on begins with. It is asked concurrently.
+	// Review, if not nil, returns the review at the top of an idle session's page. It is called concurrently.
 	Review func(*session.Session) *Review
-	// Rows, if not nil, gives those of the list: what the store alone knows is not where else a session's work is.
+	// Rows, if not nil, returns the rows of the list: the store alone does not know whether a session's work was taken.
 	Rows func(ctx context.Context) (rows any, err error)
 	// Ready is called once, with the URL.
 	Ready func(url string)
@@ -94,7 +94,7 @@ type viewer struct {
 	hosts map[string]bool // the Host headers that mean this server
 }
 
-// ServeHTTP lets in what may come in, and finds the page.
+// ServeHTTP checks the request's host and token, and serves the page.
 func (v *viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -150,7 +150,7 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 	}
 }
 
-// review is what a session's page begins with; nil while it runs, because it would be out of date at once.
+// review returns the review for a session's page; nil while the session runs, because it would be out of date at once.
 func (v *viewer) review(s *session.Session) *Review {
 	if _, busy := s.Holder(); busy || v.o.Review == nil {
 		return nil
@@ -176,7 +176,7 @@ func liveHead(s *session.Session) string {
 	return `<script type="application/json" id="head">` + string(data) + "</script>\n"
 }
 
-// sessions is what the index shows.
+// sessions serves the list of sessions.
 func (v *viewer) sessions(ctx context.Context, w http.ResponseWriter) {
 	rows := v.o.Rows
 	if rows == nil {

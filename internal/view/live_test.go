@@ -232,7 +232,7 @@ func TestStreamStartsAgain(t *testing.T) {
 	}
 }
 
-// The page of a session that runs is told what the worker does.
+// The page of a running session shows the worker's activity.
 func TestStreamSaysWhatTheWorkerDoes(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	w.Event(0, "tool_call", viewtest.Task("T-002", 1, viewtest.P{"tool": "Read", "args": viewtest.P{}}))

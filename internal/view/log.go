@@ -23,10 +23,10 @@ type LogOptions struct {
 	Type   string // only events of this type
 }
 
-// Log prints the record of a session, oldest first. With Follow it goes on with what is appended, through stops,
-// resumes and rewinds, until ctx ends or the session is torn down, which is no error. What Tail costs depends on how
-// far back its events lie, not on the record's length. With JSON it prints the record's own lines. It returns how many
-// lines of the record it left out because they are no events.
+// Log prints the record of a session, oldest first. With Follow it continues with appended events, through stops,
+// resumes and rewinds, until ctx ends or the session is deleted, which is no error. The cost of Tail depends on the
+// distance of its events from the end, not on the record's length. With JSON it prints the record's lines. It returns
+// the number of lines that are no events.
 func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (skipped int, err error) {
 	if !o.JSON {
 		w = o.Writer(w)
@@ -89,7 +89,7 @@ func removed(s *session.Session) bool {
 	return !there(s.Dir) || !there(s.Path(session.RecordFile)) && there(s.Path(session.ResetMarkFile))
 }
 
-// there is false only for what is certainly not there.
+// there returns false only if a path certainly does not exist.
 func there(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, os.ErrNotExist)
@@ -102,7 +102,7 @@ type logger struct {
 	shown string // what of it is on the terminal's last line
 }
 
-// showDoing keeps a last line that says what the worker does, where a person follows a session that runs.
+// showDoing keeps a last line with the worker's activity, on a terminal that follows a running session.
 func (l *logger) showDoing(s *session.Session) {
 	if !l.o.Follow || !l.o.TTY || l.o.JSON {
 		return

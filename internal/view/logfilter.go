@@ -10,8 +10,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// CheckLogFilter refuses a filter that can never show anything: its error names what there is instead. What the record
-// holds is always fine, whoever wrote it.
+// CheckLogFilter refuses a filter that can never match; its error names the existing values. Values in the record are
+// always accepted.
 func CheckLogFilter(s *session.Session, o LogOptions) error {
 	types := record.Types()
 	if o.Type != "" && !slices.Contains(types, o.Type) && !recordHas(s, LogOptions{Type: o.Type}) {

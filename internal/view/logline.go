@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// event prints one event: on a terminal time, task, type and what it says in the width that there is; in a pipe the
-// same, separated by tabs and not cut.
+// event prints one event: time, task, type and line, cut to the width of a terminal; in a pipe separated by tabs and
+// not cut.
 func (l *logger) event(e record.Line) {
 	ev := e.Event()
 	where := text.VisibleLine(ev.Common().TaskID)
@@ -38,7 +38,7 @@ func (l *logger) event(e record.Line) {
 	l.out.WriteString(l.o.Paint(dim, head) + l.o.Paint(style, name) + " " + says)
 }
 
-// RunLine is a line of a run's output: the time of day, and what an event says in the style of the event, nil for none.
+// RunLine returns a line of a run's output: the time of day and a text in the style of an event, or plain for nil.
 func (t Terminal) RunLine(at time.Time, ev record.Event, says string) string {
 	style := bold
 	if ev != nil {
@@ -88,7 +88,7 @@ func joined(between string, parts ...string) string {
 	return strings.Join(kept, between)
 }
 
-// deref is what a member says that may be null.
+// deref returns the value of an optional member, or zero.
 func deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -39,7 +39,7 @@ var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"show
 // mostInPage is how many things to look at the beginning of a page names.
 const mostInPage = 40
 
-// html is what a page begins with, and its headline.
+// html returns the headline and the review section of a page.
 func (r *Review) html() (headline, section string) {
 	if r == nil {
 		return "", ""

@@ -11,15 +11,15 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Command is something to run, and what it is for.
+// Command is a suggested command with its purpose.
 type Command struct {
 	Line string `json:"command"`
 	Why  string `json:"why"`
 }
 
-// Next is what to run next of a session that stands so, the first thing first: the one answer, which the end of a run,
-// the status and the review print. onward is the line that alone goes on with the work, "" where none does. resume is
-// the command that does so by the caps that hold here.
+// Next returns the suggested commands for a session, the best one first. The end of a run, the status and the review
+// print the same ones. onward is the only command that continues the work, or "". resume is the command that continues
+// with the current caps.
 func Next(o session.Overview, tasks []session.Task, st *record.State, resume string) (list []Command, onward string) {
 	add := func(line, why string) { list = append(list, Command{line, why}) }
 	goOn := func(line, why string) { onward = line; add(line, why) }
@@ -86,7 +86,7 @@ func helpIn(st *record.State, task string) string {
 	return oneLine(st.Tasks[task].Failure.Hint)
 }
 
-// afterFailure is what can be done about a task that has failed, help first, which is what helps against that failure.
+// afterFailure returns the commands for a failed task, first help, the command for this failure.
 func afterFailure(task, id, help string) []Command {
 	list := []Command{{"git tilth retry " + task + " " + id, "again (-m 'your word')"},
 		{"git tilth skip " + task + " " + id, "leaves it out"}}
@@ -102,8 +102,8 @@ func afterFailure(task, id, help string) []Command {
 	return slices.Insert(list, 0, Command{help, why})
 }
 
-// Commands are the commands a line each, the first one after a head, each with what it is for where there is room. One
-// that is too long is wrapped by the terminal: cut off it could not be run.
+// Commands returns the commands, one a line, the first one after a head, each with its purpose if there is room. The
+// terminal wraps a long command, because a cut one could not be run.
 func (o Terminal) Commands(head string, list []Command) string {
 	var b strings.Builder
 	columns, longest := cmp.Or(o.Width, 80)-len(head)-3, 0

@@ -20,8 +20,8 @@ var pageScripts = []string{
 	"feed.js", "search.js", "controls.js", "live.js", "main.js",
 }
 
-// A document is an HTML page whose style and script stand in it and are named by their hashes in its policy, so that
-// nothing else in it can be either.
+// A document is an HTML page with inline style and script. Its content security policy names their hashes, so that
+// nothing else in the page can be style or script.
 type document struct {
 	before, after string // around the place where the data goes
 	policy        string
@@ -61,14 +61,14 @@ func assemble(html string, scripts []string, more string) document {
 	return d
 }
 
-// beginning is what stands before the data, with a session's review; nil for none.
+// beginning returns the page before the data, with a session's review, or without one for nil.
 func (d document) beginning(r *Review) string {
 	headline, section := r.html()
 	return strings.NewReplacer("{{headline}}", cmp.Or(headline, "Reading the record…"), "{{morning}}", section).
 		Replace(d.before)
 }
 
-// words are why runs stop and tasks fail, and what events are called, as the page's script looks them up.
+// words returns the texts for reasons and event types that the page's script looks up.
 func words() string {
 	reasons := map[string]string{}
 	for _, r := range record.Reasons() {

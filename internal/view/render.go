@@ -23,14 +23,13 @@ const (
 // that there is more of it than was given.
 type DiffFunc func(ctx context.Context, s *session.Session, sha string) (patch string, truncated bool)
 
-// RenderFile writes the session's record as one self-contained page, chat.html, which begins with its review, nil for
-// none. The file is replaced by rename, so that
-// a reader sees the old page or the new one, and nothing else of the session is touched. It is safe beside a running
-// session.
+// RenderFile writes the session's record as one self-contained page, chat.html, with its review at the top, or without
+// one for nil. The file is replaced by rename, so that a reader sees the old page or the new one, and no other file of
+// the session changes. It is safe next to a running session.
 //
-// The record is streamed: what it costs in memory does not depend on its length.
+// The record is streamed, so memory does not depend on its length.
 func RenderFile(ctx context.Context, s *session.Session, now time.Time, diff DiffFunc, review *Review) error {
-	// There is no fsync: unlike the record, what a view wrote and a power cut takes can be made again.
+	// There is no fsync, because unlike the record a page can be made again after a power cut.
 	fill := func(f io.Writer) error { return writePage(ctx, f, s, now, diff, review) }
 	err := jsonl.Replace(s.Path(session.ChatHTMLFile), false, fill)
 	if err != nil {
@@ -44,7 +43,7 @@ func writePage(ctx context.Context, w io.Writer, s *session.Session, now time.Ti
 	r := renderer{out: bufio.NewWriterSize(w, 256<<10), s: s, diff: diff, room: maxPatches, shown: map[string]bool{}}
 	page := staticPage()
 	r.out.WriteString(page.beginning(review))
-	// The roll-up reads what it has not seen yet; the page needs every line. So they run side by side.
+	// The roll-up reads only new events, the page every line, so they run in parallel.
 	sum := make(chan *session.Summary, 1)
 	go func() {
 		v, err := s.Summarize()

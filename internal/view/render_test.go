@@ -164,7 +164,7 @@ func TestRenderDamaged(t *testing.T) {
 	}
 }
 
-// Diffs are asked for once each, and only for what can be the name of a commit.
+// Each diff is requested once, and only for values that can be object ids.
 func TestDiffsAreAskedForOnce(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	for _, sha := range []string{viewtest.FirstSHA, viewtest.FirstSHA, "--output=/tmp/x", "HEAD", "", "zzzz", "abc"} {

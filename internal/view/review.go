@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Review is what a person wants to know of a session in the morning, and `review --json`. What git knows of it, and
-// what to run next, is filled in by the caller.
+// Review is the result of a session for its user, and `review --json`. The caller fills in the parts from git and the
+// suggested commands.
 type Review struct {
 	SessionID string       `json:"session_id"`
 	Label     string       `json:"label,omitempty"`
@@ -71,12 +71,12 @@ type ReviewTask struct {
 	Validators []string   `json:"validators,omitempty"`
 	Changed    []string   `json:"changed,omitempty"` // its files, with the lines of each
 
-	// Workers are those of several who worked on it, Reviewers those whose verdicts there are, in this order.
+	// Workers are the programs that worked on the task if there are several, Reviewers those that gave verdicts.
 	Workers   []string `json:"workers,omitempty"`
 	Reviewers []string `json:"reviewers,omitempty"`
 	Cuts      []string `json:"cuts,omitempty"` // turns that were ended when the program had gone on, newest first
 
-	// Cause is the end of Reason: what objected, in its own words.
+	// Cause is the end of Reason: the words of the validator, hook or reviewer.
 	Cause string `json:"cause,omitempty"`
 
 	failure   *failure
@@ -92,14 +92,14 @@ type Aside struct {
 	Files []string `json:"files"` // with the lines of each
 }
 
-// coverage is what a case says of one acceptance criterion.
+// coverage is a case's entry for one acceptance criterion.
 type coverage struct {
 	Criterion   string `json:"criterion"`
 	AddressedBy string `json:"addressed_by"`
 	Evidence    string `json:"evidence"`
 }
 
-// NewReview reads a session's record for what its tasks came to. d is what show prints of it.
+// NewReview makes the review of a session from its record. d has the fields that show prints.
 func NewReview(s *session.Session, d Detail) *Review {
 	r := &Review{SessionID: d.ID, Label: d.Label, Branch: d.Branch, State: d.State, Word: d.Word, Stop: d.LastStop,
 		Cost: d.Cost, Tokens: d.TokensUsed, Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{},
@@ -194,7 +194,7 @@ func (r *Review) Task(id string) *ReviewTask {
 // maxRejections is how many rejections of a task a review reads.
 const maxRejections = 100
 
-// eachOnce is lines, of which those that are equal stand once, with their count.
+// eachOnce merges equal lines into one with a count.
 func eachOnce(lines []string) (out []string) {
 	counts := map[string]int{}
 	for _, l := range lines {
@@ -212,7 +212,7 @@ func eachOnce(lines []string) (out []string) {
 	return out
 }
 
-// see takes in what the record says of the task, the last event first.
+// see adds an event of the task, the last event first.
 func (t *ReviewTask) see(ev record.Event) {
 	if v, ok := ev.(*record.EvaluatorVerdict); ok {
 		t.seeVerdict(v)
@@ -228,7 +228,7 @@ func (t *ReviewTask) see(ev record.Event) {
 	}
 }
 
-// worked notes who had a conversation about the task, the last one first.
+// worked notes the program of a conversation about the task, the last one first.
 func (t *ReviewTask) worked(ev *record.AgentSession) {
 	if t == nil {
 		return
@@ -316,10 +316,10 @@ func (t *ReviewTask) whyNot(d Detail) string {
 	return ""
 }
 
-// risk is a line of what there is to look at before a task's change is taken.
+// risk is a point to check before taking a task's change.
 type risk struct{ task, says string }
 
-// risks is what there is to look at, of all tasks. Tests that were changed come first: what has no room is cut.
+// risks returns the points to check of all tasks. Changed tests come first, because the end may be cut.
 func (r *Review) risks() (all []risk) {
 	for _, t := range r.Tasks {
 		for _, s := range t.TestsChanged {
@@ -336,7 +336,7 @@ func (r *Review) risks() (all []risk) {
 
 const changedTest = "changed the test "
 
-// risks is what there is to look at before the task's change is taken, a line each.
+// risks returns the points to check before taking the task's change, one a line.
 func (t *ReviewTask) risks() (lines []string) {
 	for _, s := range t.TestsChanged {
 		lines = append(lines, changedTest+s)

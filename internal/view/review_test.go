@@ -19,7 +19,7 @@ func TestReviewInANarrowTerminal(t *testing.T) {
 	}
 }
 
-// Of a night in which much failed, one screen of 80 columns says of each failure what objected, and how it ended.
+// One screen of 80 columns shows the cause and the end of each of many failures.
 func TestReviewOfManyFailures(t *testing.T) {
 	for _, failed := range []int{1, 4, 6, 11} {
 		r := night()
@@ -44,7 +44,7 @@ func TestReviewOfManyFailures(t *testing.T) {
 	}
 }
 
-// Where there is room, what there is to look at has two lines.
+// Points to check have two lines if there is room.
 func TestReviewOfRisks(t *testing.T) {
 	r := night()
 	const end = "which nobody said and no test looks at"
@@ -80,7 +80,7 @@ func night() *Review {
 	return r
 }
 
-// screenOf is the review at a terminal of 80 columns, of which it has to be one screen.
+// screenOf returns the review at a terminal of 80 columns, which must fit one screen.
 func screenOf(t *testing.T, r *Review) []string {
 	t.Helper()
 	lines := shown(t, r, Terminal{TTY: true, Width: 80})
@@ -104,8 +104,7 @@ func shown(t *testing.T, r *Review, term Terminal) []string {
 	return strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 }
 
-// In a pipe no failure of a bad night is left out, and none is cut; what is done is named as it is, and a test that was
-// changed comes before what a worker was unsure of.
+// In a pipe no failure is left out or cut, and a changed test comes before a worker's uncertainties.
 func TestReviewInAPipe(t *testing.T) {
 	r := night()
 	for i := range 7 {

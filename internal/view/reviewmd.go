@@ -42,7 +42,7 @@ var markdownSigns = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `
 // inMarkdown is a text of a worker's or a tool's as part of a page on a server, on which it links and does nothing.
 func inMarkdown(s string) string { return markdownSigns.Replace(text.Inert(text.VisibleLine(s))) }
 
-// titleInMarkdown is a title, which is the user's: what it closes is to be closed.
+// titleInMarkdown returns a title for Markdown. Titles are the user's, so their closing words stay effective.
 func titleInMarkdown(s string) string { return titleSigns.Replace(text.VisibleLine(s)) }
 
 var titleSigns = strings.NewReplacer(`\`, `\\`, "`", "\\`", "<", "&lt;", ">", "&gt;", "|", `\|`, "&", "&amp;")

@@ -56,7 +56,7 @@ func (p printer) line(style, head, rest string) {
 // wideColumns is how wide a terminal is that shows whole why something failed.
 const wideColumns = 160
 
-// Standing is how the session stands and what it cost, a line each.
+// Standing returns the state and the cost of the session, one a line.
 func (r *Review) Standing() []string {
 	lines := []string{r.headline()}
 	if why := r.stopped(); why != "" {
@@ -133,7 +133,7 @@ func (r *Review) done() (done []*ReviewTask) {
 	return done
 }
 
-// riskRows are what there is to look at, each in at most so many lines.
+// riskRows returns the points to check, each in at most so many lines.
 func (r *Review) riskRows(p printer, most int) (rows []screenLine) {
 	for _, risk := range r.risks() {
 		head := "  " + risk.task + "  "
@@ -200,7 +200,7 @@ func (t *ReviewTask) inBrief(columns, most int, cut bool) string {
 	return fit(text.VisibleLine(t.Cause), room-len(word)) + word
 }
 
-// maxHookLines is how much of what a commit hook said one screen has.
+// maxHookLines bounds a commit hook's output on one screen, in lines.
 const maxHookLines = 8
 
 // refused reports whether a task is accepted and a commit hook keeps it from its commit.
@@ -229,7 +229,7 @@ func (p printer) lines(indent, s string, most int, whole bool) (rows []screenLin
 	return rows
 }
 
-// rows prints lines, at most most of them, the last one of which says how many there are more.
+// rows prints at most most lines; the last one counts the rest.
 func (p printer) rows(lines []screenLine, most int) {
 	for i, l := range lines {
 		if n := len(lines) - i; i == most-1 && n > 1 {
@@ -311,7 +311,7 @@ func (r *Review) folded(tasks []*ReviewTask) string {
 	return said + prefixed("; taken: ", strings.Join(taken, ", "))
 }
 
-// line is the task in a line of a width: its title, and at the right what it changed and cost.
+// line returns the task in a line of a width: its title, and right-aligned its changes and cost.
 func (t *ReviewTask) line(columns int) string {
 	right := ""
 	if t.Files > 0 {

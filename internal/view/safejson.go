@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what one event may weigh in a page. The record keeps everything; the page says how much it left out.
+// Limits of one event's size in a page. The record keeps everything; the page says how much it left out.
 const (
 	maxEvent = 1 << 20 // bytes; of a larger one the beginning is shown
 	maxDepth = 64      // nesting; deeper lines are shown as plain text

@@ -31,7 +31,7 @@ func TestCopyEvent(t *testing.T) {
 	}
 }
 
-// Of what is too much for a page its beginning is there, and how much is not.
+// A page has the beginning of a large event, and the size of the rest.
 func TestTooMuchForAPage(t *testing.T) {
 	for name, line := range map[string]string{
 		"big":  `{"type":"t","payload":{"a":"` + strings.Repeat("x", maxEvent) + `"}}`,

@@ -60,7 +60,7 @@ type Conversation struct {
 	Uncounted bool   `json:"uncounted,omitempty"` // the agent does not say what its turns take
 }
 
-// NewDetail is what a session's own files say of it. What cannot be read leaves the others standing.
+// NewDetail reads a session's files. An unreadable file leaves its fields empty.
 func NewDetail(o session.Overview, s *session.Session) Detail {
 	d := Detail{row: row{Overview: o, State: o.State(), Word: o.Word()},
 		Worktree:      Worktree{Path: s.Workspace(), State: "unknown"},
@@ -127,7 +127,7 @@ func Show(w io.Writer, d Detail, o Terminal) error {
 	return out.Flush()
 }
 
-// tasks joins the plan with what the record says of each task.
+// tasks joins the plan with the record's state of each task.
 func (d Detail) tasks() []taskJSON {
 	out := make([]taskJSON, 0, len(d.Plan))
 	for _, t := range d.Plan {
@@ -154,7 +154,7 @@ func (d Detail) tasks() []taskJSON {
 	return out
 }
 
-// printer prints what is no table.
+// printer prints text that is no table.
 type printer struct {
 	out  *bufio.Writer
 	term Terminal
@@ -206,7 +206,7 @@ func (p printer) facts(d Detail) {
 	}
 }
 
-// failure says what whoever objected said.
+// failure prints the objection's author and words.
 func (p printer) failure(f *failure) {
 	if f == nil {
 		return
@@ -298,7 +298,7 @@ func numberOrNothing(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// usage shows what each role spent, and how near each cap is.
+// usage prints the usage of each role, and the used part of each cap.
 func (p printer) usage(d Detail) {
 	p.heading("usage")
 	u := d.Usage

@@ -21,8 +21,8 @@ const (
 	writeWithin = 30 * time.Second       // a reader that takes longer has gone to sleep
 )
 
-// stream is one browser that follows one session by server-sent events: `block` has events, `head` what stands above
-// them, and `reset` takes everything back, because the record was rewound or replaced.
+// stream is one browser that follows one session by server-sent events: `block` has events, `head` the part above them,
+// and `reset` discards everything, because the record was rewound or replaced.
 type stream struct {
 	w      http.ResponseWriter
 	ctl    *http.ResponseController
@@ -81,7 +81,7 @@ func (st *stream) run(ctx context.Context) {
 	}
 }
 
-// record sends what is new in the record.
+// record sends the new events of the record.
 func (st *stream) record(ctx context.Context) (changed bool, err error) {
 	before := st.follow.off
 	skipped, reset, err := st.follow.poll(func(e record.Line) error {
@@ -128,7 +128,7 @@ func (st *stream) sendBlock() error {
 	return st.message("block", data.Bytes())
 }
 
-// sendHead sends the head if it is not what was sent before.
+// sendHead sends the head if it changed.
 func (st *stream) sendHead(now time.Time) {
 	h := readHead(st.s, now)
 	h.Live, h.Rendered = true, 0

@@ -94,7 +94,7 @@ func (t *table) aligned(out *bufio.Writer) {
 	}
 }
 
-// widths is how wide each column is drawn; 0 is one that is empty in all rows.
+// widths returns the width of each column; 0 is a column that is empty in all rows.
 func (t *table) widths() []int {
 	widths := make([]int, len(t.columns))
 	for i := range t.columns {
@@ -114,7 +114,7 @@ func (t *table) widths() []int {
 			over += n + gutter
 		}
 	}
-	// What can grow is cut to what can still be read, then what can be spared goes, then what can grow is cut to
+	// Growing columns are cut to a readable width, then optional columns are removed, then growing columns are cut to
 	// nothing.
 	shrink := func(least int) {
 		for i, c := range t.columns {

@@ -20,7 +20,7 @@ type Terminal struct {
 	Now   time.Time
 }
 
-// Writer is w for what a person reads: with signs that the locale has.
+// Writer returns w for human-readable output, with characters that the locale supports.
 func (t Terminal) Writer(w io.Writer) io.Writer {
 	if t.ASCII {
 		return &asciiWriter{w: w}

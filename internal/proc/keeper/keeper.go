@@ -1,5 +1,5 @@
-// Package keeper is where a process waits that is started as Name, for the end of the one that started it. It depends
-// on next to nothing: it waits before the rest of the program is set up, which takes longer than git's first commands.
+// Package keeper waits in a process named Name for the end of its parent. It imports almost nothing, so that it waits
+// before the rest of the program is initialised, which takes longer than git's first commands.
 package keeper
 
 import (
@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Name is what the process is called.
+// Name is the name of the process.
 const Name = "git-tilth-keeper"
 
 // Is reports whether this process is one.
