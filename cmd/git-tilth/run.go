@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -94,17 +96,29 @@ func (p *process) readWhat(what string, r *runRequest) (dir string, err error) {
 			"the tasks are given twice: by --from and by %q", what)
 	case missing == nil || what == "-":
 		r.from = what
-	case strings.ContainsAny(strings.TrimSpace(what), " \t\n"):
+	case strings.ContainsAny(strings.TrimSpace(what), " \t\n") && !looksLikePath(what):
 		r.from, r.sentence = what, true
+	case looksLikePath(what):
+		return "", refuse("git tilth run -h", "%s: no such file (a task in one sentence may end in a full stop)", what)
 	default:
 		hint := "git tilth run -h"
 		if session.ValidID(what) {
 			hint = "git tilth resume " + what
 		}
-		return "", refuse(hint, "%s is no file or directory of tasks, no worktree, and no sentence of several words",
-			what)
+		return "", refuse(hint, "%s: no such file (a task given as a sentence needs at least two words)", what)
 	}
 	return "", nil
+}
+
+// looksLikePath reports whether text is a path rather than a sentence: it ends as a task list does, or has a slash and
+// no other punctuation.
+func looksLikePath(what string) bool {
+	if slices.Contains([]string{".md", ".json", ".jsonl", ".yaml"}, filepath.Ext(what)) {
+		return true
+	}
+	return strings.Contains(what, "/") && !strings.ContainsFunc(what, func(r rune) bool {
+		return r != '/' && unicode.IsPunct(r)
+	})
 }
 
 // runRequest is what the user asked of run or resume.
