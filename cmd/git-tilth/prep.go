@@ -76,6 +76,7 @@ type prepRequest struct {
 	brief, from, base, answers string
 	sentence                   bool // from is one task, in words
 	force, keep, cont, all     bool
+	committed                  bool // the base has commits of all tasks of the list
 	runs, json                 bool // run follows; print the events as they happen
 	noPreflight                bool
 	unready                    error // why it could not
@@ -257,7 +258,11 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 		describeImport(out, r.imported, !r.runs || w.p.dryRun)
 	}
 	if !w.Loc.Bare {
-		if dirty, err := w.Git.IsDirty(w.p.ctx, w.Loc.TopLevel, w.p.inDir(r.from)); err == nil && dirty {
+		var list []string
+		if r.from != "" {
+			list = []string{w.p.inDir(r.from)}
+		}
+		if dirty, err := w.Git.IsDirty(w.p.ctx, w.Loc.TopLevel, list...); err == nil && dirty {
 			w.p.warnf("note: %s has uncommitted changes; they are left alone and are not part of the session\n",
 				w.Loc.TopLevel)
 		}

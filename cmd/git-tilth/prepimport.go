@@ -37,6 +37,7 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 			return fail("", err)
 		}
 		r.imported.LeaveOut(done)
+		r.committed = len(r.imported.Tasks) == 0 && len(done) > 0
 		if err := w.paidFor(r.from, r.imported.Tasks); err != nil && !r.force { // which gives up what there is
 			return err
 		}
@@ -124,7 +125,14 @@ func (w *repoContext) nothingLeft(r *prepRequest) bool {
 		return false
 	}
 	describeImport(w.p.humanOut(r.json), r.imported, true)
-	fmt.Fprintf(w.p.humanOut(r.json), "every task of %s is done\n", r.imported.Meta.Source)
+	out := w.p.humanOut(r.json)
+	fmt.Fprintf(out, "every task of %s is done\n", r.imported.Meta.Source)
+	if verb := "prep-feature"; r.committed {
+		if r.runs {
+			verb = "run"
+		}
+		fmt.Fprintf(out, "next: git tilth %s --all --from %s does them again\n", verb, text.ShellQuote(r.from))
+	}
 	return true
 }
 
