@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -170,10 +169,16 @@ func cutPatch(patch []byte, max int64) (kept []byte, cut bool) {
 
 // IsDirty reports whether the work tree at dir has changes to tracked files, in the index or out of it, or untracked
 // files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It
-// takes no lock and leaves the index as it is, byte for byte.
+// takes no lock and leaves the index as it is, byte for byte. Changes of the paths in but do not count.
 func (g *Git) IsDirty(ctx context.Context, dir string, but ...string) (bool, error) {
 	status := []string{"status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty",
-		"--no-renames"}
+		"--no-renames", "--", ":(top)"}
+	for _, path := range but {
+		rel, err := filepath.Rel(dir, proc.RealPath(path))
+		if err == nil && filepath.IsLocal(rel) && rel != "." {
+			status = append(status, ":(top,exclude,literal)"+rel)
+		}
+	}
 	c := g.In(dir, status...)
 	c.Tree = dir
 	if common, is, err := LinkedCommon(dir); err == nil && is {
@@ -182,10 +187,6 @@ func (g *Git) IsDirty(ctx context.Context, dir string, but ...string) (bool, err
 		}
 	}
 	list, err := g.List(ctx, c)
-	list = slices.DeleteFunc(list, func(f string) bool {
-		path, untracked := strings.CutPrefix(f, "?? ")
-		return untracked && slices.Contains(but, filepath.Join(dir, path))
-	})
 	var s survey
 	for _, f := range list {
 		path, untracked := strings.CutPrefix(f, "?? ")
