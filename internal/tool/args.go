@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // toolDef is one row of the table of tools.
@@ -121,7 +118,8 @@ type arguments struct {
 	query query
 }
 
-// decode reads the arguments of a call, which may be any bytes at all.
+// decode reads the arguments of a call, which may be any bytes. It ignores arguments that the tool does not have: other
+// programs' tools of the same name have more.
 func decode(t *toolDef, args string) (arguments, error) {
 	in := arguments{text: map[string]string{}, num: map[string]float64{}}
 	if strings.TrimSpace(args) == "" {
@@ -130,11 +128,6 @@ func decode(t *toolDef, args string) (arguments, error) {
 	fields, err := object(args)
 	if err != nil {
 		return in, fmt.Errorf("the arguments of %s are %w; expected %s", t.name, err, t.usage())
-	}
-	for name := range fields {
-		if !slices.ContainsFunc(t.params, func(p param) bool { return p.name == name }) {
-			return in, fmt.Errorf("%s has no argument %q; expected %s", t.name, text.Clip(name, 60), t.usage())
-		}
 	}
 	for _, p := range t.params {
 		value, ok := fields[p.name]

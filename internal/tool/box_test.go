@@ -178,8 +178,7 @@ func TestArguments(t *testing.T) {
 		`{"path":["a"]}`:           "not an array",
 		`{"path":{"a":1}}`:         "not an object",
 		`{"path":true}`:            "not a boolean",
-		`{"path":"a","line":3}`:    `no argument "line"`,
-		`{"Path":"a"}`:             `no argument "Path"`,
+		`{"Path":"a"}`:             `"path" is missing`,
 		`{"path":""}`:              "empty",
 		`{"path":"a\u0000b"}`:      "NUL",
 	} {
@@ -190,7 +189,8 @@ func TestArguments(t *testing.T) {
 	f.fails(f.raw("bash", `{"command":"true","timeout":1e400}`), "must be a number")
 	f.ok(f.raw("bash", `{"command":"true","timeout":null}`), "exit code 0")
 	f.ok(f.raw("bash", `{"command":"true","timeout":1e300}`), "exit code 0")
-	f.ok(f.raw("read_file", ` {"path":"a"} `), "x")
+	f.ok(f.raw("bash", `{"command":"true","description":"Do nothing"}`), "exit code 0")
+	f.ok(f.raw("read_file", ` {"path":"a","line":3} `), "x")
 	f.fails(f.raw("rm_file", `{}`), `no tool "rm_file"; the tools here are read_file, write_file`)
 	f.fails(newFixture(t, Options{ReadOnly: true}).call("bash", "command", "true"), "no tool")
 }
