@@ -215,7 +215,13 @@ func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 		if strings.Contains(usage, "<task>") {
 			s, err = w.tasksAndSession(ctx, toChange)
 		} else {
-			s, err = w.session(append(args[mostArgs(usage)-1:], "")[0], toChange)
+			part := append(args[mostArgs(usage)-1:], "")[0]
+			s, err = w.session(part, toChange)
+			flag, task := taskFlags[ctx.Command.Name], cmdline.TaskNumber(part)
+			if err != nil && flag != "" && task != "" {
+				return refuse(fmt.Sprintf("git tilth %s %s T-%03s", ctx.Command.Name, flag, task),
+					"%s names a task, and no session", part)
+			}
 		}
 		if err == nil && toChange {
 			err = w.configureFor(s)
@@ -229,6 +235,9 @@ func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 		return do(ctx, w, s)
 	})
 }
+
+// taskFlags are the flags of commands whose argument is a session and which take a task by a flag.
+var taskFlags = map[string]string{"log": "--task", "fork": "--at"}
 
 // tasksAndSession reads the arguments of a command on tasks: those first, then perhaps a session. A number is a task
 // where the session at hand has it, else it may be a part of a session's name.
