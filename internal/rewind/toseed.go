@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -100,7 +102,13 @@ func preflight(ctx context.Context, h *held.Handle, sha string) (full, tip strin
 	if broken := session.ValidateTasks(tasks); len(broken) > 0 {
 		return "", "", notRewound(h, "%s: %s", h.S.Path(session.TasksFile), broken[0])
 	}
-	return full, tip, nil
+	stored, err := os.ReadFile(h.S.Path(session.TasksFile))
+	for i, entry := range gjson.ParseBytes(stored).Array() {
+		if !entry.Get("description").Exists() {
+			return "", "", notRewound(h, "%s: entry %d has no description", h.S.Path(session.TasksFile), i+1)
+		}
+	}
+	return full, tip, err
 }
 
 // PlanToSeed makes the pre-flight of a reset to the seed, or of the rest of one that was begun; another way back that
