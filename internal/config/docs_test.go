@@ -87,3 +87,14 @@ func settingsRow(s Setting) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", key, cell(s.Env, ""), cell(s.Flag, "--"), cell(s.Default, ""),
 		s.Help)
 }
+
+// TestSettingsNameTheirValues expects the description of a setting to name each value that it takes.
+func TestSettingsNameTheirValues(t *testing.T) {
+	for _, s := range settings {
+		for _, value := range s.values {
+			if !strings.Contains(s.Help, value) {
+				t.Errorf("%s does not name its value %s", s.Name, value)
+			}
+		}
+	}
+}
