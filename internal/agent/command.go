@@ -1,13 +1,16 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
@@ -153,11 +156,47 @@ func (p *Program) prompt(t *Turn) string {
 	return text
 }
 
-// NotInstalled is why a program that is not found cannot do a turn.
-func (p *Program) NotInstalled() error {
+// NotInstalled is the error of a program that is not found.
+func (p *Program) NotInstalled() error { return p.lacks(p.Binary) }
+
+func (p *Program) lacks(binary string) error {
 	hint := ""
 	if p.Package != "" {
 		hint = " (npm install -g " + p.Package + ")"
 	}
-	return fmt.Errorf("%s is not installed: no %s on PATH%s", p.Title, p.Binary, hint)
+	return fmt.Errorf("%s is not installed: no %s on PATH%s", p.Title, binary, hint)
 }
+
+// firstWord matches the first word of a shell command, after assignments, if it names a program without the shell.
+// A relative path depends on the worktree.
+var firstWord = pattern.New(`^\s*(?:\w+=[\w./:@%+,-]*\s+)*(~?/[\w./@%+,-]+|[\w.@%+,-]+)(?:[\s;&|]|$)`)
+
+// Lookup finds the program. Of a shell command of the user it looks for the program that the first word names, if it
+// names one.
+func (p *Program) Lookup(ctx context.Context, dir string, env []string) (path string, err error) {
+	if path, err = proc.LookPath(p.Binary, dir, env); err != nil {
+		return "", p.NotInstalled()
+	}
+	if !p.byShell() {
+		return path, nil
+	}
+	m := firstWord().FindStringSubmatch(p.base[1])
+	if m == nil {
+		return path, nil
+	}
+	name := m[1]
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		name = filepath.Join(proc.Getenv(env, "HOME"), rest)
+	}
+	out, err := proc.Run(ctx, proc.Cmd{Argv: []string{path, "-c", `command -v "$1"`, "sh", name}, Dir: dir, Env: env,
+		Timeout: lookupTime, OutputCap: 4096})
+	if err == nil && !out.TimedOut && out.ExitCode != 0 {
+		return "", p.lacks(name)
+	}
+	return path, nil
+}
+
+const lookupTime = 10 * time.Second
+
+// byShell reports whether the program is a shell command of the user.
+func (p *Program) byShell() bool { return p.Package == "" && len(p.base) == 2 && p.base[0] == "-c" }

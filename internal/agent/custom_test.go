@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +53,37 @@ func TestCustomSettings(t *testing.T) {
 		}
 		if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%v: got %v, want %s", c.set, err, c.err)
+		}
+	}
+}
+
+// The program that a shell command of the user names is looked for; the shell's own words and relative paths are not.
+func TestLookupOfAShellCommand(t *testing.T) {
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "agent"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for start, missing := range map[string]string{
+		"cat > seen; echo done": "", "A=1 exec cat": "", "cd x && y": "", "if true; then y; fi": "", "./agent --x": "",
+		`"$HOME/none"`: "", "~/agent -p": "", "~/none -p": filepath.Join(home, "none"), "/no/such/agent": "/no/such/agent",
+		"no-such-agent --acp": "no-such-agent", "A=1 no-such-agent|cat": "no-such-agent",
+	} {
+		for _, acp := range []string{"", "true"} {
+			p, err := custom("mine", map[string]string{"start": start, "acp": acp})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if missing != "" {
+				want = "mine is not installed: no " + missing + " on PATH"
+			}
+			got := ""
+			if _, err := p.Lookup(t.Context(), home, []string{"HOME=" + home, "PATH=/bin:/usr/bin"}); err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("%s: %q, want %q", start, got, want)
+			}
 		}
 	}
 }

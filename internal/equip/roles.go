@@ -117,8 +117,8 @@ func (k *Kit) oneRole(r config.Role, c Choice, model string) (role loop.Role, er
 		role.Client, role.Model, err = k.clientFor(r, own)
 		return role, err
 	}
-	if _, err := k.lookPath(c.Program.Binary); err != nil {
-		return role, held.Refuse(k.without(r, c.Program), "%s: %s", c.Why, c.Program.NotInstalled())
+	if _, err := c.Program.Lookup(k.Ctx, k.Dir, k.Environ); err != nil {
+		return role, held.Refuse(k.without(r, c.Program), "%s: %s", c.Why, err)
 	}
 	if role.Model = cmp.Or(model, own); model != "" {
 		role.UnsetModel = k.unset("tilth." + string(r) + ".model")

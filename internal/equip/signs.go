@@ -98,9 +98,9 @@ func (k *Kit) askEndpoint(role config.Role) Check {
 }
 
 func (k *Kit) askProgram(role config.Role, p *agent.Program) Check {
-	path, err := k.lookPath(p.Binary)
+	path, err := p.Lookup(k.Ctx, k.Dir, k.Environ)
 	if err != nil {
-		return Check{Status: Finding, Detail: p.NotInstalled().Error(), Command: k.without(role, p)}
+		return Check{Status: Finding, Detail: err.Error(), Command: k.without(role, p)}
 	}
 	if p.SpeaksACP() {
 		return k.initialize(p)
