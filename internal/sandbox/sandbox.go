@@ -208,6 +208,25 @@ func (b *Box) writable() []string {
 	return append(out, "/dev/shm")
 }
 
+// Closes reports whether a path exists and cannot be read in the box. It is false of the directories that are closed as
+// a whole.
+func (b *Box) Closes(path string) bool {
+	if b == nil || !filepath.IsAbs(path) || !there(path) {
+		return false
+	}
+	path = real(filepath.Clean(path))
+	deepest := func(dirs []string) (n int) {
+		for _, dir := range links(nil).reals(dirs) {
+			if below(path, dir) {
+				n = max(n, len(dir))
+			}
+		}
+		return n
+	}
+	hidden := deepest(b.Hide)
+	return hidden > 0 && hidden < len(path) && hidden > deepest(append(b.writable(), b.readable()...))
+}
+
 // readable are the paths that may be read although they lie in a hidden directory.
 func (b *Box) readable() []string {
 	out := slices.Concat(b.Read, b.Touch)

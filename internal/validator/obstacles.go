@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -53,6 +54,28 @@ var obstacles = []obstacle{{
 		return s.Setting.Add(p.install(project.Rust, dir)), ok
 	},
 }}
+
+var (
+	unreadable = pattern.New(`(?i)not found|no such file|denied|can't|cannot`)
+	absolute   = pattern.New(`/[^\s'"` + "`" + `:;,()<>\[\]]+`)
+)
+
+// ClosedFile returns the line of a program's output that misses a file which the sandbox closes, and the command that
+// opens the file.
+func ClosedFile(output string, box *sandbox.Box) (line, mend string) {
+	for line := range strings.Lines(output) {
+		if !unreadable().MatchString(line) {
+			continue
+		}
+		for _, path := range absolute().FindAllString(line, -1) {
+			if box.Closes(path) {
+				return text.Clip(text.VisibleLine(strings.TrimSpace(line)), 300) + " (the sandbox closes it)",
+					"git config --add tilth.sandboxRead " + text.ShellQuote(path)
+			}
+		}
+	}
+	return "", ""
+}
 
 // home is the directory of the manifest that a validator goes by.
 func (p *layout) home(v Validator, manifests ...string) (dir string, ok bool) {

@@ -102,6 +102,9 @@ func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
 	if why, mend := standsForNothing(res.Output); why != "" {
 		return why, mend
 	}
+	if why, mend := ClosedFile(res.Output, s.Box); why != "" {
+		return why, mend
+	}
 	for _, o := range obstacles {
 		for _, sign := range o.signs {
 			for line := range strings.Lines(res.Output) {
