@@ -132,7 +132,8 @@ func (g *Git) BeforeCommit(ctx context.Context, wt Worktree, message string, var
 }
 
 // TryHooks runs hooks as BeforeCommit does, without a commit: in a worktree, or in the user's checkout, which they may
-// not change. The index is that of the commit's tree, if it has one.
+// not change. The index has the commit's tree, else a sample file on the tree of its parent. For a commit with neither
+// it stays as it is.
 func (g *Git) TryHooks(ctx context.Context, wt Worktree, c TreeCommit, names []string, vars ...string) (
 	TreeCommit, error,
 ) {
@@ -141,8 +142,11 @@ func (g *Git) TryHooks(ctx context.Context, wt Worktree, c TreeCommit, names []s
 	}
 	q := quarantine{wt: wt, shut: wt.Branch == ""}
 	err := g.quarantinedIn(ctx, &q, func(in *Git) (err error) {
-		if c.Tree != "" {
+		switch {
+		case c.Tree != "":
 			_, err = in.Mutate(ctx, in.InWorktree(wt, "read-tree", c.Tree))
+		case c.Parent != "":
+			err = in.stageSample(ctx, c.Parent)
 		}
 		if err == nil {
 			err = in.propose(ctx, &c, names, vars)
@@ -150,6 +154,22 @@ func (g *Git) TryHooks(ctx context.Context, wt Worktree, c TreeCommit, names []s
 		return err
 	})
 	return c, err
+}
+
+// stageSample stages a sample file on the tree of a commit, in a quarantine.
+func (g *Git) stageSample(ctx context.Context, commit string) error {
+	if _, err := g.Mutate(ctx, g.InWorktree(g.in.wt, "read-tree", commit)); err != nil {
+		return err
+	}
+	c := g.InWorktree(g.in.wt, "hash-object", "-w", "--stdin")
+	c.Stdin = []byte("A sample of a change.\n")
+	blob, err := g.Mutate(ctx, c)
+	if err != nil {
+		return err
+	}
+	_, err = g.Mutate(ctx, g.InWorktree(g.in.wt, "update-index", "--add", "--cacheinfo",
+		"100644,"+blob+",tilth-sample.txt"))
+	return err
 }
 
 // CheckoutAt is the checkout of the user's at dir, or the repository itself there. It is no worktree to work in.

@@ -116,9 +116,10 @@ func SubjectSetting(form string) string {
 	return "git config tilth.commitSubject " + text.ShellQuote(form)
 }
 
-// TrySubjects shows the message that a task's commit would have to the repository's commit-msg hook. refused is what it
-// says against the set form, nil where it takes it; passes is then a usual form that it takes, "" for none.
-func TrySubjects(ctx context.Context, h *held.Handle, wt gitx.Worktree, t session.Task, summary string) (
+// TrySubjects runs the repository's commit-msg hook on the message of a task's commit. With a base, a sample change to
+// that commit is staged. refused is the hook's refusal of the set form of subjects, or nil; passes is then a usual form
+// that the hook accepts, or "".
+func TrySubjects(ctx context.Context, h *held.Handle, wt gitx.Worktree, base string, t session.Task, summary string) (
 	refused *gitx.HookRefusedError, passes string, err error,
 ) {
 	_, has, err := h.Git.Hooks(ctx, wt)
@@ -132,7 +133,7 @@ func TrySubjects(ctx context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	for i, form := range forms {
 		msg := message.Task(h.S.ID, t.ID, message.SubjectOf(form, t), h.Redact.String(summary),
 			"1000000 "+strings.Repeat("0", 64), false)
-		says, err := showMessage(ctx, h, wt, msg)
+		says, err := showMessage(ctx, h, wt, base, msg)
 		switch {
 		case err != nil || says == nil && i == 0:
 			return nil, "", err
@@ -145,10 +146,10 @@ func TrySubjects(ctx context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	return refused, "", nil
 }
 
-// showMessage runs the commit-msg hook over a message; what it makes of it is thrown away.
+// showMessage runs the commit-msg hook on a message and ignores its changes.
 func showMessage(ctx context.Context, h *held.Handle, wt gitx.Worktree,
-	message string) (*gitx.HookRefusedError, error) {
-	_, err := h.Git.TryHooks(ctx, wt, gitx.TreeCommit{Message: message}, []string{"commit-msg"},
+	base, message string) (*gitx.HookRefusedError, error) {
+	_, err := h.Git.TryHooks(ctx, wt, gitx.TreeCommit{Message: message, Parent: base}, []string{"commit-msg"},
 		CommittingVar+"="+h.S.Branch())
 	if refused, is := errors.AsType[*gitx.HookRefusedError](err); is && ctx.Err() == nil {
 		return refused, nil

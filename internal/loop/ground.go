@@ -225,7 +225,7 @@ func (g *ground) hookHints(ctx context.Context, t session.Task, summary string) 
 		return "", ""
 	}
 	name := "pre-commit"
-	refused, passes, err := lifecycle.TrySubjects(ctx, g.run.Handle, wt, t, summary)
+	refused, passes, err := lifecycle.TrySubjects(ctx, g.run.Handle, wt, "", t, summary)
 	if err == nil && passes != "" {
 		subject = lifecycle.SubjectSetting(passes)
 	}

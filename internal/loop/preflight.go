@@ -305,7 +305,7 @@ func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightChe
 	}
 	sample := "A sample of what a worker says of its change, in lines that are wrapped as they will be."
 	longest := slices.MaxFunc(a.run.tasks, func(x, y session.Task) int { return len(x.Title) - len(y.Title) })
-	refused, passes, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, longest, sample)
+	refused, passes, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, a.base, longest, sample)
 	if err != nil {
 		return nil, err
 	}
@@ -313,6 +313,8 @@ func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightChe
 		c := record.PreflightCheck{Name: "commit-msg hook", From: "hooks", Problem: text.FirstLines(refused.Output, 20)}
 		if passes != "" {
 			c.Mend = lifecycle.SubjectSetting(passes)
+		} else if _, open := validator.ClosedFile(refused.Output, a.run.o.Sandbox); open != "" {
+			c.Mend = open
 		} else if file, err := a.run.Git.HookFile(ctx, wt, "commit-msg"); err == nil {
 			c.Problem += "; no usual subject passes"
 			c.Mend = "${EDITOR:-vi} " + text.ShellQuote(file)
