@@ -1,4 +1,4 @@
-// Package doctor looks whether all is well where a command stands, and names the command that mends what is not.
+// Package doctor checks a repository's setup and sessions, and names a fix for each problem.
 package doctor
 
 import (
@@ -40,7 +40,7 @@ func (d *Doctor) add(name, status, command, format string, args ...any) {
 		Detail: fmt.Sprintf(format, args...)})
 }
 
-// Check looks at all there is, of settings of which so many are set.
+// Check runs all checks; set is the number of settings that are set.
 func (d *Doctor) Check(set int) {
 	d.add("settings", equip.Well, "", "%d of %d are set", set, len(d.Config.All()))
 	version, supported := d.Git.Version(d.Ctx, 2, 36)
@@ -68,7 +68,7 @@ func (d *Doctor) Check(set int) {
 	d.examineSessions()
 }
 
-// sayOnce leaves of what is the matter with roles each thing once.
+// sayOnce removes repeated findings about roles.
 func (d *Doctor) sayOnce() {
 	var checks []equip.Check
 	for _, c := range d.Checks {
@@ -82,7 +82,8 @@ func (d *Doctor) sayOnce() {
 	d.Checks = checks
 }
 
-// examineNight tries on the commit that is checked out what a run tries before a model is paid. Nothing of it stays.
+// examineNight tries everything that a run tries before a model is paid, on the current commit, and leaves nothing
+// behind.
 func (d *Doctor) examineNight() {
 	if d.Loc.CommonDir == "" || d.Dry {
 		return
@@ -200,7 +201,7 @@ func (d *Doctor) examineSessions() {
 	d.Checks = append(d.Checks, left...)
 }
 
-// Fix mends what is safe to mend; a dry run leaves it at what the report says.
+// Fix applies the safe fixes, except in a dry run.
 func (d *Doctor) Fix() {
 	for i, c := range d.Checks {
 		if !c.Safe || d.Dry {

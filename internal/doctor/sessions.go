@@ -22,14 +22,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// ofSession is something that is wrong with a session, or that one has left behind. mend does what command does, where
-// nothing can be lost by it, and is else nil.
+// ofSession returns a finding about a session or its leftovers. mend does the same as command, if that can lose
+// nothing, else it is nil.
 func ofSession(id, what, command string, mend func(context.Context) error) equip.Check {
 	return equip.Check{Name: "session", Session: id, Status: equip.Finding, Detail: what, Command: command,
 		Safe: mend != nil, Mend: mend}
 }
 
-// checkSession says what is wrong with a session. It changes nothing.
+// checkSession returns the problems of a session. It changes nothing.
 func checkSession(ctx context.Context, d held.Deps, s *session.Session) []equip.Check {
 	unchanged, err := held.UnchangedSince(s)
 	if err != nil {
@@ -106,8 +106,8 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []equip.Chec
 	return out
 }
 
-// checkLeft finds what a process that died left half written or locked. The next resume would put it right, and so
-// can this without one: nothing is lost by it. wt is the zero Worktree where there is none.
+// checkLeft finds files that a dead process left half written or locked. The next resume repairs them, and so can the
+// fix, which loses nothing. wt is the zero Worktree if there is none.
 func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []equip.Check) {
 	add := func(what, command string, mend func(context.Context) error) {
 		out = append(out, ofSession(s.ID, what, command, func(ctx context.Context) error {

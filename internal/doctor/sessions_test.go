@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// TestClearForksKilled: what a kill has left goes, and what is being made stays.
+// TestClearForksKilled: leftovers of a kill are removed, and a fork that is being made stays.
 func TestClearForksKilled(t *testing.T) {
 	root := t.TempDir()
 	left, made := filepath.Join(root, session.DraftPrefix+"20260601-102030-aaaaaa"), filepath.Join(root,
@@ -114,7 +114,7 @@ func TestOrphansBesideOthers(t *testing.T) {
 	git("rev-parse", "--verify", "session/"+id)
 }
 
-// TestCheckBesideAnother: what begins with a session while it is looked at makes no finding.
+// TestCheckBesideAnother: a command that starts on a session during the check causes no finding.
 func TestCheckBesideAnother(t *testing.T) {
 	repo := t.TempDir()
 	if out, err := exec.Command("git", "init", "-q", repo).CombinedOutput(); err != nil {

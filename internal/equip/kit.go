@@ -1,5 +1,5 @@
-// Package equip says with what a session is worked on, by the settings: who works, behind which wall, in a worktree
-// that is set up how; and asks them for signs of life.
+// Package equip resolves the settings of a run: agents and models, sandbox and worktree setup. It also checks that
+// agents and endpoints answer.
 package equip
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Kit is what sessions are worked on with where a command stands: the repository, the settings that hold there, and by
-// these who works, behind which wall, in a worktree that is set up how.
+// Kit is the environment of a command: the repository and its settings, with the agents, sandbox and worktree setup
+// that they name.
 type Kit struct {
 	Ctx     context.Context
 	Dir     string
@@ -44,7 +44,7 @@ type Kit struct {
 	notedSetup   atomic.Bool       // what a lock file asks for
 }
 
-// New makes a kit whose programs are behind its wall.
+// New completes a kit: its programs run in its sandbox.
 func New(k *Kit) *Kit {
 	k.keys, k.asked = map[string]string{}, map[string]string{}
 	k.Git.Sandbox = k.Sandbox
@@ -70,13 +70,12 @@ func (k *Kit) getenv(name string) string { return proc.Getenv(k.Environ, name) }
 // Tell says something to the person at the terminal before there is a session.
 func (k *Kit) Tell(line string) { k.Warnf("git-tilth: %s\n", line) }
 
-// redactor takes out of the record what is secret in the environment, in the URLs that are configured, and the keys
-// known so far.
+// redactor removes from the record the secrets of the environment and of configured URLs, and the keys known so far.
 func (k *Kit) redactor() *record.Redactor {
 	return record.NewRedactor(slices.Concat(k.Environ, k.Config.URLs()), k.keys)
 }
 
-// FirstCommit is the command that makes the commit which a session can begin at: of what lies here, if anything does.
+// FirstCommit returns the command that makes a repository's first commit, of the existing files if there are any.
 func (k *Kit) FirstCommit() string {
 	if k.Loc.Bare {
 		return `git update-ref HEAD "$(git commit-tree -m start "$(git mktree </dev/null)")"`
@@ -88,7 +87,7 @@ func (k *Kit) FirstCommit() string {
 	return "git add -A && git commit -m start"
 }
 
-// Deps are what a session needs of the outside world.
+// Deps returns a session's dependencies.
 func (k *Kit) Deps(sink func(record.Line)) held.Deps {
 	return held.Deps{
 		Git: k.Git, Environ: k.Environ, Now: time.Now, Redact: k.Redact, Sink: sink,

@@ -20,7 +20,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// setupHint shows the shortest ways to say who works, each of which can be pasted.
+// setupHint shows the shortest ways to set up an agent or a model, each as a command.
 const setupHint = `npm install -g @anthropic-ai/claude-code && claude auth login
   or @openai/codex, @google/gemini-cli, opencode-ai: one on PATH is used
 git config --global tilth.baseUrl http://localhost:11434/v1 && git tilth doctor
@@ -28,18 +28,18 @@ git config --global tilth.baseUrl http://localhost:11434/v1 && git tilth doctor
 git tilth demo
   shows it all, with a scripted model`
 
-// Choice says who works in a role, and why.
+// Choice is the agent of a role, with the reason.
 type Choice struct {
 	Program *agent.Program // nil for a model
 	Why     string
 	Others  []Choice // who takes over, in this order
 }
 
-// Name is what who works is called.
+// Name returns the name of the agent.
 func (c Choice) Name() string { return loop.Role{Program: c.Program}.Name() }
 
-// ChooseAgent decides between a model and an agent program: what is set, else a model if an endpoint is, else
-// what is installed.
+// ChooseAgent chooses a role's agent: the configured one, else a model if an endpoint is configured, else an installed
+// program.
 func (k *Kit) ChooseAgent(r config.Role) (Choice, error) {
 	name := "tilth." + string(r) + ".agent"
 	set := k.Config.Get(name)
@@ -91,7 +91,7 @@ func (k *Kit) lookPath(name string) (string, error) {
 	return proc.LookPath(name, k.Dir, k.Environ)
 }
 
-// Role resolves who works in a role, ready to work, with those who take over.
+// Role returns a role's agent, ready to work, with its fallbacks.
 func (k *Kit) Role(r config.Role) (loop.Role, error) {
 	c, err := k.ChooseAgent(r)
 	if err != nil {
@@ -109,7 +109,7 @@ func (k *Kit) Role(r config.Role) (loop.Role, error) {
 	return role, err
 }
 
-// oneRole is one of those who work in a role. model is what is set for it beside tilth.agent.<name>.model.
+// oneRole returns one agent of a role. model is the role's model, for an agent without tilth.agent.<name>.model.
 func (k *Kit) oneRole(r config.Role, c Choice, model string) (role loop.Role, err error) {
 	role.Program = c.Program
 	own := k.Config.Agents()[role.Name()]["model"]
@@ -126,8 +126,7 @@ func (k *Kit) oneRole(r config.Role, c Choice, model string) (role loop.Role, er
 	return role, nil
 }
 
-// without are the ways on where a program that is to work in a role is not there: it is installed, or what names it
-// goes, so that an endpoint or another program works.
+// without returns hints for a program that is not installed: install it, or remove the setting that names it.
 func (k *Kit) without(r config.Role, p *agent.Program) (hint string) {
 	if p.Package != "" {
 		hint = "npm install -g " + p.Package + "\n"
@@ -229,7 +228,7 @@ func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
 	}
 	if o.Worker.Client == nil && k.Config.Endpoint(config.Worker).BaseURL != "" &&
 		k.Config.Endpoint(config.Worker).Model != "" {
-		// A program works, but there is an endpoint to ask what was learned.
+		// A program works, but an endpoint can answer the question about learnings.
 		if o.Worker.Client, _, err = k.client(config.Worker); err != nil {
 			return o, err
 		}
@@ -238,7 +237,7 @@ func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
 	return o, err
 }
 
-// Judging is what a run needs without those who work and judge.
+// Judging returns the options of a run without its worker and evaluator.
 func (k *Kit) Judging(asked loop.Options) (loop.Options, error) {
 	o := loop.Options{
 		Caps: k.Config.Caps(), Attempts: int(k.Config.Count("tilth.providerAttempts")),
@@ -283,7 +282,7 @@ func (k *Kit) gitConfigOf(name string) string {
 	return "git config"
 }
 
-// Change is the command that gives a setting another value where it has the one that holds.
+// Change returns the command that changes a setting at its origin.
 func (k *Kit) Change(name, value string) string {
 	if v, ok := strings.CutPrefix(k.Config.Get(name).Origin, "environment "); ok {
 		return "export " + v + "=" + value
@@ -306,7 +305,7 @@ func (k *Kit) PromptDir() string {
 	return dir
 }
 
-// StartOf is what session_start says of who works, beside where.
+// StartOf returns the session_start event with the agents and models.
 func (k *Kit) StartOf(o loop.Options) record.SessionStart {
 	wall, _ := k.SandboxState()
 	return record.SessionStart{Sandbox: wall.Detail,

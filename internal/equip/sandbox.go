@@ -15,8 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// Sandbox is what all that a worker starts may do, beside what each part of a run adds to it. It is nil where the
-// system has none: tilth.sandbox says whether that is a note, once, or a refusal.
+// Sandbox returns the sandbox of everything that a worker starts; each part of a run adds to it. It is nil if the
+// system has none, which is a note or a refusal by tilth.sandbox.
 func (k *Kit) Sandbox() (*sandbox.Box, error) {
 	state, system := k.SandboxState()
 	says := strings.Replace(state.Detail, "none: ", "no sandbox: ", 1)
@@ -116,7 +116,7 @@ func credentialFiles(entries []config.Entry) (files []string) {
 	return files
 }
 
-// pathKeys are settings of git's that name files and directories which what a run starts reads.
+// pathKeys are git settings that name files and directories for programs in the sandbox.
 var pathKeys = []string{"core.excludesfile", "core.attributesfile", "core.hookspath", "commit.template",
 	"init.templatedir", "mailmap.file", "blame.ignorerevsfile", "http.sslcainfo", "http.sslcapath",
 	"gpg.ssh.allowedsignersfile"}
@@ -150,7 +150,7 @@ func (k *Kit) noteSandbox(says string) {
 	}
 }
 
-// WithSandbox does what runs commands in a directory before a worker has begun: setup and tests.
+// WithSandbox calls do with an environment for commands in a directory before a worker starts: setup and tests.
 func (k *Kit) WithSandbox(dir string, do func(validator.ExecEnv) error) error {
 	box, err := k.Sandbox()
 	if err != nil {

@@ -60,13 +60,13 @@ func (k *Kit) setup() held.Setup {
 	return s
 }
 
-// setupByLock is what the lock files in a directory ask for.
+// setupByLock returns the setup commands for the lock files in a directory.
 func (k *Kit) setupByLock(dir string) validator.LockSetup {
 	return validator.SetupByLock(validator.ExecEnv{Dir: dir,
 		Env: agent.ToolEnv(k.Git.Environ(k.Ctx, dir), k.Config.List("tilth.sandboxEnv"))})
 }
 
-// walled reports whether what a lock file asks for may be run. Where not, it is said once.
+// walled reports whether detected setup may run, and prints once if not.
 func (k *Kit) walled(lines []string) bool {
 	box, err := k.Sandbox()
 	if box != nil || err != nil {
@@ -79,7 +79,7 @@ func (k *Kit) walled(lines []string) bool {
 	return false
 }
 
-// noteSetup says once what is installed: it may take minutes.
+// noteSetup prints the setup commands once, because they may take minutes.
 func (k *Kit) noteSetup(lines []string) {
 	if !k.notedSetup.Swap(true) {
 		k.Warnf("setup: %s (by the lock file; git config tilth.setup %s turns it off)\n", strings.Join(lines, "; "),
@@ -87,7 +87,7 @@ func (k *Kit) noteSetup(lines []string) {
 	}
 }
 
-// DetectedSetup is what would be run in the user's checkout, for config.
+// DetectedSetup returns the setup commands for the user's checkout, for config.
 func (k *Kit) DetectedSetup() []string {
 	if k.Loc.TopLevel == "" {
 		return []string{validator.NoSetup}

@@ -20,7 +20,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// CheckRole asks who works in a role for a sign of life. No model is asked anything. answers are those of others.
+// CheckRole checks that a role's agent answers, without a model call. answers are those of other roles.
 func (k *Kit) CheckRole(role config.Role, answers map[string]Check) Check {
 	c, err := k.ChooseAgent(role)
 	var refused *held.RefusedError
@@ -53,7 +53,7 @@ const answerTime = 20 * time.Second
 // versionTime is how long an agent program may take to say which it is: some need ten seconds on a busy machine.
 const versionTime = time.Minute
 
-// agentTime is how long an agent may take to start and to say who it is.
+// agentTime bounds an agent's start and its answer about name and version.
 const agentTime = time.Minute
 
 func (k *Kit) askEndpoint(role config.Role) Check {
@@ -176,14 +176,14 @@ type Check struct {
 	Detail  string   `json:"detail"`
 	Command string   `json:"command,omitempty"` // what mends a finding
 	Safe    bool     `json:"safe,omitempty"`    // --fix mends it
-	// Mend does what Command does, where that is safe.
+	// Mend does the same as Command, if that is safe.
 	Mend func(context.Context) error `json:"-"`
 }
 
-// NoCommand is what to look at where no command is known that mends a finding.
+// NoCommand is the hint of a finding without a known fix.
 const NoCommand = "git tilth config"
 
-// ready asks those who work and judge for a sign of life, as doctor does. No model is asked anything.
+// ready checks that worker and evaluator answer, as doctor does, without a model call.
 func (k *Kit) ready(context.Context) (checks []record.PreflightCheck) {
 	answers, said := map[string]Check{}, map[string]bool{}
 	for _, role := range []config.Role{config.Worker, config.Evaluator} {

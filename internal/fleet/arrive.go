@@ -36,7 +36,7 @@ type foreign struct {
 	names   []string
 }
 
-// ownState is the limit of what this machine has written itself.
+// ownState is the limit for a state that this machine wrote itself.
 const ownState = -1
 
 // readForeign reads the session commit of id in a scratch repository, which may bring limit bytes.
@@ -135,7 +135,7 @@ func (f *foreign) write(ctx context.Context, to string, chunks []entry) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// Remote is where sessions are made of what comes, and taken from: the repository and the sessions of this machine.
+// Remote is a git remote with the repository and the sessions of this machine.
 type Remote struct {
 	Deps     held.Deps
 	Store    session.Store
@@ -169,8 +169,8 @@ func (p Remote) open(dir string) (*scratchRepo, error) {
 	return s, err
 }
 
-// stage makes a scratch repository beside the sessions, for one that may arrive. It goes with its remove, unless it
-// moved into the session.
+// stage makes a scratch repository next to the sessions, for a session that may arrive. Its remove deletes it, unless
+// it moved into the session.
 func (p Remote) stage() (*scratchRepo, error) {
 	if p.Deps.Git.IsDryRun() {
 		return p.open(filepath.Join(p.Store.Root, stagePrefix+"new"))
@@ -196,9 +196,9 @@ func (p Remote) stage() (*scratchRepo, error) {
 	return scratch, nil
 }
 
-// arrive makes a session of what a scratch repository holds, which becomes the session's own; in a dry run it is nil. A
-// session of this name that is here already goes, if all of it is where the new one comes from, or with force all that
-// is known to be a person's; else it is refused.
+// arrive makes a session from a scratch repository, which becomes the session's own; in a dry run it returns nil. It
+// replaces an existing session of this name if the remote has all of it, or with force all of the user's work; else it
+// refuses.
 func (p Remote) arrive(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
 	f, err := readForeign(ctx, scratch, id, p.MaxFetch)
 	if err != nil {
@@ -289,7 +289,7 @@ func unpushedHere(id string, err error) error {
 		Hint: fmt.Sprintf("git tilth push %s\ngit init -q --bare ~/%[1]s.git && %s && git tilth reset %[1]s", id, keep)}
 }
 
-// unpushed reports whether a session has what its last push or fetch had not.
+// unpushed reports whether a session has changes since its last push or fetch.
 func (p Remote) unpushed(ctx context.Context, s *session.Session) (bool, error) {
 	scratch, err := p.scratch(ctx, s)
 	if err != nil {

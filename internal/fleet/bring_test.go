@@ -53,7 +53,7 @@ func pushed(t *testing.T) (Remote, *session.Session) {
 	return p, h.S
 }
 
-// TestBringBesideAPush: what another process is writing of a session that it pushes is not taken for what a kill left.
+// TestBringBesideAPush: files of a push in another process are not taken for leftovers of a kill.
 func TestBringBesideAPush(t *testing.T) {
 	p, s := pushed(t)
 	unlock, err := s.Lock(time.Now())
@@ -77,8 +77,8 @@ func TestBringBesideAPush(t *testing.T) {
 	}
 }
 
-// TestBringOfAnOldList: since the remote was listed the session was run here and pushed, and what was done after that
-// could not be.
+// TestBringOfAnOldList: after the remote was listed, the session was run and pushed here, and later work could not be
+// pushed.
 func TestBringOfAnOldList(t *testing.T) {
 	p, s := pushed(t)
 	claims, err := p.Remotes(t.Context())

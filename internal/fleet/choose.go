@@ -7,9 +7,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Next is the session that a worker takes: the oldest that is to be run, that nobody has, and that is not skipped. Of
-// workers that look at the same time all but one lose the race for it; who has lost chooses among twice as many each
-// time. waiting says that one is held, which its holder may leave.
+// Next returns the session that a worker takes: the oldest runnable one without a holder that skip does not exclude. If
+// workers choose at the same time, all but one lose; after each loss a worker chooses among twice as many. waiting says
+// that a runnable session has a holder, who may release it.
 func Next(claims []Claim, now time.Time, lost int, pick func(n int) int, skip func(id string) bool) (c Claim, found,
 	waiting bool) {
 	var free []Claim

@@ -26,7 +26,7 @@ const (
 
 func claimRef(id string) string { return claimRefs + id }
 
-// Claim says who works on a session until when, and in short how it stood when it was last pushed.
+// Claim is the holder of a session with its expiry, and a summary of the session's state at the last push.
 type Claim struct {
 	Session  string             `json:"session_id"`
 	Holder   string             `json:"holder"` // "" when nobody works on it
@@ -110,7 +110,7 @@ func (p Remote) look(ctx context.Context, scratch *scratchRepo, id string) (c Cl
 	return c, scratch.ref(claimRef(id)), nil
 }
 
-// broken is what a remote has of a session and cannot be used. Without its claim, the next push makes all of it anew.
+// broken returns the error for a remote session that cannot be read. Without its claim, the next push replaces it.
 func (p Remote) broken(id, step, why string) error {
 	return &held.StepError{Step: step, Err: errors.New(why),
 		Hint: "git push " + text.ShellQuote(p.Shown()) + " --delete " + claimRef(id) + " && git tilth push " + id}
@@ -210,9 +210,9 @@ func (c Claim) write(s *scratchRepo) (string, error) {
 	return writeCommit(s, tree, message)
 }
 
-// Bring makes the remote's session one of this machine, to be worked on. A copy that is here stays where the remote has
-// nothing later; else it goes, with what a run here had not pushed: work went on from the last state that was. With a
-// person's word or work that was not pushed it is refused. In a dry run one that would come is nil.
+// Bring makes the remote's session one of this machine. A local copy stays if the remote has nothing newer; else it is
+// replaced, with unpushed work of a run here, because work continued from the last pushed state. It refuses to replace
+// unpushed decisions or changes of the user. In a dry run it returns nil for a session that would come.
 func (p Remote) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	if s := p.at(c.Session, c.State); s != nil {
 		return s, nil
@@ -225,8 +225,8 @@ func (p Remote) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	return p.fetch(ctx, scratch, c.Session, true)
 }
 
-// at is the session of this machine whose last push or fetch was of that state, nil for none. It opens nothing of a
-// session that another process may be pushing.
+// at returns this machine's session with that state as its last push or fetch, or nil. It opens no file of a session
+// that another process may be pushing.
 func (p Remote) at(id, state string) *session.Session {
 	s, err := p.Store.Find(id)
 	if err != nil || held.Resetting(s) {

@@ -50,8 +50,8 @@ func (p Remote) lease(ctx context.Context, s *session.Session, lasts time.Durati
 	if err != nil {
 		return nil, err
 	}
-	// Whoever has this session's lock is the only one who can hold its claim by this name: a claim that a kill or a
-	// remote that was away has left is its own.
+	// Only the holder of the session's lock can hold its claim by this name, so a claim left by a kill or by an
+	// unreachable remote is its own.
 	holder, err := os.ReadFile(s.Path(session.TravelDir, "holder"))
 	if err != nil {
 		holder = []byte(uuid.NewString())
@@ -87,7 +87,7 @@ func (p Remote) Take(ctx context.Context, s *session.Session, lasts time.Duratio
 	return ctx, l, nil
 }
 
-// look reads the remote's claim and refuses one that is held, or a state that this machine has not seen.
+// look reads the remote's claim, and refuses a claim with a holder and a state that this machine has not seen.
 func (l *Lease) look(ctx context.Context) (err error) {
 	l.claim, l.at, err = l.place.look(ctx, l.w.scratch, l.w.s.ID)
 	switch {
@@ -98,7 +98,7 @@ func (l *Lease) look(ctx context.Context) (err error) {
 	case l.at == "":
 		return nil
 	}
-	// A remote may have gone back to what it had earlier: a state that this machine's own grew from hides nothing.
+	// A remote may have been restored to an earlier state: if this machine's state grew from it, nothing is lost.
 	ref := sessionRef(l.w.s.ID)
 	own := l.w.scratch.ref(ref)
 	knows := func(state string) bool {
@@ -111,7 +111,7 @@ func (l *Lease) look(ctx context.Context) (err error) {
 	if l.w.scratch.wrote(l.claim.State) {
 		return l.w.scratch.setRef(ref, l.claim.State)
 	}
-	// One that died in the middle of a push may have moved the claim and not the state: what it has is what counts.
+	// A push that died may have moved the claim and not the state: the state counts.
 	if there, err := l.w.scratch.remoteRef(ctx, ref); err != nil || knows(there) {
 		return err
 	}
@@ -251,7 +251,7 @@ func (l *Lease) move(ctx context.Context, next *Claim) (to string, err error) {
 	return "", l.inTheWay(ctx, next.Tip, failed)
 }
 
-// inTheWay is why a push failed: a branch of the session's name that somebody else has pushed, or what git said.
+// inTheWay returns the reason of a failed push: somebody else's branch with the session's name, or git's error.
 func (l *Lease) inTheWay(ctx context.Context, tip string, failed error) error {
 	const theirs = "refs/tilth/theirs"
 	branch := branchRef(l.w.s.ID)

@@ -14,10 +14,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
-// What comes from a remote is measured before any of it is laid out. A few objects can stand for any number of files,
-// so that git lists no more of a tree than what may be taken.
+// A remote's data is measured before it is laid out. A few objects can represent any number of files, so git lists at
+// most the allowed number of entries of a tree.
 
-// maxEntries is how many files and directories a tree may have beyond the base; entrySize is what git lists of one.
+// maxEntries is the most files and directories of a tree beyond the base; entrySize the bytes of one in git's list.
 const (
 	maxEntries = 4 * maxFiles
 	entrySize  = 90
@@ -26,8 +26,8 @@ const (
 // extent is how much a tree holds once it is laid out.
 type extent struct{ entries, files, bytes int64 }
 
-// measure refuses what a scratch repository holds of a session where it, or the trees of commits beyond that of base,
-// is more than limit bytes, or more than maxFiles files beyond base. No limit is 0.
+// measure refuses a session in a scratch repository if it, or the trees of its commits beyond base, have more than
+// limit bytes or more than maxFiles files beyond base. 0 is no limit.
 func (s *scratchRepo) measure(ctx context.Context, session, base string, commits []string, limit int64) error {
 	if limit <= 0 {
 		limit = math.MaxInt64
@@ -62,8 +62,8 @@ func (s *scratchRepo) measure(ctx context.Context, session, base string, commits
 	return nil
 }
 
-// extent counts what a commit's tree holds, with at most so many entries, 0 for any number. Submodules are neither
-// files nor trees of it.
+// extent counts a commit's tree, with at most so many entries, 0 for any number. Submodules count as neither files nor
+// trees.
 func (s *scratchRepo) extent(ctx context.Context, commit string, most int64) (e extent, err error) {
 	c := s.command("ls-tree", "-r", "-t", "--full-tree", "--format=%(objectname) %(objectsize)", commit)
 	c.Limit = most * entrySize
@@ -82,7 +82,7 @@ func (s *scratchRepo) extent(ctx context.Context, commit string, most int64) (e 
 	return e, err
 }
 
-// sizeBelow is what the files below a directory hold.
+// sizeBelow returns the size of the files below a directory, in bytes.
 func sizeBelow(dir string) (total int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		switch {

@@ -22,8 +22,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// remoteConfig stands behind the user's own settings in a scratch repository that talks to a remote: nothing is
-// pruned, checked out or sent beside what is asked for, no hook runs, what comes is checked, and no ref is hidden.
+// remoteConfig follows the user's settings in a scratch repository that talks to a remote: nothing else is pruned,
+// checked out or sent, no hook runs, fetched objects are checked, and no ref is hidden.
 const remoteConfig = `[core]
 	bare = true
 	hooksPath = /dev/null
@@ -43,11 +43,10 @@ const remoteConfig = `[core]
 	auto = 0
 `
 
-// scratchRepo is a repository without files that reads the objects of the user's: what is written, fetched or pushed
-// there leaves no trace in that one.
+// scratchRepo is a bare repository that borrows the user's objects: writing, fetching and pushing there leaves no trace
+// in the user's repository.
 //
-// In a dry run another one in a temporary directory stands in for it. What is fetched and written there is gone with
-// remove; what would be changed elsewhere is not.
+// In a dry run a temporary one replaces it. remove deletes everything fetched and written there; nothing else changes.
 type scratchRepo struct {
 	git    *gitx.Git // for what stays in the scratch repository
 	out    *gitx.Git // for what does not
@@ -156,7 +155,7 @@ func (s *scratchRepo) write(kind string, content []byte) (id string, err error) 
 // loose is where write writes an object.
 func loose(dir, id string) string { return filepath.Join(dir, "objects", id[:2], id[2:]) }
 
-// wrote reports whether an object is one that write has written into this repository.
+// wrote reports whether write has written an object into this repository.
 func (s *scratchRepo) wrote(id string) bool {
 	fi, err := os.Stat(loose(s.dir, id))
 	if err != nil && s.dir != s.place {
@@ -183,7 +182,7 @@ func (s *scratchRepo) setRef(name, id string) error {
 	return replaceFile(path, []byte(id+"\n"))
 }
 
-// replaceFile puts a file in the place of what is there. What a killed process leaves of it is no ref to git.
+// replaceFile replaces a file. The leftover of a killed process is no ref to git.
 func replaceFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -200,8 +199,8 @@ type RemoteError struct{ error }
 // Unwrap is git's own error.
 func (e *RemoteError) Unwrap() error { return e.error }
 
-// push updates refs of the remote, all of them or none, and only where those of the leases are what these say. In a dry
-// run the remote is asked whether it would.
+// push updates refs of the remote, all or none, and only if the refs in leases have the given values. In a dry run it
+// asks the remote whether it would.
 func (s *scratchRepo) push(ctx context.Context, leases, specs []string) error {
 	var args []string
 	if !strings.ContainsAny(s.remote, "=:/") { // a name: one that is a mirror takes no refs by name
@@ -230,7 +229,7 @@ func (s *scratchRepo) fetch(ctx context.Context, specs ...string) error {
 	return remoteError(err)
 }
 
-// remoteRef is what a ref of the remote names now, "" for none.
+// remoteRef returns the current value of a remote ref, "" for none.
 func (s *scratchRepo) remoteRef(ctx context.Context, name string) (string, error) {
 	out, err := s.git.Read(ctx, s.talk(s.dir, []string{"ls-remote", "--quiet"}, []string{name}))
 	for line := range strings.Lines(string(out)) {
@@ -241,7 +240,7 @@ func (s *scratchRepo) remoteRef(ctx context.Context, name string) (string, error
 	return "", remoteError(err)
 }
 
-// dropPruned removes the refs whose commits are gone, and reports whether there was one.
+// dropPruned removes refs to missing commits, and reports whether there was one.
 func (s *scratchRepo) dropPruned(ctx context.Context) (dropped bool) {
 	refs, err := s.git.Refs(ctx, s.dir)
 	if err != nil {

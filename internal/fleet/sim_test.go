@@ -27,9 +27,9 @@ const (
 	simPatience = 4 * time.Hour          // what is not drained by then never is
 )
 
-// TestTheTableOfTheFleet simulates workers at one remote, with the choice of the next session that real ones make, and
-// holds docs/fleet.md to what comes out. Any row can be had again: its seed is its own numbers. A thousand workers take
-// a while, and are for TILTH_TESTS=full.
+// TestTheTableOfTheFleet simulates workers at one remote with the real choice of the next session, and compares the
+// result with docs/fleet.md. Each row is repeatable: its numbers are its seed. A thousand workers take a while and run
+// only with TILTH_TESTS=full.
 func TestTheTableOfTheFleet(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/fleet.md")
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *simulation) about(d time.Duration) time.Duration {
 	return time.Duration(s.rand.ExpFloat64() * float64(d))
 }
 
-// ask has the remote do something, and then goes on with what it answered.
+// ask makes a request to the remote and continues with the answer.
 func (s *simulation) ask(do func() (then func())) {
 	first := slices.Index(s.servers[:], slices.Min(s.servers[:]))
 	takes := simService/2 + time.Duration(s.rand.Int64N(int64(simService)))
@@ -182,7 +182,7 @@ func (s *simulation) list(w *simWorker) {
 	})
 }
 
-// push moves the claim of a session from what a worker has seen.
+// push moves the claim of a session from the value that a worker has seen.
 func (s *simulation) push(w *simWorker, one *simSession, seen Claim, next func(*Claim), then func(Claim, bool)) {
 	if w.dead {
 		return

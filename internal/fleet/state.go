@@ -57,7 +57,7 @@ type writer struct {
 	chunks  []string // of the record, the whole ones that were written
 }
 
-// made is what a session commit was made of.
+// made are the parts of a session commit.
 type made struct {
 	state
 	tree string
@@ -100,8 +100,8 @@ func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, er
 	return id, st, err
 }
 
-// look reads the files of the session and the branch's tip between two events of a run that is at work, which is what a
-// kill between the two would leave. size is where the record stands then.
+// look reads the files of the session and the branch's tip between two events of a run: the state that a kill between
+// them would leave. size is the length of the record then.
 func (w *writer) look(ctx context.Context, st *state) (root node, size int64, err error) {
 	for before := int64(-1); before != size; {
 		if before, err = w.recordSize(); err != nil {
@@ -149,7 +149,7 @@ func (w *writer) readFiles(ctx context.Context) (node, error) {
 	return root, w.addCheckpoint(root)
 }
 
-// remember reads what the last session commit holds, once.
+// remember reads the contents of the last session commit, once.
 func (w *writer) remember(ctx context.Context, old string) error {
 	if old == "" || w.was.tree != "" {
 		return nil
@@ -169,8 +169,8 @@ func (w *writer) remember(ctx context.Context, old string) error {
 	return json.Unmarshal([]byte(messages[sessionRef(w.s.ID)]), &w.was.state)
 }
 
-// filesOn is a commit of the uncommitted work on tip, or tip. While a run is at work that is what it began with, until
-// its first commit: who takes over after a kill has what was pushed before.
+// filesOn returns a commit of the uncommitted work on tip, or tip. During a run, until its first commit, that is the
+// work it started with: after a kill another machine gets the work that was pushed before.
 func (w *writer) filesOn(ctx context.Context, tip string, idle bool) (string, error) {
 	if idle {
 		if files, err := w.work(ctx, tip); err == nil || !w.begins {
@@ -183,7 +183,7 @@ func (w *writer) filesOn(ctx context.Context, tip string, idle bool) (string, er
 	return tip, nil
 }
 
-// work is a commit, on tip, of what is not committed in the worktree; tip where that is nothing.
+// work returns a commit on tip of the uncommitted work in the worktree, or tip if there is none.
 func (w *writer) work(ctx context.Context, tip string) (string, error) {
 	wt, err := w.scratch.out.Worktree(ctx, w.scratch.common, w.s.Workspace(), w.s.Branch())
 	if errors.Is(err, gitx.ErrNotFound) {
@@ -208,7 +208,7 @@ func (w *writer) work(ctx context.Context, tip string) (string, error) {
 // commit of the files.
 const leftFile = "left"
 
-// noteLeft notes that no run is at work on the session any more, and what commit work made of its files.
+// noteLeft notes that no run works on the session any more, and the commit that work made.
 func (w *writer) noteLeft(files string) error {
 	size, err := w.recordSize()
 	if err != nil {
@@ -217,8 +217,8 @@ func (w *writer) noteLeft(files string) error {
 	return jsonl.WriteFile(filepath.Join(w.scratch.dir, leftFile), fmt.Appendf(nil, "%d %s\n", size, files))
 }
 
-// edited reports whether the files are not as the session was left. Each run adds to the record: one that was killed
-// has left what nobody can tell from a person's work, and that is not taken for it. Nor is a worktree that is gone.
+// edited reports whether the user changed files since the last run. Each run adds to the record; after a killed run the
+// files cannot be told from the user's work and do not count. Neither does a missing worktree.
 func (w *writer) edited(ctx context.Context) bool {
 	var left int64
 	var files string
@@ -233,7 +233,7 @@ func (w *writer) edited(ctx context.Context) bool {
 	return err != nil || same != files
 }
 
-// addCheckpoint adds the checkpoint without what holds on this machine only.
+// addCheckpoint adds the checkpoint without values of this machine.
 func (w *writer) addCheckpoint(root node) error {
 	check, err := w.s.Checkpoint()
 	if err != nil {

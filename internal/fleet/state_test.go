@@ -11,8 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// TestARecordIsReadOnce: what a writer makes of a record that has grown, or whose end was cut off and written anew, is
-// what one makes that has never seen it, without reading its beginning again.
+// TestARecordIsReadOnce: from a record that has grown, or has a new end after a cut, a writer makes the same as a fresh
+// writer, without reading its beginning again.
 func TestARecordIsReadOnce(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// Stopped prints the summary of a run. why is what went wrong, "" for nothing: it is what a person at a terminal is
-// told of that; told reports whether it was. next is what to run next.
+// Stopped prints the summary of a run. why is the failure for a terminal, or ""; told reports whether it was printed.
+// next are the suggested commands.
 func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why string, next []view.Command) (told bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,8 @@ func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why string, next []view.Com
 	return told
 }
 
-// LeftLines says what a stop leaves, each with the command that helps below it, which is not broken: it is pasted.
+// LeftLines returns the unfinished tasks of a stop, each followed by the command that helps. Commands are not wrapped,
+// so that they can be pasted.
 func LeftLines(s loop.Stop, titles map[string]string, term view.Terminal) string {
 	var b strings.Builder
 	for _, left := range s.Left {

@@ -21,8 +21,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// Lines shows a run as it happens: one line per event worth seeing and, on a terminal, a live last line; with --json
-// the events themselves. It shows what is on the record and decides nothing.
+// Lines shows a run: one line for each important event and, on a terminal, a live last line; with --json the events. It
+// shows the record and decides nothing.
 type Lines struct {
 	out    io.Writer
 	err    io.Writer
@@ -57,7 +57,7 @@ type atWork struct {
 	waits string     // what an agent program that says nothing is doing, "" while it does say something
 }
 
-// work is the task of an event, if that is worked on; else what is said of it says nothing of a task at work.
+// work returns the state of an event's task if a worker is at it, else an unused one.
 func (p *Lines) work(task string) *atWork {
 	if of := p.at[task]; of != nil {
 		return of
@@ -86,7 +86,7 @@ func (p *Lines) Name() {
 	}
 }
 
-// Start prints what is about to happen and begins the live line.
+// Start prints a first line and starts the live line.
 func (p *Lines) Start(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +100,7 @@ func (p *Lines) Start(line string) {
 	}
 }
 
-// Bounds prints what ends the run if nothing else does.
+// Bounds prints the limits of the run.
 func (p *Lines) Bounds(h *held.Handle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -262,7 +262,7 @@ func (p *Lines) describe(e record.Event) string {
 // maxSaid is how many characters of an event's line a run prints.
 const maxSaid = 400
 
-// spent is what a task took so far.
+// spent returns the usage of a task so far.
 func (p *Lines) spent(task string) string {
 	of := p.work(task)
 	if of.begun.IsZero() {
@@ -275,7 +275,7 @@ func (p *Lines) spent(task string) string {
 	return s
 }
 
-// line prints what an event says above the live line, with the time. Without an event it is said now.
+// line prints a text in the style of an event above the live line, with the event's time, or the current time for nil.
 func (p *Lines) line(ts string, e record.Event, says string) {
 	p.clearLive()
 	at := record.ParseTime(ts)
@@ -308,8 +308,8 @@ const between = " · "
 // maxRows bounds the lines of tasks at work: those that have left the screen could not be taken back.
 const maxRows = 12
 
-// drawLive redraws the last line: task, iteration of cap, tokens, cost, time, what the worker does. With several tasks
-// at work each has a line of its own above it.
+// drawLive redraws the last line: task, iteration and cap, tokens, cost, time and the worker's activity. With several
+// running tasks each has its own line above it.
 func (p *Lines) drawLive() {
 	if p.timer == nil {
 		return
@@ -342,7 +342,7 @@ func (p *Lines) drawLive() {
 	}
 }
 
-// fits is a line of parts, with what somebody does as far as the terminal has room for it.
+// fits joins parts into a line, with the worker's activity as far as the terminal has room for it.
 func (p *Lines) fits(parts []string, of *atWork) string {
 	room := 0 // for any number of columns
 	if p.Term.Width > 0 {

@@ -12,11 +12,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Bundle is a whole seed: what write_seed proposes, or what an import found.
+// Bundle is a whole seed, proposed by write_seed or imported.
 type Bundle struct {
 	Tasks     []session.Task
 	TestFiles map[string]string // maps slash-separated paths relative to the worktree to contents
-	// Meta says who made the bundle, when and out of what, and holds its notes; it becomes seed-meta.json.
+	// Meta has the bundle's author, time, origin and notes; it becomes seed-meta.json.
 	Meta session.SeedMeta
 
 	// faults are the broken rules that only the raw form shows (an unknown or
@@ -24,8 +24,7 @@ type Bundle struct {
 	faults violations
 }
 
-// Violation is one broken rule. Rule is a short, stable name; Message is a
-// sentence that says what broke it and what would mend it.
+// Violation is one broken rule. Rule is a short, stable name; Message is a sentence with the fault and its fix.
 type Violation struct {
 	Rule    string
 	Message string
@@ -33,7 +32,7 @@ type Violation struct {
 
 func (v Violation) String() string { return v.Rule + ": " + v.Message }
 
-// violations are what a judgement has found so far.
+// violations are the findings so far.
 type violations []Violation
 
 func (vs *violations) add(rule, format string, args ...any) { vs.put(one(rule, format, args...)) }
@@ -60,8 +59,8 @@ func Explain(vs []Violation, max int) string {
 	return b.String()
 }
 
-// maxArguments bounds what is parsed at all: a little above the sum of the
-// limits that Check holds a bundle to, since JSON escapes take room.
+// maxArguments bounds the parsed input, in bytes. It is above the sum of the limits in Check, because JSON escapes take
+// room.
 const maxArguments = 4 * maxTotalBytes
 
 // bundleKeys are the arguments of write_seed.
@@ -165,7 +164,7 @@ func (b *Bundle) readTestFiles(raw json.RawMessage) {
 	}
 }
 
-// read decodes a string or a list of strings, nothing for what is not there or null.
+// read decodes a string or a list of strings, or nothing if it is missing or null.
 func read[T string | []string](b *Bundle, what string, raw json.RawMessage) (value T) {
 	if isNull(raw) || json.Unmarshal(raw, &value) == nil {
 		return value

@@ -67,7 +67,7 @@ func put(path string) func(map[string]any) {
 	return func(b map[string]any) { b["test_files"].(map[string]any)[path] = "assert x\n" }
 }
 
-// worktree is a directory with what a bundle may run into.
+// worktree makes a directory with obstacles for a bundle.
 func worktree(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -339,8 +339,8 @@ func TestOneStringIsAListOfNotes(t *testing.T) {
 	}
 }
 
-// FuzzBundle: whatever arrives is parsed and judged without a panic, and what
-// is judged sound can be put in place, lands below the worktree, and can be taken back.
+// FuzzBundle: any input is parsed and checked without a panic, and a valid bundle can be installed below the worktree
+// and removed again.
 func FuzzBundle(f *testing.F) {
 	f.Add(arguments(f, 2, nil))
 	for _, c := range []string{"../t001", ".git/t001", "a/t001", "a/t001/b", "Ä/t001"} {

@@ -12,8 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// The sizes that a seed may have. They are far above what a seed needs that a
-// person can review, and far below what would hurt a prompt or a disk.
+// The size limits of a seed: far above any seed that a person can review, and far below the limits of a prompt or disk.
 const (
 	maxTasks       = 200
 	maxTestFiles   = 1000
@@ -94,7 +93,7 @@ func (c *checker) tasks() {
 
 const needsFix = "name only tasks that stand earlier in the list"
 
-// badNeeds lists what is wrong with the needs of the i-th task: a need is the id of a task that stands before it.
+// badNeeds lists the faults in the needs of the i-th task: a need is the id of an earlier task.
 func badNeeds(tasks []session.Task, i int) (found violations) {
 	for n, id := range tasks[i].Needs {
 		at := session.IndexOf(tasks, id)
@@ -118,7 +117,7 @@ func badNeeds(tasks []session.Task, i int) (found violations) {
 
 const touchesFix = "write each as a line of a .gitignore at the root of the repository: src/parser/ or docs/*.md"
 
-// badTouches lists what is wrong with the patterns of a task.
+// badTouches lists the faults in the patterns of a task.
 func badTouches(t session.Task) (found violations) {
 	if len(t.Touches) > maxTouches {
 		return one("touches", "%s has %d patterns in touches; at most %d are taken", quoteShort(t.ID), len(t.Touches),
@@ -209,7 +208,7 @@ func (c *checker) notes() {
 	}
 }
 
-// text holds free text to what JSON files and prompts can carry.
+// text checks free text for JSON files and prompts.
 func (c *checker) text(what, s string) { c.bounded(what, s, maxTextBytes) }
 
 // bounded is text with a bound of its own; it reports whether the text is fit.

@@ -11,14 +11,13 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// EditPlan judges a prd.json that its user has edited, before any work was done: by the rules of a bundle, and by what
-// the harness alone may change. old is the plan as it was, files are the test files of the seed by their paths; they
-// stay as they are, so that no task of theirs may go, and where every task has a test a new one is refused. The tasks
-// come back with every field that this version does not know. After a run, done are tasks that are not in the text:
-// they stand before the others, and a new task need not have a test.
+// EditPlan checks a prd.json that the user has edited, by the rules of a bundle and for fields that only the harness
+// may change. old is the plan before, files are the paths of the seed's test files. They do not change, so a task with
+// a test may not be removed, and if every task has a test, a new task is refused. The returned tasks keep unknown
+// fields. After a run, done are finished tasks that are not in the text: they come before the others, and a new task
+// needs no test.
 //
-// The violations are for the person who edits; with any of them the plan must not be saved. err says that old, not the
-// edited text, cannot be read.
+// The violations are for the user; with any of them the plan must not be saved. err says that old cannot be read.
 func EditPlan(old, edited []byte, files []string, done []session.Task) ([]session.Task, []Violation, error) {
 	before, err := session.ParseTasks(old)
 	if err != nil {
@@ -60,8 +59,7 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 	return slices.Concat(done, tasks), nil, nil
 }
 
-// duplicateKeys finds keys that an entry has twice: of those, a reader keeps
-// one, which may not be the one that was edited.
+// duplicateKeys finds keys that an entry has twice. A reader keeps only one of them, perhaps not the edited one.
 func (c *checker) duplicateKeys(edited []byte) {
 	elements, _ := listElements(edited, 0)
 	for _, e := range elements {

@@ -72,8 +72,7 @@ func belowKey(lines []string) []string {
 	return lines
 }
 
-// frontValue reads a value of which head stands behind its key and below under it. Blanks around it say nothing, so
-// that the ways in which a block may end make no difference.
+// frontValue reads a value: head is the text after its key, below the lines under it. Blanks around it are ignored.
 func frontValue(head string, below []string) (value string, list []string) {
 	var v struct{ V yaml.Node }
 	err := yaml.Unmarshal([]byte(strings.Join(append([]string{"v: " + head}, below...), "\n")), &v)

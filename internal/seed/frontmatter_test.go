@@ -65,7 +65,7 @@ func TestFrontmatterLists(t *testing.T) {
 	}
 }
 
-// FuzzFrontmatter: any block gives keys whose lines exist, or one clear error, and the body is what stands behind it.
+// FuzzFrontmatter: any block gives keys with existing lines, or one clear error, and the body is the rest.
 func FuzzFrontmatter(f *testing.F) {
 	for _, s := range []string{
 		"id: T-001\ntitle: \"a\\u00e9\"", "a: >\n  b\n\n c", "a: |2\n  b", "'a': 'b\n  c'", "a:\n- b\n-\n  c",

@@ -28,18 +28,17 @@ const (
 	formatHeadings  = "markdown plan"
 )
 
-// Imported is what a file or directory of tasks held.
+// Imported is the content of a file or directory of tasks.
 type Imported struct {
 	Bundle
 	Format   string // in words
 	Boxes    bool   // it is a list whose items have checkboxes
 	Overview string // the text around the tasks; it becomes the seed's tldr
-	// Recognised and Dropped are lines for a person: what was taken and how it was read, and what was left out and why.
+	// Recognised and Dropped are lines for the user: the imported parts, and the parts left out with the reason.
 	Recognised []string
 	Dropped    []string
 
-	// done are the ids of tasks that were left out because they are done: what needs them has what it needs. A list of
-	// nothing else is no error: there is nothing to do.
+	// done are the ids of finished tasks that were left out; they satisfy needs. A list of finished tasks is no error.
 	done  map[string]bool
 	lines map[string]int // those in which the tasks begin, where that helps to find them
 }
@@ -64,7 +63,7 @@ func (im *Imported) LeaveOut(done map[string]string) {
 	im.Tasks = left
 }
 
-// ImportError says where an import went wrong and what would mend it.
+// ImportError is a fault in a list with its place and its fix.
 type ImportError struct {
 	File string
 	Line int // from 1; 0 if the whole file is meant
@@ -72,7 +71,7 @@ type ImportError struct {
 	Fix  string // what to do, for a hint line
 }
 
-// importError says with fix what to do about it.
+// importError returns an ImportError; fix is the advice.
 func importError(file string, line int, fix, format string, args ...any) error {
 	return &ImportError{File: file, Line: line, Msg: fmt.Sprintf(format, args...), Fix: fix}
 }
@@ -100,7 +99,7 @@ func Import(path string, stdin io.Reader) (*Imported, error) {
 	if path == "-" {
 		return importReader(stdinName, stdin)
 	}
-	// A pipe is fine here: that is what <(command) gives.
+	// A pipe is accepted, for <(command).
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, importError(path, 0, formatsHint, "%s", plainError(err))
@@ -112,7 +111,7 @@ func Import(path string, stdin io.Reader) (*Imported, error) {
 	return importReader(path, f)
 }
 
-// Sentence is one task, whose title and criterion is what a person typed.
+// Sentence returns one task with the typed sentence as its title and criterion.
 func Sentence(said string) *Imported {
 	im := newImported("what was typed")
 	im.Format = "a sentence"
@@ -206,8 +205,7 @@ func looksLikeList(text []byte) bool {
 	return len(rest) > 0 && (rest[0] == '{' || rest[0] == ']' || rest[0] == '"')
 }
 
-// validate holds what every format has to give: tasks, with ids that are
-// fit and unique. Check says the rest when the bundle is judged.
+// validate checks the result of every format: tasks with valid and unique ids. Check checks the rest of the bundle.
 func (im *Imported) validate(name string) error {
 	if im.Format != formatBundle { // which has one of its own
 		im.Meta.TLDR = im.Overview

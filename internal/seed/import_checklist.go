@@ -59,7 +59,7 @@ func (im *Imported) readChecklist(name, data string) (*checklist, error) {
 	return p, nil
 }
 
-// noItems says what is taken of a text in which nothing is a task, and where its plain list begins if it has one.
+// noItems returns the error for a text without tasks, with the line of its plain list if it has one.
 func noItems(name string, lines []mdLine) error {
 	line, msg := 0, "it has no checklist items"
 	if i := slices.IndexFunc(lines, func(l mdLine) bool { return l.bullet }); i >= 0 {

@@ -47,8 +47,8 @@ func hasTaskHeadings(lines []mdLine) bool {
 	return false
 }
 
-// addBelowHeading takes checkboxes, with what is indented below them, as criteria. A task all of whose boxes are
-// checked is done.
+// addBelowHeading adds checkboxes, with the text indented below them, as criteria. A task with only checked boxes is
+// done.
 func (it *item) addBelowHeading(l mdLine) {
 	switch {
 	case it.orders(l):

@@ -244,7 +244,7 @@ func (im *Imported) addStories(stories []story) {
 	}
 }
 
-// storyTask keeps what has no place in a task under keys of its own: the original id is what a person looks for later.
+// storyTask keeps fields without a place in a task under their own keys: users look for the original id later.
 func storyTask(id string, s story) session.Task {
 	entry := map[string]any{
 		"id": id, "title": text.OneLine(s.Title), "description": s.Description,

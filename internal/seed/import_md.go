@@ -13,8 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// mdLine is one line of markdown as the parsers below need it: what it is,
-// how deep it is indented, and its text without the marker.
+// mdLine is one line of Markdown: its kind, its indentation, and its text without the marker.
 type mdLine struct {
 	n       int // line number from 1
 	raw     string
@@ -76,9 +75,9 @@ func scanMarkdown(text string, first int) []mdLine {
 	return out
 }
 
-// outsideComments returns what of a line stands outside comments. within says that it begins inside one, endBelow that
-// a comment may end in a later line, and hidden that the next line begins inside one. What looks like a comment in a
-// code span is none. One that never ends hides the rest of the text if it begins a line, and is text otherwise.
+// outsideComments returns the part of a line outside of comments. within says that it begins inside a comment, endBelow
+// that a comment may end in a later line, and hidden that the next line begins inside one. A code span has no comments.
+// An unclosed comment hides the rest of the text if it begins a line, and is text otherwise.
 func outsideComments(line string, within, endBelow bool) (shown string, hidden bool) {
 	var b strings.Builder
 	for line != "" {

@@ -13,18 +13,18 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Install puts a checked bundle in place: its test files into the worktree, then seed-meta.json and prd.json into the
-// session's directory. If it fails, nothing of the bundle is left; undo takes all of it back, as long as the seed is
-// not on record.
+// Install installs a checked bundle: its test files into the worktree, then seed-meta.json and prd.json into the
+// session's directory. If it fails, nothing of the bundle is left; undo removes all of it while the seed is not on
+// record.
 //
-// On disk after each step, and what the next command makes of it:
+// The state on disk after each step, and the next command's reaction:
 //  1. test files, each whole or being written   no seed: only a reset goes on, which removes the worktree
 //  2. seed-meta.json                            the same
 //  3. prd.json                                  the same: the tasks are listed, and resume refuses
 //  4. the seed's commit (lifecycle.CommitSeed)  lifecycle.Open puts it on record: its plan is there
 //
-// There is no journal of these steps. The worktree is at the base commit and no worker has been in it, so that what it
-// was can be had from the base at any time.
+// These steps need no journal. The worktree is at the base commit without a worker's changes, so the base restores it
+// at any time.
 func Install(b *Bundle, worktree string, s *session.Session) (undo func(), err error) {
 	in := &installation{worktree: worktree, session: s}
 	if err := in.install(b); err != nil {
@@ -34,8 +34,8 @@ func Install(b *Bundle, worktree string, s *session.Session) (undo func(), err e
 	return in.undo, nil
 }
 
-// TakeUp is the history of an interview that was cut off, up to where it goes on. What its last seed had put in place
-// without a commit is taken back: it is proposed again. tracked is what git tracks in the worktree.
+// TakeUp returns the history of an interview that was cut off, up to the point where it continues. It removes the files
+// of an uncommitted last seed, which is proposed again. tracked are the paths that git tracks in the worktree.
 func TakeUp(history []json.RawMessage, worktree string, s *session.Session, tracked []string) []json.RawMessage {
 	if last := len(history) - 1; last > 0 && gjson.GetBytes(history[last], "content").Str == seedWritten {
 		history = history[:last]
@@ -54,7 +54,7 @@ func TakeUp(history []json.RawMessage, worktree string, s *session.Session, trac
 	return history
 }
 
-// installation knows what of a bundle has been put in place.
+// installation has the installed files of a bundle.
 type installation struct {
 	worktree string
 	session  *session.Session
@@ -116,7 +116,7 @@ func (in *installation) writeTest(root *os.Root, p, content string) error {
 	return errors.Join(err, f.Close())
 }
 
-// undo removes what was put in place. Errors have no one to go to: what stays is what reset removes.
+// undo removes the installed files. It ignores errors, because reset removes the rest.
 func (in *installation) undo() {
 	for _, name := range slices.Backward(in.records) {
 		_ = os.Remove(in.session.Path(name))

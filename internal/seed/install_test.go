@@ -160,8 +160,7 @@ func remove(t *testing.T, dir string) {
 	}
 }
 
-// TestFullDisk installs in a process whose files may not grow, which is what a
-// full disk is to it.
+// TestFullDisk installs in a process with a limit of zero on file sizes, as on a full disk.
 func TestFullDisk(t *testing.T) {
 	const mark = "SEED_TEST_FULL_DISK"
 	if dir := os.Getenv(mark); dir != "" {

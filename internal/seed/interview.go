@@ -22,7 +22,7 @@ import (
 //go:embed prompts
 var builtinPrompts embed.FS
 
-// LoadPrompts reads the texts that the interview gives to the model, and what dir ("" for none) replaces of them.
+// LoadPrompts reads the interview's prompts, with replacements from dir ("" for none).
 func LoadPrompts(dir string) (*prompt.Set, error) { return prompt.Load(builtinPrompts, dir) }
 
 // What an interview may take.
@@ -65,7 +65,7 @@ type Deps struct {
 	// Transcript takes every message of the conversation, verbatim, as it is sent or received.
 	Transcript func(message json.RawMessage) error
 	Emit       func(record.Event) error // writes an event of the record
-	// Spent is called after every model call with what the interview has taken so far, before anything else happens.
+	// Spent is called after every model call with the interview's usage so far, before anything else happens.
 	Spent func(u session.RoleUsage) error
 
 	History []json.RawMessage // what interview.jsonl holds of an interview that was cut off, and Prior what that took
@@ -75,9 +75,9 @@ type Deps struct {
 	Now     func() time.Time
 }
 
-// Interview lets the model read the source and ask, until it hands in a bundle that Propose takes. It returns that
-// bundle, or why there is none: ErrAborted, ErrIterations, ErrGaveUp, ErrAnswers, a *RefusedError, a *model.Failure, or
-// what Transcript, Emit, Spent or Propose returned. Several of these can be told with errors.Is and errors.As.
+// Interview lets the model read the source and ask, until it hands in a bundle that Propose accepts. It returns that
+// bundle, or ErrAborted, ErrIterations, ErrGaveUp, ErrAnswers, a *RefusedError, a *model.Failure, or an error of
+// Transcript, Emit, Spent or Propose. An error may match several of these with errors.Is and errors.As.
 func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	var own []json.RawMessage
 	if err := json.Unmarshal(interviewTools, &own); err != nil {
@@ -135,7 +135,7 @@ type interview struct {
 // sameRefusals is how often a seed may break the same rules in a row.
 const sameRefusals = 3
 
-// RefusedError ends an interview whose seed was refused for the same reason again and again. Draft is the last one.
+// RefusedError ends an interview after its seed was refused three times for the same reason. Draft is the last seed.
 type RefusedError struct{ Rule, Draft string }
 
 func (e *RefusedError) Error() string {
@@ -253,8 +253,8 @@ func (in *interview) recordCall(call *record.ModelCall, u model.Usage) error {
 	return in.Spent(in.usage)
 }
 
-// emit writes an event of the interview, which belongs to no task. What a call held beyond what an event may hold is in
-// the transcript: a seed is large.
+// emit writes an event of the interview, which belongs to no task. The transcript has the full text of a call that is
+// too large for an event, such as a seed.
 func (in *interview) emit(e record.Event) error {
 	scope := e.Common()
 	scope.Phase, scope.Iter = record.RoleInterview, in.iter

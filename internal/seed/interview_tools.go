@@ -26,7 +26,7 @@ const maxOptions = 20
 // seedWritten is the last message of an interview that came to a seed.
 const seedWritten = "The seed is written."
 
-// Objection is what a person says against a plan that keeps every rule.
+// Objection is the user's objection to a valid plan.
 type Objection struct{ Words string }
 
 func (o *Objection) Error() string { return "the plan was not taken: " + o.Words }
@@ -34,8 +34,8 @@ func (o *Objection) Error() string { return "the plan was not taken: " + o.Words
 //go:embed prompts/interview_tools.json
 var interviewTools []byte
 
-// reply is what holds while the tools of one answer of the model are run. One question a turn is put to the person; a
-// seed that was written beside a question is not read, because it cannot know the answer; one seed a turn is judged.
+// reply is the state while the tools of one model answer run. A turn asks the user one question; a seed next to a
+// question is not read, because it cannot know the answer; a turn proposes one seed.
 type reply struct {
 	asks, asked, judged bool
 	garbled             bool // the answer held bytes that are no UTF-8; decoding has replaced them by then
@@ -70,7 +70,7 @@ func (in *interview) run(ctx context.Context, name, args string) (string, error)
 	return in.Tools.Call(ctx, name, args).Output, nil
 }
 
-// question puts one question to the person. Arguments that cannot be used are answered with what is expected.
+// question asks the user one question. Invalid arguments are answered with the expected form.
 func (in *interview) question(ctx context.Context, args string) (string, error) {
 	q, err := parseQuestion(args)
 	if err != nil {
@@ -158,7 +158,7 @@ func (in *interview) refused(violations []Violation) (string, error) {
 	return in.Prompts.Render("interview_refused", map[string]any{"Rules": Explain(violations, maxRulesTold)})
 }
 
-// describeCall is one line on what the model looks at.
+// describeCall returns a line about a file or search of the model.
 func describeCall(name, arguments string) string {
 	var args struct {
 		Path    string `json:"path"`

@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// place judges where the files of one bundle may go. It looks at the worktree and never writes. The check is repeated
-// by Install, inside an os.Root, at the moment of writing; this one exists to say in words what is wrong.
+// place checks the paths of one bundle's files. It reads the worktree and never writes. Install repeats the check
+// inside an os.Root while writing; this check exists for its error messages.
 type place struct {
 	Rules
 	taken  map[string]string // folded path of what the bundle and the directories on its way hold → as it is written
@@ -95,8 +95,7 @@ func meansDotGit(part string) bool {
 	return part == ".git" || part == "git~1"
 }
 
-// againstBundle finds a path that cannot be written beside another one of the bundle, or that some file systems take
-// for one that exists.
+// againstBundle finds a path that conflicts with another one of the bundle, also on file systems that ignore case.
 func (pl *place) againstBundle(p string) violations {
 	dirs := prefixes(p)
 	for _, dir := range dirs {
@@ -133,8 +132,8 @@ func (pl *place) list(dir string) {
 	}
 }
 
-// againstWorktree finds what is in the way on disk or in git's index. A path that git tracks as an entry of its own is
-// a file, a symlink or a submodule, whatever the disk shows.
+// againstWorktree finds existing files on disk or in git's index. A path in the index is a file, a symlink or a
+// submodule, whatever the disk shows.
 func (pl *place) againstWorktree(p string) violations {
 	if slices.Contains(pl.Tracked, p) {
 		return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name",

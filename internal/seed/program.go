@@ -96,7 +96,7 @@ func transcriptText(messages []json.RawMessage) string {
 	return b.String()
 }
 
-// looks shows and records what a program looks at. That it waits is only shown.
+// looks shows and records the reads of a program. Waits are only shown.
 func (in *interview) looks(e record.Event) error {
 	switch e := e.(type) {
 	case *record.ToolCall:

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestProgramIsToldAnswersWhole: a program is told what tools said in short, and what a person said in full.
+// TestProgramIsToldAnswersWhole: the prompt of a program has tool results cut, and the user's answers in full.
 func TestProgramIsToldAnswersWhole(t *testing.T) {
 	message := func(tool string) []json.RawMessage {
 		return []json.RawMessage{

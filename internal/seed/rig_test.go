@@ -69,7 +69,7 @@ func writeSeed(t testing.TB, n int, change func(map[string]any)) scripted.Tool {
 	return call(t, writeTool, json.RawMessage(arguments(t, n, change)))
 }
 
-// newRig starts a script; answers are what the pipe holds.
+// newRig starts a script; answers are the content of the pipe.
 func newRig(t testing.TB, answers string, steps ...scripted.Step) *rig {
 	t.Helper()
 	server, err := scripted.Start(&scripted.Script{Interview: steps, VerifyEcho: true})

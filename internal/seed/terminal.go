@@ -16,7 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// question is what the model asks a person.
+// question is the model's question to the user.
 type question struct {
 	Text string `json:"question"`
 	// Options are the answers that the model sees, each one line. "Other" is not
@@ -24,8 +24,7 @@ type question struct {
 	Options []string `json:"options"`
 }
 
-// answer is what the person said. Option is the number of the chosen option
-// from 1, or 0 if the text is the person's own.
+// answer is the user's answer. Option is the number of the chosen option from 1, or 0 for free text.
 type answer struct {
 	Text   string
 	Option int
@@ -49,9 +48,8 @@ type Terminal struct {
 	live     bool  // the last line says that the model is at work, and gives way to the next one
 }
 
-// NewTerminal makes one that reads answers from in and writes to out, as look says. isTTY says that a person types at
-// in: longer answers are then ended by an empty line. Otherwise in holds one answer a line, and a number picks an
-// option.
+// NewTerminal returns a Terminal that reads answers from in and writes to out in the style of look. With isTTY an empty
+// line ends a longer answer. Otherwise in has one answer a line, and a number picks an option.
 func NewTerminal(in *text.Lines, out io.Writer, look view.Terminal, isTTY bool) *Terminal {
 	look.Color = look.Color && isTTY
 	return &Terminal{lines: in, out: look.Writer(out), look: look, tty: isTTY}
@@ -105,8 +103,8 @@ func (t *Terminal) ask(ctx context.Context, q question) (answer, error) {
 	return answer{Text: said}, err
 }
 
-// words reads an answer in the person's own words, of which the first line may have been read already: at a terminal up
-// to an empty line, else one line. Empty lines before the first are skipped.
+// words reads a free answer; first is its first line if that was read already. At a terminal the answer ends with an
+// empty line, else it is one line. Leading empty lines are skipped.
 func (t *Terminal) words(ctx context.Context, q question, first string) (string, error) {
 	var lines []string
 	if first != "" {
@@ -168,7 +166,7 @@ func optionNumber(s string) (int, bool) {
 	return n, err == nil && n >= 0 && len(s) <= 6
 }
 
-// cleanAnswer takes out what a terminal's keys may have left in a line, such as the escape sequences of arrow keys.
+// cleanAnswer removes escape sequences of terminal keys, such as arrow keys, from a line.
 func cleanAnswer(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -178,17 +176,17 @@ func cleanAnswer(s string) string {
 	}, strings.ToValidUTF8(escapeSequence().ReplaceAllString(s, ""), "")))
 }
 
-// escapeSequence is what a key of a terminal sends that is no character.
+// escapeSequence matches the bytes of a terminal key that is no character.
 var escapeSequence = pattern.New(`\x1b(?:[\[O][^\x40-\x7e]*[\x40-\x7e]?)?`)
 
-// say shows what the model says.
+// say shows the model's text.
 func (t *Terminal) say(said string) {
 	if said = printable(said); said != "" {
 		t.printf("\n%s\n", t.look.Fold(said))
 	}
 }
 
-// step shows what the model looks at, and warn what went wrong where the interview goes on.
+// step shows a read of the model; warn shows a problem that does not end the interview.
 func (t *Terminal) step(what string) { t.marked("2", "· ", what) }
 func (t *Terminal) warn(what string) { t.marked("33", "! ", what) }
 
@@ -223,7 +221,7 @@ func (t *Terminal) usageLine() {
 	t.printf("%s\n", t.dim("— "+t.spent()+" —"))
 }
 
-// spent is what the interview has taken.
+// spent returns the interview's usage.
 func (t *Terminal) spent() string {
 	if t.cost > 0 {
 		return view.Count(t.tokens) + " tokens, " + view.Money(t.cost)
@@ -253,7 +251,7 @@ func (t *Terminal) Approve(ctx context.Context, b *Bundle) error {
 	return nil
 }
 
-// summary shows a seed: its tasks, test files, open questions, blockers and what was left out.
+// summary shows a seed: its tasks, test files, open questions, blockers and scope notes.
 func (t *Terminal) summary(b *Bundle) {
 	t.printf("\n") // also takes the live line away
 	if text := printable(b.Meta.TLDR); text != "" {
@@ -279,7 +277,7 @@ func (t *Terminal) summary(b *Bundle) {
 	t.usageLine()
 }
 
-// printf writes what it can: a terminal that went away ends the interview by its input, not by its output.
+// printf ignores write errors: a closed terminal ends the interview by its input, not by its output.
 func (t *Terminal) printf(format string, args ...any) {
 	if t.live {
 		t.live = false
@@ -301,5 +299,5 @@ func taskSize(b *Bundle, task session.Task) string {
 func (t *Terminal) bold(text string) string { return t.look.Paint("1", text) }
 func (t *Terminal) dim(text string) string  { return t.look.Paint("2", text) }
 
-// printable makes model text safe to show: no escape sequence reaches a terminal, and nothing reorders what is read.
+// printable makes model text safe for a terminal: no escape sequences and no reordering characters.
 func printable(s string) string { return strings.TrimSpace(text.Visible(s)) }

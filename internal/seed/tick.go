@@ -44,8 +44,8 @@ func Tick(worktree, path string, t session.Task) (boxes int, err error) {
 	return boxes, errors.Join(err, f.Close())
 }
 
-// boxesOf finds the boxes of a task, by what stands between their brackets: of the one item that has its id and title,
-// or else its title and no id. Of several it is not known which one is meant.
+// boxesOf returns the positions of a task's box marks: in the item with its id and title, else with its title and no
+// id. If several items match, it returns none.
 func boxesOf(data string, t session.Task) (at []int) {
 	data = strings.ReplaceAll(data, "\r\n", " \n")
 	list, err := newImported("").readChecklist("", data)

@@ -97,7 +97,7 @@ func (t *toolDef) spec() any {
 	}}
 }
 
-// usage says in one line what the tool takes: read_file {path: string}.
+// usage returns the tool's arguments in one line: read_file {path: string}.
 func (t *toolDef) usage() string {
 	parts := make([]string, len(t.params))
 	for i, p := range t.params {

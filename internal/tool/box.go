@@ -1,5 +1,4 @@
-// Package tool is what the builtin worker can do: six tools that act on one worktree, and the guard in front of its
-// shell.
+// Package tool has the tools of the builtin worker: six tools that act on one worktree, and the guard of its shell.
 //
 // The rules that hold here:
 //
@@ -7,7 +6,7 @@
 //     leads out of it. Git's own `.git` is not there for them.
 //   - A worktree whose directory has vanished is an error. It is never made again: a plain directory in its place would
 //     let git act on an enclosing repo.
-//   - Whatever the model sends is answered with a text that it can act on.
+//   - Every call is answered with a text that the model can act on.
 package tool
 
 import (
@@ -41,7 +40,7 @@ type Options struct {
 	BashTimeout time.Duration // the time limit of a command that names none (2 minutes)
 	MaxTimeout  time.Duration // the most that a command may ask for (10 minutes)
 	OutputCap   int           // how many bytes of a command's output are kept (30,000)
-	// Clean takes secrets out of output of which no more is kept than that.
+	// Clean redacts secrets in output before it is cut.
 	Clean func(string) string
 	// Protected are directories that no command may mention, but for the
 	// worktree itself where that lies in one of them.
@@ -102,8 +101,7 @@ func (b *Box) Close() error { return b.root.Close() }
 type Result struct {
 	Output string // the text for the model: valid UTF-8, never empty
 	Chars  int    // the number of characters in Output
-	// IsError says that the call did not do what it was asked. A command that
-	// ran and exited with a code other than 0 is no error.
+	// IsError says that the call failed. A command that ran and exited with another code than 0 is no error.
 	IsError bool
 	Blocked string // why policy refused the call; empty if it did not
 	Edited  string // the path, relative to the worktree, of the file that was written
@@ -115,11 +113,10 @@ type blocked struct{ reason string }
 
 func (e *blocked) Error() string { return "blocked: " + e.reason }
 
-// errGone is what every tool says when the worktree is no longer there.
+// errGone is every tool's answer when the worktree does not exist any more.
 var errGone = errors.New("the worktree directory is gone; nothing was read or written")
 
-// Call runs one tool. args is the text of the arguments as the model sent it. A
-// call that cannot be understood is answered with what is expected.
+// Call runs one tool. args is the model's text of the arguments. An invalid call is answered with the expected form.
 func (b *Box) Call(ctx context.Context, name, args string) Result {
 	t, err := b.find(name)
 	if err != nil {

@@ -57,8 +57,8 @@ func (b *Box) readWhole(name, rel string) ([]byte, error) {
 	return data, nil
 }
 
-// replaceOnce replaces the one occurrence of old, and says at which line it begins. In a file with CRLF lines the
-// model, which mostly writes LF, is understood, and what it adds gets CRLF.
+// replaceOnce replaces the only occurrence of old, and returns the line where it begins. In a file with CRLF lines, old
+// and repl may have LF, and the result has CRLF.
 func replaceOnce(data, old, repl []byte) (out []byte, line int, err error) {
 	crlf := usesCRLF(data)
 	if crlf {
@@ -109,9 +109,8 @@ func toCRLF(p []byte) []byte {
 	return bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n"))
 }
 
-// noMatch says that old does not occur, and where something does that differs
-// from it in white space only, which is what most such calls have in mind. The
-// search takes time by the file's size alone: both are foreign, and nothing ends it.
+// noMatch says that old does not occur, and names a place that differs in white space only, the usual mistake. Its time
+// depends only on the file's size, because both texts are foreign and nothing interrupts the search.
 func noMatch(data, old []byte) error {
 	const plain = "old_string does not occur in the file (0 matches)"
 	space, words := []byte(" "), bytes.Fields(old)

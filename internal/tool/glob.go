@@ -15,7 +15,7 @@ const globCap = 1000
 
 func (b *Box) glob(ctx context.Context, in arguments) (Result, error) {
 	q := in.query
-	// With ** nearly every directory matches; without it one asks for what is there.
+	// With ** nearly every directory matches, so directories are listed only without it.
 	dirs := !strings.Contains(q.pattern, "**")
 	var found []string
 	cut, err := b.walk(ctx, q, func(name, _ string, d fs.DirEntry) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// guard inspects commands that are about to run in one worktree. It is advice to a model that means well: a short list
-// of what is plainly written, each with a reason. The sandbox is what holds.
+// guard inspects commands before they run in one worktree. It is advice to a well-meaning model: a short list of
+// obvious mistakes, each with a reason. The sandbox is the protection.
 type guard struct {
 	tops      []string // names of the worktree; the first is where commands start
 	protected []string // directories that are the harness's own
@@ -39,7 +39,7 @@ const maxCommand = 128<<10 - 1
 // stack for each of them that is not closed again.
 const maxOpeners = 10_000
 
-// openers are what begins something that can hold commands.
+// openers match the start of a construct that can contain commands.
 var openers = pattern.New("[({`]|\\b(if|while|until|for|select|case)\\b")
 
 // check gives the reason for which a command is refused, or "".
@@ -122,8 +122,8 @@ func (g guard) writesTo(word, cwd string) string {
 	return ""
 }
 
-// tooMuch reports whether a place is not to be removed with all below it: what the worktree or a home is in, and what
-// is right below the root.
+// tooMuch reports whether a directory must not be removed recursively: a parent of the worktree or of the home
+// directory, or a directory at the root.
 func (g guard) tooMuch(word, cwd string) bool {
 	dir := strings.TrimRight(word, "*") // with an asterisk, what is in the directory
 	p, ok := g.locate(dir, cwd)

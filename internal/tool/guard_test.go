@@ -15,7 +15,7 @@ func Guard(command string) (reason string, isBlocked bool) {
 
 func TestGuardBlocks(t *testing.T) {
 	for _, command := range []string{
-		// what belongs to a person
+		// actions that belong to the user
 		"git push origin main", "git push -u origin feature", "git push", "git push origin HEAD:main",
 		"git branch -D topic", "git branch -m topic other", "git branch -f main HEAD",
 		"git update-ref refs/heads/main HEAD",
@@ -28,7 +28,7 @@ func TestGuardBlocks(t *testing.T) {
 		"git reset --hard", "git reset --hard HEAD~3", "git -C x -c y reset --hard",
 		"git --git-dir=.git --work-tree . reset --hard",
 		"git --no-pager reset -q --hard", "git reset --har", "git clean -f", "git clean -xdf", "git clean -d --force .",
-		// what belongs to the repository's owner
+		// actions that belong to the repository's owner
 		"git branch -D session/20260101-000000-abcdef",
 		"git branch --delete --force session/x", "git branch -M session/x y", "git branch -m mine",
 		"git branch --move mine",

@@ -61,9 +61,8 @@ func hasGit(rel string) bool {
 	})
 }
 
-// resolve cleans a path and follows its symlinks, so that what is written is the file that a link leads to and git's
-// own files are found out under any name. What does not exist yet is taken as it is. os.Root stays the wall: a link
-// that is changed after this look still leads nowhere outside.
+// resolve cleans a path and follows its symlinks, so that writes go to the target of a link and git's own files are
+// recognised under any name. Missing parts stay as they are. os.Root protects against links that change afterwards.
 func (b *Box) resolve(name string) (string, error) {
 	rel, err := b.clean(name)
 	if err != nil {
@@ -88,8 +87,8 @@ func (b *Box) resolve(name string) (string, error) {
 		if filepath.IsAbs(target) {
 			return "", &blocked{fmt.Sprintf("%s is a symbolic link out of the worktree", text.Clip(next, 200))}
 		}
-		// The link's own `..` may leave the directory but not the worktree, and
-		// what comes before it is already resolved, so joining is exact.
+		// The link's `..` may leave the directory but not the worktree, and the path before it is already resolved, so
+		// joining is exact.
 		joined := path.Join(done, filepath.ToSlash(target), path.Join(rest...))
 		if joined == ".." || strings.HasPrefix(joined, "../") {
 			return "", &blocked{fmt.Sprintf("%s is a symbolic link out of the worktree", text.Clip(next, 200))}

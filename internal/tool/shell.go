@@ -23,8 +23,8 @@ type inspector struct {
 // script inspects a text that is handed to a shell.
 func (in *inspector) script(src string) {
 	var stmts []*syntax.Stmt
-	// A shell runs the lines before one that it cannot read, and nothing after it. The loop is not left early, because
-	// the sequence calls its body once more after an error, and that would panic.
+	// A shell runs the lines before a syntax error, and nothing after it. The loop does not end early, because the
+	// sequence calls its body once more after an error and would panic.
 	for stmt, err := range syntax.NewParser().StmtsSeq(strings.NewReader(src)) {
 		if err == nil {
 			stmts = append(stmts, stmt)
@@ -36,7 +36,7 @@ func (in *inspector) script(src string) {
 	in.src = outer
 }
 
-// apart inspects commands whose change of directory ends with them.
+// apart inspects commands in a subshell, which keeps its change of directory to itself.
 func (in *inspector) apart(stmts []*syntax.Stmt) {
 	cwd := in.cwd
 	for _, s := range stmts {
@@ -51,7 +51,7 @@ func (in *inspector) refuse(reason string) {
 	}
 }
 
-// visit inspects a node; what runs below it is inspected after it if it returns true.
+// visit inspects a node; if it returns true, the nodes below are inspected next.
 func (in *inspector) visit(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.Subshell:
@@ -92,7 +92,7 @@ var (
 	shells       = strings.Fields("sh bash zsh dash ksh ash fish")
 	shellValued  = "-o -O --rcfile --init-file"
 	interpreters = strings.Fields("python python3 perl ruby node php")
-	// writers are programs whose operands they create, change or remove.
+	// writers are programs that create, change or remove their operands.
 	writers = strings.Fields("rm mv cp tee touch mkdir rmdir unlink ln truncate install rsync chmod chown shred")
 )
 
@@ -109,7 +109,7 @@ func anyCall(node syntax.Node, kind func(name string, args []*syntax.Word) bool)
 
 func fetches(name string, _ []*syntax.Word) bool { return name == "curl" || name == "wget" }
 
-// runsInput reports whether a program runs what it is sent: it has no arguments but options, and no text by -c.
+// runsInput reports whether a program runs its standard input: it has only options, and no -c.
 func runsInput(name string, args []*syntax.Word) bool {
 	words := []string{}
 	for _, w := range args {
@@ -163,9 +163,8 @@ func (in *inspector) call(call *syntax.CallExpr, whole *syntax.Stmt) {
 	}
 }
 
-// reaches refuses a word that leads into a protected directory. A word that merely looks like a relative path (a
-// pattern for grep, say) counts only if there is something at that place. All of the word may be a path, or what
-// follows `=` or `:`.
+// reaches refuses a word that leads into a protected directory. A relative path (perhaps a pattern for grep) counts
+// only if a file exists there. The path is the whole word, or the part after `=` or `:`.
 func (in *inspector) reaches(word string) {
 	parts := []string{word}
 	if i := strings.IndexAny(word, "=:"); i >= 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// tempPrefix begins the name of a file that is being written. Such files stand at
-// the top of the worktree, where one look finds what a crash has left.
+// tempPrefix begins the name of a file that is being written. Such files are at the top of the worktree, where
+// leftovers of a crash are easy to find.
 const tempPrefix = ".git-tilth-write-"
 
 func (b *Box) writeFile(_ context.Context, in arguments) (Result, error) {
@@ -86,7 +86,7 @@ func (b *Box) put(rel string, data []byte, flag int, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeStaleTemps removes what a killed process was writing.
+// removeStaleTemps removes temporary files of a killed process.
 func (b *Box) removeStaleTemps() {
 	top, err := b.root.Open(".")
 	if err != nil {
