@@ -215,6 +215,6 @@ func (w *repoContext) planDone(h *held.Handle, plan lifecycle.Plan, task, note s
 	}
 	i := session.IndexOf(tasks, task)
 	_, err = lifecycle.CommitTask(w.p.ctx, h, wt, tasks[i], &record.EvaluatorVerdict{Summary: note,
-		By: record.ByPerson, Base: plan.BeginsAt()}, false)
+		By: record.ByPerson, Base: plan.BeginsAt()}, false, nil)
 	return err
 }

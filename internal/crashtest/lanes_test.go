@@ -38,6 +38,17 @@ func resumedBeside(_ *fixtures, w *world, turn int) error {
 	if err := w.allDone(); err != nil {
 		return err
 	}
+	ended := map[string]int{}
+	for _, e := range w.events() {
+		if e.Get("type").Str == "task_done" {
+			ended[e.Get("payload.task_id").Str]++
+		}
+	}
+	for task, n := range ended {
+		if n != 1 {
+			return fmt.Errorf("%s has %d task_done and one commit", task, n)
+		}
+	}
 	if _, err := os.Lstat(w.file("lanes")); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("lanes are left: %w", err)
 	}

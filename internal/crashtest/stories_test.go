@@ -37,6 +37,8 @@ var stories = []story{
 		after: consistent, next: resumedBeside},
 	{name: "resume-lanes", from: beside, args: []string{"resume", "-j", "3"}, few: 2, most: 300,
 		turns: 1, after: consistent, next: resumedBeside},
+	{name: "reset-lanes", from: prepared, args: []string{"run", "-j", "3"}, few: 2, most: 150, turns: 1,
+		after: consistent, next: tornDown},
 	{name: "resume-failed", from: failed, args: []string{"resume"}, few: 2, turns: 1, after: consistent, next: resumed},
 	{name: "resume-crashed", from: crashed, args: []string{"resume"}, few: 2, turns: 1, after: consistent,
 		next: resumed},

@@ -33,6 +33,18 @@ func entries(common string) iter.Seq2[string, string] {
 	}
 }
 
+// WorktreesBelow lists the paths below dir at which the repository has a worktree by its entries, there or gone.
+func WorktreesBelow(common, dir string) (paths []string) {
+	top := filepath.Dir(resolveParents(filepath.Join(dir, "x")))
+	for _, dotGit := range entries(common) {
+		rel, err := filepath.Rel(top, filepath.Dir(resolveParents(dotGit)))
+		if dotGit != "" && err == nil && rel != "." && filepath.IsLocal(rel) {
+			paths = append(paths, filepath.Join(dir, rel))
+		}
+	}
+	return paths
+}
+
 // complete reports whether an entry has the files that git requires of a repository.
 func complete(admin string) bool {
 	for _, name := range []string{"HEAD", "commondir"} {

@@ -270,9 +270,14 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 }
 
 // AddDetached adds a worktree at path with a HEAD detached at a commit. It contains only its .git file, and its top is
-// private. No hook runs.
+// private. No hook runs. A stale entry of the repository for this path is dropped first.
 func (g *Git) AddDetached(ctx context.Context, common, path, commit string) (Worktree, error) {
 	g.known.entries.set(path, "")
+	if _, found := AdminDir(common, path); found && somethingAt(path) != nil {
+		if err := g.removeWorktree(ctx, common, path); err != nil {
+			return Worktree{}, err
+		}
+	}
 	add := InRepo(common, "worktree", "add", "--quiet", "--no-checkout", "--detach", path, commit)
 	if _, err := g.Mutate(ctx, add); err != nil {
 		return Worktree{}, err

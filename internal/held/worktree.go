@@ -57,8 +57,7 @@ func (h *Handle) RepairWorktree(ctx context.Context, state TreeState) (fresh boo
 		return false, "", err
 	}
 	if state == TreePlain {
-		aside = asideOf(path, h.Now())
-		if err := h.Change(func() error { return os.Rename(path, aside) }); err != nil {
+		if aside, err = h.MoveAside(path, path); err != nil {
 			return false, "", err
 		}
 	}
@@ -66,6 +65,17 @@ func (h *Handle) RepairWorktree(ctx context.Context, state TreeState) (fresh boo
 		return false, "", err
 	}
 	return true, aside, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", true)
+}
+
+// MoveAside moves a directory that is no worktree out of the place of one, to a free name that begins with to. It puts
+// that on record and returns the name.
+func (h *Handle) MoveAside(path, to string) (aside string, err error) {
+	aside = asideOf(to, h.Now())
+	if err := h.Change(func() error { return os.Rename(path, aside) }); err != nil {
+		return "", err
+	}
+	return aside, h.Append(&record.LogRepaired{What: "a directory that is no worktree stood at " + path,
+		Done: "moved to " + aside})
 }
 
 const asideSuffix = ".found-"

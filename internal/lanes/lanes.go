@@ -38,11 +38,13 @@ import (
 //  4. HEAD at the new base            as the record says
 //
 // While its change is committed:
-//  1. the verdict                     the lane has the work; a session's worktree that has the accepted tree goes back
-//  2. the commit                      the task is done, by its trailers
-//  3. the mark lanes/.new/<task>      a lane of a task that is done is removed by the next resume
-//  4. the lane and git's entry gone   the same, as long as there is a mark: the entry may be there without the lane
-//  5. no mark                         nothing
+//  1. the verdict                     resume commits the tree if the branch is where that was judged (MakePlan); else
+//     the lane has the work, and a session's worktree that has the accepted tree goes back
+//  2. task_done                       the same, without another task_done
+//  3. the commit                      the task is done, by its trailers
+//  4. the mark lanes/.new/<task>      a lane of a task that is done is removed by the next resume
+//  5. the lane gone                   the mark, or git's entry alone, has the next resume or reset remove the entry
+//  6. the entry and the mark gone     nothing
 //
 // Whatever else means the whole session, as going back, a fork or a push, sets aside what lanes hold first
 // (SetAllAside), like the work of a task that failed: the next attempt has it back.
@@ -71,25 +73,39 @@ func JudgingPlaces(s *session.Session) (places []string) {
 	return places
 }
 
-// Of lists the tasks that have a lane, in the order of their ids.
-func Of(s *session.Session) (tasks []string) {
-	return laneNames(s.Path(session.LanesDir))
-}
+// Of lists the tasks that have a lane's directory, in the order of their ids.
+func Of(s *session.Session) []string { return laneNames(s.Path(session.LanesDir)) }
 
-// Paths are where those lanes are.
-func Paths(s *session.Session) []string { return paths(s, Of(s)) }
-
-func paths(s *session.Session, tasks []string) (places []string) {
-	for _, task := range tasks {
-		places = append(places, Path(s, task))
+// All lists the tasks of which there is anything of a lane: its directory, its mark or an entry of the repository at
+// common, which outlives both.
+func All(s *session.Session, common string) []string {
+	tasks := slices.Concat(Of(s), laneNames(s.Path(session.LanesDir, newLanes)))
+	for _, path := range gitx.WorktreesBelow(common, s.Path(session.LanesDir)) {
+		if task := filepath.Base(path); path == Path(s, task) && session.ValidTaskID(task) {
+			tasks = append(tasks, task)
+		}
 	}
-	return places
+	slices.Sort(tasks)
+	return slices.Compact(tasks)
 }
 
-// Begun are those of them in which an attempt was begun.
-func Begun(s *session.Session) []string {
+// Begun lists the tasks that have an attempt in a lane: no mark says otherwise, and the directory is a worktree. One
+// that somebody emptied together with its .git file holds no work.
+func Begun(ctx context.Context, g *gitx.Git, s *session.Session, common string) (tasks []string, err error) {
 	half := laneNames(s.Path(session.LanesDir, newLanes))
-	return slices.DeleteFunc(Of(s), func(task string) bool { return slices.Contains(half, task) })
+	for _, task := range Of(s) {
+		is := held.Exists(filepath.Join(Path(s, task), ".git"))
+		if !is {
+			is, err = held.LostLink(ctx, g, common, Path(s, task))
+		}
+		if err != nil {
+			return nil, err
+		}
+		if is && !slices.Contains(half, task) {
+			tasks = append(tasks, task)
+		}
+	}
+	return tasks, nil
 }
 
 func laneNames(dir string) (tasks []string) {
@@ -336,7 +352,7 @@ func SetAside(ctx context.Context, h *held.Handle, task string, a record.Attempt
 
 // SetAllAside does that with all lanes, before what means the whole session.
 func SetAllAside(ctx context.Context, h *held.Handle) error {
-	if !held.Exists(h.S.Path(session.LanesDir)) {
+	if len(All(h.S, h.Common)) == 0 {
 		return nil
 	}
 	if h.Git.IsDryRun() {
@@ -357,13 +373,29 @@ func SetAllAside(ctx context.Context, h *held.Handle) error {
 	return DropDir(h)
 }
 
-// RemoveHalfMade removes the lanes of which a process that died had made a part, and the places in which it judged.
+// RemoveHalfMade removes the lanes that hold no work, with the entries of those whose directory is gone, and the places
+// in which a process that died judged. Other files in the place of a lane are moved aside.
 func RemoveHalfMade(ctx context.Context, h *held.Handle) error {
-	half := laneNames(h.S.Path(session.LanesDir, newLanes))
-	if err := h.Git.RemoveIncomplete(h.Common, paths(h.S, half)); err != nil {
+	begun, err := Begun(ctx, h.Git, h.S, h.Common)
+	if err != nil {
 		return err
 	}
-	for _, task := range half {
+	half := laneNames(h.S.Path(session.LanesDir, newLanes))
+	var places []string
+	gone := slices.DeleteFunc(All(h.S, h.Common), func(task string) bool { return slices.Contains(begun, task) })
+	for _, task := range gone {
+		places = append(places, Path(h.S, task))
+	}
+	if err := h.Git.RemoveIncomplete(h.Common, places); err != nil {
+		return err
+	}
+	for i, task := range gone {
+		files, _ := os.ReadDir(places[i])
+		if len(files) > 0 && !slices.Contains(half, task) {
+			if _, err := h.MoveAside(places[i], h.S.Path(session.WorkspaceDir)); err != nil {
+				return err
+			}
+		}
 		if err := Remove(ctx, h, task); err != nil {
 			return err
 		}
@@ -374,7 +406,7 @@ func RemoveHalfMade(ctx context.Context, h *held.Handle) error {
 
 // RemoveAll removes all lanes with what they hold.
 func RemoveAll(ctx context.Context, h *held.Handle) error {
-	for _, task := range Of(h.S) {
+	for _, task := range All(h.S, h.Common) {
 		if err := Remove(ctx, h, task); err != nil {
 			return err
 		}

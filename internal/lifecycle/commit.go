@@ -39,8 +39,10 @@ var ErrBranchMoved = errors.New("the branch has moved")
 // whole calls the tree changed as well where a commit hook changed files without staging them, as formatters do: what
 // it made of the task belongs to the task, and is judged with it. A process that dies before that leaves the changes to
 // the next task, as git does.
+//
+// note writes task_done. It is called once the hooks have let the tree pass, so that there is one for each commit.
 func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t session.Task, v *record.EvaluatorVerdict,
-	whole bool) (sha string, err error) {
+	whole bool, note func() error) (sha string, err error) {
 	ctx := held.IgnoreFirstSignal(live)
 	mark, err := h.RecordMark()
 	if err != nil {
@@ -76,6 +78,9 @@ func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	}
 	if tip != v.Base && lanes.Has(h.S, t.ID) { // nothing of its worker's is there
 		return "", ErrBranchMoved
+	}
+	if err := h.Change(note); err != nil {
+		return "", err
 	}
 	sha, err = h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
 		Tree: v.Tree, Parent: v.Base, Over: tip, Message: msg, Reflog: "tilth: " + t.ID, Sign: h.Sign,

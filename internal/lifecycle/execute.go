@@ -207,12 +207,7 @@ func (x *execution) repair(live context.Context) error {
 	if err != nil {
 		return err
 	}
-	if x.out.Aside = aside; aside != "" {
-		what := "a directory that is no worktree stood at " + x.Path()
-		if err := x.Append(&record.LogRepaired{What: what, Done: "moved to " + aside}); err != nil {
-			return err
-		}
-	}
+	x.out.Aside = aside
 	for _, t := range x.out.Tasks {
 		if x.out.Record.Tasks[t.ID].Stashed {
 			if err := snapshot.NoteLost(x.Handle, t.ID); err != nil {
@@ -292,6 +287,16 @@ func (x *execution) fillNew(live context.Context) error {
 func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	a *record.EvaluatorVerdict) (sha string, err error) {
 	ctx := held.IgnoreFirstSignal(live)
+	if x.out.InLane(a.TaskID) { // what is in the session's worktree is a part of a commit, or nobody's
+		if err := x.cleanWorktree(ctx); err != nil {
+			return "", err
+		}
+		defer func() {
+			if sha == "" {
+				err = cmp.Or(err, x.Git.Reset(ctx, wt, a.Base, true), x.Git.FollowModules(ctx, wt))
+			}
+		}()
+	}
 	ready, err := x.stageAccepted(ctx, wt, a)
 	if err != nil || !ready {
 		return "", x.giveUp(a.TaskID, err)
@@ -301,12 +306,12 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 		return "", err
 	}
 	i := session.IndexOf(tasks, a.TaskID)
-	if !x.out.History.Noted {
-		if err := x.Append(&record.TaskDone{Scope: x.out.rolledForward(a.TaskID), Summary: a.Summary}); err != nil {
-			return "", err
+	sha, err = CommitTask(live, x.Handle, wt, tasks[i], a, true, func() error {
+		if x.out.History.Noted {
+			return nil
 		}
-	}
-	sha, err = CommitTask(live, x.Handle, wt, tasks[i], a, true)
+		return x.Append(&record.TaskDone{Scope: x.out.rolledForward(a.TaskID), Summary: a.Summary})
+	})
 	var refused *gitx.HookRefusedError
 	switch {
 	case errors.As(err, &refused):
@@ -359,15 +364,19 @@ func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree,
 		return true, nil
 	case base:
 		// Somebody took the work away; it is in the repository still.
-		return true, x.Git.ReadTree(ctx, wt, a.Tree, true)
+		return true, cmp.Or(x.Git.ReadTree(ctx, wt, a.Tree, true), x.Git.FollowModules(ctx, wt))
 	}
 	return false, nil
 }
 
-// giveUp puts a task whose accepted tree is not committed before those that are pending.
+// giveUp puts a task whose accepted tree is not committed before those that are pending. Its work is in its lane, or
+// else in the worktree.
 func (x *execution) giveUp(task string, err error) error {
 	x.out.CommitTree = nil
-	x.out.Begun, x.out.Pending = task, append([]string{task}, x.out.Pending...)
+	x.out.Pending = append([]string{task}, x.out.Pending...)
+	if !x.out.InLane(task) {
+		x.out.Begun = task
+	}
 	x.out.Action = Continue
 	return err
 }

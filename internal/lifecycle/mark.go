@@ -99,9 +99,13 @@ func Replan(ctx context.Context, h *held.Handle, edited []session.Task) error {
 	if err != nil {
 		return err
 	}
+	begun, err := lanes.Begun(ctx, h.Git, h.S, h.Common)
+	if err != nil {
+		return err
+	}
 	changes := differences(before, edited)
 	for _, m := range changes {
-		if m.Mark == "removed" && slices.Contains(lanes.Begun(h.S), m.TaskID) {
+		if m.Mark == "removed" && slices.Contains(begun, m.TaskID) {
 			if err := lanes.SetAside(ctx, h, m.TaskID, state.Tasks[m.TaskID].Attempt); err != nil {
 				return err
 			}

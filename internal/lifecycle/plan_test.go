@@ -433,3 +433,41 @@ func TestUnwindsWork(t *testing.T) {
 		}
 	}
 }
+
+// TestAcceptedInLane: of what lanes have left, a tree is committed that was accepted on the branch's tip, that of a
+// task_done first; the attempts themselves are left to the lanes, whether these are there or not.
+func TestAcceptedInLane(t *testing.T) {
+	inLane := func(base string, waits, noted bool) record.Task {
+		task := record.Task{Attempt: record.Attempt{Begun: record.ContextReset{Base: "seed", Lane: true}, Waits: waits,
+			Noted: noted}}
+		task.Status = record.Working
+		task.Attempt.Verdict = &record.EvaluatorVerdict{Base: base, Tree: "tree on " + base}
+		return task
+	}
+	for _, c := range []struct {
+		name     string
+		one, two record.Task
+		want     string
+	}{
+		{"nothing was accepted", inLane("c1", false, false), inLane("c1", false, false), ""},
+		{"one on the tip", inLane("seed", true, false), inLane("c1", true, false), "T-002"},
+		{"both on the tip", inLane("c1", true, false), inLane("c1", true, false), "T-001"},
+		{"both, one of a task_done", inLane("c1", true, false), inLane("c1", true, true), "T-002"},
+		{"of a task_done, on another commit", inLane("seed", true, true), inLane("seed", true, false), ""},
+	} {
+		c.one.Attempt.Verdict.TaskID, c.two.Attempt.Verdict.TaskID = "T-001", "T-002"
+		s := State{SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c1",
+			Tree: held.TreeFine, Tasks: tasks("pending", "pending"), Commits: chain(gitx.Commit{}),
+			Record: &record.State{Moment: record.Moment{Head: "T-001", LastTask: "T-001",
+				Tasks: map[string]record.Task{"T-001": c.one, "T-002": c.two}}}}
+		s.History = s.Record.History()
+		s.leaveToLanes()
+		p, got := MakePlan(s), ""
+		if p.CommitTree != nil {
+			got = p.CommitTree.TaskID
+		}
+		if got != c.want || p.Begun != "" {
+			t.Errorf("%s: %q is committed, %q begun in the worktree", c.name, got, p.Begun)
+		}
+	}
+}

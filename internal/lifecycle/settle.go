@@ -15,7 +15,7 @@ import (
 // settleLanes brings what a run with lanes left to where the next one goes on: no lane that is half made, none of a
 // task that is done or not to be done, and a session's worktree that is as the branch's tip.
 func (x *execution) settleLanes(ctx context.Context) error {
-	if x.Git.IsDryRun() || !held.Exists(x.S.Path(session.LanesDir)) {
+	if x.Git.IsDryRun() || len(lanes.All(x.S, x.Common)) == 0 && !held.Exists(x.S.Path(session.LanesDir)) {
 		return nil
 	}
 	if err := lanes.RemoveHalfMade(ctx, x.Handle); err != nil {

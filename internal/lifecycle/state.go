@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -16,17 +15,28 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// leaveToLanes takes out of the history what an attempt in a lane has left: it goes on there, and the session's
-// worktree has nothing of it.
+// leaveToLanes takes out of the history what attempts in lanes have left: they go on there, and the session's worktree
+// has nothing of it. The record says which attempts those are, whether or not their lanes are there. A tree that was
+// accepted is committed from the record: first the one of a task_done, else one that was judged on the branch's tip.
 func (s *State) leaveToLanes() {
 	h := &s.History
-	if slices.Contains(s.Lanes, h.LastTask) {
+	if s.InLane(h.LastTask) {
 		h.LastTask = ""
 	}
-	if slices.Contains(s.Lanes, s.Record.Head) {
+	if s.InLane(s.Record.Head) {
 		h.Accepted, h.Noted, h.Case, h.Refused, h.RefusedBy = nil, false, nil, nil, nil
 	}
+	for _, t := range s.Tasks {
+		a := s.Record.Tasks[t.ID].Attempt
+		if a.Begun.Lane && a.Waits && a.RefusedBy == nil &&
+			(a.Noted || h.Accepted == nil && a.Verdict.Base == s.BranchTip) {
+			h.Accepted, h.Noted = a.Verdict, a.Noted
+		}
+	}
 }
+
+// InLane reports whether the last attempt at a task was in a lane, by the record.
+func (s *State) InLane(task string) bool { return s.Record.Tasks[task].Attempt.Begun.Lane }
 
 // ReadState gathers the State of a session. It changes nothing and takes no lock, and its cost does not grow with
 // the record: what that says was kept when the last run stopped.
@@ -55,8 +65,7 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	if st.Status == session.Prepared && st.Record.Ran {
 		st.Status = session.Running // somebody wrote the other into the checkpoint
 	}
-	st.History, st.Lanes = st.Record.History(), lanes.Begun(s)
-	st.leaveToLanes()
+	st.History = st.Record.History()
 	if st.Record.Seed != nil {
 		st.SeedSHA, st.NoBase = st.Record.Seed.SHA, st.Record.Base == ""
 	} else {
@@ -88,6 +97,10 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		return err
 	}
 	st.BranchTip = tip // "" for none
+	if st.Lanes, err = lanes.Begun(ctx, g, s, common); err != nil {
+		return err
+	}
+	st.leaveToLanes()
 	path := held.WorkspaceOf(s, check)
 	st.Tree, st.treeOn = held.TreeAt(ctx, g, common, path, branch)
 	if held.Remaking(s) {
@@ -130,7 +143,9 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 			return err
 		}
 	}
-	if a := MakePlan(*st).CommitTree; a != nil && st.Tree == held.TreeFine {
+	if a := MakePlan(*st).CommitTree; a != nil && st.InLane(a.TaskID) {
+		st.AcceptedStale = isStale(ctx, g, common, lanes.Path(s, a.TaskID), "", a.Tree, a.Base)
+	} else if a != nil && st.Tree == held.TreeFine {
 		st.AcceptedStale = isStale(ctx, g, common, path, branch, a.Tree, a.Base)
 	}
 	if c := MakePlan(*st).Review; c != nil {

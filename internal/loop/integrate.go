@@ -145,20 +145,22 @@ func (a *attempt) told(ctx context.Context, feedback string) (string, error) {
 		"are theirs, and to be kept as they are but where your task says otherwise:\n\n" + fenced("changed", news), nil
 }
 
-// holdsFor reports whether the verdict that was given still holds: the change is the same, and what changed on the
-// branch since lies in no file that it touches.
+// holdsFor reports whether the verdict that was given still holds: the branch has not moved since, or nothing that
+// changed there lies in a file of the change as it was judged, or as it has become.
 func (a *attempt) holdsFor(ctx context.Context, j *judged) (bool, error) {
 	g := a.beside.given
-	if g == nil || g.becomes != j.tree || g.base == a.base || g.tree == j.tree {
-		return g != nil && g.tree == j.tree, nil
+	if g == nil || g.becomes != j.tree || g.base == a.base {
+		return g != nil && g.becomes == j.tree, nil
 	}
 	others, err := a.run.Git.Paths(ctx, j.wt, g.base, a.base)
 	if err != nil {
 		return false, err
 	}
-	return !slices.ContainsFunc(j.files, func(f gitx.FileChange) bool {
-		return slices.Contains(others, f.Path) || f.OldPath != "" && slices.Contains(others, f.OldPath)
-	}), nil
+	own, err := a.run.Git.Paths(ctx, j.wt, g.base, g.tree)
+	for _, f := range j.files {
+		own = append(own, f.Path)
+	}
+	return !slices.ContainsFunc(own, func(path string) bool { return slices.Contains(others, path) }), err
 }
 
 // takenAway are the lines that a change takes away and that came with other tasks since the attempt began, with the

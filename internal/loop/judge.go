@@ -242,16 +242,13 @@ func diffSummary(files []gitx.FileChange) string {
 //
 // The verdict and the ledger are on disk when it is called. On disk after each further step, and what a resume makes
 // of it:
-//  1. task_done                the accepted tree is committed (lifecycle.MakePlan)
+//  1. task_done                the accepted tree is committed (lifecycle.MakePlan), as it is before
 //  2. the commit               its trailers make the task done
 //  3. commit event             as before
 //  4. prd.json, progress.txt   done; summary.json is brought up to date by the next reader
 //
 // Between 2 and 3 the commit may be taken back (lifecycle.CommitTask, which whole is for).
 func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) error {
-	if err := a.emit(&record.TaskDone{Summary: c.Summary}); err != nil {
-		return err
-	}
 	// What ran since the files were staged can have moved HEAD.
 	wt, err := a.commitPlace(ctx, j.tree)
 	if err != nil {
@@ -262,7 +259,9 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	if a.byPerson {
 		v.By = record.ByPerson
 	}
-	sha, err := lifecycle.CommitTask(ctx, a.run.Handle, wt, a.task, &v, whole)
+	sha, err := lifecycle.CommitTask(ctx, a.run.Handle, wt, a.task, &v, whole, func() error {
+		return a.emit(&record.TaskDone{Summary: c.Summary})
+	})
 	if err != nil {
 		changed := errors.Is(err, lifecycle.ErrTreeChanged)
 		return errors.Join(err, a.uncommitted(urgency.IgnoreFirstSignal(ctx), wt, j, changed))

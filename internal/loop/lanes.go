@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/snapshot"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
@@ -57,13 +59,30 @@ func (r *run) sideBySide() bool {
 	if i < 0 {
 		return false
 	}
-	standing := lanes.Has(r.S, r.tasks[i].ID)
+	standing := r.hasLane(r.tasks[i].ID)
 	if r.branch.judgedTo != "" || !standing && r.tasks[i].ID == r.o.From.Begun && !r.ended(r.o.From.Begun) {
 		return false
 	}
 	return r.o.Lanes > 1 || slices.ContainsFunc(r.tasks, func(t session.Task) bool {
-		return !r.ended(t.ID) && lanes.Has(r.S, t.ID)
+		return !r.ended(t.ID) && r.hasLane(t.ID)
 	})
+}
+
+// hasLane reports whether a task goes on in a lane: it has one, or an undo has brought back what was stashed of it.
+func (r *run) hasLane(task string) bool { return lanes.Has(r.S, task) || r.stashedAt(task) != "" }
+
+// stashedAt is the commit on which the lane stood whose work was stashed with the whole session, "" for none. A task
+// that failed begins at the branch's tip.
+func (r *run) stashedAt(task string) string {
+	was := r.o.From.Record
+	if was == nil {
+		return ""
+	}
+	t := was.Tasks[task]
+	if !t.Attempt.Begun.Lane || t.Status != record.Working && !t.Uncommitted || !snapshot.HasAside(r.S, task) {
+		return ""
+	}
+	return t.Attempt.Base()
 }
 
 // ended reports whether nothing is to be done of a task.
@@ -171,7 +190,7 @@ func (s *schedule) nextBeside(ctx context.Context) (int, error) {
 	tasks := s.taskList()
 	free := func(i int) bool { return s.at[i] == nil && !s.ended(tasks[i].ID) && len(tasks[i].WaitsFor(tasks)) == 0 }
 	for i, t := range tasks {
-		if s.at[i] == nil && !s.ended(t.ID) && lanes.Has(s.S, t.ID) {
+		if s.at[i] == nil && !s.ended(t.ID) && s.hasLane(t.ID) {
 			return i, nil
 		}
 	}
@@ -275,7 +294,7 @@ func (r *run) enterLane(ctx context.Context, l *lane) error {
 	if !lanes.Has(r.S, l.lane) {
 		tip, err := r.tip(ctx)
 		if err == nil {
-			err = lanes.Make(ctx, r.Handle, l.lane, tip, l.laneEnv()...)
+			err = lanes.Make(ctx, r.Handle, l.lane, cmp.Or(r.stashedAt(l.lane), tip), l.laneEnv()...)
 		}
 		if err != nil {
 			return err

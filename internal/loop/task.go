@@ -101,7 +101,8 @@ func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
 	}
 	if a.at.lane == "" {
 		a.left = left{a.run.o.From.Review, a.run.o.From.Refused}
-	} else if a.beside.began = a.base; slices.Contains(a.run.o.From.Lanes, a.task.ID) {
+	} else if a.beside.began = a.base; slices.Contains(a.run.o.From.Lanes, a.task.ID) ||
+		a.run.stashedAt(a.task.ID) != "" {
 		a.left.review, a.left.refused = a.leftInLane()
 	}
 	a.beside.merged, a.beside.told = a.conflicted(), a.base

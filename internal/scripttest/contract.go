@@ -311,7 +311,7 @@ func (a *auditor) order(typ string, p gjson.Result) {
 			a.fault("after %s", t.lastType)
 		}
 	case "task_done":
-		if t.lastType != "ledger_appended" {
+		if t.lastType != "ledger_appended" && !p.Get("rolled_forward").Bool() {
 			a.fault("after %s", t.lastType)
 		}
 		t.done = true

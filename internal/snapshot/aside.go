@@ -66,6 +66,9 @@ func AsideOf(s *session.Session, task string) *Aside {
 	return nil
 }
 
+// HasAside reports whether work of a task is to come back.
+func HasAside(s *session.Session, task string) bool { return readRef(s, asideRef(task, 0)) != "" }
+
 // unfit is how often work of a task did not fit when it was to come back.
 func unfit(s *session.Session, task string) (n int) {
 	for readRef(s, asideRef(task, n+1)) != "" {

@@ -195,7 +195,7 @@ func (r *Plan) count(ctx context.Context) {
 			}
 		}
 	}
-	for _, path := range append(lanes.Paths(r.S), r.Worktree) {
+	for _, path := range append(r.lanes(), r.Worktree) {
 		if _, err := r.git.Worktree(ctx, r.Common, path, ""); err != nil {
 			continue
 		}
@@ -203,6 +203,19 @@ func (r *Plan) count(ctx context.Context) {
 			r.Dirty = path
 		}
 	}
+}
+
+// lanes are the places of the session's other worktrees, of which git may have no more than an entry.
+func (r *Plan) lanes() (places []string) {
+	for _, task := range lanes.All(r.S, r.Common) {
+		places = append(places, lanes.Path(r.S, task))
+	}
+	for _, path := range gitx.WorktreesBelow(r.Common, r.S.Dir) {
+		if !gitx.SamePath(path, r.Worktree) && !slices.Contains(places, path) {
+			places = append(places, path)
+		}
+	}
+	return places
 }
 
 // Execute removes a session.
@@ -243,13 +256,14 @@ func (r Plan) Execute(ctx context.Context) error {
 
 // removeFromRepo removes the worktree, then the branch. again is the command that finishes it.
 func (r Plan) removeFromRepo(ctx context.Context, admin, again string) error {
-	places := lanes.Paths(r.S)
+	places := r.lanes()
 	err := r.git.RemoveIncomplete(r.Common, places)
 	if err != nil {
 		return &held.StepError{Step: "worktrees of lanes", Err: err, Hint: again}
 	}
 	for _, path := range places {
-		if err := r.git.RemoveWorktree(ctx, r.Common, path, ""); err != nil {
+		_, err := r.git.Relink(ctx, r.Common, path)
+		if err = cmp.Or(err, r.git.RemoveWorktree(ctx, r.Common, path, "")); err != nil {
 			return &held.StepError{Step: "worktree " + path, Err: err, Hint: again}
 		}
 		r.report("worktree "+path, "")
