@@ -113,7 +113,7 @@ func benchCounts(t *testing.T, tb *table) {
 	const each = tasks - first
 	tb.count("programs before the first agent", float64(before), 14)
 	tb.count("programs a task", float64(all)/each, 14)
-	tb.count("git processes a task", float64(git)/each, 6)
-	tb.count("looks at each file, a task", looks/each/files, 1.2)
+	tb.count("git processes a task", float64(git)/each, 7)
+	tb.count("looks at each file, a task", looks/each/files, 2.2)
 	tb.count("syncs a task", syncs/each, 6)
 }
