@@ -169,9 +169,8 @@ func init() {
 	os.Exit(126)
 }
 
-// entry is how a process gets behind the wall and executes a command. It does so by system calls alone, because it may
-// be a fork of one with threads, and use its memory: nothing is allocated there, and no stack grows. There is no way
-// back.
+// entry is how a process enters the sandbox and executes a command. It uses system calls alone, because it may be a
+// fork of a process with threads: nothing is allocated there, and no stack grows. There is no way back.
 type entry struct {
 	files         [3]int // its streams, in a fork
 	group         int    // the control group in which a fork is made; 0 for none
@@ -251,16 +250,17 @@ func deaf(before *unix.Sigset_t) bool {
 	return unix.PthreadSigmask(unix.SIG_SETMASK, &all, before) == nil
 }
 
-// split returns to the parent at once, because the child may have written to this function's stack.
+// split is the fork itself.
 //
 //go:noinline
 //go:norace
 func (e *entry) split() (pid uintptr, errno syscall.Errno) {
 	if e.group == 0 {
-		pid, errno = vfork(unix.SYS_CLONE, sharing|unix.CLONE_PARENT|uintptr(unix.SIGCHLD), 0)
+		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE, unix.CLONE_PARENT|uintptr(unix.SIGCHLD), 0, 0)
 	} else {
-		e.clone = cloneArgs{flags: sharing | unix.CLONE_PARENT | unix.CLONE_INTO_CGROUP, cgroup: uint64(e.group)}
-		pid, errno = vfork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&e.clone)), unsafe.Sizeof(e.clone))
+		e.clone = cloneArgs{flags: unix.CLONE_PARENT | unix.CLONE_INTO_CGROUP, cgroup: uint64(e.group)}
+		at, size := uintptr(unsafe.Pointer(&e.clone)), unsafe.Sizeof(e.clone)
+		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE3, at, size, 0)
 	}
 	if pid == 0 && errno == 0 {
 		e.begin()
