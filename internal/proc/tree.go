@@ -1,15 +1,10 @@
 package proc
 
 import (
-	"cmp"
-	"crypto/rand"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // MakeRemovable gives the owner back the right to write to the directories at path and below, and returns the topmost
@@ -51,48 +46,11 @@ func RealPath(path string) string {
 	return path
 }
 
-// RemoveAll is os.RemoveAll for trees with directories without write permission, or deeper than this process can have
-// files open.
+// RemoveAll is os.RemoveAll for trees that may have directories without write permission.
 func RemoveAll(path string) error {
 	err := os.RemoveAll(path)
 	if err != nil && len(MakeRemovable(path)) > 0 {
 		err = os.RemoveAll(path)
-	}
-	if errors.Is(err, unix.EMFILE) {
-		err = removeFlat(path)
-	}
-	return err
-}
-
-// removeFlat removes a directory by moving all that lies deeper up into it.
-func removeFlat(top string) error {
-	for {
-		entries, err := os.ReadDir(top)
-		if err != nil || len(entries) == 0 {
-			return cmp.Or(err, os.Remove(top))
-		}
-		for _, d := range entries {
-			if d.IsDir() {
-				err = emptyInto(top, filepath.Join(top, d.Name()))
-			}
-			if err = cmp.Or(err, os.Remove(filepath.Join(top, d.Name()))); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// emptyInto removes the files in dir and moves its directories to top.
-func emptyInto(top, dir string) error {
-	entries, err := os.ReadDir(dir)
-	for _, d := range entries {
-		at := filepath.Join(dir, d.Name())
-		if !d.IsDir() {
-			err = cmp.Or(err, os.Remove(at))
-			continue
-		}
-		err = cmp.Or(err, os.Chmod(at, 0o700))
-		err = cmp.Or(err, os.Rename(at, filepath.Join(top, rand.Text())))
 	}
 	return err
 }
