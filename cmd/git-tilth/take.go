@@ -59,9 +59,6 @@ func (w *repoContext) take(s *session.Session, r take.Request) error {
 	if len(plan.Already) > 0 {
 		w.p.printf("already on %s: %s\n", n.Onto, strings.Join(plan.Already, ", "))
 	}
-	for _, r := range plan.Reverted {
-		w.p.printf("reverted on %s: %s (%s, by %s)\n", n.Onto, r.Task, text.Head(r.Commit, 10), text.Head(r.By, 10))
-	}
 	if len(plan.Tasks) > 0 {
 		w.p.printf("%s %s into %s (%s): %s..%s\n", took, strings.Join(plan.Tasks, ", "), n.Onto, n.How,
 			text.Head(n.From, 10), text.Head(n.To, 10))
@@ -71,9 +68,6 @@ func (w *repoContext) take(s *session.Session, r take.Request) error {
 	}
 	if plan.Above > 0 && len(r.Tasks) == 0 && n.How != take.Pick {
 		w.p.printf("not taken: %s above the last task on %s\n", text.Plural(plan.Above, "commit"), s.Branch())
-	}
-	if len(plan.Reverted) > 0 {
-		w.p.printf("bring back: %s\n", plan.BringBack())
 	}
 	return nil
 }

@@ -81,15 +81,8 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 		p.read = fi.Size()
 	}
 	var err error
-	if p.check, err = f.From.Checkpoint(); err != nil {
-		return cannot(err)
-	}
-	if held.Unfinished(f.From) {
-		return cannot(errors.New("a rewind or reset of it was begun and not finished"))
-	}
-	if p.common, err = held.CommonOf(f.From, p.check); err != nil {
-		hint := held.SourceHint(f.From, held.WorkspaceOf(f.From, p.check))
-		return nil, held.Refuse(hint, "session %s cannot be forked: %s", f.From.ID, err)
+	if p.check, p.common, err = held.AtRest(f.From); err != nil {
+		return nil, err
 	}
 	if p.begin, err = p.State(); err != nil {
 		return cannot(err)

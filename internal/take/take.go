@@ -52,14 +52,12 @@ type Plan struct {
 	Tasks   []string // that are new to the branch, oldest first
 	Already []string // that made no difference there
 	Left    []string // that are not done, with why
-	// Reverted are those that the branch has and has taken back, the last one first.
-	Reverted []Reverted
-	Above    int // commits on the session's branch above its last task
-	common   string
-	again    string   // the command, without the branch that it names
-	place    string   // where the branch is checked out
-	dirty    []string // what git status says of that before anything is changed
-	cutOff   bool     // an earlier take into the branch was, while it changed the checkout
+	Above   int      // commits on the session's branch above its last task
+	common  string
+	again   string   // the command, without the branch that it names
+	place   string   // where the branch is checked out
+	dirty   []string // what git status says of that before anything is changed
+	cutOff  bool     // an earlier take into the branch was, while it changed the checkout
 }
 
 // taker works out a take.
@@ -162,12 +160,10 @@ func (t *taker) there(ctx context.Context) (of there, err error) {
 		return no == nil
 	}
 	of.seed = has(t.empty)
-	top, copies := "", map[string][]string{}
-	brings := func(id, sha string) { of.tasks[id], copies[id] = true, append(copies[id], sha) }
-	for _, c := range t.commits { // newest first: what the branch has of one, it has of those below
-		if top != "" || has(c.SHA) {
-			top = c.SHA
-			brings(t.taskOf(c), c.SHA)
+	top := slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return has(c.SHA) }) // newest first
+	if top >= 0 {
+		for _, c := range t.commits[top:] {
+			of.tasks[t.taskOf(c)] = true
 		}
 	}
 	byHand, logErr := t.Git.Log(ctx, t.common, t.Note.From, t.commits[0].SHA, 0, "Tilth-Session: "+t.S.ID)
@@ -176,26 +172,19 @@ func (t *taker) there(ctx context.Context) (of there, err error) {
 			mark, id := ours.Trailers["Tilth-Record"], t.taskOf(ours)
 			if id != "" && len(mark) > 0 && slices.Equal(mark, c.Trailers["Tilth-Record"]) {
 				of.parts = of.parts || !of.tasks[id]
-				brings(id, c.SHA)
+				of.tasks[id] = true
 			}
 		}
 	}
 	err = cmp.Or(err, logErr)
 	for _, n := range takenNotes(t.S) {
-		ours := map[string]bool{}
 		for id, sha := range n.Tasks {
-			ours[id] = !of.tasks[id] && t.Note.Tasks[id] == sha
-		}
-		for id, open := range ours {
-			if open && has(n.To) {
+			if !of.tasks[id] && t.Note.Tasks[id] == sha && has(n.To) {
 				of.tasks[id], of.parts = true, true
-				if n.How == Squash {
-					brings(id, n.To)
-				}
 			}
 		}
 	}
-	return of, cmp.Or(err, t.findReverted(ctx, copies))
+	return of, err
 }
 
 // read finds the commits of the tasks that are to be taken. A commit is a task's where the record says so: subjects and
