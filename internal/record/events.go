@@ -389,7 +389,6 @@ type SessionUndone struct {
 	Redo   int                  `json:"redo"` // the number by which an undo takes this back
 	Counts int64                `json:"counts"`
 	Tasks  map[string]TaskState `json:"tasks"`
-	Stop   *LastStop            `json:"stop,omitempty"` // the session's last word again
 }
 
 // LastStop is the stop that is a session's last word.

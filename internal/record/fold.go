@@ -214,15 +214,10 @@ func (s *State) rewound(off int64, e *SessionRewound) {
 	}
 }
 
-// undone brings a moment back. Where the record does not have it, it names the statuses.
+// undone brings a moment back.
 func (s *State) undone(e *SessionUndone) {
-	then, known := s.Went[e.Undo]
+	then := s.Went[e.Undo]
 	s.went(e.Redo)
-	if !known {
-		s.Stop = e.Stop
-		s.become(e.Tasks)
-		return
-	}
 	s.Moment = then.clone()
 	for id, state := range e.Tasks {
 		s.change(id, func(t *Task) { t.TaskState, t.Uncommitted = state, false })

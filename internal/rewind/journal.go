@@ -49,7 +49,6 @@ type condition struct {
 	Conversations map[string]string           `json:"conversations"` // by task, in the text of checkpoint.json
 	Counts        int64                       `json:"counts"`        // the record counts up to here
 	Tasks         map[string]record.TaskState `json:"tasks"`
-	Stop          *record.LastStop            `json:"stop,omitempty"`
 }
 
 // String names the operation.
@@ -154,7 +153,7 @@ func describe(h *held.Handle, tip string, c *condition) error {
 	if err != nil {
 		return err
 	}
-	*c = condition{Worktree: snapshot.Snapshot{Tip: tip, Files: tip}, Status: h.Checkpoint.Status, Stop: sum.Stop,
+	*c = condition{Worktree: snapshot.Snapshot{Tip: tip, Files: tip}, Status: h.Checkpoint.Status,
 		Conversations: conversations(h.Checkpoint), Tasks: map[string]record.TaskState{}}
 	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
 		c.Counts = fi.Size()

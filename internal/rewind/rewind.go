@@ -333,8 +333,7 @@ func recordRewind(h *held.Handle, j *journal) error {
 	}
 	to := j.After
 	if j.Undoes > 0 {
-		return h.Append(&record.SessionUndone{Undo: j.Undoes, Redo: j.Number, Counts: to.Counts, Tasks: to.Tasks,
-			Stop: to.Stop})
+		return h.Append(&record.SessionUndone{Undo: j.Undoes, Redo: j.Number, Counts: to.Counts, Tasks: to.Tasks})
 	}
 	return h.Append(&record.SessionRewound{To: j.To, From: j.Before.Worktree.Tip, SHA: to.Worktree.Tip, Undo: j.Number,
 		Note: j.Note, Counts: to.Counts, Tasks: to.Tasks})
