@@ -8,7 +8,8 @@ import (
 // AppendVerdict writes a verdict into the ledger of its task, with what must not be on the record taken out.
 func (h *Handle) AppendVerdict(v *record.EvaluatorVerdict) error {
 	e := session.EntryOf(record.FormatTime(h.Now()), v)
-	e.DiffSummary, e.Case, e.Verdict = h.Redact.JSON(e.DiffSummary), h.Redact.JSON(e.Case), h.Redact.JSON(e.Verdict)
+	e.DiffSummary = h.Redact.String(e.DiffSummary)
+	e.Case, e.Verdict = h.Redact.JSON(e.Case), h.Redact.JSON(e.Verdict)
 	return h.S.AppendLedger(v.TaskID, e)
 }
 

@@ -243,7 +243,7 @@ func ledgerText(entries []session.LedgerEntry) string {
 			continue
 		}
 		reviews++
-		fmt.Fprintf(&b, "## Review %d\n\nChange: %s\n%s\n\n", reviews, plainText(e.DiffSummary), verdictText(e.Verdict))
+		fmt.Fprintf(&b, "## Review %d\n\nChange: %s\n%s\n\n", reviews, e.DiffSummary, verdictText(e.Verdict))
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -274,15 +274,6 @@ func lastVerdict(entries []session.LedgerEntry) string {
 func verdictText(raw json.RawMessage) string {
 	if v, err := parseVerdict(string(raw)); err == nil {
 		return v.Text()
-	}
-	return plainText(raw)
-}
-
-// plainText shows a JSON string as its text and anything else, which other writers put there, as JSON.
-func plainText(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
 	}
 	return string(raw)
 }

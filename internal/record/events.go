@@ -106,8 +106,8 @@ type SessionResume struct {
 	Scope
 	SessionID      string   `json:"session_id"`
 	LastStop       *string  `json:"last_stop"`
-	Retried        TaskIDs  `json:"retried"`
-	Pending        TaskIDs  `json:"pending"`
+	Retried        []string `json:"retried"`
+	Pending        []string `json:"pending"`
 	UnwoundCommit  *string  `json:"unwound_commit"`
 	UnwoundCommits []string `json:"unwound_commits,omitempty"`
 	Plan           string   `json:"plan"`
@@ -120,21 +120,6 @@ type SessionResume struct {
 // FoundAllDone reports whether the resume had nothing to do, so that a stop before it is still the session's last word.
 func (e *SessionResume) FoundAllDone() bool {
 	return e.LastStop != nil && *e.LastStop == AllDone && len(e.Pending)+len(e.Retried) == 0
-}
-
-// TaskIDs are tasks by their ids. Other tools write how many there are: one without a name then stands for all.
-type TaskIDs []string
-
-// UnmarshalJSON reads a list, or a number.
-func (l *TaskIDs) UnmarshalJSON(data []byte) error {
-	var n float64
-	if json.Unmarshal(data, &n) != nil {
-		return json.Unmarshal(data, (*[]string)(l))
-	}
-	if *l = nil; n > 0 {
-		*l = TaskIDs{""}
-	}
-	return nil
 }
 
 // Preflight says which validators were found before a task is begun, and whether they can run.

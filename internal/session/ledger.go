@@ -19,7 +19,7 @@ import (
 type LedgerEntry struct {
 	TS          string          `json:"ts"`
 	Iter        int64           `json:"iter"`
-	DiffSummary json.RawMessage `json:"diff_summary"` // a string of this program's; other writers have objects here
+	DiffSummary string          `json:"diff_summary"`
 	Case        json.RawMessage `json:"case"`
 	Verdict     json.RawMessage `json:"verdict"`
 	Note        string          `json:"note,omitempty"` // a person's; such an entry is no call of the evaluator
@@ -32,7 +32,7 @@ func EntryOf(ts string, v *record.EvaluatorVerdict) LedgerEntry {
 		evidence = nil
 	}
 	return LedgerEntry{
-		TS: ts, Iter: int64(v.Iter), DiffSummary: record.JSON(v.DiffSummary), Case: record.JSON(v.Case),
+		TS: ts, Iter: int64(v.Iter), DiffSummary: v.DiffSummary, Case: record.JSON(v.Case),
 		Verdict: record.JSON(struct {
 			Verdict     string   `json:"verdict"`
 			Category    *string  `json:"rejection_category"`
@@ -46,9 +46,9 @@ func EntryOf(ts string, v *record.EvaluatorVerdict) LedgerEntry {
 
 // Says returns an entry without its time, in one form whatever its origin.
 func (e LedgerEntry) Says() string {
-	all := []any{e.Iter, e.Note, nil, nil, nil}
-	for i, raw := range []json.RawMessage{e.DiffSummary, e.Case, e.Verdict} {
-		_ = json.Unmarshal(raw, &all[i+2]) // what is no JSON says nothing
+	all := []any{e.Iter, e.Note, e.DiffSummary, nil, nil}
+	for i, raw := range []json.RawMessage{e.Case, e.Verdict} {
+		_ = json.Unmarshal(raw, &all[i+3]) // what is no JSON says nothing
 	}
 	if verdict, ok := all[4].(map[string]any); ok {
 		if list, ok := verdict["evidence"].([]any); ok && len(list) == 0 {
@@ -88,7 +88,7 @@ func (s *Session) RecordedLedger(lines []int64) (entries []LedgerEntry, err erro
 // NoteEntry is the user's note as a line of the ledger.
 func NoteEntry(ts, note string) LedgerEntry {
 	none := json.RawMessage(`{}`)
-	return LedgerEntry{TS: ts, DiffSummary: json.RawMessage(`""`), Case: none, Verdict: none, Note: note}
+	return LedgerEntry{TS: ts, Case: none, Verdict: none, Note: note}
 }
 
 // SettleLedger rewrites a task's ledger if it differs from the entries, and reports whether it did.

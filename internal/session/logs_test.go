@@ -16,7 +16,7 @@ func TestLedger(t *testing.T) {
 	}
 	for i := range 7 {
 		must(t, s.AppendLedger("T-001", LedgerEntry{
-			TS: "2026-06-01T10:20:30.456Z", Iter: int64(i + 1), DiffSummary: json.RawMessage(`"1 file"`),
+			TS: "2026-06-01T10:20:30.456Z", Iter: int64(i + 1), DiffSummary: "1 file",
 			Case: json.RawMessage(`{"summary":"s"}`), Verdict: json.RawMessage(`{"verdict":"reject"}`),
 		}))
 	}
@@ -28,9 +28,9 @@ func TestLedger(t *testing.T) {
 	if want := `{"ts":"2026-06-01T10:20:30.456Z","iter":1,"diff_summary":"1 file","case":{"summary":"s"},"verdict":{"verdict":"reject"}}`; line != want {
 		t.Errorf("%s\nwant\n%s", line, want)
 	}
-	// Rubbish, entries of others and a torn end.
+	// Rubbish, entries with more members and a torn end.
 	write(t, s.Path(LedgerDir, "T-002.jsonl"),
-		"\n{not json}\n5\n{\"iter\": 2.0, \"diff_summary\": {\"files\": 1}, \"x\": "+
+		"\n{not json}\n5\n{\"iter\": 2.0, \"diff_summary\": \"1 file\", \"x\": "+
 			"1}\n{\"iter\":\"odd\"}\n{\"iter\": 3")
 	must(t, s.AppendLedger("T-002", LedgerEntry{TS: "t", Iter: 4}))
 	got, err = s.ReadLedger("T-002", 0)

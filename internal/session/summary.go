@@ -85,7 +85,7 @@ type mark struct {
 	Fingerprint string        `json:"fingerprint"` // of what they begin and end with
 	TotalSeen   bool          `json:"total_seen"`
 	State       *record.State `json:"state"`
-	// Fold is the version of the fold; counts of another version are discarded.
+	// Fold is the version of the fold: the counts of another one are made again.
 	Fold int `json:"fold"`
 	// Sum is the SHA-256 of the file with zeros in its place; a file that anyone else changed is discarded.
 	Sum string `json:"sum"`
