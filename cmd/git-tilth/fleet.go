@@ -277,7 +277,6 @@ type remoteRow struct {
 	StartedAt string `json:"started_at"`
 	Held      string `json:"held"` // by whom, in words
 	Seen      string `json:"last_event_at"`
-	Elsewhere bool   `json:"elsewhere"` // there is no page of it here
 }
 
 func (w *repoContext) remoteRows(ctx context.Context, place fleet.Remote) ([]remoteRow, error) {
@@ -289,9 +288,8 @@ func (w *repoContext) remoteRows(ctx context.Context, place fleet.Remote) ([]rem
 			o.Busy = &session.BusyError{}
 		}
 		begun, _ := session.IDTime(c.Session)
-		_, unknown := w.Store.Find(c.Session)
 		rows = append(rows, remoteRow{c, o.State(), place.Shown(), "session/" + c.Session, record.FormatTime(begun),
-			holderOf(c, w.p.now()), c.Pushed, unknown != nil})
+			holderOf(c, w.p.now()), c.Pushed})
 	}
 	return rows, err
 }

@@ -124,13 +124,6 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 		t.Errorf("refs:\n%s", after)
 	}
 
-	// The list as a page says who has it.
-	rows := serveList(t, &away, "--remote")
-	if one := gjson.GetBytes(rows, "0"); one.Get("session_id").Str != id || one.Get("held").Str != "free" ||
-		one.Get("state").Str != "all_done" || one.Get("elsewhere").Bool() || one.Get("tasks.done").Int() != 3 {
-		t.Errorf("the list: %s", rows)
-	}
-
 	// At home it goes on from where it stands there.
 	if out, code := home.try("git", "tilth", "resume"); code != exitRefused ||
 		!strings.Contains(out, "git tilth fetch "+id) {
@@ -223,9 +216,9 @@ func (p *place) tasks(path, where string, names ...string) {
 }
 
 // serveList is the live page's list of sessions, as it is served in a place.
-func serveList(t *testing.T, at *place, flags ...string) []byte {
+func serveList(t *testing.T, at *place) []byte {
 	t.Helper()
-	serve := exec.Command("git-tilth", append([]string{"visualize", "--serve", "--addr", "127.0.0.1:0"}, flags...)...)
+	serve := exec.Command("git-tilth", "visualize", "--serve", "--addr", "127.0.0.1:0")
 	serve.Dir, serve.Env = at.repo, at.env
 	out, err := serve.StdoutPipe()
 	if err == nil {

@@ -27,16 +27,12 @@ func (p *process) visualizeCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "open", Usage: "open it in the browser"},
 			&cli.BoolFlag{Name: "serve", Usage: "serve the live page and a list of all sessions on loopback"},
-			&cli.BoolFlag{Name: "remote",
-				Usage: "list the sessions of a remote and their holders, with --serve"},
 			&cli.StringFlag{Name: "addr", Value: view.DefaultAddr,
 				Usage: "listen on this loopback `ADDRESS`, with --serve"},
 		},
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
-			for _, flag := range []string{"addr", "remote"} {
-				if ctx.IsSet(flag) && !ctx.Bool("serve") {
-					return refuse("git tilth visualize -h", "--%s goes with --serve", flag)
-				}
+			if ctx.IsSet("addr") && !ctx.Bool("serve") {
+				return refuse("git tilth visualize -h", "--addr goes with --serve")
 			}
 			var one sync.Mutex // what a command asks of the repository was not made to be asked concurrently
 			review := func(s *session.Session) *view.Review {
@@ -60,16 +56,8 @@ func (p *process) visualizeCommand() *cli.Command {
 				}
 				defer func() { forget() }()
 			}
-			switch {
-			case ctx.Bool("remote"):
-				place, err := w.remoteToList(ctx.Args().First())
-				if err != nil {
-					return err
-				}
-				o.Rows = func(ctx context.Context) (any, error) { return w.remoteRows(ctx, place) }
-				return w.serve(o, ctx.String("addr"), "", false)
-			case ctx.Bool("serve"):
-				return w.serve(o, ctx.String("addr"), ctx.Args().First(), true)
+			if ctx.Bool("serve") {
+				return w.serve(o, ctx.String("addr"), ctx.Args().First())
 			}
 			s, err := w.session(ctx.Args().First(), false)
 			if err != nil {
@@ -89,13 +77,13 @@ func (p *process) visualizeCommand() *cli.Command {
 }
 
 // serve runs the live viewer until it is interrupted; own says that the sessions are those that are here.
-func (w *repoContext) serve(o view.ServeOptions, addr, arg string, own bool) error {
+func (w *repoContext) serve(o view.ServeOptions, addr, arg string) error {
 	ln, err := view.Listen(addr)
 	if err != nil {
 		return refuse("git tilth visualize --serve --addr 127.0.0.1:0", "%s", err) // any free port
 	}
 	defer ln.Close()
-	if own && (arg != "" || w.inRepo) {
+	if arg != "" || w.inRepo {
 		s, err := w.session(arg, false)
 		switch {
 		case err == nil:

@@ -7,7 +7,7 @@ const MOST = 300;
 
 function draw() {
   const q = fold(document.getElementById("find").value.trim());
-  const shown = rows.filter((r) => !q || fold([r.session_id, r.label, r.source, r.branch, r.state, r.held, r.last_stop].map(str).join(" ")).includes(q));
+  const shown = rows.filter((r) => !q || fold([r.session_id, r.label, r.source, r.branch, r.state, r.last_stop].map(str).join(" ")).includes(q));
   const running = rows.filter((r) => r.state === "running").length;
   document.getElementById("facts").replaceChildren(el("span", "", plural(rows.length, "session")), running ? el("span", "", plural(running, "is running", "are running")) : "");
   document.getElementById("sessions").replaceChildren(...shown.slice(0, MOST).map(row));
@@ -18,15 +18,14 @@ const TONE = { running: "good", all_done: "good", taken: "good", failed: "bad", 
 
 function row(r) {
   const t = isObject(r.tasks) ? r.tasks : {};
-  const a = el(r.elsewhere ? "span" : "a", "name", str(r.label) || str(r.session_id));
-  if (!r.elsewhere) a.href = "s/" + encodeURIComponent(str(r.session_id)) + "/";
+  const a = el("a", "name", str(r.label) || str(r.session_id));
+  a.href = "s/" + encodeURIComponent(str(r.session_id)) + "/";
   const furrow = el("span", "tally");
   furrow.setAttribute("aria-hidden", "true");
   for (const [n, cls] of [[t.done, "done"], [t.failed, "failed"], [t.pending, "pending"]]) {
     for (let k = 0; k < Math.min(num(n), 40); k++) furrow.append(el("span", cls));
   }
   const facts = [
-    str(r.held),
     num(t.done) + " of " + plural(num(t.total), "task"),
     num(r.tokens_used) ? count(r.tokens_used) + " tokens" : "",
     num(r.cost) ? money(r.cost) : "",
