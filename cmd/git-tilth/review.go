@@ -83,6 +83,16 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 	}
 	r := view.NewReview(s, d)
 	r.Gone = err == nil && !there
+	for _, task := range append(lanes.Of(s), "") {
+		path := r.Worktree
+		if task != "" {
+			path = lanes.Path(s, task)
+		}
+		edited, _ := w.Git.EditedModules(w.p.ctx, path)
+		r.Edited = append(r.Edited, edited...)
+	}
+	slices.Sort(r.Edited)
+	r.Edited = slices.Compact(r.Edited)
 	taken := take.Commits(w.p.ctx, w.Git, common, s)
 	for i := range r.Tasks {
 		t := &r.Tasks[i]

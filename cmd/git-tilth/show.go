@@ -107,6 +107,8 @@ func (w *repoContext) fillWorktree(d *view.Detail, st lifecycle.State) {
 	}
 	if isWorktree {
 		d.Worktree.Dirty, _ = w.Git.IsDirty(w.p.ctx, d.Worktree.Path)
+		edited, _ := w.Git.EditedModules(w.p.ctx, d.Worktree.Path)
+		d.Worktree.Dirty = d.Worktree.Dirty || len(edited) > 0
 	}
 }
 

@@ -187,6 +187,11 @@ func (g *Git) IsDirty(ctx context.Context, dir string, but ...string) (bool, err
 		}
 	}
 	list, err := g.List(ctx, c)
+	return areChanges(dir, list), err
+}
+
+// areChanges reports whether what git status lists of the work tree at dir is more than build products.
+func areChanges(dir string, list []string) bool {
 	var s survey
 	for _, f := range list {
 		path, untracked := strings.CutPrefix(f, "?? ")
@@ -194,8 +199,8 @@ func (g *Git) IsDirty(ctx context.Context, dir string, but ...string) (bool, err
 			s.sortUntracked(dir, path)
 		}
 		if !untracked || len(s.refused)+len(s.heldBack) > 0 {
-			return true, err
+			return true
 		}
 	}
-	return false, err
+	return false
 }

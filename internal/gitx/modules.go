@@ -59,6 +59,98 @@ func (g *Git) FollowModules(ctx context.Context, wt Worktree) error {
 	return g.CheckOutModules(ctx, wt.Common, wt.Path, func(path string) bool { return slices.Contains(moved, path) })
 }
 
+// EditedModules lists the submodules of the work tree at dir, and theirs, whose files are not what their HEAD has. No
+// commit of the work tree holds such a change. Ignored files and build products are none. Git compares the files in a
+// directory of its own, because the configuration of a submodule may be the worker's.
+func (g *Git) EditedModules(ctx context.Context, dir string) ([]string, error) {
+	list := []string{"ls-files", "-z", "--stage"}
+	c := g.In(dir, list...)
+	if common, is, err := LinkedCommon(dir); err == nil && is {
+		if wt, err := g.Worktree(ctx, common, dir, ""); err == nil {
+			c = g.InWorktree(wt, list...)
+		}
+	}
+	return g.editedBelow(ctx, dir, "", c)
+}
+
+// editedBelow is EditedModules of a work tree in which a command lists the index; below is its path.
+func (g *Git) editedBelow(ctx context.Context, dir, below string, list Command) (edited []string, err error) {
+	if fi, err := os.Lstat(filepath.Join(dir, ".gitmodules")); err != nil || !fi.Mode().IsRegular() {
+		return nil, nil
+	}
+	entries, err := g.List(ctx, list)
+	for _, f := range entries {
+		head, name, _ := strings.Cut(f, "\t")
+		at := filepath.Join(dir, filepath.FromSlash(name))
+		if !strings.HasPrefix(head, "160000 ") || !isRepository(at) {
+			continue
+		}
+		more, err := g.editedModule(ctx, at, path.Join(below, name))
+		if err != nil {
+			return nil, err
+		}
+		edited = append(edited, more...)
+	}
+	return edited, err
+}
+
+func (g *Git) editedModule(ctx context.Context, at, name string) (edited []string, err error) {
+	gitDir, err := gitDirAt(at)
+	if err != nil {
+		return nil, nil // it is none
+	}
+	scratch, remove, err := proc.TempDir("tree")
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	if err := Borrow(gitDir, scratch); err != nil {
+		return nil, err
+	}
+	command := func(args ...string) Command {
+		return Command{Dir: at, Tree: at, Args: append([]string{"--git-dir=" + scratch, "--work-tree=" + at}, args...)}
+	}
+	run := command
+	if g.Sandbox != nil {
+		box, err := g.Sandbox()
+		if err != nil {
+			return nil, err
+		}
+		box = box.With(scratch).Reading(append(ObjectDirs(gitDir), at, gitDir)...)
+		run = func(args ...string) Command {
+			c := command(args...)
+			c.Box = box
+			return c
+		}
+	}
+	commit := run("rev-parse", "HEAD^{commit}")
+	commit.Args[0] = "--git-dir=" + gitDir
+	sha, err := g.Line(ctx, commit)
+	if err != nil {
+		return []string{name}, ctx.Err() // it has no commit that a tree could name
+	}
+	if err := writeIn(scratch, "HEAD", sha+"\n"); err != nil {
+		return nil, err
+	}
+	if _, err := g.Read(ctx, run("read-tree", "HEAD")); err != nil {
+		return nil, err
+	}
+	changes, err := g.List(ctx, run("status", "--porcelain=v1", "-z", "--untracked-files=normal",
+		"--ignore-submodules=all", "--no-renames"))
+	if err != nil {
+		return nil, err
+	}
+	changes = slices.DeleteFunc(changes, func(f string) bool { // of another commit's submodules
+		untracked, is := strings.CutPrefix(f, "?? ")
+		return is && isRepository(filepath.Join(at, untracked))
+	})
+	if areChanges(at, changes) {
+		edited = append(edited, name)
+	}
+	more, err := g.editedBelow(ctx, at, name, run("ls-files", "-z", "--stage"))
+	return append(edited, more...), err
+}
+
 // eachModule does something for each submodule that the repository at common has, with its git directory there, and
 // names the others.
 func (g *Git) eachModule(ctx context.Context, common, tree, below string, do func(from string, m module) error) (

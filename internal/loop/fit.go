@@ -19,8 +19,8 @@ const gitlink = "160000"
 
 // checkFit says which of the files that are staged, or were left out, must not be committed, and why, by path: one
 // larger than maxSize bytes (0: no limit), one that cannot be read, which a commit would lack, a submodule whose commit
-// is on none of its remote branches and tags, so that nobody else could check it out, and a .gitmodules that git
-// refuses. Without such a file it starts no process.
+// is on none of its remote branches and tags, so that nobody else could check it out, one whose files are not as its
+// commit has them, and a .gitmodules that git refuses. Without such a file it starts no process.
 func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx.FileChange, leftOut []string,
 	maxSize int64) (unfit map[string]string, err error) {
 	unfit = map[string]string{}
@@ -42,6 +42,13 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 			}
 			f.Close()
 		}
+	}
+	edited, err := g.EditedModules(ctx, wt.Path)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range edited {
+		unfit[path] = "an edit inside of a submodule is in no commit of this repository; undo it there"
 	}
 	published, cancel := context.WithTimeout(ctx, publishedTime)
 	defer cancel()

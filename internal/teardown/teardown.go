@@ -199,7 +199,8 @@ func (r *Plan) count(ctx context.Context) {
 		if _, err := r.git.Worktree(ctx, r.Common, path, ""); err != nil {
 			continue
 		}
-		if dirty, _ := r.git.IsDirty(ctx, path); dirty {
+		dirty, _ := r.git.IsDirty(ctx, path)
+		if edited, _ := r.git.EditedModules(ctx, path); dirty || len(edited) > 0 {
 			r.Dirty = path
 		}
 	}

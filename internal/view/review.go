@@ -34,7 +34,8 @@ type Review struct {
 	Next      string       `json:"next"` // the first of Commands
 	Commands  []Command    `json:"commands"`
 	Tasks     []ReviewTask `json:"tasks"`
-	Gone      bool         `json:"-"` // the branch is
+	Edited    []string     `json:"edited_submodules,omitempty"` // in worktrees: no commit holds these edits
+	Gone      bool         `json:"-"`                           // the branch is
 	Worktree  string       `json:"-"`
 	counts    session.TaskCounts
 	whyTask   string // of Why

@@ -62,7 +62,15 @@ func (r *Review) Standing() []string {
 	if why := r.stopped(); why != "" {
 		lines = append(lines, text.Clip(text.VisibleLine(why), 160))
 	}
-	return append(lines, r.spent())
+	return append(append(lines, r.spent()), r.edited()...)
+}
+
+// edited names the submodules with edits that no commit holds.
+func (r *Review) edited() []string {
+	if len(r.Edited) == 0 {
+		return nil
+	}
+	return []string{"in no commit: edits inside of " + strings.Join(r.Edited, ", ")}
 }
 
 // screenLine is a line of the screen: its style, its head in that, and the rest.
@@ -82,6 +90,10 @@ func (r *Review) screen(p printer, wide bool) {
 		above += len(lines)
 	}
 	p.line(plain, "", r.spent())
+	for _, line := range r.edited() {
+		p.line(yellow, "", line)
+		above++
+	}
 	risks := r.riskRows(p, 1)
 	room := screenLines - above - 1 - len(r.Commands) - 1
 	if len(risks) > 0 {
