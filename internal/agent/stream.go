@@ -36,7 +36,6 @@ type stream struct {
 	usage        Usage  // of this run
 	total        Usage  // of the conversation, if totalKnown
 	totalKnown   bool
-	usageSaid    bool // the program itself summed its usage up
 	turns        int
 	running      int         // tools that have begun and not ended
 	began        time.Time   // when the program was started
