@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -20,6 +19,8 @@ type Options struct {
 	// Sink sees every event after it was written, valid only until Sink returns. It is called under the record's lock,
 	// one event at a time, in order.
 	Sink func(Line)
+	// Hashed is the hash of a long record's beginning. Without it, the whole record is hashed for the first commit.
+	Hashed Hashed
 }
 
 // Record is events.jsonl open for appending. It is safe for concurrent use; only the holder of the session's lock may
@@ -72,8 +73,12 @@ func (r *Record) reopen() (repair jsonl.Repair, err error) {
 	if r.out, repair, err = jsonl.Open(r.path, jsonl.IsObject); err != nil {
 		return repair, err
 	}
-	r.sum = &sum{path: r.path, hash: sha256.New()}
-	if size := r.out.Size(); size >= longRecord {
+	from := r.opts.Hashed
+	if r.opts.Hashed = (Hashed{}); from.Size < longRecord || from.Size > r.out.Size() { // a reopened record was edited
+		from = Hashed{}
+	}
+	r.sum = sumFrom(r.path, from)
+	if size := r.out.Size(); size-from.Size >= longRecord {
 		time.AfterFunc(hashPause, func() { _, _ = r.sum.upTo(size) })
 	}
 	return repair, nil

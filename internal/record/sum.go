@@ -1,6 +1,8 @@
 package record
 
 import (
+	"crypto/sha256"
+	"encoding"
 	"encoding/hex"
 	"hash"
 	"io"
@@ -16,6 +18,33 @@ type sum struct {
 	path string
 	hash hash.Hash
 	n    int64 // the bytes that are in it
+}
+
+// Hashed is the state of the SHA-256 of a record's first Size bytes. The zero value is that of none.
+type Hashed struct {
+	Size  int64
+	State []byte
+}
+
+// sumFrom returns the hash of the file at path that continues from h.
+func sumFrom(path string, h Hashed) *sum {
+	s := &sum{path: path, hash: sha256.New()}
+	if h.Size > 0 && s.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(h.State) == nil {
+		s.n = h.Size
+	}
+	return s
+}
+
+// Hash continues h to the first size bytes of the record at path. It reads only the bytes after h.
+func Hash(path string, h Hashed, size int64) (Hashed, error) {
+	s := sumFrom(path, h)
+	if size > s.n { // else there may be no record yet
+		if _, err := s.upTo(size); err != nil {
+			return Hashed{}, err
+		}
+	}
+	state, err := s.hash.(encoding.BinaryMarshaler).MarshalBinary()
+	return Hashed{Size: size, State: state}, err
 }
 
 // upTo returns the hash of the first size bytes. It reads only bytes that are not hashed yet.

@@ -43,6 +43,7 @@ type Summary struct {
 
 	State     *record.State `json:"-"` // what is decided by
 	TotalSeen bool          `json:"-"` // the record carries running totals of tokens
+	hash      []byte        // the state of the hash of the record that was counted, as stored
 
 	others extra
 }
@@ -83,6 +84,7 @@ type verdictCounts struct {
 type mark struct {
 	Offset      int64         `json:"offset"`      // bytes of the record that are counted
 	Fingerprint string        `json:"fingerprint"` // of what they begin and end with
+	Hash        []byte        `json:"hash"`        // the state of their hash, which a resume continues
 	TotalSeen   bool          `json:"total_seen"`
 	State       *record.State `json:"state"`
 	// Fold is the version of the fold: the counts of another one are made again.
@@ -158,12 +160,17 @@ func (s *Session) feed(sum *Summary, from int64) (end int64, err error) {
 // WriteSummary calls Summarize and replaces summary.json with the result. Only the lock's holder may call it. The file
 // is not synced: after a power cut its hash is wrong, and it is made again.
 func (s *Session) WriteSummary() error {
-	sum, end := s.storedSummary()
-	end, err := s.feed(sum, end)
+	sum, begin := s.storedSummary()
+	end, err := s.feed(sum, begin)
 	if err != nil {
 		return err
 	}
-	m := mark{Offset: end, TotalSeen: sum.TotalSeen, State: sum.State, Fold: foldVersion, Sum: noSum}
+	hashed, err := record.Hash(s.Path(RecordFile), record.Hashed{Size: begin, State: sum.hash}, end)
+	if err != nil {
+		return err
+	}
+	m := mark{Offset: end, Hash: hashed.State, TotalSeen: sum.TotalSeen, State: sum.State, Fold: foldVersion,
+		Sum: noSum}
 	if m.Fingerprint, err = record.Fingerprint(s.Path(RecordFile), end); err != nil {
 		return err
 	}
@@ -205,7 +212,7 @@ func (s *Session) storedSummary() (sum *Summary, end int64) {
 	if err != nil || now != m.Fingerprint {
 		return empty, 0
 	}
-	stored.SessionID, stored.State, stored.TotalSeen = s.ID, m.State, m.TotalSeen
+	stored.SessionID, stored.State, stored.TotalSeen, stored.hash = s.ID, m.State, m.TotalSeen, m.Hash
 	stored.complete()
 	return stored, m.Offset
 }
