@@ -71,7 +71,7 @@ func (p *process) app() *cli.App {
 	return app
 }
 
-// commands is the table of what git tilth can do, in the order of the help; each is declared in a file of its own.
+// commands is the table of commands, in the order of the help. Each is declared in a separate file.
 func (p *process) commands() []*cli.Command {
 	p.traits = map[*cli.Command]traits{}
 	return slices.Concat([]*cli.Command{
@@ -88,23 +88,23 @@ func (p *process) commands() []*cli.Command {
 	})
 }
 
-// traits are what is to be known of a command beside how it is called.
+// traits are the properties of a command beyond its flags and arguments.
 type traits struct {
 	wish string // what one wants to do with it, by which the help lists it; "" for one that is not listed
 	rare bool   // it is for rarer days
 	// looks: it changes neither sessions nor the repository, and may be called from inside a run.
 	looks bool
-	// starts: it starts programs that work, or runs what was worked on: with git-tilth killed, they end.
+	// starts: it starts agents or runs a worker's code; these processes end if git-tilth is killed.
 	starts bool
 	// hooked: a commit hook of the user may run it. The same hook runs on the commits that it makes: it must neither
 	// start itself again without end nor, refused, keep every task from its commit.
 	hooked bool
-	// ends: its exit code says how a run ended, of which its lines only tell.
+	// ends: its exit code is the end of a run.
 	ends   bool
 	counts bool // its -n is a number, as git log's is
 }
 
-// declare notes what is to be known of a command.
+// declare stores the traits of a command.
 func (p *process) declare(is traits, c *cli.Command) *cli.Command {
 	p.traits[c] = is
 	return c
@@ -119,8 +119,7 @@ func (p *process) globalFlags() []cli.Flag {
 	}
 }
 
-// finishCommands gives every command what all of them have: the global flags in its own place too, usage errors that
-// are errors, and a look at its arguments and at the environment.
+// finishCommands gives every command the global flags, usage errors, and checks of its arguments and the environment.
 func (p *process) finishCommands(cmds []*cli.Command) {
 	for _, c := range cmds {
 		c.OnUsageError = usageError
@@ -172,7 +171,7 @@ func mostArgs(usage string) int {
 	return strings.Count(usage, "<")
 }
 
-// anyBool looks for a flag in the command and in what it was called through: git tilth -v run, git tilth run -v.
+// anyBool looks for a flag in the command and its parents: git tilth -v run, git tilth run -v.
 func anyBool(ctx *cli.Context, name string) bool {
 	for _, c := range ctx.Lineage() {
 		if c.Bool(name) {
@@ -214,7 +213,7 @@ func usageError(ctx *cli.Context, err error, _ bool) error {
 	return refuse(commandName(ctx)+" -h", "%s", strings.TrimSuffix(says, ": parse error"))
 }
 
-// oneDash is a flag in the words of Go's flag package, whose flags have one dash.
+// oneDash matches a flag in an error of Go's flag package, which writes flags with one dash.
 var oneDash = pattern.New(`for flag -([a-z][a-z-]+)`)
 
 // commandName is the command as its user types it.

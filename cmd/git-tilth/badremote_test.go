@@ -13,11 +13,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
-// moods are what the remote is from the work on each task on, one task after the other.
+// moods are the remote's behaviours, one from each task's work on.
 var moods = []string{"cut", "ok", "full", "refuse", "drip", "lost", "gone", "ok"}
 
-// TestABadRemoteByHTTP runs a session whose remote cuts pushes off in the middle, is full, refuses, answers a few bytes
-// at a time, loses its answers and goes away: the run goes on, says each trouble once, and pushes later.
+// TestABadRemoteByHTTP runs a session with a remote that cuts off pushes, is full, refuses, answers a few bytes at a
+// time, loses its answers and disappears: the run continues, prints each problem once, and pushes later.
 func TestABadRemoteByHTTP(t *testing.T) {
 	t.Parallel()
 	home := newPlace(t)
@@ -29,7 +29,7 @@ func TestABadRemoteByHTTP(t *testing.T) {
 	home.git("remote", "add", "origin", server+"/remote.git")
 	home.git("push", "-q", "origin", "HEAD")
 	home.git("clone", "-q", server+"/remote.git", "../away")
-	// A worker changes what the remote is, which only one without a sandbox can.
+	// A worker changes the remote, which needs the sandbox off.
 	home.env = append(home.env, "TILTH_SANDBOX=off", "TILTH_PROVIDER_ATTEMPTS=1")
 	model := writes()
 	var names []string

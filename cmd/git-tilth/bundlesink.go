@@ -52,7 +52,7 @@ func (s *bundleSink) propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 	return nil, err
 }
 
-// look reads what the rules have to know of the worktree: where the tests of a bundle would lie.
+// look reads the parts of the worktree that the rules need: the places of the bundle's tests.
 func (s *bundleSink) look(ctx context.Context, b *seed.Bundle) (err error) {
 	s.rules.Root, s.rules.Tracked, s.rules.Ignored = s.h.Path(), nil, nil
 	if len(b.TestFiles) == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// completeCommand answers a shell: given the words after `git tilth`, the last of which is being typed, it prints what
-// that one may be, a line each, with what it is after a tab. The definitions are those of -h.
+// completeCommand answers a shell: for the words after `git tilth` it prints the completions of the last one, one a
+// line, with a description after a tab. The definitions are those of -h.
 func (p *process) completeCommand() *cli.Command {
 	return p.declare(traits{looks: true}, &cli.Command{
 		Name: "complete", Hidden: true, SkipFlagParsing: true,

@@ -64,8 +64,7 @@ func (w *repoContext) showConfig(asJSON bool) error {
 	return nil
 }
 
-// configRow fills in what takes the place of a setting that is not set: the sessions root in use, and the agent that
-// would work, with why.
+// configRow fills in effective values for unset settings: the sessions root, and the agent with the reason.
 func (w *repoContext) configRow(v config.Value) configRow {
 	row := configRow{v.Name, v.Value, v.Origin}
 	if v.Values != nil {

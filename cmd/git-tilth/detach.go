@@ -44,8 +44,7 @@ func (w *repoContext) detach(s *session.Session, r runRequest) error {
 	}
 }
 
-// childEnded is the result of a child that was over before it could be seen at work: a short run, or one that was
-// refused.
+// childEnded returns the result of a child that ended before its run was visible: a short or a refused run.
 func (w *repoContext) childEnded(out io.Writer, s *session.Session, log string, code int) error {
 	text, _ := os.ReadFile(log)
 	w.p.stderr.Write(text)

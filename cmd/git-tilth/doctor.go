@@ -48,7 +48,7 @@ func (p *process) doctorCommand() *cli.Command {
 	})
 }
 
-// settingRows are the settings that are not at their default, with what takes the place of some that are not set.
+// settingRows returns the settings that differ from their defaults, and effective values of some unset ones.
 func (w *repoContext) settingRows() (rows []configRow) {
 	for _, v := range w.Config.All() {
 		if v.Origin != "default" {
@@ -58,7 +58,7 @@ func (w *repoContext) settingRows() (rows []configRow) {
 	return rows
 }
 
-// reportChecks prints what doctor found, with the settings that are set.
+// reportChecks prints the findings, with the settings that are set.
 func (p *process) reportChecks(checks []equip.Check, settings []configRow, asJSON bool) error {
 	findings, safe := 0, 0
 	for _, c := range checks {

@@ -6,7 +6,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
-// The live line of a run, and that of a record that is followed, say what the worker does and for how long.
+// The live line of a run and of log -f shows the worker's activity and its duration.
 func TestWhatTheWorkerDoes(t *testing.T) {
 	p := newPlace(t)
 	p.write("../one.json", `[{"id": "T-001", "title": "One", "description": "", "acceptance_criteria": ["x"]}]`)
@@ -34,7 +34,7 @@ func TestWhatTheWorkerDoes(t *testing.T) {
 	follow.Send("\x03")
 }
 
-// Each of several lanes has a row of its own, which goes with it, and what the run took stands below them.
+// Each of several lanes has a row while it exists, and the run's usage is below them.
 func TestWhatTheLanesDo(t *testing.T) {
 	p := newPlace(t)
 	p.write("../two.json", `[{"id": "T-001", "title": "One", "acceptance_criteria": ["x"]},

@@ -26,9 +26,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
-// TestWorkersDrainARemote has workers drain a remote while they are killed at random. What happened is read from what
-// no worker could have written: the remote's reflog, and the calls that the model heard. TILTH_FLEET has other sizes,
-// as workers,sessions,kills,seed.
+// TestWorkersDrainARemote lets workers drain a remote while they are killed at random. It checks sources that no worker
+// could have written: the remote's reflog and the model's calls. TILTH_FLEET sets the size:
+// workers,sessions,kills,seed.
 func TestWorkersDrainARemote(t *testing.T) {
 	t.Parallel()
 	size := []int{testsize.Of(2, 8), testsize.Of(3, 40), testsize.Of(2, 24), 1}
@@ -141,8 +141,8 @@ func (d *drain) hear(caller string, body []byte) {
 	}
 }
 
-// work runs a worker until the remote is drained. In the place of one that was killed comes another: on the same
-// machine, or on a new one.
+// work runs a worker until the remote is drained. Another one replaces a killed worker, on the same machine or a new
+// one.
 func (d *drain) work(i int) {
 	for life := 0; ; life++ {
 		caller := fmt.Sprintf("worker-%d-%d", i, life)
@@ -213,7 +213,7 @@ func (d *drain) moves(id string) (claims []fleet.Claim, came []time.Time) {
 	return claims, came
 }
 
-// check holds what is left of a session against the remote's reflog and the model's log.
+// check compares a session's end with the remote's reflog and the model's log.
 func (d *drain) check(id string) {
 	claims, came := d.moves(id)
 	var holders []string

@@ -46,7 +46,7 @@ func (e *exitError) Error() string { return e.msg }
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// refuse is an error of what was asked for; nothing has been changed.
+// refuse returns an error of usage or state; nothing has been changed.
 func refuse(hint, format string, args ...any) error {
 	return &exitError{code: exitRefused, hint: hint, msg: fmt.Sprintf(format, args...)}
 }
@@ -85,8 +85,7 @@ func (p *process) exitCode(err error) (code int) {
 	return code
 }
 
-// hinted is a hint as it is printed: each line of it is a way on that can be pasted, but for those that are indented,
-// which show what one of them means.
+// hinted returns a hint for printing. Each line is a command that can be pasted; an indented line explains one.
 func hinted(hint string) string {
 	var b strings.Builder
 	for line := range strings.Lines(hint) {
@@ -98,8 +97,8 @@ func hinted(hint string) string {
 	return b.String()
 }
 
-// interruptedOr is exitFor, but for what a signal made fail: a git command that it ended, and a refusal for want of
-// that command's answer.
+// interruptedOr is exitFor, except for failures that a signal caused: an ended git command, and a refusal without that
+// command's answer.
 func (p *process) interruptedOr(err error) (code int, msg, hint string) {
 	code, msg, hint = p.exitFor(err)
 	switch {
@@ -148,8 +147,8 @@ func (p *process) exitFor(err error) (code int, msg, hint string) {
 
 var dubious = pattern.New(`dubious ownership in repository at '(.*?)'(?:[;\s]|$)`)
 
-// worldHint is the command that mends what the world refuses anybody: git trusts no repository of somebody else's, and
-// sessions cannot be kept in a directory that is read-only. It is "" for any other error.
+// worldHint returns the fix for an error of the environment: git trusts no repository of another user, and sessions
+// need a writable directory. It returns "" for any other error.
 func worldHint(err error) string {
 	said := err.Error()
 	if m := dubious().FindStringSubmatch(said); m != nil {
@@ -184,8 +183,8 @@ func (p *process) executionError(err error, sessionID string) error {
 	return fail(resume, err)
 }
 
-// outcome is a run's stop as the command's result. A signal that came after the stop was written, to a tilth-post-run
-// hook, is no part of the run, whose end is on record; but a command that was interrupted never reports success.
+// outcome returns a run's stop as the command's result. A signal after the recorded stop, to a tilth-post-run hook,
+// does not change the run's end; but an interrupted command never reports success.
 func (p *process) outcome(s loop.Stop) error {
 	err := stopError(s)
 	if !p.interrupted() || s.Reason == record.Interrupted {
@@ -198,7 +197,7 @@ func (p *process) outcome(s loop.Stop) error {
 	return &exitError{code: exitInterrupted, msg: "interrupted after the run: " + says, err: err}
 }
 
-// stopError is a run's stop as the command's result, but for what to run next; nil for all_done.
+// stopError returns a run's stop as an error without a hint; nil for all_done.
 func stopError(s loop.Stop) error {
 	why := record.ReasonOf(s.Reason)
 	e := &exitError{code: why.Exit}

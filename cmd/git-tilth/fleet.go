@@ -93,7 +93,7 @@ func (p *process) fleetCommands() []*cli.Command {
 	}
 }
 
-// sayMade prints the id of a session that was made, for scripts, and for a person what to do with it.
+// sayMade prints the id of a new session on standard output, and the next command on standard error.
 func (p *process) sayMade(s *session.Session, err error) error {
 	if err == nil {
 		p.printf("%s\n", s.ID)
@@ -257,7 +257,7 @@ func (w *repoContext) listRemote(remote string, asJSON bool) error {
 	return nil
 }
 
-// holderOf is who works on a session of a remote.
+// holderOf returns the holder of a remote session.
 func holderOf(c fleet.Claim, now time.Time) string {
 	switch {
 	case c.Held(now):

@@ -100,10 +100,10 @@ func (p *process) printHelp(out io.Writer, cmds []*cli.Command, of helpSize) err
 // helpColumns is the width of help: of the terminal up to 100 columns, else 80.
 func (p *process) helpColumns() int { return min(cmp.Or(p.terminal(false).Width, 80), 100) }
 
-// usageColumn is where the help says what a command does.
+// usageColumn is the column of a command's description in the help.
 const usageColumn = 27
 
-// sayStanding says in at most five lines how things stand where the command was called, and what to type next.
+// sayStanding prints the state of the repository and the next command, in at most five lines.
 func (p *process) sayStanding() {
 	say := func(format string, args ...any) { p.printf(format+"\n", args...) }
 	w, err := p.enter("", nil)

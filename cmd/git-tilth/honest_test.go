@@ -20,7 +20,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/verify"
 )
 
-// walk is a repository whose sessions are run, killed, taken back, forked and edited by a person in an order of chance.
+// walk is a repository with sessions that are run, killed, rewound, forked and edited in random order.
 type walk struct {
 	*place
 	*rand.Rand
@@ -30,8 +30,8 @@ type walk struct {
 
 const person = "A Person"
 
-// TestHonestSessions walks through what can be done with a session that nobody tampers with. After every step verify
-// finds no difference, and names a person's commits as such. TILTH_TESTS=full walks until it has seen up to 60.
+// TestHonestSessions runs random commands on sessions that nobody tampers with. After every step verify finds no
+// difference, and names the user's commits as such. TILTH_TESTS=full runs up to 60 sessions.
 func TestHonestSessions(t *testing.T) {
 	t.Parallel()
 	most, steps := testsize.Of(1, 60), testsize.Of(12, 40)
@@ -160,7 +160,7 @@ func (w *walk) tokens(id string) int64 {
 	return check.TokensUsed
 }
 
-// personCommits commits a file in the worktree, and nothing else of what lies in it.
+// personCommits commits one file in the worktree and nothing else.
 func (w *walk) personCommits(id string) {
 	dir := w.session(id).Workspace()
 	name := fmt.Sprintf("person%d", w.IntN(1000))
@@ -193,7 +193,7 @@ func (w *walk) killed(events int, args ...string) {
 	w.told = append(w.told, fmt.Sprintf("%s, killed after %d events", strings.Join(args, " "), events))
 }
 
-// released waits for a session's locks, which what a killed command had started may hold a moment longer.
+// released waits for a session's locks: children of a killed command may hold them a moment longer.
 func (w *walk) released(s *session.Session) {
 	w.t.Helper()
 	for _, path := range []string{s.Dir, s.Path(session.LockFile)} {

@@ -20,8 +20,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
-// TestASessionTravelsByHTTP moves a session by a remote that asks who is there, to a machine of somebody else with
-// settings of his own, and on from there: the commits are those that it would have had at home.
+// TestASessionTravelsByHTTP moves a session by a remote with a login to another user's machine with other settings, and
+// continues there: the commits are the same as at home.
 func TestASessionTravelsByHTTP(t *testing.T) {
 	t.Parallel()
 	home := newPlace(t)
@@ -47,7 +47,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 	home.git("tilth", "push", "--remote", "../before.git")
 	home.git("tilth", "push", "--remote", "origin")
 
-	// Somebody else's machine: other paths, another name, and settings that change what git says and does.
+	// Another user's machine: other paths, another name, and settings that change git's behaviour and output.
 	away := *home
 	away.repo = filepath.Join(dir, "elsewhere", "a clone")
 	away.store.Root = filepath.Join(dir, "elsewhere", "sessions")
@@ -247,7 +247,7 @@ func live(url string) string {
 	return list
 }
 
-// TestTheLiveListKnowsWhatWasTaken has the live page's list say of a session what git tilth list says.
+// TestTheLiveListKnowsWhatWasTaken: the live page's list has the same state of a session as git tilth list.
 func TestTheLiveListKnowsWhatWasTaken(t *testing.T) {
 	t.Parallel()
 	home := newPlace(t)

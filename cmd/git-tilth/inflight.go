@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// inFlight deals with sessions of this repository that are prepared, running or failed. A request whose base was
-// cleared has been answered in another way.
+// inFlight asks about unfinished sessions of this repository: prepared, running or failed. A request with an empty base
+// has been answered in another way.
 func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 	if r.keep {
 		return nil, nil
@@ -93,7 +93,7 @@ func (w *repoContext) nextVerb(s *session.Session) string {
 	return "resume"
 }
 
-// planOf is what a resume of a session would do. Looking changes nothing.
+// planOf returns the plan of a resume. It changes nothing.
 func (w *repoContext) planOf(s *session.Session) (lifecycle.Plan, error) {
 	check, err := s.Checkpoint()
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *repoContext) planOf(s *session.Session) (lifecycle.Plan, error) {
 	return lifecycle.MakePlan(state), err
 }
 
-// menu asks what to do about sessions in flight.
+// menu asks the user about unfinished sessions.
 func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Overview,
 	names []string) (*session.Session, error) {
 	way := w.nextVerb(newest)

@@ -20,7 +20,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
-// readyInterview finds out what an interview needs before anything is made: a model, answers and a brief.
+// readyInterview checks the needs of an interview before anything is made: a model, answers and a brief.
 func (w *repoContext) readyInterview(r *prepRequest) error {
 	if r.imported != nil || w.p.dryRun {
 		return nil
@@ -128,7 +128,7 @@ func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink)
 	})
 }
 
-// interviewTurn is what all turns of an agent program that interviews have in common: it reads the source.
+// interviewTurn returns the common parts of an interviewing program's turns. It may read the source.
 func (w *repoContext) interviewTurn(h *held.Handle, r loop.Role, source string) agent.Turn {
 	env := r.Program.Environ(w.Git.Environ(w.p.ctx, source), w.Config.List("tilth.sandboxEnv"))
 	return agent.Turn{
@@ -148,7 +148,7 @@ func begun(s *session.Session) []json.RawMessage {
 	return history
 }
 
-// unseeded finds the newest session of this repository whose interview came to no seed yet.
+// unseeded finds the newest session of this repository with an unfinished interview.
 func (w *repoContext) unseeded() (*session.Session, error) {
 	all, err := w.overviews(false)
 	if err != nil {

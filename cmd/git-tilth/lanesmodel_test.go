@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// crew answers for all workers and reviewers of a session whose tasks are worked on side by side. What it says follows
-// from the request and from chance, so that it goes on from wherever a resume begins, in any order.
+// crew answers for all workers and reviewers of a session with lanes. An answer depends on the request and on chance
+// only, so it works after any resume, in any order.
 type crew struct {
 	t    *testing.T
 	url  string
@@ -31,8 +31,8 @@ type crew struct {
 	calls    int
 }
 
-// kinds are what workers do. %[1]s is the task, %[2]s what it writes and says it wrote. No worker takes away what one
-// has written: whatever is missing in the end was lost.
+// kinds are the actions of workers. %[1]s is the task, %[2]s the text that it writes and reports. No worker removes
+// another one's text, so a missing text was lost.
 var kinds = map[string]string{
 	"own":    `echo %[2]s >> own-%[1]s`,
 	"dir":    `mkdir -p dir/%[1]s; echo %[2]s >> dir/%[1]s/file`,
@@ -67,7 +67,7 @@ func startCrew(t *testing.T, fate *rand.Rand) *crew {
 	return c
 }
 
-// asked is what a request says.
+// asked are the fields of a request.
 type asked struct {
 	Messages []struct {
 		Role    string

@@ -26,10 +26,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
-// TestLanesSimulated works through sessions whose tasks are done side by side while processes are killed, tasks fail
-// and conflict, and a person goes back and commits. What a session ends as is looked at by reading git and the record
-// alone. TILTH_LANES_SEED=7 takes one session, TILTH_LANES_SESSIONS=500 so many, from TILTH_LANES_FIRST on.
-// TILTH_LANES_KEEP names a directory for those that fail.
+// TestLanesSimulated runs sessions with lanes while processes are killed, tasks fail and conflict, and the user rewinds
+// and commits. It checks the end of a session by git and the record alone. TILTH_LANES_SEED=7 runs one session,
+// TILTH_LANES_SESSIONS=500 so many, from TILTH_LANES_FIRST on. TILTH_LANES_KEEP names a directory for failed ones.
 func TestLanesSimulated(t *testing.T) {
 	t.Parallel()
 	first, sessions := 1, testsize.Of(5, 60)
@@ -238,7 +237,7 @@ func (s *simulation) command(sig syscall.Signal, events int, args ...string) (co
 	return code
 }
 
-// between is what a person does between two runs.
+// between are the user's actions between two runs.
 func (s *simulation) between() {
 	ws := s.session(s.id).Workspace()
 	point := append(slices.Clone(s.tasks), "seed")[s.IntN(len(s.tasks)+1)]
@@ -313,7 +312,7 @@ func (s *simulation) written() map[string]bool {
 	return all
 }
 
-// tokensIn lists what was written and is in the given commits.
+// tokensIn lists the written texts in the given commits.
 func (s *simulation) tokensIn(gitDir string, revs string) map[string]bool {
 	in := map[string]bool{}
 	list := strings.Fields(revs)
@@ -326,7 +325,7 @@ func (s *simulation) tokensIn(gitDir string, revs string) map[string]bool {
 	return in
 }
 
-// tokensBelow lists what is in files.
+// tokensBelow lists the written texts in files.
 func (s *simulation) tokensBelow(dir string, in map[string]bool) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -339,8 +338,8 @@ func (s *simulation) tokensBelow(dir string, in map[string]bool) {
 	})
 }
 
-// check is what holds at any time: verify finds no difference, the user's repository is as it was, and all that was
-// written is somewhere.
+// check checks the invariants: verify finds no difference, the user's repository is unchanged, and every written text
+// is somewhere.
 func (s *simulation) check() {
 	s.t.Helper()
 	sess := s.session(s.id)
@@ -380,7 +379,7 @@ func (s *simulation) statuses() map[string]string {
 	return out
 }
 
-// ended is what holds in the end.
+// ended checks the final state.
 func (s *simulation) ended(code int) {
 	sess, branch := s.session(s.id), "session/"+s.id
 	status := s.statuses()

@@ -61,8 +61,8 @@ func scripts(t *testing.T) (files []string) {
 	return files
 }
 
-// heedSignals gives the processes that the tests start the signals which whoever started the tests ignores, as nohup
-// and a shell's background jobs do: an ignored one is inherited, one that is handled here begins as usual there.
+// heedSignals handles the signals that the tests' parent ignores (nohup, a shell's background jobs): children inherit
+// an ignored signal, but start with the default for a handled one.
 func heedSignals() {
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {

@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// taskAction does what a person says of a task, with a note, to a session that has this plan.
+// taskAction carries out the user's decision on a task, with a note, in a session with this plan.
 type taskAction func(w *repoContext, h *held.Handle, plan lifecycle.Plan, task, note string) error
 
 // markCommands are a person's word on one task.
@@ -87,7 +87,7 @@ func (w *repoContext) betweenRuns(h *held.Handle) (lifecycle.Plan, error) {
 	return plan, nil
 }
 
-// mark writes down what the next resume goes by.
+// mark records a decision for the next resume.
 func (w *repoContext) mark(h *held.Handle, task, mark, note, will string) error {
 	if err := lifecycle.Mark(h, task, mark, note); err != nil {
 		return fail("", err)
@@ -107,7 +107,7 @@ func (w *repoContext) mark(h *held.Handle, task, mark, note, will string) error 
 	return err
 }
 
-// conclude ends a session in which nothing is left to do, and returns what to run next.
+// conclude ends a session without remaining work, and returns the next command.
 func (w *repoContext) conclude(h *held.Handle) (next string, err error) {
 	tasks, err := h.S.Tasks()
 	open := func(t session.Task) bool { return t.Status != session.TaskDone && t.Status != session.TaskSkipped }

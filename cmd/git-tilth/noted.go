@@ -32,7 +32,7 @@ func (w *repoContext) noted(o loop.Options) map[string]record.Setting {
 	return all
 }
 
-// tellChanged says which of those settings are not what they were at the last start, and where each is from.
+// tellChanged prints the settings that changed since the last start, with their origins.
 func tellChanged(show *progress.Lines, changed []record.SettingChange) {
 	for _, c := range changed {
 		before, after := orUnset(c.Before), orUnset(c.After)

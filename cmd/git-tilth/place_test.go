@@ -56,7 +56,7 @@ func (p *place) write(name, text string) {
 	}
 }
 
-// git runs git in the repository and returns what it prints.
+// git runs git in the repository and returns its output.
 func (p *place) git(args ...string) string {
 	p.t.Helper()
 	out, code := p.try("git", args...)
@@ -66,7 +66,7 @@ func (p *place) git(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// try runs a program without a terminal and returns what it prints and its exit code.
+// try runs a program without a terminal and returns its output and exit code.
 func (p *place) try(name string, args ...string) (string, int) {
 	p.t.Helper()
 	cmd := exec.Command(name, args...)
@@ -158,8 +158,8 @@ func (p *place) noBundle() {
 	}
 }
 
-// user describes what a session must leave alone: every file of the working tree, the index, HEAD, branches and the
-// stash.
+// user describes everything that a session must not change: every file of the working tree, the index, HEAD, branches
+// and the stash.
 func (p *place) user() string {
 	p.t.Helper()
 	var b strings.Builder

@@ -24,8 +24,8 @@ func (p *process) planCommand() *cli.Command {
 	})
 }
 
-// editPlan lets a person edit what is not done. prd.json is replaced in one step; until then the text is in the draft,
-// with which the same command goes on.
+// editPlan lets the user edit the remaining tasks. prd.json is replaced in one step; until then the text is in a draft,
+// and the same command continues with it.
 func (w *repoContext) editPlan(h *held.Handle) error {
 	s := h.S
 	if held.Seeded(h.S) {
@@ -61,9 +61,8 @@ func (w *repoContext) editPlan(h *held.Handle) error {
 	})
 }
 
-// editTasks lets a person edit a plan and has it replaced by what they saved, unless nothing was changed. again is the
-// command that goes on with a text that was refused, done are the tasks that the text does not hold, nil where nothing
-// was run.
+// editTasks lets the user edit a plan and replaces it if it changed. again is the command that continues with a refused
+// text, done are finished tasks that are not in the text, nil before a run.
 func (w *repoContext) editTasks(h *held.Handle, again string, old []byte, done []session.Task,
 	replace func(tasks []session.Task, tests int) (says string, err error)) error {
 	files, err := w.seedFiles(h)

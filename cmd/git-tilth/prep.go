@@ -71,7 +71,7 @@ func allFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "all", Usage: "take all tasks of the list, also finished ones"}
 }
 
-// prepRequest is what the user asked of a preparation, and what checkPrep found out about it.
+// prepRequest has the arguments of a preparation and the results of checkPrep.
 type prepRequest struct {
 	brief, from, base, answers string
 	sentence                   bool // from is one task, in words
@@ -80,7 +80,7 @@ type prepRequest struct {
 	runs, json                 bool // run follows; print the events as they happen
 	noPreflight                bool
 	unready                    error // why it could not
-	// before tells what is to be known before anything is made, and whether to wait a moment then; nil for nothing.
+	// before prints a note before anything is made, and reports whether to pause; nil for none.
 	before func() (wait bool)
 	// check finds out, before a session is made, whether it could be run; nil where that is not asked.
 	check func(*held.Handle, loop.Ahead) error
@@ -91,15 +91,15 @@ type prepRequest struct {
 	asFound  session.Overview  // that one, when that was said
 	history  []json.RawMessage // of the interview that is gone on with
 
-	// For an interview: who asks, and where the answers come from.
+	// For an interview: the interviewer and the source of the answers.
 	interviewer loop.Role
 	prompts     *prompt.Set
 	in          *text.Lines
 	typed       bool // a person types them
 }
 
-// prep makes a session and its seed, or goes on with one whose interview was cut off. It is nil where nothing was made.
-// Everything that can be refused is refused before the pause, and nothing is changed before it is over.
+// prep makes a session and its seed, or continues one with an interview that was cut off. It returns nil if nothing was
+// made. All refusals come before the pause, and nothing changes before it is over.
 func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 	if err := w.checkPrep(&r); err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (r prepRequest) unchanged() error {
 	return nil
 }
 
-// checkPrep refuses what cannot be prepared, before anything is changed: no repository, no commit, tasks that break a
+// checkPrep refuses an impossible preparation before anything changes: no repository, no commit, tasks that break a
 // rule.
 func (w *repoContext) checkPrep(r *prepRequest) error {
 	if err := w.repo(); err != nil {
@@ -293,8 +293,8 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 	return h.S, w.seedIt(h, r)
 }
 
-// prepStart is what session_start says of a session that is made: who will work and judge, as far as it is settled now;
-// the run's own session_start has the last word.
+// prepStart returns the session_start event of a new session: its worker and evaluator as configured now. The run
+// writes another session_start.
 func (w *repoContext) prepStart() record.SessionStart {
 	return record.SessionStart{
 		BaseURL: config.ShownURL(w.Config.Endpoint(config.Prep).BaseURL), Limits: w.Config.Caps(),

@@ -47,13 +47,13 @@ var subTest = map[string]string{
 	"tests/test_t001_sub.py": "from calc import sub\n\n\ndef test_sub():\n    assert sub(3, 2) == 1\n",
 }
 
-// expecting holds a step to what the request before it must have carried.
+// expecting makes a step require texts in its request.
 func expecting(s scripted.Step, texts ...string) scripted.Step {
 	s.Expect = texts
 	return s
 }
 
-// wholeInterview reads twice, asks with a menu and freely, hands in a seed that is refused and then one that is taken.
+// wholeInterview reads twice, asks with a menu and freely, hands in a refused seed and then an accepted one.
 func wholeInterview() *scripted.Script {
 	return &scripted.Script{VerifyEcho: true, Interview: []scripted.Step{
 		expecting(calls("read_file", map[string]any{"path": "calc.py"}), "subtract, as docs/spec.md has it",
@@ -197,7 +197,7 @@ func TestInterviewThroughAPipe(t *testing.T) {
 	}
 }
 
-// endedInterview holds a session whose interview came to nothing to what list, run, resume and reset make of it.
+// endedInterview checks list, run, resume and reset on a session with a failed interview.
 func endedInterview(t *testing.T, p *place, status, stop string) {
 	t.Helper()
 	p.noBundle()
@@ -350,7 +350,7 @@ func TestRunAtATerminalInterviewsFirst(t *testing.T) {
 	}
 }
 
-// A Ctrl-C in the editor is the editor's: what was typed is neither lost nor left half done.
+// A Ctrl-C in the editor belongs to the editor: the typed text is neither lost nor half applied.
 func TestCtrlCInTheEditorOfASeed(t *testing.T) {
 	p := newPlace(t)
 	p.write("../one.md", "- [ ] Add sub\n")

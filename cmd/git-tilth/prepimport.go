@@ -14,8 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// importTasks reads the tasks that exist, less those that the base has done. It judges them by the rules of a bundle,
-// as far as that can be done without the worktree, which will hold what the base commit holds and nothing else.
+// importTasks reads existing tasks without those that the base has. It checks them by the rules of a bundle as far as
+// possible without the worktree, which will be equal to the base commit.
 func (w *repoContext) importTasks(r *prepRequest) (err error) {
 	from := r.from
 	switch {
@@ -95,7 +95,7 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 		if len(ids) == 0 {
 			continue
 		}
-		// A clone made again has the path of the one that is gone, and with it its sessions, but not their branches.
+		// A new clone at the path of a deleted one has its sessions, but not their branches.
 		if _, there, err := w.Git.BranchTip(w.p.ctx, w.Loc.CommonDir, o.Branch); there || err != nil {
 			return refuse("git tilth take "+o.ID,
 				"%s of %s: done by session %s, and not taken yet; --again does it once more", strings.Join(ids, ", "),
@@ -105,7 +105,7 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 	return nil
 }
 
-// tickIn notes where in the repository the list lies whose items are to be ticked, if they are and it does.
+// tickIn stores the list's path if its items are to be ticked and it is in the repository.
 func (w *repoContext) tickIn(from string, im *seed.Imported) {
 	if !w.Config.Bool("tilth.tick") || !im.Boxes {
 		return
@@ -136,7 +136,7 @@ func (w *repoContext) nothingLeft(r *prepRequest) bool {
 	return true
 }
 
-// describeImport says what of the tasks that exist is taken, task by task if each is to be named, and what is left out.
+// describeImport prints the imported tasks, one by one with each, and everything that was left out.
 func describeImport(out io.Writer, im *seed.Imported, each bool) {
 	for _, line := range im.Recognised {
 		fmt.Fprintf(out, "%s\n", line)

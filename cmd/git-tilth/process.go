@@ -73,7 +73,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// failed is why something of what was written is not there.
+// failed returns the first write error.
 func (o *output) failed() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,7 +130,7 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 // interactive reports whether a person can be asked: both ends of the conversation are a terminal.
 func (p *process) interactive() bool { return isTerminal(p.stdin) && isTerminal(p.stderr) }
 
-// printf prints lines for people: what is not the program's own text in them is harmless.
+// printf prints human-readable lines and makes foreign text in them harmless.
 func (p *process) printf(format string, args ...any) {
 	fmt.Fprint(p.stdout, text.Visible(fmt.Sprintf(format, args...)))
 }
@@ -154,8 +154,8 @@ func (p *process) warnf(format string, args ...any) {
 	fmt.Fprint(p.stderr, text.Visible(fmt.Sprintf(format, args...)))
 }
 
-// confirm puts a yes-or-no question, unless -y or a plan that is only finished has answered it. No is the default, and
-// an error that says what became of it. Without a terminal nobody is asked: the error names the flag that answers.
+// confirm asks a yes-or-no question, unless yes is set. No is the default, and returns an error with otherwise. Without
+// a terminal it asks nothing: the error names the flag that answers.
 func (p *process) confirm(yes bool, question, otherwise string) error {
 	if yes || p.dryRun {
 		return nil
@@ -187,8 +187,7 @@ func (p *process) readLine() (string, error) {
 	return line, err
 }
 
-// await is what do returns, or the end of the context. Nothing else ends the opening and the reading of a pipe that
-// nobody writes into.
+// await returns the result of do, or the end of the context. Nothing else ends a read of a pipe without a writer.
 func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type outcome struct {
 		v   T

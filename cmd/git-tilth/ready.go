@@ -43,7 +43,7 @@ func (w *repoContext) trySignature(r *prepRequest) error {
 	return w.preflightRefusal(loop.Stop{Detail: "signature: " + text.OneLine(err.Error()), Hint: loop.Unsigned})
 }
 
-// awayRefusal is what this command comes to where who is to interview does not answer. mend is the command that helps.
+// awayRefusal returns the error of a command with an interviewer that does not answer. mend is the fix.
 func (w *repoContext) awayRefusal(why, mend string) error {
 	if !text.IsCommand(mend) || mend == equip.NoCommand {
 		mend = ""
@@ -51,8 +51,8 @@ func (w *repoContext) awayRefusal(why, mend string) error {
 	return w.preflightRefusal(loop.Stop{Detail: string(config.Prep) + ": " + why, Away: true, Hint: mend})
 }
 
-// preflightRefusal is what this command comes to where a preflight ended with err: nothing was made that could be
-// resumed, and the command is to be given once more.
+// preflightRefusal returns the error of a command with a failed preflight: no session was made, and the command has to
+// be repeated.
 func (w *repoContext) preflightRefusal(err error) error {
 	var stop loop.Stop
 	switch {

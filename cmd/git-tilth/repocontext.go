@@ -34,8 +34,8 @@ type repoContext struct {
 	holds func() func(branch, path string) bool // what the repository has of a session, read once
 }
 
-// enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's
-// variables are honoured once, here, and not when a directory was named: then that is what the user meant.
+// enter finds the command's repository. dir is the workspace argument, "" for the current directory. git's variables
+// are honoured once, here, unless a directory was named, which takes precedence.
 func (p *process) enter(dir string, flags map[string]string) (*repoContext, error) {
 	w := &repoContext{Kit: newKit(p), p: p, flags: flags}
 	at, environ := p.dir, p.environ
@@ -84,8 +84,8 @@ func (w *repoContext) notInside() error {
 	return refuse("", "this was called from inside the run of session %s, where git tilth changes nothing", id)
 }
 
-// settingsOf is the git directory whose settings hold in a place: of a linked worktree its own (git config --worktree),
-// but for a session's, where what works sets nothing.
+// settingsOf returns the git directory with the settings of a location: a linked worktree's own (git config
+// --worktree), except for a session's worktree, where a worker could change them.
 func settingsOf(loc gitx.Location) string {
 	if session.IsWorkplace(loc.TopLevel) {
 		return loc.CommonDir
@@ -110,8 +110,8 @@ func (w *repoContext) configure(common, in string) error {
 	return nil
 }
 
-// configureFor takes the settings of a session's own repository, wherever it was named: judging by another's
-// validators, or by none, would pass what the session's own refuse.
+// configureFor loads the settings of the session's repository, wherever the command is typed: another repository's
+// validators might accept a change that the session's own refuse.
 func (w *repoContext) configureFor(s *session.Session) error {
 	check, err := s.Checkpoint()
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *process) in(do func(*cli.Context, *repoContext) error) cli.ActionFunc {
 	}
 }
 
-// sessionAction does what a command does with its last argument, a session.
+// sessionAction is a command's action on its last argument, a session.
 type sessionAction func(*cli.Context, *repoContext, *session.Session) error
 
 // onSession is the action of a command that only looks at a session.
@@ -181,8 +181,8 @@ func (w *repoContext) orGone(s *session.Session, err error) error {
 	return err
 }
 
-// atRest refuses a session that is in use. changed tells what looked at it whether somebody has changed it since, which
-// is no finding.
+// atRest refuses a session that is in use. changed reports whether the session changed since, so that a reader discards
+// its findings.
 func (w *repoContext) atRest(s *session.Session) (changed func() error, err error) {
 	unchanged, err := held.UnchangedSince(s)
 	return func() error {
@@ -236,7 +236,7 @@ func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 	})
 }
 
-// taskFlags are the flags of commands whose argument is a session and which take a task by a flag.
+// taskFlags are the flags for a task in commands with a session as their argument.
 var taskFlags = map[string]string{"log": "--task", "fork": "--at"}
 
 // tasksAndSession reads the arguments of a command on tasks: those first, then perhaps a session. A number is a task
@@ -279,7 +279,7 @@ func tasksOf(s *session.Session) ([]session.Task, error) {
 	return s.Tasks()
 }
 
-// tasksIn are the ids of the tasks that words name. A word that names none of the session's stays what it means.
+// tasksIn returns the ids of the tasks that words name. A word that names no task of the session stays as it is.
 func tasksIn(s *session.Session, words []string) (ids []string) {
 	plan, _ := s.Tasks() // of one that cannot be read, who needs it says so
 	for _, word := range words {

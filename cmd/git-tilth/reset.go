@@ -83,7 +83,7 @@ func (w *repoContext) takeBack(s *session.Session) error {
 	return plan.Execute(w.p.ctx)
 }
 
-// sayRemoved says what became of a step of a removal.
+// sayRemoved prints a step of a removal.
 func (p *process) sayRemoved(step, skipped string) {
 	switch {
 	case p.dryRun:

@@ -49,7 +49,7 @@ func (p *process) reviewCommand() *cli.Command {
 	})
 }
 
-// diffName is the command whose other flags are those of git diff.
+// diffName is the command that passes unknown flags to git diff.
 const diffName = "diff"
 
 func (p *process) diffCommand() *cli.Command {
@@ -127,7 +127,7 @@ func (w *repoContext) onBranch(d view.Detail, common, tip string) map[string]str
 	return commitsOfTasks(since, d.Summary)
 }
 
-// aside is what was set aside of a task's work, nil for nothing.
+// aside returns the stashed work of a task, or nil.
 func (w *repoContext) aside(s *session.Session, task string) *view.Aside {
 	work := snapshot.AsideOf(s, task)
 	if work == nil {
@@ -143,7 +143,7 @@ func (w *repoContext) aside(s *session.Session, task string) *view.Aside {
 	return a
 }
 
-// sayChanged ends a run's lines with what is on the session's branch by now.
+// sayChanged ends a run's lines with the diffstat of the session's branch.
 func (w *repoContext) sayChanged(h *held.Handle) {
 	ctx := context.WithoutCancel(w.p.ctx) // after an interrupt too
 	begin, err := h.S.State()
@@ -165,9 +165,9 @@ func (w *repoContext) sayChanged(h *held.Handle) {
 	w.p.printf("changed %s, +%d -%d: git tilth review %s\n", text.Plural(len(files), "file"), added, deleted, h.S.ID)
 }
 
-// diff shows a change with the user's own git: `git diff <parent> <commit>` for a task, `git diff <base> <branch>` for
-// a session. Of a task that is not done it is the work that was set aside, or what would be committed of its worktree
-// as that is now, new files with it.
+// diff shows a change with the user's git: `git diff <parent> <commit>` for a task, `git diff <base> <branch>` for a
+// session. For a task that is not done it shows the stashed work, or the uncommitted change of its worktree with new
+// files.
 func (w *repoContext) diff(s *session.Session, task string) error {
 	r := w.review(s)
 	common, err := commonOf(s)

@@ -94,8 +94,8 @@ func (w *repoContext) goBack(h *held.Handle, plan rewind.Plan, yes bool) error {
 	return nil
 }
 
-// sayUntracked names what a rewind left because it was ignored, and what is not where the rewind went to: the rule came
-// with the work that was undone. It is a part of the next change, and judged as one, so that nobody learns of it last.
+// sayUntracked names ignored files that a rewind left and that are untracked now, because the undone work had the
+// ignore rule. They are part of the next change and judged with it.
 func (w *repoContext) sayUntracked(h *held.Handle, wt gitx.Worktree) {
 	files, err := h.Untracked(w.p.ctx, wt, false)
 	if err != nil || len(files) == 0 {

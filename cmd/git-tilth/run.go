@@ -78,7 +78,7 @@ func (p *process) runCommand() *cli.Command {
 	})
 }
 
-// readWhat settles what the argument of run is: the directory that it is to run in, "" for here, or the tasks.
+// readWhat interprets the argument of run: a directory to run in ("" for the current one), or tasks.
 func (p *process) readWhat(what string, r *runRequest) (dir string, err error) {
 	if what == "" {
 		return "", nil
@@ -121,7 +121,7 @@ func looksLikePath(what string) bool {
 	})
 }
 
-// runRequest is what the user asked of run or resume.
+// runRequest has the arguments of run or resume.
 type runRequest struct {
 	verb                string // run or resume
 	from, base, session string
@@ -211,7 +211,7 @@ func severalPrepared(prepared []session.Overview) error {
 	return refuse(strings.Join(ways, "\n"), "%s:\n  %s", what, strings.Join(names, "\n  "))
 }
 
-// runNew makes a session and runs it, after a note about one that could be resumed instead.
+// runNew makes a session and runs it, after a note about a resumable one.
 func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	if r.from == "" && len(all) > 0 && all[0].Busy != nil {
 		return all[0].Busy // the one that is meant is being run
@@ -289,8 +289,8 @@ func (w *repoContext) pause() error {
 	}
 }
 
-// proceed is what run and resume share: it holds a session, decides what is to be done with it, brings it to where
-// its loop begins, and works on it until it stops.
+// proceed is the common part of run and resume: it locks a session, plans, carries out the plan up to the loop, and
+// runs the loop until it stops.
 func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	show := w.newProgress(s, r.json)
 	if r.among {
@@ -384,7 +384,7 @@ func (w *repoContext) newProgress(s *session.Session, asJSON bool) *progress.Lin
 	return progress.New(s, term, w.p.stdout, w.p.stderr, isTerminal(w.p.stderr))
 }
 
-// report ends the lines of a run, and takes out of its result what they have told.
+// report ends the lines of a run, and removes printed text from its result.
 func (w *repoContext) report(h *held.Handle, show *progress.Lines, stop loop.Stop, result error) error {
 	why, next := w.next(h, result)
 	told := show.Stopped(h, stop, why, next)
@@ -398,7 +398,7 @@ func (w *repoContext) report(h *held.Handle, show *progress.Lines, stop loop.Sto
 	return result
 }
 
-// next is what went wrong in a run, and what to run next, which is its result's hint as well.
+// next returns the failure of a run and the next commands, which are also the hint of its result.
 func (w *repoContext) next(h *held.Handle, result error) (why string, next []view.Command) {
 	o := h.S.Overview()
 	o.Busy = nil // it is this process
@@ -412,7 +412,7 @@ func (w *repoContext) next(h *held.Handle, result error) (why string, next []vie
 	return why, next
 }
 
-// showPlan prints what would be done with a session: the plan, then each git command as carrying it out comes to it.
+// showPlan prints the plan of a session, then each git command in order.
 func (w *repoContext) showPlan(h *held.Handle, plan lifecycle.Plan, r runRequest) error {
 	w.p.planOut = w.p.humanOut(r.json)
 	fmt.Fprintf(w.p.planOut, "session %s: %s\n", h.S.ID, strings.Join(plan.Outline(), "\n  "))

@@ -35,8 +35,8 @@ func (p *process) seedCommand() *cli.Command {
 	})
 }
 
-// editSeed opens a copy of prd.json and takes it over if it keeps every rule. A copy that does not is kept, so that
-// nothing of what was typed is lost.
+// editSeed opens a copy of prd.json and adopts it if it breaks no rule. An invalid copy is kept, so that no text is
+// lost.
 func (w *repoContext) editSeed(h *held.Handle) error {
 	s := h.S
 	if !held.Seeded(h.S) {
@@ -68,8 +68,8 @@ func (w *repoContext) editUnrun(h *held.Handle) error {
 
 func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }
 
-// editDraft lets the user edit a copy of the plan, or the copy that was refused the last time. It returns what was
-// saved, or nil if that changes nothing.
+// editDraft lets the user edit a copy of the plan, or the refused copy of the last time. It returns the saved text, or
+// nil if nothing changed.
 func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byte, error) {
 	environ := w.editorEnviron()
 	ask := gitx.InRepo(h.Common, "var", "GIT_EDITOR")
@@ -124,8 +124,8 @@ func (w *repoContext) edit(editor, file string, environ []string) error {
 	return nil
 }
 
-// editorEnviron is the environment in which git names the user's editor. Without a terminal only one that was asked for
-// is named: the vi that git falls back to would wait for ever.
+// editorEnviron returns the environment in which git names the user's editor. Without a terminal git names only a
+// configured one, because its default, vi, would wait for ever.
 func (w *repoContext) editorEnviron() []string {
 	if w.p.interactive() {
 		return w.p.environ

@@ -44,10 +44,9 @@ func sessionsRoot(getenv func(string) string, configured string) string {
 	return proc.RealPath(root) // behind the wall a link that leads there is closed
 }
 
-// session finds the session that a command means: the named one, this repository's first; the one whose worktree this
-// is, or whose judged tree; the newest one of this repository; the newest of all. Where a newer session is damaged so
-// far that it may be the one that is meant, a command that only looks says so, and one that changes something does not
-// guess.
+// session finds the session of a command: the named one, with this repository's first; the session of this worktree or
+// judged tree; the newest of this repository; the newest of all. If a newer session is too damaged to tell its
+// repository, a reading command says so, and a command that changes something refuses.
 func (w *repoContext) session(arg string, toChange bool) (*session.Session, error) {
 	if arg != "" {
 		s, err := w.Store.FindFirst(arg, w.isOurs())
@@ -102,8 +101,8 @@ func (w *repoContext) isOurs() func(*session.Session) bool {
 	}
 }
 
-// containing is the session whose worktree or lane dir lies in, or the tree of it that is judged, if there is one.
-// Links in dir and in the root are followed.
+// containing returns the session with dir in its worktree, in a lane or in its judged tree, if any. Links in dir and in
+// the root are resolved.
 func containing(st session.Store, dir string) (*session.Session, bool) {
 	root, err := filepath.EvalSymlinks(st.Root)
 	if err != nil {
@@ -167,8 +166,8 @@ func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 	return false, !errors.Is(err, held.ErrSourceUnknown)
 }
 
-// orphaned answers for a session whose repository is gone from where the session says that it is: it is of this one,
-// moved here, if this one has its branch or worktree.
+// orphaned decides about a session with a missing repository: it belongs to this repository, moved here, if this one
+// has its branch or worktree.
 func (w *repoContext) orphaned(s *session.Session, source, commonDir, linked string) (belongs, sure bool) {
 	if source == "" || linked != "" || !w.isGone(source) || !w.isGone(commonDir) || held.Resetting(s) {
 		return false, false
@@ -191,8 +190,8 @@ func (w *repoContext) isGone(name string) bool {
 	return gone
 }
 
-// named reports whether a session is of this repository by the names that it has for its own, each of which may be
-// empty: where all of them lead to one, it is that one. This is what ten thousand sessions are sorted by.
+// named reports whether a session belongs to this repository by its three names for it, each of which may be empty: it
+// is sure if all lead to one repository. It must be quick, because it sorts ten thousand sessions.
 func (w *repoContext) named(source, commonDir, linked string) (belongs, sure bool) {
 	common := ""
 	for _, name := range []string{source, commonDir, linked} {
@@ -238,7 +237,7 @@ func (w *repoContext) overviews(all bool) ([]session.Overview, error) {
 	})), nil
 }
 
-// withElsewhere fills in what the repository of each session tells of it.
+// withElsewhere fills in the facts from each session's repository.
 func (w *repoContext) withElsewhere(all []session.Overview) []session.Overview {
 	named, of := map[string][]*session.Overview{}, map[string][]*session.Overview{}
 	for i := range all {

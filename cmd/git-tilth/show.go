@@ -37,7 +37,7 @@ func (p *process) showCommand() *cli.Command {
 	})
 }
 
-// detail gathers what there is to say about a session. Each part that cannot be read leaves the others standing.
+// detail gathers the facts about a session. An unreadable part leaves its fields empty.
 func (w *repoContext) detail(s *session.Session) view.Detail {
 	d := w.known(s)
 	check, err := s.Checkpoint()
@@ -74,12 +74,12 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	return d
 }
 
-// known is what the session's files say.
+// known returns the facts from the session's files.
 func (w *repoContext) known(s *session.Session) view.Detail {
 	return view.NewDetail(w.withElsewhere([]session.Overview{s.Overview()})[0], s)
 }
 
-// fillPoints names what one can go back to.
+// fillPoints adds the points for rewind.
 func (w *repoContext) fillPoints(d *view.Detail, s *session.Session, check *session.Checkpoint) {
 	d.Undo = rewind.UndoOf(s)
 	common, err := held.CommonOf(s, check)
@@ -112,8 +112,8 @@ func (w *repoContext) fillWorktree(d *view.Detail, st lifecycle.State) {
 	}
 }
 
-// commitsOfTasks finds the commit of each task among those since the seed: the one on record, else one that carries the
-// task's id, because a person's rebase gives a commit another hash.
+// commitsOfTasks finds the commit of each task since the seed: the recorded one, else one with the task's id, because
+// the user's rebase changes hashes.
 func commitsOfTasks(since []gitx.Commit, sum *session.Summary) map[string]string {
 	found := map[string]string{}
 	for _, c := range since {
@@ -145,7 +145,7 @@ func (w *repoContext) conversation(task string, c *session.Conversation, dir str
 	return v
 }
 
-// workerOf is the one of the workers who has a name, and its model, or why it is none.
+// workerOf returns the worker with a name and its model, or the reason why there is none.
 func (w *repoContext) workerOf(name string) (worker equip.Choice, model, why string) {
 	first, err := w.ChooseAgent(config.Worker)
 	if err != nil {
@@ -161,8 +161,8 @@ func (w *repoContext) workerOf(name string) (worker equip.Choice, model, why str
 	return first, "", "the worker is " + first.Name() + " now, the conversation belongs to " + name
 }
 
-// builtinConversation is what the builtin worker has said about a task, if it has, and whether resume --continue
-// could take it up.
+// builtinConversation returns the builtin worker's conversation about a task, if any, and whether resume --continue can
+// continue it.
 func (w *repoContext) builtinConversation(s *session.Session, task string, sum *session.Summary) []view.Conversation {
 	history, err := s.ReadTranscript(record.RoleWorker, task)
 	if err == nil && len(history) == 0 {

@@ -15,9 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
-// TestSlurmDrainsARemote runs the array of docs/fleet/slurm.sh on one node, has a job of it preempted in the middle by
-// requeue, and holds what comes of it against the remote's reflog. It needs Debian's slurm-wlm, takes minutes, and is
-// for TILTH_TESTS=full.
+// TestSlurmDrainsARemote runs the array of docs/fleet/slurm.sh on one node, preempts a job by requeue, and compares the
+// result with the remote's reflog. It needs Debian's slurm-wlm, takes minutes, and runs only with TILTH_TESTS=full.
 func TestSlurmDrainsARemote(t *testing.T) {
 	if !testsize.IsFull() {
 		return
@@ -71,7 +70,7 @@ func TestSlurmDrainsARemote(t *testing.T) {
 	}
 }
 
-// until waits for what takes Slurm seconds.
+// until waits for a condition that takes Slurm seconds.
 func (d *drain) until(what string, met func() bool) {
 	d.t.Helper()
 	end := time.Now().Add(8 * time.Minute)

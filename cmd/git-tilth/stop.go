@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// stopPatience is how long stop waits for the run to end: it finishes what a signal may not cut in two.
+// stopPatience bounds stop's wait for the run, which finishes operations that a signal may not interrupt.
 const stopPatience = 60 * time.Second
 
 func (p *process) stopCommand() *cli.Command {

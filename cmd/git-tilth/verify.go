@@ -43,7 +43,7 @@ func (p *process) verifyCommand() *cli.Command {
 	})
 }
 
-// printVerified prints the first difference, or that there is none, and what there is to know beside it.
+// printVerified prints the first difference, or that there is none, and the notes.
 func (p *process) printVerified(r *verify.Result) {
 	if len(r.Differences) > 0 {
 		p.printf("%s\n", r.Differences[0])

@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/verify"
 )
 
-// verified is a session of three tasks that is at rest, and what it was.
+// verified is an idle session of three tasks with its original files.
 type verified struct {
 	*place
 	s     *session.Session

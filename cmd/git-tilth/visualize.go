@@ -16,7 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// diffCap bounds what a page shows of one commit.
+// diffCap bounds the diff of one commit in a page, in bytes.
 const diffCap = 256 << 10
 
 func (p *process) visualizeCommand() *cli.Command {

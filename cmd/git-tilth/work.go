@@ -49,7 +49,7 @@ func (p *process) workCommand() *cli.Command {
 	})
 }
 
-// workList is what the workers of one process share.
+// workList is the shared state of one process's workers.
 type workList struct {
 	once, drain bool
 
@@ -130,7 +130,7 @@ func (p *process) workPlace(ctx *cli.Context) (fleet.Remote, *repoContext, error
 // errNotTaken is a session that another worker was quicker to take.
 var errNotTaken = errors.New("not taken")
 
-// workOn runs a session, or says what a run of it would begin with. over says that nothing is to be taken after it.
+// workOn runs a session, or prints the plan of a run. over says that no further session is to be taken.
 func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end error, over bool) {
 	place, w, err := p.workPlace(ctx)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// AppendVerdict writes a verdict into the ledger of its task, with what must not be on the record taken out.
+// AppendVerdict writes a verdict into the ledger of its task, with secrets redacted.
 func (h *Handle) AppendVerdict(v *record.EvaluatorVerdict) error {
 	e := session.EntryOf(record.FormatTime(h.Now()), v)
 	e.DiffSummary = h.Redact.String(e.DiffSummary)
@@ -27,8 +27,8 @@ func LedgerAppended(v *record.EvaluatorVerdict) *record.LedgerAppended {
 	return e
 }
 
-// SaveTasks replaces prd.json and notes the statuses in the checkpoint, which is saved after it. A process that dies
-// between the two leaves a file that says what the record says.
+// SaveTasks replaces prd.json and notes the statuses in the checkpoint, which is saved after it. If the process dies
+// between the two, prd.json agrees with the record.
 func (h *Handle) SaveTasks(tasks []session.Task) error {
 	if err := h.S.SaveTasks(tasks); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (h *Handle) SaveTasks(tasks []session.Task) error {
 	return nil
 }
 
-// NoteStatuses notes in the checkpoint what the tasks' statuses are.
+// NoteStatuses notes the tasks' statuses in the checkpoint.
 func (h *Handle) NoteStatuses(tasks []session.Task) {
 	h.Checkpoint.Statuses = map[string]string{}
 	for _, t := range tasks {

@@ -1,5 +1,5 @@
-// Package held is a session that one process alone writes: its lock, checkpoint, record, repository and worktree, and
-// the marks by which the next process knows what one that died has begun.
+// Package held is a locked session: its lock, checkpoint, record, repository and worktree, and the marks of unfinished
+// operations.
 package held
 
 import (
@@ -46,7 +46,7 @@ type Handle struct {
 	Unlock     func()
 	// putAway are the worktrees, by path, in which a repository of its own stood in the place of the .git file.
 	putAway sync.Map
-	// Kept orders what lanes do to kept.git; Open says that it stands as this process needs it.
+	// Kept serialises the lanes' access to kept.git; Open says that this process has prepared it.
 	Kept struct {
 		sync.Mutex
 		Open bool
@@ -56,7 +56,7 @@ type Handle struct {
 	SourceErr error
 }
 
-// OpenRecord opens the record for appending, after what a crash left of it was repaired.
+// OpenRecord repairs the record after a crash and opens it for appending.
 func (h *Handle) OpenRecord() error {
 	if h.Record != nil || h.Git.IsDryRun() {
 		return nil
@@ -75,7 +75,7 @@ func (h *Handle) Close() {
 	h.Unlock()
 }
 
-// Save writes checkpoint.json. It and what was saved before outlive a power cut.
+// Save writes checkpoint.json. It and earlier saves survive a power cut.
 func (h *Handle) Save() error { return cmp.Or(h.SaveSoon(), h.Sync()) }
 
 // SaveSoon writes checkpoint.json. Before Sync a power cut may bring the old one back.
@@ -83,7 +83,7 @@ func (h *Handle) SaveSoon() error {
 	return h.Change(func() error { return h.S.SaveCheckpoint(h.Checkpoint) })
 }
 
-// Sync makes what was saved before outlive a power cut.
+// Sync makes earlier saves survive a power cut.
 func (h *Handle) Sync() error { return h.Change(h.S.Sync) }
 
 // Change makes a change to the session's files, which a dry run leaves out.
@@ -102,8 +102,8 @@ func (h *Handle) Append(e record.Event) error {
 	return h.Change(func() error { return h.Record.Append(e) })
 }
 
-// RecordMark is what a commit says of the record, by which the two are held against each other: its length and hash
-// before the commit. It is "" in a dry run.
+// RecordMark returns the record's length and hash for a commit's trailer, by which verify compares the two. It is "" in
+// a dry run.
 func (h *Handle) RecordMark() (string, error) {
 	if h.Git.IsDryRun() {
 		return "", nil
@@ -126,7 +126,7 @@ func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
 	return h.Git.Worktree(ctx, h.Common, h.Path(), h.S.Branch())
 }
 
-// Elsewhere reports whether the worktree's HEAD is not on the session's branch, and what it is on, "" for no branch.
+// Elsewhere reports whether the worktree's HEAD is not on the session's branch, and returns its branch, "" for none.
 func (h *Handle) Elsewhere(ctx context.Context) (on string, elsewhere bool) {
 	wt, err := h.Git.Worktree(ctx, h.Common, h.Path(), "")
 	return wt.Head, err == nil && wt.Head != h.S.Branch()

@@ -11,8 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// LockRoot locks the sessions root: the directory of a session that is not locked yet looks like one that a kill has
-// left.
+// LockRoot locks the sessions root, because a new session directory without its lock looks like the leftover of a kill.
 func LockRoot(root string) (release func(), err error) {
 	return LockDir(root, rootPatience, fmt.Errorf("another process keeps %s locked", root))
 }
@@ -38,7 +37,7 @@ func LockDir(dir string, patience time.Duration, busy error) (release func(), er
 // is not waited for.
 var rootPatience, rootPause = 10 * time.Second, 5 * time.Millisecond
 
-// InUse is the error of what another process makes, or has just made, of a session.
+// InUse returns the error for a session that another process is making or has just made.
 func InUse(s *session.Session) *session.BusyError {
 	if holder, busy := s.Holder(); busy {
 		return holder
@@ -68,8 +67,8 @@ func UnderRoot(store session.Store, do func() error) error {
 	return do()
 }
 
-// UnchangedSince begins a look at a session that nobody holds. unchanged reports at its end whether the session was
-// left alone meanwhile: else what was found is half of one state and half of another.
+// UnchangedSince starts reading a session without its lock. unchanged reports afterwards whether no process changed the
+// session meanwhile; else the data read mixes two states.
 func UnchangedSince(s *session.Session) (unchanged func() bool, err error) {
 	if holder, busy := s.Holder(); busy {
 		return nil, holder

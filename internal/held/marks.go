@@ -11,10 +11,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// What takes more than one step leaves a mark until it is over, and one mark says it all: whoever holds the session
-// next finishes what was begun, or says what does. What is on disk after each step stands where the operation is.
+// An operation of several steps leaves one mark until it is finished. The next holder of the session finishes the
+// operation, or names the command that does. The state on disk after each step is described next to the operation.
 //
-//	the mark                    was begun                          and is then
+//	the mark                    the operation                      the next step
 //	going-back.json (a journal) rewind, undo                       finished by each command that changes the session
 //	  with "cut" in it          reset --to-seed                    the same
 //	reset                       reset                              finished by reset
@@ -24,7 +24,7 @@ import (
 //	entry/                      an entry for a worktree's files    made again, while that is not registered
 //	taking.json                 a take, in a checkout              refused until a person has looked at the checkout
 //
-// A mark comes before all else, but for objects that nothing refers to, and goes last. Each step may be done twice.
+// A mark is written first, except for unreferenced objects, and removed last. Each step may be repeated.
 
 // ForkMark is the third line of the mark of a session that is not whole yet.
 const ForkMark = "fork"
@@ -35,8 +35,8 @@ func Exists(path string) bool {
 	return err == nil
 }
 
-// ResetMark reads what a teardown wrote down first: the worktree's admin directory and the common directory, each ""
-// if it was not known or did not get to the disk; or that the session is a fork that is not whole.
+// ResetMark reads the mark of a teardown: the worktree's admin directory and the common directory, each "" if unknown
+// or not written; or that the session is an unfinished fork.
 func ResetMark(s *session.Session) (admin, common string, fork bool) {
 	data, _ := os.ReadFile(s.Path(session.ResetMarkFile))
 	text, fork := strings.CutSuffix(string(data), "\n"+ForkMark+"\n")
@@ -44,7 +44,7 @@ func ResetMark(s *session.Session) (admin, common string, fork bool) {
 	return admin, common, fork
 }
 
-// IsHalfEntry reports whether git's entry is one that NewEntry was making.
+// IsHalfEntry reports whether git's entry belongs to an unfinished NewEntry.
 func IsHalfEntry(s *session.Session, e gitx.WorktreeEntry) bool {
 	return gitx.SamePath(e.Path, s.Path(EntryDir, session.WorkspaceDir))
 }
@@ -57,7 +57,7 @@ func Unfinished(s *session.Session) bool {
 // Resetting reports whether a teardown of the session was begun.
 func Resetting(s *session.Session) bool { return Exists(s.Path(session.ResetMarkFile)) }
 
-// RemakeMark is there while the worktree is made again: what stands in its place is not whole.
+// RemakeMark exists while the worktree is made again and is incomplete.
 const RemakeMark = "remake"
 
 // Remaking reports whether the worktree was being made again when a process died.
@@ -66,7 +66,7 @@ func Remaking(s *session.Session) bool { return Exists(s.Path(RemakeMark)) }
 // EntryDir is the directory of a session in which a new entry of git's is made for its worktree.
 const EntryDir = "entry"
 
-// Unnamed are the directories of sessions whose makers were killed before they had a name, where the root is locked.
+// Unnamed returns directories of sessions that a killed process had not named yet. The root must be locked.
 func Unnamed(store session.Store) []string {
 	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(store.Root), session.DraftPrefix+"*"))
 	return slices.DeleteFunc(left, func(dir string) bool {

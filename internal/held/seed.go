@@ -14,8 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// SeedFiles names the seed's commit and what it brought, by the record. commit is "" where the error is that there is
-// no such commit.
+// SeedFiles returns the seed's commit and its files, by the record. commit is "" if the error says that there is no
+// such commit.
 func (h *Handle) SeedFiles(ctx context.Context) (commit string, files []gitx.FileChange, err error) {
 	commit, parent, err := h.SeedCommit(ctx)
 	if err != nil || parent == "" {
@@ -25,8 +25,8 @@ func (h *Handle) SeedFiles(ctx context.Context) (commit string, files []gitx.Fil
 	return commit, files, err
 }
 
-// SeedCommit is the seed's commit and its parent, which is "" where the seed has no commit of its own, but is what the
-// branch begins at.
+// SeedCommit returns the seed's commit and its parent. The parent is "" if the seed has no commit and is the branch's
+// base.
 func (h *Handle) SeedCommit(ctx context.Context) (commit, parent string, err error) {
 	b, err := withSeed(h.S.State())
 	if err != nil {
@@ -75,11 +75,11 @@ func withSeed(b *record.State, err error) (*record.State, error) {
 	return b, err
 }
 
-// WorkedUnseeded is what is the matter with a session that has Worked, and whose record has no seed.
+// WorkedUnseeded is the problem of a session that has Worked without a seed in its record.
 const WorkedUnseeded = "the seed's commit is not on record, and work was done after it"
 
-// Worked reports whether a session whose record has no seed had one, as the status, the task list as it was written
-// last, or a task's commit tells.
+// Worked reports whether a session without a seed in its record had one, by its status, its task list or a task's
+// commit.
 func Worked(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
 	common, tip string) (bool, error) {
 	tasks, _ := s.StoredTasks() // of a session that was never finished there are none

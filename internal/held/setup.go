@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// Setup is what tilth.setup and tilth.copy do in a new worktree.
+// Setup sets up a new worktree by tilth.setup and tilth.copy.
 type Setup struct {
 	Copy       []string // patterns of ignored files of the source
 	Configured bool     // by tilth.setup, not by a lock file
@@ -73,8 +73,8 @@ func (h *Handle) RunSetup(ctx context.Context, dir string, env ...string) error 
 	return h.Setup.Run(ctx, dir, env...)
 }
 
-// IgnoredInSource lists the untracked files of the source that the ignore rules cover and that match any of the
-// patterns. In a pattern, * stays within a path segment and ** does not; a directory stands for what is in it.
+// IgnoredInSource lists the ignored files of the source that match any of the patterns. In a pattern, * stays within a
+// path segment and ** does not; a directory matches its content.
 func (h *Handle) IgnoredInSource(ctx context.Context, patterns ...string) ([]string, error) {
 	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"}
 	for _, p := range patterns {
@@ -83,8 +83,8 @@ func (h *Handle) IgnoredInSource(ctx context.Context, patterns ...string) ([]str
 	return h.Git.List(ctx, h.Git.In(h.Checkpoint.Source, args...))
 }
 
-// Untracked lists what a worktree has that is not tracked and no build product: what is ignored, or what is not. A
-// directory of which nothing is tracked, or all is ignored, is one entry, with a slash at its end.
+// Untracked lists the untracked paths of a worktree without build products: the ignored ones, or the others. A
+// directory without tracked files, or with only ignored files, is one entry with a slash at its end.
 func (h *Handle) Untracked(ctx context.Context, wt gitx.Worktree, ignored bool) (paths []string, err error) {
 	if ignored {
 		paths, err = IgnoredIn(ctx, h.Git, wt)
@@ -95,8 +95,8 @@ func (h *Handle) Untracked(ctx context.Context, wt gitx.Worktree, ignored bool) 
 	return slices.DeleteFunc(paths, namesProduct), err
 }
 
-// IgnoredIn lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one
-// entry, with a slash at its end.
+// IgnoredIn lists the ignored paths of a worktree. A directory with only ignored files is one entry with a slash at its
+// end.
 func IgnoredIn(ctx context.Context, g *gitx.Git, wt gitx.Worktree) ([]string, error) {
 	return g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
 }

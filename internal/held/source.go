@@ -13,25 +13,24 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Why the repository of a session cannot be named. Every other error of CommonOf means that it is there, or may be,
-// and cannot be used: then nothing may be concluded about what it holds.
+// The errors of CommonOf for a missing repository. Every other error means that the repository exists, or may exist,
+// and is unusable: then its content is unknown.
 var (
 	ErrSourceGone    = errors.New("is gone")
 	ErrSourceUnknown = errors.New("its source repository is not known")
 )
 
-// CommonOf finds the common git directory of the repository that a session was made in. check is nil for a session
-// whose checkpoint cannot be read. The first of these that leads to a repository, where more than one does, the first
-// whose repository has this session's worktree or branch:
+// CommonOf finds the common git directory of a session's repository. check is nil for an unreadable checkpoint. It
+// takes the first of these that leads to a repository; if several do, the first with this session's worktree or branch:
 //
-//  1. the worktree's own link, which git keeps up: after a repository was moved `git worktree repair` does
+//  1. the worktree's link, which git maintains: after a move of the repository `git worktree repair` does
 //  2. the checkpoint's source, then the checkpoint's note of the common directory
-//  3. what a teardown that was begun wrote down
-//  4. the source of session_start; of a session that travels only where the others name nothing: its record may have
-//     begun in another clone on this machine, which has a branch of the same name
+//  3. the mark of an unfinished teardown
+//  4. the source of session_start; for a session that travels only if the others name nothing, because its record may
+//     have begun in another clone on this machine with a branch of the same name
 //
-// What is being made, by a fork or a fetch, is made in the repository that its mark names: the others are where it
-// comes from. The error is ErrSourceGone or ErrSourceUnknown if there is nothing at any of them.
+// A fork or fetch in progress uses the repository in its mark, because the others name its origin. The error is
+// ErrSourceGone or ErrSourceUnknown if none of them leads to a repository.
 func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	if _, common, making := ResetMark(s); making {
 		if at, err := gitx.CommonDirOf(common); err == nil {
@@ -122,8 +121,7 @@ func sourceNames(s *session.Session, check *session.Checkpoint) []string {
 	return slices.Compact(slices.DeleteFunc(names, func(name string) bool { return !filepath.IsAbs(name) }))
 }
 
-// AdoptSource puts into the checkpoint where the repository is now, if that is not what it says. It is written with the
-// next change of the session.
+// AdoptSource updates the repository's path in the checkpoint, which is written with the next change of the session.
 func (h *Handle) AdoptSource() {
 	if h.Common == "" {
 		return
@@ -132,8 +130,8 @@ func (h *Handle) AdoptSource() {
 	h.Checkpoint.GitCommonDir = h.Common
 }
 
-// SourceNow is the recorded source, or, where nothing is there any more or another repository is, the main worktree
-// of the one that was found. A directory without a repository stays: GIT_WORK_TREE named it.
+// SourceNow returns the recorded source or, if it is missing or another repository, the main worktree of the found
+// repository. A directory without a repository is kept, because GIT_WORK_TREE named it.
 func SourceNow(recorded, common string) string {
 	of, err := gitx.CommonDirOf(recorded)
 	_, gone := os.Lstat(recorded)
@@ -146,8 +144,7 @@ func SourceNow(recorded, common string) string {
 	return common
 }
 
-// SourceHint is how to go on where the source is gone: what git calls its worktree by is mended from the repository's
-// side.
+// SourceHint returns the hint for a missing source: `git worktree repair` from the moved repository.
 func SourceHint(s *session.Session, path string) string {
 	repair := "echo 'where is the repository now?' && read -r place && git -C \"$place\" " +
 		text.ShellQuote("worktree", "repair", path)

@@ -52,7 +52,7 @@ func TestSourceNow(t *testing.T) {
 	}
 }
 
-// TestWorkspaceOfACopy: what a copied checkpoint records is the original's.
+// TestWorkspaceOfACopy: a copied checkpoint records the original's worktree.
 func TestWorkspaceOfACopy(t *testing.T) {
 	original, copied := madeSession(t, filepath.Join(t.TempDir(), "root")), madeSession(t, filepath.Join(t.TempDir(),
 		"copy"))
@@ -78,7 +78,7 @@ func TestWorkspaceOfACopy(t *testing.T) {
 	if got := WorkspaceOf(original, check); got != original.Workspace() {
 		t.Errorf("after a move: %s", got)
 	}
-	// Somebody wrote into the checkpoint what leads out of the session.
+	// Somebody wrote a path into the checkpoint that leads out of the session.
 	for _, name := range []string{".", ".."} {
 		check.Workspace = original.Dir + "/" + name
 		if got := WorkspaceOf(original, check); got != original.Workspace() {

@@ -12,7 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// TreeState is what stands at a session's worktree path.
+// TreeState is the state of a session's worktree path.
 type TreeState string
 
 // The states of a worktree, as MakePlan tells them apart.
@@ -24,9 +24,8 @@ const (
 	TreeElsewhere    TreeState = "elsewhere"    // registered, but HEAD is not on the session's branch
 )
 
-// LostLink reports whether path is a worktree whose .git file alone is gone: the repository still has its entry, and
-// most of the files of the entry's index are there. A directory that something else made in the place of a worktree
-// that is gone has few of them or none.
+// LostLink reports whether path is a worktree that lacks only its .git file: the repository still has its entry, and
+// most files of the entry's index exist. A different directory at the path has few of them or none.
 func LostLink(ctx context.Context, g *gitx.Git, common, path string) (bool, error) {
 	admin, found := gitx.AdminDir(common, path)
 	if !found || Exists(filepath.Join(path, ".git")) {
@@ -77,7 +76,7 @@ func GitLine(dir string, args ...string) string {
 	return text.ShellQuote(append([]string{"git", "-C", dir}, args...)...)
 }
 
-// TreeAt says what stands at the worktree's path, and what its HEAD is on if that is elsewhere.
+// TreeAt returns the state of the worktree's path, and the branch of its HEAD if that is not the session's.
 func TreeAt(ctx context.Context, g *gitx.Git, common, path, branch string) (TreeState, string) {
 	_, err := g.Worktree(ctx, common, path, branch)
 	if err == nil {
@@ -95,7 +94,7 @@ func TreeAt(ctx context.Context, g *gitx.Git, common, path, branch string) (Tree
 	return TreePlain, ""
 }
 
-// InProgress names what was left unfinished in a worktree: "merge", "rebase" and so on, "" for nothing.
+// InProgress names the unfinished git operation in a worktree: "merge", "rebase" and so on, or "".
 func InProgress(wt gitx.Worktree) string {
 	for _, o := range []struct{ file, name string }{
 		{"rebase-merge", "rebase"}, {"rebase-apply", "rebase"}, {"MERGE_HEAD", "merge"},

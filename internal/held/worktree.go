@@ -29,14 +29,14 @@ func (h *Handle) WholeWorktree(ctx context.Context) (gitx.Worktree, error) {
 	return h.Worktree(ctx)
 }
 
-// RepairWorktree makes the worktree fit to work in and says whether it is a new one, and where a directory that was
-// in the way is now. No file of a session's work is lost on the way: that directory is kept, and one whose admin
-// entry is gone is registered again around its files.
+// RepairWorktree repairs or recreates the worktree. It returns whether the worktree is new, and the new path of a
+// directory that was in the way. It loses no work: that directory is kept, and a directory without its admin entry is
+// registered again with its files.
 //
-// On disk while a new one is made, and what a resume then makes of it:
-//  1. the marker RemakeMark    missing, whatever stands there: what is not checked out yet is not deleted
+// The state on disk while a new one is made, and a resume's view of it:
+//  1. the marker RemakeMark                missing, whatever is there: missing files are not deletions
 //  2. branch checked out at the path       the same
-//  3. furnished, the marker gone           fine; step 3 is the caller's (WorktreeMade)
+//  3. set up, the marker removed           fine; step 3 is the caller's (WorktreeMade)
 func (h *Handle) RepairWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
 	path := h.Path()
 	if Remaking(h.S) {
@@ -80,7 +80,7 @@ func (h *Handle) MoveAside(path, to string) (aside string, err error) {
 
 const asideSuffix = ".found-"
 
-// asideOf is a free place beside a worktree for what was found in it at some time. Two can be found within a second.
+// asideOf returns a free path next to a worktree for the files found in it. Two can be found within a second.
 func asideOf(path string, at time.Time) string {
 	base := path + asideSuffix + at.UTC().Format("20060102-150405")
 	aside := base
@@ -143,12 +143,12 @@ func MovedAside(s *session.Session) []string {
 	return out
 }
 
-// WorktreeMade ends what RepairWorktree began with a new worktree.
+// WorktreeMade finishes RepairWorktree for a new worktree.
 func (h *Handle) WorktreeMade() error {
 	return h.Change(func() error { return os.RemoveAll(h.S.Path(RemakeMark)) })
 }
 
-// ClearPlace removes what a git that was killed while it made a worktree has left at path and in the repository.
+// ClearPlace removes the leftovers of a git that was killed while making a worktree, at path and in the repository.
 func (h *Handle) ClearPlace(ctx context.Context, path string) error {
 	if err := h.Git.RemoveWorktree(ctx, h.Common, path, ""); err != nil {
 		return err
@@ -156,10 +156,10 @@ func (h *Handle) ClearPlace(ctx context.Context, path string) error {
 	return h.Change(func() error { return os.RemoveAll(path) })
 }
 
-// BringBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with
-// `git checkout -b` and goes on. Where HEAD is at a commit that does not hold the branch, the rest is brought up to the
-// branch, or finished tasks would be undone. What a worker did since the common ancestor stays, committed or not; else
-// someone looked at another commit, and what differs from that is work. lost is where the branch was, if it is gone.
+// BringBack puts HEAD back on the session's branch. The worker's files stay: a worker may run `git checkout -b` and
+// continue. If HEAD is at a commit that does not contain the branch, other files are updated to the branch, or finished
+// tasks would be undone. With byWorker, changes since the common ancestor stay, committed or not; else the user looked
+// at another commit, and only differences from that are work. lost is the branch's last commit, if the branch is gone.
 func (h *Handle) BringBack(ctx context.Context, byWorker bool, lost string) error {
 	wt, err := h.Git.Worktree(ctx, h.Common, h.Path(), "")
 	if err != nil {
@@ -194,8 +194,8 @@ func (h *Handle) BringBack(ctx context.Context, byWorker bool, lost string) erro
 	return h.Git.AttachHead(ctx, wt, h.S.Branch())
 }
 
-// CatchUp brings up to the commit to a worktree in which a worker went back to an older commit or another line, head:
-// what it did since their common ancestor stays, committed or not, and what finished tasks did is not undone.
+// CatchUp updates a worktree to the commit to, after a worker moved HEAD to an older or unrelated commit, head. The
+// worker's changes since the common ancestor stay, committed or not, and finished tasks are not undone.
 func (h *Handle) CatchUp(ctx context.Context, wt gitx.Worktree, head, to string) error {
 	base, err := h.MergeBase(ctx, head, to)
 	if err != nil || base == "" || base == to {
@@ -217,8 +217,8 @@ func (h *Handle) catchUp(ctx context.Context, wt gitx.Worktree, from, to string)
 	return h.Git.CatchUp(ctx, wt, from, to, tree)
 }
 
-// register makes the source and the worktree at path know each other again: one that was moved with the sessions root,
-// one whose .git file is gone, or one whose admin entry was pruned.
+// register links the source and the worktree at path again: after a move of the sessions root, a missing .git file, or
+// a pruned admin entry.
 func (h *Handle) register(ctx context.Context, path string) error {
 	known, err := h.Git.Relink(ctx, h.Common, path)
 	if err == nil && !known {
@@ -247,14 +247,14 @@ func (h *Handle) branchFree(ctx context.Context, path string) error {
 	return err
 }
 
-// NewEntry gives a worktree whose admin entry was pruned a new one, its files kept: that of a lane at a commit, the
-// session's own, where that is "", on its branch.
+// NewEntry makes a new admin entry for a worktree with a pruned one and keeps its files: for a lane at a commit, for
+// the session's own worktree (commit "") on its branch.
 //
-// On disk after each step, and what a resume then makes of it:
+// The state on disk after each step, and a resume's view of it:
 //  1. a worktree without files, in entry/    unregistered as before; it is removed and made again
 //  2. its index at the branch's tip          the same
-//  3. its .git file in the directory         a worktree that was moved: Relink
-//  4. its entry leads to the directory       fine
+//  3. its .git file in the directory         a moved worktree: Relink
+//  4. its entry points to the directory      fine
 func (h *Handle) NewEntry(ctx context.Context, path, commit string) (err error) {
 	name := filepath.Base(path)
 	if commit == "" {

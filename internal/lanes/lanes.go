@@ -21,33 +21,33 @@ import (
 	"github.com/git-tilth/git-tilth/internal/snapshot"
 )
 
-// A lane is a worktree in which one task is worked on beside others, lanes/<task>/, with HEAD detached at the commit on
-// which the task's attempt stands: the one that the record names last, in context_reset or lane_merged. Its change
-// comes to the session's worktree only to be committed there; between two commits that one is as the branch's tip.
+// A lane is the worktree of one of several running tasks, lanes/<task>/, with HEAD detached at the attempt's base: the
+// commit in the last context_reset or lane_merged. Its change comes to the session's worktree only to be committed
+// there; between two commits that worktree equals the branch's tip.
 //
-// On disk while a lane is made, and what a resume makes of it:
-//  1. the mark lanes/.new/<task>      whatever stands there has no work in it, and is removed
+// The state on disk while a lane is made, and a resume's reaction:
+//  1. the mark lanes/.new/<task>      the directory has no work and is removed
 //  2. the worktree, set up            the same
 //  3. context_reset on record         the same
-//  4. no mark                         a lane; its task goes on there
+//  4. no mark                         a lane; its task continues there
 //
-// While it is brought to what its change becomes on a newer tip (Move):
-//  1. lane_merged on record           done from here: what differs between was and tree, where the files are as in was
-//  2. a part of the files             the same; what is gone or half written is written
+// While its change is merged onto a newer tip (Move):
+//  1. lane_merged on record           finishes: writes the differences between was and tree, in files equal to was
+//  2. some of the files               the same; missing and half written files are written
 //  3. index and files                 the same, which changes nothing
 //  4. HEAD at the new base            as the record says
 //
 // While its change is committed:
-//  1. the verdict                     resume commits the tree if the branch is where that was judged (MakePlan); else
-//     the lane has the work, and a session's worktree that has the accepted tree goes back
+//  1. the verdict                     commits the tree if the branch is still where it was judged (MakePlan); else the
+//     lane has the work, and a session's worktree with the accepted tree is reset
 //  2. task_done                       the same, without another task_done
 //  3. the commit                      the task is done, by its trailers
-//  4. the mark lanes/.new/<task>      a lane of a task that is done is removed by the next resume
-//  5. the lane gone                   the mark, or git's entry alone, has the next resume or reset remove the entry
-//  6. the entry and the mark gone     nothing
+//  4. the mark lanes/.new/<task>      removes the lane of a finished task
+//  5. the lane removed                removes the entry, by the mark or by git's entry alone; so does reset
+//  6. the entry and the mark removed  nothing
 //
-// Whatever else means the whole session, as going back, a fork or a push, sets aside what lanes hold first
-// (SetAllAside), like the work of a task that failed: the next attempt has it back.
+// Commands on the whole session, such as a rewind, a fork or a push, first stash the lanes' work (SetAllAside), like
+// the work of a failed task. The next attempt gets it back.
 
 // Places beside the lanes: marks of those that are being made, and where changes are judged, by the lanes' numbers.
 // What is in the latter serves one process.
@@ -76,8 +76,8 @@ func JudgingPlaces(s *session.Session) (places []string) {
 // Of lists the tasks that have a lane's directory, in the order of their ids.
 func Of(s *session.Session) []string { return laneNames(s.Path(session.LanesDir)) }
 
-// All lists the tasks of which there is anything of a lane: its directory, its mark or an entry of the repository at
-// common, which outlives both.
+// All lists the tasks with any part of a lane: its directory, its mark, or an entry of the repository at common, which
+// may exist without both.
 func All(s *session.Session, common string) []string {
 	tasks := slices.Concat(Of(s), laneNames(s.Path(session.LanesDir, newLanes)))
 	for _, path := range gitx.WorktreesBelow(common, s.Path(session.LanesDir)) {
@@ -121,8 +121,7 @@ func laneNames(dir string) (tasks []string) {
 // Has reports whether a task has a lane.
 func Has(s *session.Session, task string) bool { return held.Exists(Path(s, task)) }
 
-// Make makes the lane of a task, at a commit, with the setup of any worktree. From SetBegun on it is one that a
-// resume goes on with.
+// Make makes the lane of a task at a commit, and sets it up. After SetBegun a resume continues it.
 func Make(ctx context.Context, h *held.Handle, task, commit string, env ...string) error {
 	path, err := Path(h.S, task), mark(h, task)
 	var wt gitx.Worktree
@@ -140,7 +139,7 @@ func Make(ctx context.Context, h *held.Handle, task, commit string, env ...strin
 	return err
 }
 
-// mark says that what stands in a task's lane is no work: it is being made, or removed.
+// mark marks a task's lane as being made or removed, so that its files are no work.
 func mark(h *held.Handle, task string) error {
 	at := h.S.Path(session.LanesDir, newLanes, task)
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
@@ -149,7 +148,7 @@ func mark(h *held.Handle, task string) error {
 	return jsonl.WriteFile(at, nil)
 }
 
-// SetBegun takes the mark from a task's lane, whose attempt is on record now; "" is none.
+// SetBegun removes the mark of a task's lane after its attempt is on record; "" is no task.
 func SetBegun(h *held.Handle, task string) error {
 	if task == "" {
 		return nil
@@ -157,8 +156,8 @@ func SetBegun(h *held.Handle, task string) error {
 	return proc.RemoveAll(h.S.Path(session.LanesDir, newLanes, task))
 }
 
-// Remove removes a task's lane, with what there is in it and of it: its files first, which takes long in a large tree,
-// and no other lane waits for.
+// Remove removes a task's lane with its entry. It removes the files first: in a large tree that takes long, and other
+// lanes need not wait.
 func Remove(ctx context.Context, h *held.Handle, task string) error {
 	path := Path(h.S, task)
 	if h.Git.IsDryRun() {
@@ -179,7 +178,7 @@ func Remove(ctx context.Context, h *held.Handle, task string) error {
 	return SetBegun(h, task)
 }
 
-// removePlace removes a directory in which commands ran, with what they wrote over the user's caches.
+// removePlace removes a directory in which commands ran, with its cache layers.
 func removePlace(h *held.Handle, dir string) error {
 	rel, _ := filepath.Rel(h.S.Dir, dir)
 	layers := strings.ReplaceAll(rel, string(filepath.Separator), "-")
@@ -216,7 +215,7 @@ func Worktree(ctx context.Context, h *held.Handle, task string) (gitx.Worktree, 
 	return h.Git.Worktree(ctx, h.Common, path, "")
 }
 
-// Fold takes what a worker committed by itself in a lane back into the index: HEAD is at base again.
+// Fold moves a worker's own commits in a lane back into the index, with HEAD at base.
 func Fold(ctx context.Context, h *held.Handle, wt gitx.Worktree, base string) error {
 	head, err := h.Git.RevParse(ctx, wt.AdminDir, "HEAD^{commit}")
 	switch {
@@ -233,9 +232,9 @@ func Fold(ctx context.Context, h *held.Handle, wt gitx.Worktree, base string) er
 	return h.Git.Detach(ctx, wt, base)
 }
 
-// MergeOnto says what the change from the commit base to a tree becomes on the commit tip, which base is an ancestor
-// of. It happens in kept.git, without any setting and without a working tree, so that no attribute and no driver has a
-// say. The label is drawn anew each time.
+// MergeOnto merges the change from the commit base to a tree onto the commit tip, a descendant of base. It runs in
+// kept.git without settings and without a working tree, so no attribute and no driver applies. The label is random each
+// time.
 func MergeOnto(ctx context.Context, h *held.Handle, base, tree, tip string) (gitx.Merge, error) {
 	dir := h.S.Path(session.KeptGitDir)
 	side, err := snapshot.KeepSide(ctx, h, base, tree)
@@ -250,8 +249,8 @@ func MergeOnto(ctx context.Context, h *held.Handle, base, tree, tip string) (git
 	return both.Merge(ctx, tip, side)
 }
 
-// Move brings a lane to what a lane_merged says; now is the tree that it holds. Files that are not as they were
-// then are somebody's work since and stay, but for those of which a process that was killed here wrote a part.
+// Move changes a lane's files as a lane_merged describes; now is the lane's tree. Files that changed since are
+// somebody's work and stay, except those that a killed Move wrote in part.
 func Move(ctx context.Context, h *held.Handle, wt gitx.Worktree, e *record.LaneMerged, now string) error {
 	half, err := h.Git.HalfWritten(ctx, wt, e.Was, e.Tree, now)
 	if err == nil {
@@ -329,7 +328,7 @@ func CleanWorktree(ctx context.Context, h *held.Handle, accepted func(tree strin
 		Done: "set aside in " + ref + " of kept.git"})
 }
 
-// SetAside takes what a lane holds for its task's partial work, and removes the lane.
+// SetAside stashes a lane's work as its task's partial work, and removes the lane.
 func SetAside(ctx context.Context, h *held.Handle, task string, a record.Attempt) error {
 	if a.Base() != "" {
 		wt, err := Resume(ctx, h, task, a)
@@ -350,7 +349,7 @@ func SetAside(ctx context.Context, h *held.Handle, task string, a record.Attempt
 	return Remove(ctx, h, task)
 }
 
-// SetAllAside does that with all lanes, before what means the whole session.
+// SetAllAside does so for all lanes, before a command on the whole session.
 func SetAllAside(ctx context.Context, h *held.Handle) error {
 	if len(All(h.S, h.Common)) == 0 {
 		return nil
@@ -373,8 +372,8 @@ func SetAllAside(ctx context.Context, h *held.Handle) error {
 	return DropDir(h)
 }
 
-// RemoveHalfMade removes the lanes that hold no work, with the entries of those whose directory is gone, and the places
-// in which a process that died judged. Other files in the place of a lane are moved aside.
+// RemoveHalfMade removes lanes without work, entries without a directory, and the judged checkouts of a dead process.
+// It moves other files at a lane's path aside.
 func RemoveHalfMade(ctx context.Context, h *held.Handle) error {
 	begun, err := Begun(ctx, h.Git, h.S, h.Common)
 	if err != nil {
@@ -404,7 +403,7 @@ func RemoveHalfMade(ctx context.Context, h *held.Handle) error {
 	return errors.Join(marks, dropJudging(h))
 }
 
-// RemoveAll removes all lanes with what they hold.
+// RemoveAll removes all lanes with their content.
 func RemoveAll(ctx context.Context, h *held.Handle) error {
 	for _, task := range All(h.S, h.Common) {
 		if err := Remove(ctx, h, task); err != nil {

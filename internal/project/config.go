@@ -42,7 +42,7 @@ func IsLoaded(file string, content []byte) bool {
 	})
 }
 
-// MayBeLoaded reports whether the name of a file is that of one of which IsLoaded wants to see the content.
+// MayBeLoaded reports whether IsLoaded needs the content of a file with this name.
 func MayBeLoaded(file string) bool {
 	return slices.ContainsFunc(Kinds, func(k Kind) bool {
 		return k.LoadedIn != "" && strings.HasSuffix(file, k.LoadedIn)

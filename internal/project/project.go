@@ -1,5 +1,4 @@
-// Package project is what is known of kinds of projects: a row of Kinds each, with all facts that some part of the
-// program goes by. It does nothing by itself.
+// Package project has the facts about kinds of projects, a row of Kinds each. It does nothing by itself.
 package project
 
 import (
@@ -13,14 +12,14 @@ import (
 // Kind is one kind of project. Paths in it are slash-separated; names are base names, wherever in a tree they lie.
 type Kind struct {
 	Name string
-	// Manifests are the files by which a project of the kind is known and which say what it depends on.
+	// Manifests are the files that identify a project of the kind and list its dependencies.
 	Manifests []string
 	// Code are the endings of its source files; there are none for a kind that is only known for its setup.
 	Code []string
 	// Runners run its tests.
 	Runners []Runner
-	// Config are files that a check, or what it loads, reads by itself, so that they decide how tests run. Manifests
-	// decide too, where Sections says so.
+	// Config are files that a check or its libraries read without being told, so that they decide how tests run.
+	// Manifests decide too, as Sections says.
 	Config []string
 	// Sections are the parts of files that decide how tests run, where the rest of the file does not: tables of an ini
 	// or TOML file, members of a JSON object.

@@ -73,7 +73,7 @@ func copyProgress(from, to string, dropped func(task string) bool) error {
 	return os.WriteFile(to, kept, 0o600)
 }
 
-// copyTasksFiles copies a directory whose files begin with their task's id, without those of some tasks.
+// copyTasksFiles copies a directory of files named after their tasks, without those of some tasks.
 func copyTasksFiles(from, to string, dropped func(task string) bool) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
@@ -94,8 +94,8 @@ func copyTasksFiles(from, to string, dropped func(task string) bool) error {
 	return nil
 }
 
-// replaceFiles puts next in the place of the session's own files; the directories among those go to old, where the
-// files were copied to. What is in old is not moved again, and what is not in next any more is in its place.
+// replaceFiles replaces the session's files with those in next, and moves the session's directories to old, where its
+// files were copied before. Paths that are in old, or no longer in next, were moved already.
 func replaceFiles(h *held.Handle, old, next string) error {
 	for _, name := range keptDirs {
 		if _, err := os.Lstat(filepath.Join(old, name)); errors.Is(err, fs.ErrNotExist) {
@@ -116,8 +116,8 @@ func replaceFiles(h *held.Handle, old, next string) error {
 	return errors.Join(jsonl.SyncDir(h.S.Dir), jsonl.SyncDir(h.S.Path(session.KeptGitDir, "refs")))
 }
 
-// moveLoose moves paths of the worktree to where they are kept, or back. What is not there was moved already; what is
-// there at its end too, on the way out, is what the operation has put in its place since.
+// moveLoose moves paths of the worktree to the undo, or back. A missing path was moved already. On the way out, a path
+// that also exists at its target was written by the operation since.
 func moveLoose(h *held.Handle, paths [][]byte, from, to string) error {
 	if h.Git.IsDryRun() || len(paths) == 0 {
 		return nil

@@ -28,7 +28,7 @@ const (
 	gitsPartIn = 1 // Step of a journal: branch and tracked files are as they become
 )
 
-// journal is a rewind or an undo that was begun, and later what an undo of it needs.
+// journal describes an unfinished rewind or undo, and later has the data for its undo.
 type journal struct {
 	Number  int       `json:"number"`
 	To      string    `json:"to,omitempty"`     // the point of a rewind
@@ -42,7 +42,7 @@ type journal struct {
 	After   condition `json:"after"`
 }
 
-// condition is what a session is, beside the files that are moved.
+// condition is the state of a session without the moved files.
 type condition struct {
 	Worktree      snapshot.Snapshot           `json:"worktree"`
 	Status        string                      `json:"status"`
@@ -126,7 +126,7 @@ func undos(s *session.Session) (whole, broken []int) {
 	return whole, broken
 }
 
-// UndoOf says what an undo of the session would take back, "" for nothing.
+// UndoOf names the operation that an undo would take back, or "".
 func UndoOf(s *session.Session) string {
 	whole, _ := undos(s)
 	if len(whole) == 0 {
@@ -140,7 +140,7 @@ func UndoOf(s *session.Session) string {
 	return fmt.Sprintf("%s of %s: back to %.10s", j, began, j.Before.Worktree.Tip)
 }
 
-// describe writes down what the session is beside its files. What a process that died had spent is spent.
+// describe fills in the condition of the session. Usage of a dead process stays counted.
 func describe(h *held.Handle, tip string, c *condition) error {
 	if err := h.SettleTotals(); err != nil {
 		return err
@@ -176,7 +176,7 @@ func conversations(c *session.Checkpoint) map[string]string {
 	return texts
 }
 
-// clearUndos removes what is not whole in undo/, what was taken back, and all but the last few.
+// clearUndos removes from undo/ unfinished entries, entries that were taken back, and all but the last few.
 func clearUndos(h *held.Handle) error {
 	whole, gone := undos(h.S)
 	if n := len(whole); n > 0 {
@@ -194,7 +194,7 @@ func clearUndos(h *held.Handle) error {
 			return err
 		}
 	}
-	// Of one that a machine which died has lost the directory, the refs may be there.
+	// After a power cut the refs may exist without the directory.
 	refs, _ := os.ReadDir(h.S.Path(session.KeptGitDir, "refs/undo"))
 	for _, e := range refs {
 		if n, err := strconv.Atoi(e.Name()); err != nil || slices.Contains(whole, n) && !slices.Contains(gone, n) {
@@ -207,7 +207,7 @@ func clearUndos(h *held.Handle) error {
 	return nil
 }
 
-// dropUndo removes what an undo needs. The same objects may be the pack of another one.
+// dropUndo removes the data of an undo. Its pack may belong to another undo as well.
 func dropUndo(h *held.Handle, n int) error {
 	used := map[string]bool{}
 	whole, _ := undos(h.S)

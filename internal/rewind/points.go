@@ -88,8 +88,8 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string)
 	return points, nil
 }
 
-// At gives each task the status that it had at the point, and says of which nothing is left there. A task that comes
-// before it in the plan, and was neither done nor tried again behind it, stays as it is.
+// At returns the tasks with their statuses at the point, and those to drop ledgers and conversations of. An earlier
+// task in the plan that was neither done nor tried again after the point keeps its status.
 func (p Point) At(tasks []session.Task) (then []session.Task, drop []string) {
 	then = slices.Clone(tasks)
 	for i := range then {

@@ -1,4 +1,4 @@
-// Package rewind takes a session back to a point, to its seed, or to what it was before that.
+// Package rewind returns a session to a point or to its seed, and undoes that.
 package rewind
 
 import (
@@ -19,36 +19,35 @@ import (
 	"github.com/git-tilth/git-tilth/internal/snapshot"
 )
 
-// A rewind to a point and an undo are one operation: the session is kept as it is in undo/<n>, and becomes something
-// else. What it becomes is a point of the record, or what an earlier one kept. In undo/<n>:
+// A rewind and an undo are one operation: it saves the session's state in undo/<n> and then replaces it, with a point
+// of the record or with an earlier saved state. In undo/<n>:
 //
-//	index       the worktree's index; the commits since the seed, and what index and files hold that no commit has,
+//	index       the worktree's index; the commits since the seed, and contents of index and files that no commit has,
 //	            are in kept.git, refs/undo/<n>/
-//	files/      what git has no content of: changed files, untracked ones that are not ignored
+//	files/      files without content in git: changed files, untracked ones that are not ignored
 //	session/    prd.json, progress.txt, ledger/, conversation/, kept.git/refs/aside/
-//	next/       until it is over: what takes the place of those after a rewind
-//	undo.json   when it is over: the journal
+//	next/       until the end: the replacement of those after a rewind
+//	undo.json   at the end: the journal
 //
-// On disk after each step. Up to the journal the session is as it was, and the next rewind or undo removes what lies
-// there. From the journal on every command that changes the session first finishes what was begun; `reset` removes it
-// with the rest, and `reset --to-seed` (toseed.go), whose journal is the same file, takes its place. Each step may be
-// done twice, but for the third:
-//  1. undo/<n> without files/               before
-//  2. going-back.json, the journal          from here on it is carried out
-//  3. session_rewound or session_undone     found again by its number
-//  4. files/ filled                         what is there already is not moved again
-//  5. branch and tracked files as they become
-//  6. the journal says that 5 is done       or doing it again would take what the next step brings back
-//  7. loose files and index brought back
+// The state on disk after each step. Before the journal the session is unchanged, and the next rewind or undo removes
+// the leftovers. After it every command that changes the session first finishes the operation; `reset` removes it with
+// the session, and `reset --to-seed` (toseed.go), with the same journal file, replaces it. Each step except the third
+// may be repeated:
+//  1. undo/<n> without files/               unchanged
+//  2. going-back.json, the journal          from here on the operation is carried out
+//  3. session_rewound or session_undone     recognised by its number
+//  4. files/ filled                         moved files are not moved again
+//  5. branch and tracked files in the new state
+//  6. the journal says that 5 is done       repeating 5 would remove the files of the next step
+//  7. loose files and index restored
 //  8. session/ filled, its members replaced; the checkpoint; the roll-up
-//  9. the journal is undo/<n>/undo.json     after
-// 10. what was taken back, and what is more than are kept, removed
+//  9. the journal is undo/<n>/undo.json     finished
+// 10. undone and surplus entries removed
 
-// keptFiles and the TaskDirs are what a rewind sets aside of the session's own.
+// keptFiles and TaskDirs are the session's files that a rewind saves.
 var keptFiles = []string{session.TasksFile, session.ProgressFile}
 
-// TaskDirs are a session's directories of files whose names begin with their task; keptDirs are those that a rewind
-// sets aside.
+// TaskDirs are a session's directories with files named after their tasks; keptDirs are those that a rewind saves.
 var (
 	TaskDirs = []string{session.LedgerDir, session.ConversationDir}
 	keptDirs = append(slices.Clone(TaskDirs), session.AsideDir)
@@ -169,7 +168,7 @@ func Names(points []Point) string {
 	return strings.Join(names, ", ")
 }
 
-// begun plans the rest of an operation that was begun, if it is the one that is meant; another one is finished.
+// begun plans the rest of an unfinished operation if meant accepts it; it finishes another one.
 func begun(ctx context.Context, h *held.Handle, meant func(*journal) bool) (p Plan, err error) {
 	j, err := readJournal(h.S)
 	if err != nil || j == nil {
@@ -233,7 +232,7 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle) error {
 	return applyRewind(ctx, h, p.journal)
 }
 
-// keep writes undo/<n> and, in the journal, what the session is.
+// keep writes undo/<n>, and the session's condition into the journal.
 func (p Plan) keep(ctx context.Context, h *held.Handle) error {
 	j, dir := p.journal, snapshot.UndoDir(h.S, p.journal.Number)
 	if err := h.Change(func() error { return clearUndos(h) }); err != nil {
@@ -253,7 +252,7 @@ func (p Plan) keep(ctx context.Context, h *held.Handle) error {
 	return err
 }
 
-// backUpFiles copies the session's files that will be replaced, and lays out what a rewind puts in their place.
+// backUpFiles copies the session's files that will be replaced, and writes their replacements.
 func (p Plan) backUpFiles(h *held.Handle, dir string) error {
 	for _, part := range []string{keptOwn, nextOwn, keptLoose} {
 		if err := os.MkdirAll(filepath.Join(dir, part), 0o700); err != nil {

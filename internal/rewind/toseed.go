@@ -21,28 +21,28 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// The reset to the seed is an operation with the journal of the other ways back (rewind.go), and keeps nothing: what a
-// run left is deleted, and the record is cut.
+// The reset to the seed uses the journal of rewind and undo (rewind.go) and keeps nothing: the run's files are deleted,
+// and the record is cut.
 //
-// On disk after each step; every step may be done twice:
-//  1. the journal                          nothing is undone yet, but it can no longer be called off
-//  2. worktree and branch at the seed; judge/, which has as many files, goes meanwhile
+// The state on disk after each step; every step may be repeated:
+//  1. the journal                          nothing is undone yet, but the reset can no longer be cancelled
+//  2. worktree and branch at the seed; judge/ is removed meanwhile
 //  3. the run's files deleted
 //  4. prd.json all pending
-//  5. the record cut, and for a fork that its tasks are to do again
+//  5. the record cut, and for a fork its tasks marked as pending
 //  6. checkpoint prepared
-//  7. no journal                           done
+//  7. no journal                           finished
 
-// rewoundFiles are what a run leaves beside the record.
+// rewoundFiles are the files of a run besides the record.
 var rewoundFiles = []string{
 	session.LedgerDir, session.ConversationDir, snapshot.UndosDir, session.KeptGitDir,
 	session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, session.AgentDir, RunLog,
 }
 
-// RunLog is where a detached run writes what it prints.
+// RunLog is the file with the output of a detached run.
 const RunLog = "run.log"
 
-// cut is what a reset to the seed makes of record and checkpoint.
+// cut has the new end of the record and the new checkpoint of a reset to the seed.
 type cut struct {
 	RecordLen  int64           `json:"record_len"` // bytes of events.jsonl that stay
 	TokensUsed int64           `json:"tokens_used"`
@@ -65,8 +65,8 @@ func notLooked(h *held.Handle, what string, err error) error {
 		Hint: "git tilth reset --to-seed " + h.S.ID}
 }
 
-// preflight refuses a rewind, or the rest of one, without a repository that holds the seed and the branch, or of a
-// session whose tasks cannot be told. It returns the seed's full id and the branch's tip.
+// preflight refuses a rewind, or the rest of one, without a repository that has the seed and the branch, or with an
+// unreadable task list. It returns the seed's full id and the branch's tip.
 func preflight(ctx context.Context, h *held.Handle, sha string) (full, tip string, err error) {
 	switch {
 	case held.Resetting(h.S):
@@ -111,9 +111,8 @@ func preflight(ctx context.Context, h *held.Handle, sha string) (full, tip strin
 	return full, tip, err
 }
 
-// PlanToSeed makes the pre-flight of a reset to the seed, or of the rest of one that was begun; another way back that
-// was begun goes with the rest. Each refusal is a *held.RefusedError, a look that failed a *held.StepError; nothing has
-// been changed.
+// PlanToSeed checks a reset to the seed, or the rest of an unfinished one; it replaces an unfinished rewind or undo. A
+// refusal is a *held.RefusedError, a failed check a *held.StepError. It changes nothing.
 func PlanToSeed(ctx context.Context, h *held.Handle) (p Plan, err error) {
 	if j, _ := readJournal(h.S); j != nil && j.Cut != nil {
 		return Plan{What: "finish " + j.String(), Begun: true, SHA: j.After.Worktree.Tip, journal: j},
@@ -168,7 +167,7 @@ func lineEnd(s *session.Session, off int64) (int64, error) {
 	return end, err
 }
 
-// keepIgnored notes what is ignored and stays. Half-way, the ignore rules are the seed's already.
+// keepIgnored notes the ignored files that stay. In an unfinished reset the ignore rules may already be the seed's.
 func (p Plan) keepIgnored(ctx context.Context, h *held.Handle) error {
 	keep, err := h.Git.IgnoredBefore(ctx, p.Worktree, p.SHA)
 	for _, path := range keep {
@@ -177,8 +176,8 @@ func (p Plan) keepIgnored(ctx context.Context, h *held.Handle) error {
 	return err
 }
 
-// checkCut makes the pre-flight of a reset to the seed that was begun and not finished, for what has been damaged
-// since: what is needed to the end is asked for before the first step. The errors are those of PlanToSeed.
+// checkCut checks an unfinished reset to the seed for damage since it started: everything that later steps need is
+// checked before the first one. The errors are those of PlanToSeed.
 func checkCut(ctx context.Context, h *held.Handle, j *journal) error {
 	if _, _, err := preflight(ctx, h, j.After.Worktree.Tip); err != nil {
 		return err

@@ -18,30 +18,30 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// A task that fails in a run that goes on leaves its partial work in kept.git as refs/aside/<task>: one commit on the
-// one at which its attempt began. The worktree goes back to there. The next attempt at the task gets the work back, or,
-// where it does not fit on the branch's tip any more, is shown it.
+// A failed task in a run with --keep-going leaves its partial work in kept.git as refs/aside/<task>: one commit on the
+// attempt's base. The worktree returns to that base. The next attempt gets the work back, or sees it in its prompt if
+// it no longer fits on the branch's tip.
 //
-// On disk after each step of setting aside, and what a resume makes of it:
-//  1. task_failed                the task is the last that was worked on: it comes first, its work is in the worktree
-//  2. the ref                    as 1; bringing back what is there already changes nothing
-//  3. the worktree at the base   the work comes back when the task is begun; a kill half-way leaves the index of 2,
-//     from which bringing back restores all files
+// The state on disk after each step of stashing, and a resume's reaction:
+//  1. task_failed                the task's attempt is the newest: it comes first, its work is in the worktree
+//  2. the ref                    as 1; restoring existing work changes nothing
+//  3. the worktree at the base   restores the work when the task starts; a kill in between leaves the index of 2,
+//     from which restoring writes all files
 //  4. prd.json failed, progress  the same
 //
-// Of bringing back, which happens after context_reset has made the task the last that was worked on:
-//  1. the objects in the repository  nothing refers to them; a gc may take them, and the next try has them again
-//  2. index and files                what is there already applies again
-//  3. the ref is removed, or, where the work does not fit, gets a number: it is shown from then on
+// Of restoring, after context_reset has made the task's attempt the newest:
+//  1. the objects in the repository  unreferenced; a gc may remove them, and the next try copies them again
+//  2. index and files                existing changes apply again
+//  3. the ref removed or, if the work does not fit, numbered: later attempts see it in their prompt
 //
-// The end of a run removes what did not fit of tasks that are done, after the stop: the end of the next one does the
-// same. What never came back of a task that a person called done stays: its commit does not hold it.
+// The end of a run removes, after the stop, numbered work of finished tasks; the end of the next run does the same.
+// Work that never came back of a task that the user marked done stays, because its commit does not contain it.
 //
-// A task that is skipped or removed while its work is in the worktree has it set aside by the next plan
-// (Plan.SetAside), before any other task is begun. So work is either in the worktree, and its task comes first, or in
-// kept.git.
+// If a task is skipped or removed while its work is in the worktree, the next plan stashes the work (Plan.SetAside)
+// before another task starts. So work is either in the worktree, and its task comes first, or in kept.git.
 
-// asideRef is where a task's work is set aside; n is 0 for what is to come back, else the number of what did not fit.
+// asideRef returns the ref of a task's stashed work; n is 0 for work to restore, else the number of work that did not
+// fit.
 func asideRef(task string, n int) string {
 	if n > 0 {
 		task = fmt.Sprintf("%s.%d", task, n)
@@ -152,7 +152,7 @@ func asideLost(h *held.Handle, name, why string) error {
 		Done: "the task begins without it"})
 }
 
-// DropDone removes what was set aside of tasks that are done and did not fit.
+// DropDone removes stashed work of finished tasks that did not fit.
 func DropDone(h *held.Handle) error {
 	tasks, err := h.S.Tasks()
 	if err != nil {
@@ -168,7 +168,7 @@ func DropDone(h *held.Handle) error {
 	return dropKeptGit(h.S)
 }
 
-// forgetAside removes what was set aside of a task and did not fit.
+// forgetAside removes stashed work of a task that did not fit.
 func forgetAside(h *held.Handle, task string) error {
 	for n := unfit(h.S, task); n > 0; n-- {
 		if err := proc.RemoveAll(h.S.Path(session.KeptGitDir, "refs", asideRef(task, n))); err != nil {
@@ -178,9 +178,8 @@ func forgetAside(h *held.Handle, task string) error {
 	return nil
 }
 
-// SetAside takes what is in the worktree, whose branch is at base, for a task's partial work, into kept.git. The
-// worktree is then what base is, but for ignored files. It returns the ref there and its commit, "" where there is
-// nothing to set aside.
+// SetAside stashes the worktree's changes in kept.git as a task's partial work; the branch is at base. The worktree
+// then equals base, except for ignored files. It returns the ref and its commit, or "" without changes.
 func SetAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, task, base string) (ref, sha string, err error) {
 	h.Kept.Lock()
 	defer h.Kept.Unlock()
@@ -247,8 +246,8 @@ func KeepSide(ctx context.Context, h *held.Handle, base, tree string) (sha strin
 	return sha, err
 }
 
-// dropUncovered removes those files that only rules of the task had ignored: without these they would be taken for the
-// next one's. Dependencies and what is built stay, as git-tilth commits them for nobody.
+// dropUncovered removes files that only the task's rules ignored, because without the rules they would become part of
+// the next task. Dependencies and build products stay, because git-tilth never commits them.
 func dropUncovered(ctx context.Context, h *held.Handle, wt gitx.Worktree, ignored []string) error {
 	if len(ignored) == 0 || h.Git.IsDryRun() {
 		return nil
@@ -271,8 +270,8 @@ func dropUncovered(ctx context.Context, h *held.Handle, wt gitx.Worktree, ignore
 	return nil
 }
 
-// RestoreAside gives the worktree, whose branch is at tip, a task's work that was set aside, on top of what is in it.
-// back is false where there is none, or where it does not fit: then Earlier shows it.
+// RestoreAside restores a task's stashed work in the worktree, on top of its changes; the branch is at tip. back is
+// false without stashed work, or if it does not fit: then Earlier shows it.
 func RestoreAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, task, tip string) (back bool, err error) {
 	h.Kept.Lock()
 	defer h.Kept.Unlock()
@@ -308,11 +307,11 @@ func restoreAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, task, t
 	if err := h.Git.ReadTree(ctx, wt, tree, true); err != nil {
 		return false, err
 	}
-	// A ref that came back after a power cut would be taken for newer than what the worker has done since.
+	// A ref that returned after a power cut would be taken for newer than the worker's later changes.
 	return true, h.Change(func() error { return errors.Join(os.Remove(at), jsonl.SyncDir(filepath.Dir(at))) })
 }
 
-// withAside names the tree that what is in the worktree becomes with set-aside work, "" where that does not fit.
+// withAside returns the tree of the worktree's changes with the stashed work applied, or "" if it does not fit.
 func withAside(ctx context.Context, h *held.Handle, wt gitx.Worktree, sha, tip string) (string, error) {
 	commits, err := h.Git.Log(ctx, h.Common, sha, "", 1)
 	if err != nil || len(commits) == 0 || len(commits[0].Parents) != 1 {

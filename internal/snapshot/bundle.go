@@ -38,8 +38,7 @@ func isFile(path string) bool {
 	return err == nil && fi.Mode().IsRegular()
 }
 
-// WriteBundles writes what a session has set aside into bundles, in which it travels, in dir. It returns their paths by
-// their names.
+// WriteBundles writes a session's stashed work into bundles in dir, for a push. It returns their paths by name.
 func WriteBundles(ctx context.Context, g *gitx.Git, s *session.Session, dir string) (map[string]string, error) {
 	refs, err := os.ReadDir(s.Path(session.AsideDir))
 	if err != nil || len(refs) == 0 {

@@ -16,23 +16,23 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// keptGit is kept.git, the session's own bare repository: commits that the user's has no ref to, or has not at all.
-// It reads the objects of the user's and holds what is above the seed itself, so that a gc there takes nothing of it.
-// It is made when something is kept, and goes with its last ref. Its refs are files, each written in one step:
+// keptGit is kept.git, the session's own bare repository, for commits without a ref in the user's repository. It
+// borrows the user's objects and has everything above the seed itself, so a gc of the user's repository cannot remove
+// it. It is made with the first ref and removed with the last. Its refs are files, each written in one step:
 //
 //	refs/aside/<task>       the partial work of a failed task, on the commit at which its attempt began
 //	refs/aside/<task>.<n>   such work that did not fit when it was to come back
-//	refs/undo/<n>/...       what an undo needs (internal/rewind)
+//	refs/undo/<n>/...       the data of an undo (internal/rewind)
 //
-// No gc runs there. A pack without a ref is what a process that died has left, and goes with the repository.
+// No gc runs there. A pack without a ref is the leftover of a dead process and is removed with the repository.
 type keptGit struct {
 	git *gitx.Git
 	dir string
 }
 
-// openKept opens the session's kept.git, made if it is missing. Where the user's repository is now is written anew the
-// first time: later other lanes may read there. Who holds the session alone writes there, one lane at a time, so that
-// an index and its lock are what a process that died has left.
+// openKept opens the session's kept.git and makes it if it is missing. The first call rewrites the path of the user's
+// repository; later ones do not, because other lanes may be reading. Only the session's holder writes there, one lane
+// at a time, so an index and its lock are leftovers of a dead process.
 func openKept(h *held.Handle) (keptGit, error) {
 	k := keptGit{h.Git, h.S.Path(session.KeptGitDir)}
 	return k, h.Change(func() error {
@@ -80,8 +80,8 @@ func (k keptGit) commitOf(ctx context.Context, parent string, c gitx.Command) (s
 	return k.commit(ctx, tree, parent, "kept\n")
 }
 
-// keep takes over all that commits reach and base, which the user's repository always has, does not, and then gives
-// each its ref, below refs/. pack is the name of what they are in, "" where base reaches all of them.
+// keep copies all objects that commits reach and base does not (the user's repository always has base), and then gives
+// each commit its ref below refs/. pack is the name of their pack, or "" if base reaches all of them.
 func (k keptGit) keep(ctx context.Context, base string, commits map[string]string) (pack string, err error) {
 	revs := "^" + base + "\n"
 	for _, sha := range commits {
@@ -108,7 +108,7 @@ func (k keptGit) keep(ctx context.Context, base string, commits map[string]strin
 	return pack, nil
 }
 
-// open gives what git has written the mode of all files of a session: git takes the right to write away.
+// open gives the files that git wrote the mode of a session's files, because git makes them read-only.
 func (k keptGit) open() error {
 	return filepath.WalkDir(filepath.Join(k.dir, "objects"), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// kept.git holds what the repository may prune any moment, and the repository has no ref for it. What the base has
-// needs no pack.
+// kept.git has the objects that the repository may prune at any moment, and the repository has no ref to them. Objects
+// of the base need no pack.
 func TestKeptOutlivesGC(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		t.Run(format, func(t *testing.T) {

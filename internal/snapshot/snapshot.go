@@ -32,7 +32,7 @@ type Snapshot struct {
 	Loose [][]byte `json:"loose,omitempty"`
 	// Ignored are files that are ignored here and may not be where one went from here: they stay in the worktree.
 	Ignored [][]byte `json:"ignored,omitempty"`
-	// Pack is the pack of kept.git that has what the user's repository may lose, "" where there is nothing.
+	// Pack is the pack of kept.git with the objects that the user's repository may lose, or "".
 	Pack    string `json:"pack,omitempty"`
 	Indexed bool   `json:"indexed"` // there was an index
 }
@@ -42,7 +42,7 @@ const (
 	keptIndex = "index"
 )
 
-// UndoDir is where what undo n needs lies.
+// UndoDir returns the directory of undo n.
 func UndoDir(s *session.Session, n int) string { return s.Path(UndosDir, strconv.Itoa(n)) }
 
 // Keep writes the worktree down as undo/<n>, before it becomes to, which was kept as undo/<undoes>, or is a
@@ -107,7 +107,7 @@ func (k *snapshotter) keep(ctx context.Context, s *session.Session, base string,
 // undoRef is the ref of a commit that an undo needs.
 func undoRef(n int, name string) string { return path.Join("undo", strconv.Itoa(n), name) }
 
-// give brings what was kept as undo/<n> back into the repository at common.
+// give copies the objects of undo/<n> back into the repository at common.
 func (k Snapshot) give(ctx context.Context, in keptGit, common string, n int) error {
 	if k.Pack == "" {
 		return nil
@@ -115,8 +115,7 @@ func (k Snapshot) give(ctx context.Context, in keptGit, common string, n int) er
 	return in.give(ctx, common, undoRef(n, "tip"), undoRef(n, "files"), undoRef(n, "staged"))
 }
 
-// keepIgnored notes what is ignored, where other rules hold in what the worktree becomes. Rules that no commit has go
-// with the loose files.
+// keepIgnored notes the ignored files if the new state has other ignore rules. Uncommitted rules are loose files.
 func (k *snapshotter) keepIgnored(ctx context.Context) error {
 	ignored, err := k.git.IgnoredBefore(ctx, k.wt, k.to.Files)
 	isRules := func(p []byte) bool { return path.Base(string(p)) == ".gitignore" }
@@ -147,8 +146,8 @@ func (k *snapshotter) keepIndex(ctx context.Context, to string) (there bool, err
 	return true, err
 }
 
-// commits makes the commits whose contents the branch's own do not hold: Files, and one of what was staged, which is
-// Files where nothing else was.
+// commits makes commits of contents that the branch lacks: Files, and one of the staged contents, which is Files if
+// they do not differ.
 func (k *snapshotter) commits(ctx context.Context, index string, changed []string) (staged string, err error) {
 	k.Files = k.Tip
 	if k.git.IsDryRun() || !k.Indexed {
@@ -185,8 +184,8 @@ func (k *snapshotter) commits(ctx context.Context, index string, changed []strin
 	return k.in.commitOf(ctx, k.Tip, c)
 }
 
-// stagedBlobs lists the contents in an index that the tip has not, those of a conflict included. The two may differ
-// without any: in what was taken out of the index.
+// stagedBlobs lists the blobs in an index that the tip lacks, including those of a conflict. differs is true even
+// without blobs if the index only deletes paths.
 func (k *snapshotter) stagedBlobs(ctx context.Context, index string) (ids []string, differs bool, err error) {
 	add := func(mode, id string) {
 		if mode != "160000" && strings.Trim(id, "0") != "" {
@@ -220,8 +219,8 @@ func (k *snapshotter) stagedBlobs(ctx context.Context, index string) (ids []stri
 	return slices.Compact(ids), len(staged) > 0, nil
 }
 
-// Restore makes the branch what it was when the worktree was kept as undo/<n>, and the files too, but for the loose
-// ones. Until the loose files are brought back, it may be done twice.
+// Restore restores the branch and the tracked files of undo/<n>. Until the loose files are restored, it may be
+// repeated.
 func Restore(ctx context.Context, h *held.Handle, wt gitx.Worktree, k Snapshot, n int) error {
 	if k.Pack != "" {
 		in, err := openKept(h)

@@ -16,15 +16,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/held"
 )
 
-// umask is what the modes lack that git gives to files. It is read before anything else runs, which may make some.
+// umask is the process's umask, which git applies to files. It is read first, because reading it changes it briefly.
 var umask = func() os.FileMode {
 	mask := unix.Umask(0o077)
 	unix.Umask(mask)
 	return os.FileMode(mask)
 }()
 
-// survey finds the loose files, without those that stay, and among the paths of the index those whose files are not as
-// it has them.
+// survey finds the loose files, without those that stay, and returns the paths of the index with changed files.
 func (k *snapshotter) survey(ctx context.Context) (changed []string, err error) {
 	entries, err := k.git.List(ctx, k.git.InWorktree(k.wt, "ls-files", "-z", "-v", "--cached", "--modified",
 		"--deleted", "--others", "--exclude-standard", "--directory"))
@@ -73,10 +72,9 @@ func (k *snapshotter) survey(ctx context.Context) (changed []string, err error) 
 	return changed, nil
 }
 
-// convert adds the files to those that are changed, and loose, which go when the worktree becomes to, and which git may
-// write in other bytes: line ends, an encoding or a filter lie between them and what the index has. So are those with
-// another mode than git gives, and a submodule that to does not have: git leaves its directory where it is. What is in
-// the way of files that come is displaced.
+// convert adds files to the changed and loose ones that a checkout of to removes and git may write with other bytes:
+// line ends, an encoding or a filter change them. It also adds files with another mode than git's, and a submodule that
+// to lacks, because git leaves its directory. It displaces files in the way of new ones.
 func (k *snapshotter) convert(ctx context.Context, changed []string) ([]string, error) {
 	differ, err := k.git.List(ctx, k.git.InWorktree(k.wt, "diff-index", "--cached", "-z", "--name-status",
 		"--no-renames", k.to.Files, "--"))
@@ -137,7 +135,7 @@ func (k *snapshotter) converts(ctx context.Context, names []string) (some []stri
 	return slices.Compact(some), nil
 }
 
-// takeDir makes an untracked directory loose: as a whole, or, where something in it is ignored, what is not.
+// takeDir makes an untracked directory loose: as a whole, or only its files that are not ignored.
 func (k *snapshotter) takeDir(dir string, ignored []string) error {
 	if slices.ContainsFunc(ignored, func(p string) bool { return strings.TrimSuffix(p, "/") == dir }) {
 		return nil
@@ -179,8 +177,7 @@ func within(name string, set map[string]bool) bool {
 	return false
 }
 
-// displace makes loose what is ignored and would be overwritten when the worktree becomes to: by a tracked file, which
-// names are, or by a loose one.
+// displace makes ignored files loose that a checkout of to would overwrite: with a tracked file (names) or a loose one.
 func (k *snapshotter) displace(ctx context.Context, names []string) error {
 	for _, name := range k.to.Loose {
 		names = append(names, string(name))

@@ -64,10 +64,9 @@ func Finish(ctx context.Context, d held.Deps, s *session.Session, here string) e
 //  4. everything in the directory but the checkpoint and the marker
 //  5. the directory
 //
-// What a damaged checkpoint no longer tells is derived, and what it tells is believed only where it can be this
-// session's: the branch is always session/<id>, and a path is removed by git only if it lies where the layout says,
-// or if nothing is there and only git's entry goes. A worktree that a person made on the branch stays, and git
-// refuses to delete the branch.
+// Facts that a damaged checkpoint lacks are derived, and its facts are used only if they can be this session's: the
+// branch is always session/<id>, and git removes a path only if it is where the layout says, or if it is missing and
+// only the entry is removed. A worktree that the user made on the branch stays, and git refuses to delete the branch.
 
 // Plan is what there is of a session to remove, as far as it can be found out.
 type Plan struct {
@@ -96,10 +95,9 @@ type Plan struct {
 	report func(step, skipped string)
 }
 
-// PlanOf finds out what a teardown would remove. It changes nothing and puts up with every damage. here is the
-// common directory of the repository that the command stands in, "" for none: a repository that was moved is known by
-// what it holds. report hears of each step of carrying it out, and whether it was skipped and why. The error is a
-// *held.StepError.
+// PlanOf finds the parts that a teardown would remove. It changes nothing and tolerates any damage. here is the common
+// directory of the command's repository, "" for none: it identifies a moved repository. Executing the plan calls report
+// for each step, with the reason if it was skipped. The error is a *held.StepError.
 func PlanOf(ctx context.Context, g *gitx.Git, s *session.Session, here string,
 	report func(step, skipped string)) (Plan, error) {
 	r := Plan{S: s, Branch: s.Branch(), Status: "damaged", Aside: held.MovedAside(s), git: g, report: report}
@@ -373,10 +371,9 @@ func PlacesOf(s *session.Session, worktree string) []string {
 	return append(places, lanes.JudgingPlaces(s)...)
 }
 
-// EndLeftovers ends what a killed git-tilth has left running in worktrees and where changes are judged: its worker's
-// commands, validators and programs that judge, and git with its hooks, which would go on in the middle of what comes
-// now, or bring back what is removed. Only the lock's holder may call it. Temporary directories of killed processes go
-// too.
+// EndLeftovers ends the processes of a killed git-tilth in worktrees and judged checkouts: the worker's commands,
+// validators, evaluators, and git with its hooks. They would interfere, or recreate removed files. Only the lock's
+// holder may call it. It also removes temporary directories of killed processes.
 func EndLeftovers(paths ...string) {
 	var real []string // names without links, which cannot be asked for once a directory is gone
 	for _, path := range paths {
