@@ -231,7 +231,7 @@ func (s story) test(t *testing.T, f *fixtures) {
 		met.Load())
 }
 
-// undisturbed runs a story's command without killing anything, and checks what it came to.
+// undisturbed runs a story's command without a kill, and checks the result.
 func (s story) undisturbed(t *testing.T, f *fixtures) []op {
 	w, err := f.copy(s.from(f))
 	if err != nil {
@@ -277,8 +277,8 @@ var built struct {
 // build builds git-tilth once for all.
 func build(t *testing.T) string {
 	built.Do(func() {
-		// go test sees what a test looks at, not what it builds: without this, a result from before a change would be
-		// taken from its cache.
+		// go test tracks the files that a test opens, not those that it builds: without this it would return cached
+		// results after a change.
 		for _, dir := range []string{"../../cmd", "../../internal"} {
 			built.err = errors.Join(built.err, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 				if err == nil {

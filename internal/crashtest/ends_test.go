@@ -133,14 +133,14 @@ func (w *world) gone() error {
 	return errors.Join(append(errs, w.leftLocks())...)
 }
 
-// snapshot is what a rewind has to bring back: the session's directory and the files of its worktree, ignored ones
-// apart.
+// snapshot describes everything that a rewind has to restore: the session's directory and the files of its worktree,
+// without ignored ones.
 func (w *world) snapshot() (string, error) {
 	return w.described([]string{"."}, "diff", "--cached", "--name-status")
 }
 
-// described is what the named files of the session's directory hold, where its branch and HEAD are, and what a git
-// command says in the worktree. Ignored files are left out.
+// described returns the named files of the session's directory, its branch and HEAD, and the output of a git command in
+// the worktree. Ignored files are left out.
 func (w *world) described(names []string, command ...string) (string, error) {
 	var b strings.Builder
 	for _, name := range names {

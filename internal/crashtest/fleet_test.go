@@ -46,8 +46,8 @@ func serveRemotes() (*remotes, error) {
 	return r, nil
 }
 
-// serveGit answers one request, and returns when the last process of it is gone: git-http-backend dies with its client,
-// what it started need not.
+// serveGit answers one request, and returns when its last process has ended: git-http-backend dies with its client, its
+// children may not.
 func serveGit(backend string, w http.ResponseWriter, req *http.Request) {
 	held, inherited, err := os.Pipe()
 	if err != nil {
@@ -220,7 +220,7 @@ func (w *world) remoteHas(done int64) error {
 	return err
 }
 
-// takenUp goes on with what the remote has on another machine, when the claim of the one that died is over.
+// takenUp continues with the remote's state on another machine, after the dead machine's claim has expired.
 func (w *world) takenUp() error {
 	claim, err := w.claim()
 	if err != nil {
@@ -243,7 +243,7 @@ func (w *world) takenUp() error {
 	return errors.Join(other.allDone(), w.remoteHas(3))
 }
 
-// timePasses makes the remote's claim one that is over.
+// timePasses makes the remote's claim expire.
 func (w *world) timePasses(claim gjson.Result) error {
 	text := strings.Replace(claim.Raw, claim.Get("expires").Str, "2026-01-01T00:00:00.000Z", 1)
 	sha, err := w.onRemote("commit-tree", "-m", text, "refs/tilth/claims/"+w.id+"^{tree}")
@@ -270,7 +270,7 @@ func pushedAgain(f *fixtures, w *world, turn int) error {
 	return errors.Join(w.remoteHas(1), w.takenUp())
 }
 
-// fetchedAgain goes on after a fetch that was killed: with the same again, or with a reset of what there is before it.
+// fetchedAgain continues after a killed fetch: with another fetch, or with a reset before it.
 func fetchedAgain(f *fixtures, w *world, turn int) error {
 	if turn%2 == 1 {
 		if _, err := w.expect([]int{0, 2}, "reset", "-y", w.id); err != nil {
@@ -290,8 +290,8 @@ func fetchedAgain(f *fixtures, w *world, turn int) error {
 	return errors.Join(resumed(f, w, turn), w.remoteHas(3))
 }
 
-// claimedAgain goes on after a run was killed that held the claim: here at once, or on another machine from what was
-// pushed last, and here again from there.
+// claimedAgain continues after a killed run with a claim: here at once, or on another machine from the last push, and
+// then here again.
 func claimedAgain(f *fixtures, w *world, turn int) error {
 	if turn%2 == 0 {
 		return errors.Join(resumed(f, w, turn), w.remoteHas(3))

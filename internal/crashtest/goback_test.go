@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// goingBack makes the worlds of rewind and undo, and describes what the session is before and after them.
+// goingBack makes the worlds of rewind and undo, and describes the session before and after them.
 func (f *fixtures) goingBack() (err error) {
 	if f.dirtyState, err = f.dirty.state(); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (f *fixtures) goingBack() (err error) {
 
 func back(f *fixtures) *world { return f.back }
 
-// state describes what a rewind takes back of the session: its branch, index, files, tasks, ledgers and conversations.
+// state describes the parts of a session that a rewind changes: branch, index, files, tasks, ledgers and conversations.
 func (w *world) state() (string, error) {
 	names := []string{"workspace", "prd.json", "progress.txt", "ledger", "conversation"}
 	out, err := w.described(names, "ls-files", "--stage")

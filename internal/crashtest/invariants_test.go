@@ -210,7 +210,7 @@ func (w *world) tasksAndCommits() error {
 			return fmt.Errorf("%s has two commits", c.task)
 		}
 		done[c.task] = true
-		// A hook may just have changed what is at the tip; then it is no task's work yet.
+		// A hook may just have changed the tip; then it is no task's work yet.
 		if status[c.task] != "done" && i == len(commits)-1 {
 			continue
 		}

@@ -29,8 +29,7 @@ func (f *fixtures) sideBySide() (err error) {
 
 func beside(f *fixtures) *world { return f.beside }
 
-// resumedBeside goes on with what lanes have left, in lanes or with one task after the other. In the end there is no
-// lane.
+// resumedBeside continues after lanes, in lanes or with one task after another. In the end there is no lane.
 func resumedBeside(_ *fixtures, w *world, turn int) error {
 	if _, err := w.expect([]int{0}, "resume", "-j", []string{"3", "1"}[turn%2]); err != nil {
 		return err

@@ -90,8 +90,8 @@ func moody(next http.Handler) *httptest.Server {
 	}))
 }
 
-// let goes on after a commit hook had refused what was accepted. While it still refuses, nobody is asked again; when
-// it does not any more, what was accepted is committed.
+// let continues after a commit hook refused an accepted change. While it refuses, no model is asked again; then the
+// accepted change is committed.
 func let(f *fixtures, w *world, turn int) error {
 	if turn%2 == 1 {
 		if _, err := w.expect([]int{1}, "resume"); err != nil {

@@ -55,7 +55,7 @@ func TestOrphanedCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The resume's own commits do not wait, the one that is left would for ever.
+	// The resume's own commits do not wait; the leftover commit would wait for ever.
 	if err := os.WriteFile(filepath.Join(w.repo(), ".git/hooks/pre-commit"), []byte("#!/bin/sh\nexit 0\n"),
 		0o755); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestOrphanedCommit(t *testing.T) {
 	}
 }
 
-// await polls for what takes milliseconds.
+// await polls for a condition that takes milliseconds.
 func await(t *testing.T, met func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience)

@@ -4,9 +4,9 @@ package crashtest
 
 import "github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 
-// answers is a model without memory: what it says depends on the request alone, so it can go on from wherever a resume
-// begins. T-001 is accepted at once; its worker adds an ignore rule and makes ignored files. T-002 commits by itself,
-// is sent back once and mended. T-003 is changed by the repository's commit hook and judged again.
+// answers is a model without memory: an answer depends on the request alone, so it works after any resume. T-001 is
+// accepted at once; its worker adds an ignore rule and makes ignored files. T-002 commits by itself, is rejected once
+// and fixed. The repository's commit hook changes T-003, and it is judged again.
 const answers = `{
  "worker": [
   {"when_last": "# Your task: T-001", "repeat": -1, "tools": [
@@ -43,7 +43,7 @@ const answers = `{
  ]
 }`
 
-// contents are the files that each task's commit changes, with what they may hold. A hook that was killed leaves RAW.
+// contents are the files of each task's commit, with their possible contents. A killed hook leaves RAW.
 var contents = map[string]map[string][]string{
 	"T-001": {"alpha.txt": {"alpha\n"}, ".gitignore": {"*.ignored\ncache/\n"}},
 	"T-002": {"beta.txt": {"beta = 2\n"}},

@@ -27,7 +27,7 @@ import (
 // diskSize is that of the disk on which the soak's sessions are, where a small one can be mounted.
 const diskSize = 32 << 20
 
-// soaked is what a soak came to.
+// soaked is the result of a soak.
 type soaked struct {
 	sync.Mutex
 	sessions, iterations, kills, full, faults, second, rewinds int
@@ -244,7 +244,7 @@ func (s *soaker) do(format string, args ...any) {
 	s.done = append(s.done, "  "+fmt.Sprintf(format, args...))
 }
 
-// round lets one thing go wrong, and looks at what is left.
+// round lets one thing fail, and checks the state.
 func (s *soaker) round() (err error) {
 	args := []string{"resume"}
 	checkpoint, _ := os.ReadFile(s.w.file("checkpoint.json"))
@@ -346,7 +346,7 @@ func (s *soaker) twice(args []string) error {
 	return errors.Join(err, <-other)
 }
 
-// countIterations counts those that the record has; what a rewind took off it does not count.
+// countIterations counts the iterations in the record, without those that a rewind removed.
 func (s *soaker) countIterations() error {
 	s.Lock()
 	defer s.Unlock()

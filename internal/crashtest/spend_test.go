@@ -18,7 +18,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
-// spender is a machine on which git-tilth lets an agent program work, whose processes are all known by its directory.
+// spender is a machine on which git-tilth runs an agent program; its directory identifies all processes.
 type spender struct {
 	dir, user string
 	env       []string
@@ -26,7 +26,7 @@ type spender struct {
 }
 
 // TestKilledRunsSpendNothing kills git-tilth at random moments of turns of each program, as root and as a user, in the
-// sandbox and without one: two seconds later nothing is left of what it had started. make crash kills a hundred times.
+// sandbox and without one: two seconds later no child process is left. make crash kills a hundred times.
 func TestKilledRunsSpendNothing(t *testing.T) {
 	programs := []string{"claude", "codex", "gemini", "opencode", "copilot", "qwen"}
 	n, first := testsize.Of(3, 24), rand.IntN(len(programs))
@@ -47,7 +47,7 @@ func TestKilledRunsSpendNothing(t *testing.T) {
 	t.Logf("%d kills, by users %v; the last process was gone after %s at most", n, users, longest)
 }
 
-// newSpender makes one with a repository and a program that starts what goes away from it in every way.
+// newSpender makes a spender with a repository and a program that starts children which detach in every way.
 func newSpender(t *testing.T, program string, asUser, boxed bool) *spender {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "spender-")
@@ -112,7 +112,7 @@ func newSpender(t *testing.T, program string, asUser, boxed bool) *spender {
 	return s
 }
 
-// word is what its sleeping processes are known by.
+// word identifies its sleeping processes.
 func (s *spender) word() string {
 	return "47" + strings.Map(func(r rune) rune {
 		if r < '0' || r > '9' {
@@ -133,7 +133,8 @@ func (s *spender) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// kill lets it work, kills git-tilth, and says how long the rest took to be gone, or what was not after two seconds.
+// kill lets the program work, kills git-tilth, and returns the time until all children had ended, or those that had not
+// after two seconds.
 func (s *spender) kill(t *testing.T) (took time.Duration, left []string, said string) {
 	t.Helper()
 	out, err := os.Create(filepath.Join(s.dir, "said"))

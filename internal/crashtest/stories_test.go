@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// story is a command that is killed, and what has to come of it.
+// story is a command to kill, with the expected results.
 type story struct {
 	name  string
 	from  func(*fixtures) *world
@@ -216,7 +216,7 @@ func (f *fixtures) betweenRuns() (err error) {
 
 func nothing(*fixtures, *world) error { return nil }
 
-// consistent is what must hold at any time while the session is there.
+// consistent checks the invariants while the session exists.
 func consistent(_ *fixtures, w *world) error {
 	if _, err := os.Stat(w.file("checkpoint.json")); err != nil || w.isGoingBack() {
 		return err
@@ -231,7 +231,7 @@ func resumed(_ *fixtures, w *world, _ int) error {
 	return w.allDone()
 }
 
-// leftOut goes on after T-002 was skipped: the others are done, and what it had begun is in none of their commits.
+// leftOut continues after T-002 was skipped: the others are done, and its partial work is in none of their commits.
 func leftOut(_ *fixtures, w *world, _ int) error {
 	status, err := w.status()
 	if err == nil && status["T-002"] != "skipped" {
@@ -264,8 +264,8 @@ func replanned(f *fixtures, w *world, turn int) error {
 	return resumed(f, w, turn)
 }
 
-// recovered is resumed after the worktree of an accepted, uncommitted task was lost, or its registration: what was
-// accepted is committed, and no worker is asked for it again.
+// recovered continues after the loss of the worktree, or its entry, of an accepted and uncommitted task: the accepted
+// change is committed, and no worker is asked for it again.
 func recovered(f *fixtures, w *world, turn int) error {
 	if err := resumed(f, w, turn); err != nil {
 		return err
@@ -300,7 +300,7 @@ func resumedTwice(f *fixtures, w *world, turn int) error {
 	return resumed(f, w, turn)
 }
 
-// prepped goes on after a preparation that was killed: what is there is removed, or run if it is ready.
+// prepped continues after a killed preparation: it removes the session, or runs it if it is prepared.
 func prepped(f *fixtures, w *world, turn int) error {
 	if w.id == "" {
 		return w.gone()

@@ -13,7 +13,7 @@ import (
 // ontoBranch is a branch of the user's into which is taken. It is left out of the user's state.
 const ontoBranch = "onto"
 
-// beingTaken makes the worlds in which what is done has not been taken yet, and in which it has.
+// beingTaken makes the worlds before and after a take.
 func (f *fixtures) beingTaken() (err error) {
 	if f.taking, err = f.copy(f.aside); err != nil {
 		return err
@@ -61,8 +61,7 @@ func (w *world) onBranch() (int, error) {
 	return strings.Count(log, "T-"), err
 }
 
-// tookAll goes on after a take that was killed: the same again brings what is not there yet, and nothing twice; what
-// was taken can be cleansed then.
+// tookAll continues after a killed take: another take brings the rest, and nothing twice; then cleanse works.
 func tookAll(f *fixtures, w *world, turn int) error {
 	if _, err := w.expect([]int{0}, "take", "--pick", "--onto", ontoBranch); err != nil {
 		return err
@@ -73,8 +72,8 @@ func tookAll(f *fixtures, w *world, turn int) error {
 	return cleansed(f, w, turn)
 }
 
-// tookHere goes on after a take into the branch of a checkout was killed: the same again brings what is not there, or
-// says how to put away what git left half done of the files, and brings it then. What was in the checkout stays.
+// tookHere continues after a killed take into a checked out branch: another take brings the rest, or says how to stash
+// half written files and then brings it. The user's files in the checkout stay.
 func tookHere(f *fixtures, w *world, turn int) error {
 	again, err := w.expect([]int{0, 2}, "take", "--pick")
 	if err != nil {

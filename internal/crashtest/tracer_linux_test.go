@@ -85,7 +85,7 @@ type traced struct {
 	argv, env []string
 	dir, root string // working directory; only changes below root count
 	log       string // file for its output, outside root
-	// decide says what happens at the nth op, from 0.
+	// decide chooses the kill at the nth op, from 0.
 	decide func(n int, o op) way
 }
 
@@ -103,7 +103,7 @@ const traceOptions = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.P
 // patience bounds a traced program.
 const patience = 2 * time.Minute
 
-// tracing takes what has to run on a thread that is for tracing alone.
+// tracing runs functions on the thread that is reserved for tracing.
 var tracing = make(chan func())
 
 // startTracing makes threads for tracing. Tracees belong to a thread, which waits for all of its children: one on which
@@ -285,7 +285,7 @@ func (t *tracer) called(tid int) {
 	t.meet(tid, o, func() { c.tear(tid, args) })
 }
 
-// meet counts an op and lets die who dies there.
+// meet counts an op and kills the processes that die there.
 func (t *tracer) meet(tid int, o op, tear func()) {
 	n := len(t.ops)
 	t.ops = append(t.ops, o)

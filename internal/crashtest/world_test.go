@@ -25,13 +25,12 @@ type world struct {
 	binary string
 	url    string // of the scripted model
 	id     string // of the session
-	// childDied: only a child was killed. When that was a command of a hook, which goes on regardless, the commit is
-	// what was accepted, and what the command left stays in the worktree: its locks, and files that it had changed and
-	// not added.
+	// childDied: only a child was killed. If that was a command of a hook, which continues, the accepted change is
+	// committed, and the command's locks and unstaged changes stay in the worktree.
 	childDied bool
-	// unwritten: the disk was full, and the worker submitted what there was.
+	// unwritten: the disk was full, and the worker submitted its partial work.
 	unwritten bool
-	// backThere: what was ignored stayed when the session went back to where nothing ignored it.
+	// backThere: ignored files stayed when the session was rewound to a state without the ignore rule.
 	backThere bool
 	// arriving: under its mark the session is still being written.
 	arriving bool
@@ -72,7 +71,7 @@ func (w *world) environ() []string {
 	return env
 }
 
-// result is what a command came to.
+// result is the result of a command.
 type result struct {
 	code        int
 	out, errOut string
@@ -140,7 +139,7 @@ func (w *world) trace(decide func(n int, o op) way, args ...string) (outcome, er
 	}.run()
 }
 
-// copyTo makes another world like this one in a directory whose path is as long.
+// copyTo copies this world to a directory with a path of the same length.
 func (w *world) copyTo(dir string) (*world, error) {
 	if len(dir) != len(w.dir) {
 		return nil, fmt.Errorf("%s and %s are not of the same length", dir, w.dir)
@@ -186,7 +185,7 @@ func copyEntry(from, to string, d fs.DirEntry, edit func([]byte) []byte) error {
 	return os.Chtimes(to, time.Time{}, info.ModTime())
 }
 
-// preCommit is the repository's own hook. It changes what is committed, once: the result has to be judged again.
+// preCommit is the repository's hook. It changes the commit once, so the result has to be judged again.
 const preCommit = `#!/bin/sh
 grep -q RAW gamma.txt 2>/dev/null && echo COOKED > gamma.txt && git add gamma.txt
 exit 0
@@ -262,7 +261,7 @@ func (w *world) findSession() {
 	}
 }
 
-// litter leaves in the worktree what a person or a process may leave there; sweep takes it away again.
+// litter leaves files in the worktree that a user or a process may leave; sweep removes them.
 func (w *world) litter() error {
 	deep := filepath.Join(w.workspace(), "sub", "deep")
 	return errors.Join(

@@ -24,14 +24,14 @@ type Kind struct {
 	// Sections are the parts of files that decide how tests run, where the rest of the file does not: tables of an ini
 	// or TOML file, members of a JSON object.
 	Sections map[string][]string
-	// Loaded matches what makes its runner run a source file by itself, in one whose name ends with LoadedIn.
+	// Loaded matches code that makes a runner load a source file by itself, in files with the suffix LoadedIn.
 	Loaded   pattern.Regexp
 	LoadedIn string
-	// Locks pin what a setup installs.
+	// Locks pin the dependencies of a setup.
 	Locks []Lock
 	// SetupEnv keeps a setup from installing git hooks and from asking.
 	SetupEnv []string
-	// Install installs what a project without a lock file needs, "" where that takes more than one line.
+	// Install is the command that installs dependencies without a lock file, "" if that takes several commands.
 	Install string
 	// Caches are filled by its tools on the way.
 	Caches []Cache
@@ -99,7 +99,7 @@ func (k Kind) Runner(name string) Runner {
 	return k.Runners[slices.IndexFunc(k.Runners, func(r Runner) bool { return r.Name == name })]
 }
 
-// IsLock reports whether a file pins what a setup installs.
+// IsLock reports whether a file pins dependencies.
 func IsLock(file string) bool {
 	base := path.Base(file)
 	return slices.ContainsFunc(Kinds, func(k Kind) bool {
@@ -116,7 +116,7 @@ func (l Lock) Is(base string) bool {
 	return ok && err == nil
 }
 
-// IsManifest reports whether a file says what kind of project lies beside it.
+// IsManifest reports whether a file identifies the kind of the project next to it.
 func IsManifest(file string) bool {
 	base := path.Base(file)
 	return slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Manifests, base) })

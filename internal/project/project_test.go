@@ -25,7 +25,7 @@ func TestIsBuilt(t *testing.T) {
 	}
 }
 
-// TestCachePath: variables move a cache, outright or with what it lies in.
+// TestCachePath: variables move a cache, directly or with its parent directory.
 func TestCachePath(t *testing.T) {
 	env := map[string]string{"HOME": "/home/u", "GOPATH": "/g:/h", "UV_CACHE_DIR": "/uv"}
 	var got []string
@@ -41,7 +41,7 @@ func TestCachePath(t *testing.T) {
 	}
 }
 
-// TestTable: what each row has to have.
+// TestTable checks the required fields of each row.
 func TestTable(t *testing.T) {
 	for _, k := range Kinds {
 		if k.Name == "" || len(k.Manifests) == 0 { // a mere runner of tests installs and builds nothing
@@ -55,7 +55,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRestore: dependencies are the change's, what decides how tests run is the seed's.
+// TestRestore: dependencies come from the change, the configuration of tests from the seed.
 func TestRestore(t *testing.T) {
 	for _, c := range []struct{ file, change, seed, want string }{
 		{"pytest.ini", "[pytest]\naddopts = -k x\n", "[pytest]\n", "[pytest]\n"},

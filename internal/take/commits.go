@@ -130,7 +130,7 @@ func (t *taker) chosen(ctx context.Context, there there) error {
 	return t.squash(ctx, tree)
 }
 
-// pick makes a task's commit again, with its author and message, on what was made before.
+// pick makes a task's commit again, with its author and message, on top of the last one.
 func (t *taker) pick(ctx context.Context, c gitx.Commit, tree string) error {
 	author, err := t.Author(ctx, c.SHA)
 	if err != nil {

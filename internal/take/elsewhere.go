@@ -14,17 +14,17 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// OnlyOn lists the commits that are reachable from tip and from no branch but the given one, tag or remote branch: what
-// is lost with it.
+// OnlyOn lists the commits that are reachable from tip and from no other branch, tag or remote branch than branch:
+// those that are lost with it.
 func OnlyOn(ctx context.Context, g *gitx.Git, common, tip, branch string) ([]string, error) {
 	out, err := g.Line(ctx, gitx.InRepo(common, "rev-list", tip, "--not", "--exclude="+branch, "--branches", "--tags",
 		"--remotes"))
 	return strings.Fields(out), err
 }
 
-// FindElsewhere fills in of sessions of one repository what only it can tell: whether worktree and branch are gone
-// (Cleansed), and whether all that is done is on another branch, a tag or a remote branch (Taken). It asks git at most
-// four times, however many there are. What cannot be found out is left as it is.
+// FindElsewhere fills in facts of sessions that only their repository knows: whether worktree and branch are deleted
+// (Cleansed), and whether all finished work is on another branch, a tag or a remote branch (Taken). It runs git at most
+// four times for any number of sessions. Unknown facts stay unset.
 func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*session.Overview) {
 	var asked []*session.Overview
 	for _, o := range all {
@@ -73,8 +73,8 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 // onlyHereCommits are commits that no other branch, no tag and no remote branch has, with the parents of each.
 type onlyHereCommits map[string][]string
 
-// onlyHere finds them below some commits, where branches of a pattern do not count. Of one that the repository does not
-// have nothing is known.
+// onlyHere finds the commits that only branches of a pattern reach, below some commits. A commit that the repository
+// lacks is unknown.
 func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string, but string) (onlyHereCommits, error) {
 	ask := gitx.InRepo(common, "cat-file", "--batch-check=%(objectname)")
 	ask.Stdin = []byte(strings.Join(ends, "\n") + "\n")

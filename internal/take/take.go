@@ -1,4 +1,4 @@
-// Package take brings what a session has done into a branch of the user's.
+// Package take brings a session's finished work into a branch of the user.
 package take
 
 import (
@@ -25,7 +25,7 @@ const (
 	Merge  = "merge"  // the session's branch, fast-forward where possible
 )
 
-// Request is what a person wants to have of a session.
+// Request has the arguments of a take.
 type Request struct {
 	Tasks []string // none: the whole of it
 	Onto  string   // a branch; "" for the one that is checked out at Here
@@ -138,15 +138,15 @@ func (t *taker) work(ctx context.Context) error {
 	return t.chosen(ctx, there)
 }
 
-// there is what a branch has of the session.
+// there is the part of the session that a branch has.
 type there struct {
 	tasks map[string]bool // as they are, or as they were taken
 	parts bool            // some of them only as they were taken
 	seed  bool
 }
 
-// there finds out what the branch has, by whatever hand. A take that was thrown away, or that went into another branch,
-// is not there.
+// there finds the session's work on the branch, whoever brought it. A take that was reset away, or went into another
+// branch, does not count.
 func (t *taker) there(ctx context.Context) (of there, err error) {
 	of.tasks = map[string]bool{}
 	has := func(sha string) bool {
@@ -255,14 +255,14 @@ func (t *taker) read(ctx context.Context) error {
 	return nil
 }
 
-// target settles the branch, and refuses one that cannot be moved without touching what a person is at.
+// target chooses the branch, and refuses a branch that cannot move without changing the user's work in progress.
 func (t *taker) target(ctx context.Context) error {
 	entries, err := t.Git.Worktrees(ctx, t.common, "")
 	if err != nil {
 		return err
 	}
-	// Git lists a checkout whose git directory lies elsewhere, as a submodule's does, under that directory, and calls
-	// it bare where only the command line names a work tree.
+	// Git lists a checkout with a separate git directory (a submodule's) under that directory, and calls it bare if
+	// only the command line names a work tree.
 	if main := t.common; gitx.SamePath(t.want.Here.GitDir, main) && t.want.Here.TopLevel != "" {
 		for i := range entries {
 			if e := &entries[i]; gitx.SamePath(e.Path, main) {

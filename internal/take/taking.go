@@ -15,11 +15,11 @@ import (
 )
 
 // A take makes all of its trees and commits first, without a checkout, so that a conflict or a hook changes nothing.
-// On disk after each step, and what the next take makes of it:
-//  1. objects that nothing refers to   it makes them again
-//  2. taking.json, where the branch is checked out
-//  3. files of the checkout, one by one it is refused: whose changes these are only a person can say
-//  4. the branch moved, by one command  there is nothing more to take, which is noted
+// The state on disk after each step, and the next take's reaction:
+//  1. unreferenced objects              makes them again
+//  2. taking.json, if the branch is checked out
+//  3. files of the checkout, one by one refuses, because only the user knows the author of these changes
+//  4. the branch moved, by one command  notes that nothing is left to take
 //  5. a line of taken.jsonl             the same
 //  6. taking.json removed
 
@@ -31,7 +31,7 @@ const (
 // ErrTaking says that another process takes something into a branch of the repository.
 var ErrTaking = errors.New("another take into this repository is at work")
 
-// execute moves the branch and notes what was taken.
+// execute moves the branch and notes the taken tasks.
 func (p Plan) execute(ctx context.Context, d held.Deps) error {
 	n := p.Note
 	if n.From != n.To {
@@ -99,18 +99,18 @@ func (p Plan) clearLocks(ctx context.Context, g *gitx.Git, gitDir string) error 
 	return err
 }
 
-// putAway is the command that clears the checkout of what a take left that was cut off, and loses nothing.
+// putAway returns the command that stashes the files of an interrupted take.
 func (p Plan) putAway() string {
 	return held.GitLine(p.place, "stash", "-u") + " && " + p.again
 }
 
-// taking is what is written down while the checkout of a branch is brought to what is taken.
+// taking is the journal of a take while it changes the checkout of a branch.
 type taking struct {
 	Taken
 	Dirty []string `json:"dirty,omitempty"` // what git status had to say before
 }
 
-// status is what git status says of tracked files of the checkout.
+// status returns git status for the tracked files of the checkout.
 func (p Plan) status(ctx context.Context, d held.Deps) ([]string, error) {
 	if p.place == "" {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/take"
 )
 
-// cleanseBegun is what stands in the mark of a worktree that is removed. What is changed there then is half of it.
+// cleanseBegun is the mark of a worktree that is being removed. Changes in it are half removed files.
 const cleanseBegun = "cleanse\n"
 
 // Cleanse removes a session's worktree and branch and keeps its directory. The error is a *held.RefusedError where

@@ -21,7 +21,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/take"
 )
 
-// ClearForks removes what forks that were killed have left. What cannot be removed is left to `reset`.
+// ClearForks removes the leftovers of killed forks. It leaves the rest to `reset`.
 func ClearForks(ctx context.Context, d held.Deps, store session.Store, common string) {
 	if d.Git.IsDryRun() {
 		return
@@ -38,7 +38,7 @@ func ClearForks(ctx context.Context, d held.Deps, store session.Store, common st
 	}
 }
 
-// Finish removes what is left of a session whose teardown was begun, or of a fork that was never whole.
+// Finish removes the rest of a session with an unfinished teardown, or of an unfinished fork.
 func Finish(ctx context.Context, d held.Deps, s *session.Session, here string) error {
 	unlock, err := held.Lock(d, s)
 	if err != nil {
@@ -68,7 +68,7 @@ func Finish(ctx context.Context, d held.Deps, s *session.Session, here string) e
 // branch is always session/<id>, and git removes a path only if it is where the layout says, or if it is missing and
 // only the entry is removed. A worktree that the user made on the branch stays, and git refuses to delete the branch.
 
-// Plan is what there is of a session to remove, as far as it can be found out.
+// Plan lists the parts of a session to remove, as far as they can be found.
 type Plan struct {
 	S        *session.Session
 	Source   string // "" when it is not known
@@ -87,8 +87,8 @@ type Plan struct {
 	// Stale are other places for which git has the session's branch checked out and where nothing is any more: its
 	// worktree was there before it, or the sessions root, was moved.
 	Stale []string
-	// Original is the directory of the session of which this one is a copy, "" for none. Branch, entry and worktree
-	// are that one's, and nothing of them is touched: what goes is the directory of the copy.
+	// Original is the directory of the session that this one is a copy of, "" for none. Branch, entry and worktree
+	// belong to the original and stay: only the directory of the copy is removed.
 	Original string
 
 	git    *gitx.Git
@@ -137,7 +137,7 @@ func PlanOf(ctx context.Context, g *gitx.Git, s *session.Session, here string,
 	return r, nil
 }
 
-// unclear is what keeps a plan from knowing what there is. Nothing is removed then: the rest would be an orphan.
+// unclear returns the error of an incomplete plan. Then nothing is removed, because the rest would be orphaned.
 func (r Plan) unclear(err error) error {
 	where := cmp.Or(r.Common, "its source repository")
 	return &held.StepError{
@@ -180,7 +180,7 @@ func inside(path, worktree string) bool {
 		filepath.Base(filepath.Dir(path)) == filepath.Base(filepath.Dir(worktree))
 }
 
-// count says what will be lost. It is for a person to read; what cannot be counted is left out.
+// count fills in the losses for the user's question; unknown numbers are left out.
 func (r *Plan) count(ctx context.Context) {
 	if r.Original != "" {
 		return
@@ -204,7 +204,7 @@ func (r *Plan) count(ctx context.Context) {
 	}
 }
 
-// lanes are the places of the session's other worktrees, of which git may have no more than an entry.
+// lanes returns the paths of the session's lanes, including those that exist only as git's entries.
 func (r *Plan) lanes() (places []string) {
 	for _, task := range lanes.All(r.S, r.Common) {
 		places = append(places, lanes.Path(r.S, task))

@@ -20,7 +20,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// mark is what a commit says of the record before it.
+// mark is a commit's trailer about the record before it.
 type mark struct {
 	size   int64
 	sum    string
@@ -88,7 +88,7 @@ func (c *check) isShared(sha string) bool {
 		(c.isSeed(sha) || slices.Contains(slices.Collect(maps.Values(c.story.shared)), sha))
 }
 
-// origin is what the record of another session of this root says, nil where that is not here.
+// origin returns the history of another session of this root, or nil if it is not here.
 func (c *check) origin(id string) (*history, error) {
 	s, err := session.Store{Root: filepath.Dir(c.s.Dir)}.Find(id)
 	if err != nil {
@@ -156,8 +156,8 @@ func (c *check) isSeed(sha string) bool {
 	return c.story.seed() != "" && strings.HasPrefix(sha, strings.ToLower(c.story.seed()))
 }
 
-// kind says whether the record names the ith commit, which has the session's trailers, and as what. A process that died
-// may have made the session's last one and not have come to write it down; others may have committed on that since.
+// kind returns the kind of the ith commit, which has the session's trailers, by the record. A dead process may have
+// made the session's last commit without recording it, and others may have committed on top.
 func (c *check) kind(i int, sig message.Signature) Kind {
 	commit := c.commits[i]
 	if c.isSeed(commit.SHA) {
@@ -246,7 +246,7 @@ func (c *check) marked(marks []mark, commit gitx.Commit, sig message.Signature, 
 	return append(marks, m)
 }
 
-// unnamed finds what the record names and the branch does not have.
+// unnamed finds commits that the record names and the branch lacks.
 func (c *check) unnamed(seen map[string]bool) {
 	for _, off := range c.story.twice {
 		c.differ(off, "", "the record names a commit a second time")
@@ -319,7 +319,7 @@ func changedFiles(ctx context.Context, g *gitx.Git, common string, commits []git
 	return changed, err
 }
 
-// tests finds the commits that change the seed's acceptance tests. A task whose change was accepted may; that is said.
+// tests finds the commits that change the seed's acceptance tests. A task with an accepted change may; that is a note.
 func (c *check) tests(ctx context.Context, common string) error {
 	changed, err := changedFiles(ctx, c.git, common, c.commits)
 	if err != nil {

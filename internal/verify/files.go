@@ -52,7 +52,7 @@ func (c *check) ledgers(plan []session.Task) error {
 	return nil
 }
 
-// ledger compares the entries of a ledger with those on record, of which the last one may be missing.
+// ledger compares the entries of a ledger with the record. With mayMiss the ledger may lack the last one.
 func (c *check) ledger(file string, said, entries []session.LedgerEntry, mayMiss bool) {
 	for i, e := range entries {
 		switch {

@@ -14,8 +14,8 @@ type said struct {
 	placeholder bool
 }
 
-// history is what the record says, read once from its beginning: the State that everything is decided by, and what else
-// the commits are compared with.
+// history is the content of the record, read once from its beginning: its State, and the facts that the commits are
+// compared with.
 type history struct {
 	record.State
 	end      int64 // of the record

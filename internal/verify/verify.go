@@ -1,7 +1,7 @@
-// Package verify holds what a session left against each other: the commits of its branch, the record, the ledgers, the
-// task list and the seed's tests. It only reads, and believes nothing that a worker can write: a commit is the
-// harness's where the record names it, and the record is as it was where the hash in such a commit says so. What the
-// record got after the last of them nothing vouches for; Result.AnchoredBytes says how much that is.
+// Package verify compares the parts of a session: the commits of its branch, the record, the ledgers, the task list and
+// the seed's tests. It only reads, and trusts nothing that a worker can write: a commit is the harness's if the record
+// names it, and the record is unchanged up to the hash in such a commit. Nothing proves the record after the last such
+// commit; Result.AnchoredBytes is the proven length.
 package verify
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Result is what came of verifying a session.
+// Result is the result of verifying a session.
 type Result struct {
 	SessionID string `json:"session_id"`
 	// Anchored reports whether any commit holds the record.
@@ -45,7 +45,7 @@ type Commit struct {
 	Line    int    `json:"line,omitempty"` // of the record, where it is named
 }
 
-// Kind is whose a commit is.
+// Kind is the author of a commit: the harness in one of its roles, or somebody else.
 type Kind string
 
 // The kinds of commits.
@@ -152,7 +152,7 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 	return nil
 }
 
-// unseeded is the end of what a record without a seed says.
+// unseeded checks a record without a seed.
 func (c *check) unseeded(ctx context.Context, common, tip string) error {
 	worked, err := held.Worked(ctx, c.git, c.s, c.cp, common, tip)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/agent"
 )
 
-// background lets Claude Code send a subagent to the background. It reports a result while that works, and again when
-// it has ended: the turn is over with the last one, and has cost what all of it did.
+// background lets Claude Code send a subagent to the background. It reports a result while the subagent works and
+// another one at the end: the turn ends with the last one and includes all costs.
 func background(s *scene) error {
 	if s.program.Name != "claude" {
 		return nil

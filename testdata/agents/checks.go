@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// scene is what the checks of one program share; they run in order and each builds on the one before.
+// scene is the shared state of one program's checks; they run in order and each builds on the one before.
 type scene struct {
 	*rig
 	dir   string
@@ -29,7 +29,7 @@ type scene struct {
 var checks = []struct {
 	name string
 	do   func(*scene) error
-	// byACP checks what is the same for a program by the Agent Client Protocol.
+	// byACP runs the checks that also apply to a program by the Agent Client Protocol.
 	byACP bool
 }{
 	{"the first run stops at its turn limit", firstRun, true},
@@ -84,7 +84,7 @@ func (r *rig) check() int {
 	return failed
 }
 
-// run plays one turn with what the model is to say.
+// run plays one turn with the given answers of the model.
 func (s *scene) run(prompt string, ref agent.Ref, change func(*agent.Turn),
 	brain func(n int, body string) answer) (agent.Outcome, error) {
 	s.stub.play(brain)
@@ -189,7 +189,7 @@ func (s *scene) choose(how string) (agent.Choice, error) {
 
 func resumed(s *scene) error { return s.goOn("SECOND-MARKER", "FIRST-MARKER") }
 
-// goOn resumes the stored conversation and checks that what was said before is in the request.
+// goOn resumes the stored conversation and checks that the earlier messages are in the request.
 func (s *scene) goOn(marker string, before ...string) error {
 	choice, err := s.choose("stored")
 	if err != nil {
@@ -241,7 +241,7 @@ func ended(s *scene) error {
 	return s.goOn("FOURTH-MARKER", "FIRST-MARKER", "THIRD-MARKER")
 }
 
-// endedInCommand is for what a program is made for: it dies while its shell works.
+// endedInCommand kills the program while its shell command runs.
 func endedInCommand(s *scene) error {
 	choice, err := s.choose("stored")
 	if err != nil {
@@ -367,7 +367,7 @@ func commits(s *scene) error {
 	return nil
 }
 
-// lastResult is the end of the last request, which holds what the tool said.
+// lastResult returns the end of the last request, with the tool's output.
 func (s *scene) lastResult() string {
 	requests := s.stub.requests()
 	if len(requests) == 0 {

@@ -57,7 +57,7 @@ func longWait(s *scene) error {
 	return nil
 }
 
-// price is what one answer of the stub costs: prompt and answer.
+// price returns the tokens of one answer of the stub: prompt and answer.
 func (s *scene) price() (int64, int64) {
 	if s.program.Name == "claude" {
 		return 110, 20 // what is read from the cache is counted beside the input

@@ -99,7 +99,7 @@ const (
 		"fs.writeFileSync('{mark}', ''); return {} };\n"
 )
 
-// trusting is what a user may have said about the repository: that its settings are to be trusted.
+// trusting are the settings of a user who trusts the repository's settings.
 var trusting = map[string]func(s *scene) (path, content string){
 	"codex": func(s *scene) (string, string) {
 		trust := ""

@@ -82,7 +82,7 @@ func interviewed(s *scene) error {
 	return errors.New("it came to no seed")
 }
 
-// state is what git says of a worktree.
+// state returns git's status of a worktree.
 func state(dir string) (string, error) {
 	out, err := exec.Command("git", "-C", dir, "status", "--porcelain").Output()
 	return string(out), err

@@ -1,13 +1,13 @@
 // Command agents drives the real agent programs against stubs of their APIs. It installs them from the npm registry
-// into a scratch directory; beyond that everything stays on loopback. Each program has to be resumed after its turn
-// limit, after it was ended, and in a worktree that was made again, with the earlier conversation in the request that
-// the stub got; and a transcript that was deleted has to lead to a fresh conversation.
+// into a scratch directory; everything else stays on loopback. Each program has to be resumable after its turn limit,
+// after a kill, and in a recreated worktree, with the earlier conversation in the stub's request. A deleted transcript
+// has to lead to a fresh conversation.
 //
 //	go run ./testdata/agents [-only claude,codex] [-run REGEXP] [-scratch DIR] [-version claude=2.1.197] [-acp]
 //		[-without namespaces] [-v]
 //
-// A program whose package cannot be installed is reported as not tested. The exit status is 1 if a check failed, or if
-// nothing could be tested.
+// A program that cannot be installed is reported as not tested. The exit status is 1 if a check failed, or if nothing
+// could be tested.
 package main
 
 import (

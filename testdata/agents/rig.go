@@ -28,7 +28,7 @@ type rig struct {
 	ctx     context.Context // ends the program that is running
 }
 
-// setup says how a program is pointed to a stub: what its API speaks, its environment, and files in its home.
+// setup points a program to a stub: its API, its environment, and files in its home directory.
 type setup struct {
 	dialect dialect
 	model   string
@@ -201,7 +201,7 @@ func lastLines(s string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// forgetFiles deletes what matches a pattern below the home.
+// forgetFiles deletes the files below the home directory that match a pattern.
 func forgetFiles(pattern string) func(*rig, string) error {
 	return func(r *rig, id string) error {
 		p := strings.ReplaceAll(pattern, "{id}", id)

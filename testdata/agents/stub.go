@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// answer is what the stubbed model says to one request.
+// answer is the stubbed model's answer to one request.
 type answer struct {
 	text    string
 	shell   string // a command for the program's shell tool
@@ -52,7 +52,7 @@ func startStub(d dialect) *stub {
 	return s
 }
 
-// play sets what the model says from here on and forgets the log.
+// play sets the model's answers from here on and clears the log.
 func (s *stub) play(brain func(n int, body string) answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,7 +49,7 @@ func (s *scene) ownRepo(name string, tasks []obj) (run func(args ...string) *exe
 	return func(args ...string) *exec.Cmd { return in(filepath.Join(bin, "git-tilth"), args...) }, root, file, nil
 }
 
-// said is what a command says; its error has the last of it.
+// said returns a command's output; its error has the last lines.
 func (s *scene) said(cmd *exec.Cmd) (string, error) {
 	out, err := cmd.CombinedOutput()
 	if s.verbose {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ACPSetup is what an agent by ACP is like, for all of its runs.
+// ACPSetup are the properties of an ACP agent for all of its runs.
 type ACPSetup struct {
 	Resume  string          `json:"resume"`  // "" is by load; "resume", "none"
 	Version json.RawMessage `json:"version"` // that it answers; 1 without
@@ -26,7 +26,7 @@ type ACPSetup struct {
 	Silent  string          `json:"silent"`  // a method that is never answered
 }
 
-// ACPStep is what an agent by ACP does at a prompt, beside what a Step says.
+// ACPStep adds the actions of an ACP agent to a Step.
 type ACPStep struct {
 	Asks   []ACPAsk        `json:"asks"`  // permissions
 	Noise  int             `json:"noise"` // lines that mean nothing, between all that it says
@@ -115,7 +115,7 @@ func playACP(kind string, args []string, dir string) int {
 // errCrash ends it as a crash would.
 var errCrash = errors.New("crash")
 
-// fault writes down what is wrong with the client.
+// fault logs a fault of the client.
 func fault(err error) {
 	f, failed := os.OpenFile(acpStore()+"faults", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if failed == nil {
@@ -200,7 +200,7 @@ func (a *agent) initialize(m rpc) error {
 	return nil
 }
 
-// opened is what there is to choose in a conversation.
+// opened returns the options of a conversation.
 func (a *agent) opened() map[string]any {
 	out := map[string]any{}
 	if a.setup.Options {

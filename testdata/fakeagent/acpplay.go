@@ -188,7 +188,7 @@ func (a *agent) permission(n int, ask ACPAsk) error {
 	return nil
 }
 
-// at is where a path of a script is: what is not absolute is in the worktree.
+// at resolves a path of a script: a relative path is in the worktree.
 func (a *agent) at(path string) string {
 	if strings.HasPrefix(path, "$TMPDIR") {
 		return os.Getenv("TMPDIR") + strings.TrimPrefix(path, "$TMPDIR")
@@ -219,7 +219,7 @@ func (a *agent) until(id string) error {
 	return nil
 }
 
-// noise is what real agents say beside the protocol, and worse.
+// noise sends messages outside of the protocol as real agents do, and worse.
 func (a *agent) noise(step Step) {
 	notFound := func(m rpc) error {
 		if m.Error == nil || m.Error.Code != -32601 {
@@ -257,7 +257,7 @@ func (a *agent) noise(step Step) {
 	}
 }
 
-// end says what there is to say and answers the prompt.
+// end sends the final message and answers the prompt.
 func (a *agent) end(m rpc, step Step, stop string) error {
 	s := step.ACP
 	if stop == "" {

@@ -22,7 +22,7 @@ type rpc struct {
 	Error   *ACPError       `json:"error,omitempty"`
 }
 
-// listen reads what the client says.
+// listen reads the client's messages.
 func (a *agent) listen() {
 	defer close(a.in)
 	lines := bufio.NewReaderSize(os.Stdin, 1<<20)
@@ -154,7 +154,7 @@ func (a *agent) reply(m rpc, result any) {
 
 func (a *agent) fail(m rpc, e *ACPError) { a.send(map[string]any{"id": m.ID, "error": e}) }
 
-// ask makes a request, whose answer is checked when it comes.
+// ask sends a request; check checks the answer when it comes.
 func (a *agent) ask(method string, params any, check func(rpc) error) string {
 	a.asked++
 	id := fmt.Sprintf(`"ask-%d"`, a.asked)

@@ -1,9 +1,9 @@
 // Command fakeagent plays an agent program. It takes the command lines of Claude Code and Codex, keeps conversations
-// where they do, prints what they print, and fails as they fail. Called with --acp or acp, or by a name that ends in
-// -acp, it speaks the Agent Client Protocol. A script says what it does.
+// where they do, and has their output and failures. Called with --acp or acp, or by a name that ends in -acp, it speaks
+// the Agent Client Protocol. A script controls it.
 //
-// Which program it is follows from the name that it is called by (install it as claude, codex or gemini), or from
-// FAKEAGENT_KIND. The environment names its script and its log:
+// Its name decides the program (install it as claude, codex or gemini), or FAKEAGENT_KIND. The environment names its
+// script and its log:
 //
 //	FAKEAGENT_SCRIPT  file with {"steps":[...]}, see Step
 //	FAKEAGENT_LOG     file to which one line of JSON is added for each run, see Run; the id of a process that was left

@@ -200,7 +200,7 @@ func (p *player) early(signals chan os.Signal) {
 	p.voice.text(p)
 }
 
-// act does what the step says to the directory and the output.
+// act applies the step to the directory and the output.
 func (p *player) act() error {
 	for name, content := range p.step.Write {
 		path := filepath.Join(p.dir, name)

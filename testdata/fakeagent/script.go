@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// Script is what the runs do.
+// Script has the steps of the runs.
 type Script struct {
 	Steps []Step              `json:"steps"`
 	ACP   map[string]ACPSetup `json:"acp"` // agents by ACP, by the names that they are called by
 }
 
-// Step is what one run does. Without any field it says "done" and succeeds.
+// Step is one run. Without any field it says "done" and succeeds.
 type Step struct {
-	// Conditions: a step whose conditions do not hold is passed over.
+	// Conditions: a step is skipped unless its conditions hold.
 	When     string `json:"when"`      // the prompt holds this
 	Kind     string `json:"kind"`      // it is this program
 	ReadOnly *bool  `json:"read_only"` // it was started read-only
@@ -115,7 +115,7 @@ func (s Step) holds(c *call) bool {
 		(s.ReadOnly == nil || *s.ReadOnly == c.readOnly) && (s.Resumed == nil || *s.Resumed == c.resume)
 }
 
-// Run is what the log says about a run.
+// Run is the log entry of a run.
 type Run struct {
 	Kind     string   `json:"kind"`
 	Args     []string `json:"args"`

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// past is what a conversation holds.
+// past is the content of a conversation.
 type past struct {
 	prompts []string
 	tokens  [2]int64
 }
 
-// store keeps the conversations of one program in files of lines, with the names and the fields by which the real
-// program's conversations are found. Each line has in fake what the fake itself needs.
+// store keeps the conversations of one program in files of lines, with the names and fields of the real program. The
+// member fake of each line is for the fake itself.
 type store struct {
 	find func(id string) string // a glob pattern
 	path func(p *player) string // of a new conversation
@@ -100,7 +100,7 @@ func (s store) has(id string) bool {
 	return len(found) > 0
 }
 
-// fakeLine is what the fake itself keeps in each line.
+// fakeLine is the fake's own data in each line.
 type fakeLine struct {
 	Fake *struct {
 		Prompt string   `json:"prompt"`
@@ -168,7 +168,7 @@ func (s store) save(p *player, answered bool) error {
 				}
 			}
 		}
-		// A conversation that got a new id takes what was said along.
+		// A conversation with a new id keeps its messages.
 		for _, prompt := range p.history {
 			if err := enc.Encode(obj{"type": "copied", "fake": obj{"prompt": prompt}}); err != nil {
 				return err

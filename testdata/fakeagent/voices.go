@@ -22,7 +22,7 @@ func (p *player) event(e obj) {
 
 func complainf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// claude prints what Claude Code 2.1 does.
+// claude prints the events of Claude Code 2.1.
 type claude struct{}
 
 func (claude) begin(p *player) {
@@ -127,7 +127,7 @@ func (p *player) exit(code int) int {
 	return code
 }
 
-// codex prints what Codex 0.169 does.
+// codex prints the events of Codex 0.169.
 type codex struct{}
 
 func (codex) begin(p *player) {
