@@ -59,6 +59,7 @@ type layOutCase struct {
 	plainAt int
 	ran     int // git commands of the place
 	idle    int // of them those where nothing changed
+	setups  int // runs of the setup
 }
 
 func newLayOutCase(t *testing.T, files, changed int) *layOutCase {
@@ -77,7 +78,8 @@ func newLayOutCase(t *testing.T, files, changed int) *layOutCase {
 	var err error
 	c.place, err = judge.New(context.Background(), filepath.Join(w.sessions, "s", "judge"), judge.Options{
 		Git:    gitx.New(w.environ, false, func(gitx.Call) { c.ran++ }),
-		Common: filepath.Join(w.repo, ".git"), Branch: "session/s", Worktree: w.repo, Environ: w.environ,
+		Common: filepath.Join(w.repo, ".git"), Branch: "session/s",
+		Setup:    func(context.Context, string) error { c.setups++; return nil },
 		Repaired: func(what, done string) error { return fmt.Errorf("%s: %s", what, done) },
 	})
 	must(t, err)

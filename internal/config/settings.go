@@ -93,9 +93,6 @@ var settings = withEnv(slices.Concat([]Setting{
 
 	{Name: "tilth.validator", judges: true, kind: kindList,
 		Help: "name=command to run before each review; repeatable (default: detected)"},
-	{Name: "tilth.judgeBorrow", judges: true, Default: "deps", values: []string{"deps", "none"},
-		Help: "without tilth.setup: deps lends the judged tree the dependencies that the worker installed " +
-			"(node_modules, virtual environments, vendor; no build products such as target), none lends nothing"},
 	{Name: "tilth.validatorTimeout", judges: true, Default: "10m", kind: kindDuration,
 		Help: "time limit of one validator"},
 	{Name: "tilth.bashTimeout", Default: "2m", kind: kindDuration,

@@ -249,7 +249,6 @@ func (k *Kit) Judging(asked loop.Options) (loop.Options, error) {
 		NoPreflight: asked.NoPreflight, KnownFailures: asked.KnownFailures, Ready: k.ready,
 		Checked:         asked.Checked,
 		ValidatorConfig: k.gitConfigOf("tilth.validator"),
-		Borrow:          k.Config.Text("tilth.judgeBorrow") == "deps",
 		AllowBinary:     k.Config.List("tilth.allowBinary"),
 		MinFree:         k.Config.Count("tilth.minFree"),
 		MaxFile:         k.Config.Count("tilth.maxFileSize"), KeepEnv: k.Config.List("tilth.sandboxEnv"),

@@ -82,7 +82,7 @@ func (k *Kit) walled(lines []string) bool {
 // noteSetup prints the setup commands once, because they may take minutes.
 func (k *Kit) noteSetup(lines []string) {
 	if !k.notedSetup.Swap(true) {
-		k.Warnf("setup: %s (by the lock file; git config tilth.setup %s turns it off)\n", strings.Join(lines, "; "),
+		k.Warnf("setup: %s (detected; git config tilth.setup %s turns it off)\n", strings.Join(lines, "; "),
 			validator.NoSetup)
 	}
 }

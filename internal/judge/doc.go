@@ -10,9 +10,9 @@
 // are written by this package: line ends, filters and Git LFS as the user's repository had them when the run began.
 // What a worker adds there later has no say.
 //
-// What tilth.copy and tilth.setup put there, once in a run and again when a lock file of the tree is another one. Where
-// no setup is configured, links to the dependency directories that the worker installed (see lend.go). Cargo's target
-// is the place's own: cargo would take what the worker built for what is judged.
+// What tilth.copy and the setup put there, once in a run and again when a lock file of the tree changed. Nothing comes
+// from the worker's worktree. Cargo's target is the checkout's own: cargo would take what the worker built for what is
+// judged.
 //
 // Nothing else: before each judgement all other files go, those that the last judgement's tests left included.
 //

@@ -30,11 +30,12 @@ type kept struct {
 // volatile are caches that tools keep among installed dependencies. They are made again, and are no part of a setup.
 var volatile = []string{".cache", ".vite", ".vitest"}
 
-// locks names the lock files of the tree with their contents' ids: a change of one makes a setup run again.
+// locks names the files that decide what setup installs, with the ids of their contents: setup runs again when one of
+// them changed.
 func (p *Checkout) locks() string {
 	var b strings.Builder
 	for _, e := range p.entries {
-		if project.IsLock(e.Path) || e.Mode == gitlink {
+		if project.IsLock(e.Path) || e.Mode == gitlink || project.IsUnlocked(e.Path, p.tracked) {
 			b.WriteString(hex.EncodeToString([]byte(e.OID)) + " " + e.Path + "\n")
 		}
 	}
@@ -45,9 +46,6 @@ func (p *Checkout) locks() string {
 // tree says (install scripts, a Makefile), so that what it made in the tree of one attempt serves no other one: where
 // the lock files are those of the commit, it runs in the commit's tree instead.
 func (p *Checkout) furnish(ctx context.Context, commit, tree string) error {
-	if p.o.Setup == nil {
-		return p.update(ctx, tree)
-	}
 	if err := p.dropSetup(ctx, commit, tree); err != nil {
 		return err
 	}
@@ -151,7 +149,7 @@ func (p *Checkout) setUp(ctx context.Context, commit, tree, of string) error {
 	return nil
 }
 
-// untracked lists what lies beside the tracked files, but for what Cargo builds and what is lent.
+// untracked lists what lies beside the tracked files, except for what Cargo builds.
 func (p *Checkout) untracked() ([]string, error) {
 	var roots []string
 	dirs := directories(p.entries)
@@ -166,7 +164,7 @@ func (p *Checkout) untracked() ([]string, error) {
 		}
 		for _, d := range names {
 			name := path.Join(dir, d.Name())
-			if !dirs[name] && !tracked[name] && !p.isBuild(name) && !slices.Contains(p.lent, name) {
+			if !dirs[name] && !tracked[name] && !p.isBuild(name) {
 				roots = append(roots, name)
 			}
 		}

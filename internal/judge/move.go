@@ -22,6 +22,6 @@ func (p *Checkout) Move(ctx context.Context, dir string, o Options) (*Checkout, 
 		return nil, err
 	}
 	moved := *p
-	moved.Dir, moved.o, moved.settings, moved.worktree = n.Dir, n.o, n.settings, n.worktree
+	moved.Dir, moved.o, moved.settings = n.Dir, n.o, n.settings
 	return &moved, nil
 }

@@ -17,15 +17,11 @@ import (
 
 // Options say whose place it is and what it is furnished with.
 type Options struct {
-	Git      *gitx.Git
-	Common   string // the repository's common directory
-	Branch   string // the session's, without refs/heads/
-	Worktree string // where the worker works
-	Environ  []string
-	// Setup does in a directory what tilth.copy and tilth.setup say; nil for nothing.
+	Git    *gitx.Git
+	Common string // the repository's common directory
+	Branch string // the session's, without refs/heads/
+	// Setup checks out submodules, copies the files of tilth.copy and runs the setup commands in a directory.
 	Setup func(ctx context.Context, dir string) error
-	// Borrow lends the dependency directories of the worktree.
-	Borrow bool
 	// Repaired hears of what was put right, in words for the record.
 	Repaired func(what, done string) error
 }
@@ -51,18 +47,12 @@ type Checkout struct {
 
 	laid Laid
 	kept map[string]*kept // Cargo's target directories, and what the setup made as theSetup
-	lent []string         // dependency directories of the worker, relative to the place
-
-	worktree []string          // the worker's, as it is named and with links resolved
-	pythons  map[string]string // interpreters of the user by version
 }
 
 // Laid is a tree as it is laid out.
 type Laid struct {
-	Files       []string // paths, sorted as git sorts
-	Borrowed    []string // dependency directories that are the worker's
-	SkippedDeps []string // which of the worker's were not lent and why, a sentence each
-	entries     []entry
+	Files   []string // paths, sorted as git sorts
+	entries []entry
 }
 
 // Blob is the object id of a file, "" where there is none. A link may have the id of the file that it replaces.
@@ -86,12 +76,7 @@ func (l Laid) ID(name string) string {
 // New names the place dir, which need not exist. Nothing is touched before the first Update, but the settings of the
 // repository are read: a worker that has begun could have changed them.
 func New(ctx context.Context, dir string, o Options) (*Checkout, error) {
-	p := &Checkout{Dir: dir, o: o, kept: map[string]*kept{}, stale: map[string]bool{}, pythons: map[string]string{},
-		worktree: []string{o.Worktree}}
-	real, err := filepath.EvalSymlinks(o.Worktree)
-	if err == nil && real != o.Worktree {
-		p.worktree = append(p.worktree, real)
-	}
+	p := &Checkout{Dir: dir, o: o, kept: map[string]*kept{}, stale: map[string]bool{}}
 	all, own, err := o.Git.RepoSettings(ctx, o.Common)
 	if err != nil {
 		return nil, err
@@ -118,13 +103,9 @@ func (p *Checkout) Update(ctx context.Context, commit, tree string) (Laid, error
 	if err := p.dropBuilds(); err != nil {
 		return Laid{}, err
 	}
-	if err := p.shareDeps(ctx); err != nil {
-		return Laid{}, err
-	}
 	if err := p.stampDirs(); err != nil {
 		return Laid{}, err
 	}
-	p.laid.Borrowed = p.lent
 	return p.laid, nil
 }
 
@@ -289,7 +270,7 @@ func (p *Checkout) adopt(tree string, index []byte, entries []entry) error {
 }
 
 // stampDirs takes the stamps of the directories that were touched. One that was and is not noted is only looked into
-// in vain the next time. One that the last tree did not have may hold what was lent or built there before.
+// in vain the next time. One that the last tree did not have may hold what was built there before.
 func (p *Checkout) stampDirs() error {
 	dirs := p.dirs
 	if len(p.stale) > 0 || dirs == nil {
@@ -375,5 +356,5 @@ func (p *Checkout) stays(name string) bool {
 			return true
 		}
 	}
-	return slices.Contains(p.lent, name)
+	return false
 }

@@ -23,7 +23,7 @@ func TestLayOutSeesWhatNoCtimeTells(t *testing.T) {
 	w.dir = filepath.Join(session, "judge")
 	w.place, err = judge.New(context.Background(), w.dir, judge.Options{
 		Git: gitx.New(os.Environ(), false, nil), Common: filepath.Join(w.repo, ".git"), Branch: "session/x",
-		Worktree: w.repo, Environ: os.Environ(),
+		Setup: func(context.Context, string) error { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func newWorld(t *testing.T, files map[string]string, more func(*judge.Options)) 
 	w.base = w.git("rev-parse", "HEAD")
 	o := judge.Options{
 		Git: gitx.New(os.Environ(), false, nil), Common: filepath.Join(w.repo, ".git"), Branch: "session/x",
-		Worktree: w.repo, Environ: os.Environ(), Borrow: true,
+		Setup:    func(context.Context, string) error { return nil },
 		Repaired: func(what, done string) error { w.repaired = append(w.repaired, what); return nil },
 	}
 	if more != nil {
@@ -204,7 +204,7 @@ func TestLayOutUndoesWhatGotIn(t *testing.T) {
 func TestLayOutBelievesNoSettings(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.py": "1\n"}, func(o *judge.Options) {
 		// Before the run: the user's own.
-		gitIn(t, o.Worktree, "config", "filter.up.smudge", "tr a-z A-Z")
+		gitIn(t, filepath.Dir(o.Common), "config", "filter.up.smudge", "tr a-z A-Z")
 	})
 	w.git("config", "filter.evil.smudge", "sed s/1/5/")
 	w.write(w.repo, ".gitattributes", "*.py filter=evil\n*.up filter=up\n")
@@ -222,7 +222,7 @@ func TestLayOutBelievesNoSettings(t *testing.T) {
 
 func TestPlaceAnswersGitAndKeepsOutOfTheRepository(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.py": "1\n"}, func(o *judge.Options) {
-		gitIn(t, o.Worktree, "tag", "-a", "-m", "v", "v1.2")
+		gitIn(t, filepath.Dir(o.Common), "tag", "-a", "-m", "v", "v1.2")
 	})
 	w.layOut()
 	if got := w.inPlace("git describe --dirty"); got != "v1.2" {
@@ -247,7 +247,6 @@ func TestSetupRunsOnceAndForEachLockFile(t *testing.T) {
 	ran := 0
 	w := newWorld(t, map[string]string{"package.json": "{}", "package-lock.json": "1", "a.js": "1"},
 		func(o *judge.Options) {
-			o.Borrow = false
 			o.Setup = func(_ context.Context, dir string) error {
 				ran++
 				if data, _ := os.ReadFile(filepath.Join(dir, "a.js")); string(data) == "broken" {
@@ -298,53 +297,6 @@ func TestSetupRunsOnceAndForEachLockFile(t *testing.T) {
 	expect(5)
 }
 
-func TestLendLeadsBackToTheJudgedTree(t *testing.T) {
-	w := newWorld(t, map[string]string{".gitignore": "node_modules/\nvendor/\n", "package.json": "{}",
-		"lib/own/index.js": "judged"}, nil)
-	w.write(w.repo, "node_modules/dep/index.js", "dep")
-	w.write(w.repo, "node_modules/@s/dep/index.js", "scoped")
-	w.write(w.repo, "node_modules/dep/cli.js", "#!/bin/sh\necho dep\n")
-	for name, to := range map[string]string{
-		"node_modules/own": "../lib/own", "node_modules/.bin/dep": "../dep/cli.js",
-		"node_modules/.bin/sh": "../dep/cli.js",
-	} {
-		if err := os.MkdirAll(filepath.Join(w.repo, filepath.Dir(name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(to, filepath.Join(w.repo, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	laid := w.layOut()
-	if got := strings.Join(laid.Borrowed, " "); got != "node_modules" {
-		t.Errorf("borrowed %s", got)
-	}
-	w.write(w.repo, "lib/own/index.js", "later")
-	w.has("node_modules/own/index.js", "judged")
-	w.has("node_modules/dep/index.js", "dep")
-	w.has("node_modules/@s/dep/index.js", "scoped")
-	w.has("node_modules/.bin/dep", "#!/bin/sh\necho dep\n")
-	w.hasNot("node_modules/.bin/sh")
-	// What was changed among the links, and what the worker removed, is put right.
-	if err := os.Remove(filepath.Join(w.dir, "node_modules/dep")); err != nil {
-		t.Fatal(err)
-	}
-	w.write(w.dir, "node_modules/dep/index.js", "evil")
-	if err := os.RemoveAll(filepath.Join(w.repo, "node_modules/@s")); err != nil {
-		t.Fatal(err)
-	}
-	w.layOut()
-	w.has("node_modules/dep/index.js", "dep")
-	w.hasNot("node_modules/@s/dep")
-	if err := os.RemoveAll(filepath.Join(w.repo, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
-	if laid := w.layOut(); len(laid.Borrowed) > 0 {
-		t.Errorf("borrowed %s", laid.Borrowed)
-	}
-	w.hasNot("node_modules")
-}
-
 func TestCargoTargetStaysUnlessItWasChanged(t *testing.T) {
 	w := newWorld(t, map[string]string{".gitignore": "target/\n", "Cargo.toml": "", "src/lib.rs": "1"}, nil)
 	w.write(w.repo, "target/debug/x", "the worker's")
@@ -360,58 +312,6 @@ func TestCargoTargetStaysUnlessItWasChanged(t *testing.T) {
 	w.write(w.dir, "target/debug/x", "evil!")
 	w.layOut()
 	w.hasNot("target")
-}
-
-// A virtual environment of the worker's runs nothing of its own before the tests, and imports the judged tree.
-func TestVenvIsMadeAnew(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("python3 is missing")
-	}
-	w := newWorld(t, map[string]string{".gitignore": ".venv/\n", "pyproject.toml": "",
-		"src/calc/__init__.py": "X = 'judged'\n", "flat/__init__.py": "Y = 'judged'\n"}, nil)
-	make := exec.Command(python, "-m", "venv", "--without-pip", filepath.Join(w.repo, ".venv"))
-	if out, err := make.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	sites, _ := filepath.Glob(filepath.Join(w.repo, ".venv/lib/python3*/site-packages"))
-	if len(sites) != 1 {
-		t.Fatal(sites)
-	}
-	w.write(sites[0], "dep.py", "Z = 'dep'\n")
-	w.write(sites[0], "sitecustomize.py", "print('evil')\n")
-	w.write(sites[0], "__editable__.calc.pth", filepath.Join(w.repo, "src")+"\nimport sys; print('evil')\n")
-	flat := filepath.Join(w.repo, "flat")
-	w.write(sites[0], "__editable___flat_0_1_finder.py", "MAPPING: dict = {'flat': '"+flat+"'}\n")
-	shebang := "#!" + filepath.Join(w.repo, ".venv/bin/python") + "\n"
-	w.write(w.repo, ".venv/bin/tool", shebang+"# x\nimport sys\nfrom dep import main\nprint('5 passed')\n")
-	w.write(sites[0], "dep.py", "Z = 'dep'\ndef main(): print('honest')\n")
-	if err := os.Chmod(filepath.Join(w.repo, ".venv/bin/tool"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"python", "python3"} {
-		file := filepath.Join(w.repo, ".venv/bin", name)
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-		w.write(w.repo, ".venv/bin/"+name, "#!/bin/sh\necho 5 passed\n")
-		if err := os.Chmod(file, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	laid := w.layOut()
-	if got := strings.Join(laid.Borrowed, " "); got != ".venv" {
-		t.Errorf("borrowed %s", got)
-	}
-	w.write(w.repo, "src/calc/__init__.py", "X = 'later'\n")
-	got := w.inPlace("cd / && " + filepath.Join(w.dir, ".venv/bin/python") +
-		" -c 'import calc, flat, dep; print(calc.X, flat.Y, dep.Z)'")
-	if got != "judged judged dep" {
-		t.Errorf("the environment says %q", got)
-	}
-	if got := w.inPlace(".venv/bin/tool"); got != "honest" {
-		t.Errorf("the program says %q", got)
-	}
 }
 
 func TestNothingRunsWhereNothingChanged(t *testing.T) {
@@ -446,45 +346,58 @@ func TestALinkInThePlaceLeadsNowhere(t *testing.T) {
 	}
 }
 
-// tilth.copy alone is a setup that leaves the dependencies to be lent, but for those that it copied.
-func TestCopiedFilesStandBesideWhatIsLent(t *testing.T) {
+// Nothing of the worktree is in the checkout, dependencies included; files that setup copied stay.
+func TestNothingIsLentFromTheWorktree(t *testing.T) {
 	ran := 0
-	w := newWorld(t, map[string]string{".gitignore": "node_modules/\nvendor/\n.env\n", "package.json": "{}",
-		"go.mod": "", "go.sum": "1"},
+	w := newWorld(t, map[string]string{".gitignore": "node_modules/\n.venv/\nvendor/\n.env\n", "package.json": "{}",
+		"pyproject.toml": "", "go.mod": "", "go.sum": "1"},
 		func(o *judge.Options) {
 			o.Setup = func(_ context.Context, dir string) error {
 				ran++
-				if err := os.MkdirAll(filepath.Join(dir, "vendor"), 0o755); err != nil {
-					return err
-				}
-				for _, name := range []string{".env", "vendor/copied"} {
-					if err := os.WriteFile(filepath.Join(dir, name), []byte("copied"), 0o644); err != nil {
-						return err
-					}
-				}
-				return nil
+				return os.WriteFile(filepath.Join(dir, ".env"), []byte("copied"), 0o644)
 			}
 		})
-	w.write(w.repo, "node_modules/dep/index.js", "dep")
-	w.write(w.repo, "vendor/mine", "the worker's")
+	for _, name := range []string{"node_modules/dep/index.js", ".venv/lib/x.py", "vendor/mine"} {
+		w.write(w.repo, name, "the worker's")
+	}
 	for i, sum := range []string{"1", "1", "2", "2"} {
 		w.write(w.repo, "go.sum", sum)
-		laid := w.layOut()
-		if got := strings.Join(laid.Borrowed, " "); got != "node_modules" {
-			t.Errorf("borrowed %s", got)
-		}
+		w.layOut()
 		if want := 1 + i/2; ran != want {
 			t.Errorf("the setup ran %d times, want %d", ran, want)
 		}
 		w.has(".env", "copied")
-		w.has("vendor/copied", "copied")
-		w.hasNot("vendor/mine")
-		w.has("node_modules/dep/index.js", "dep")
-		w.write(w.repo, "node_modules/dep2/index.js", "dep")
+		for _, name := range []string{"node_modules", ".venv", "vendor"} {
+			w.hasNot(name)
+		}
 		w.shut()
 	}
 	if len(w.repaired) > 0 {
 		t.Errorf("repaired: %q", w.repaired)
+	}
+}
+
+// Setup installs from a package.json that no lock file pins, and runs again when that file changed.
+func TestSetupRunsForEachManifestWithoutALockFile(t *testing.T) {
+	ran := 0
+	w := newWorld(t, map[string]string{"package.json": "{}", "sub/package.json": "{}"}, func(o *judge.Options) {
+		o.Setup = func(context.Context, string) error { ran++; return nil }
+	})
+	for _, c := range []struct {
+		file, text string
+		want       int
+	}{
+		{"x", "", 1}, {"package.json", "{ }", 2}, {"package-lock.json", "{}", 3}, {"package.json", "{}", 3},
+		{"sub/package.json", "{ }", 3},
+	} {
+		w.write(w.repo, c.file, c.text)
+		w.layOut()
+		if ran != c.want {
+			t.Errorf("after %s the setup ran %d times, want %d", c.file, ran, c.want)
+		}
+		w.shut()
+		w.git("commit", "-q", "-m", "accepted")
+		w.base = w.git("rev-parse", "HEAD")
 	}
 }
 
@@ -559,25 +472,19 @@ func TestNothingIsLeftAmongGitsOwnFiles(t *testing.T) {
 	w.hasNot(".git/modules")
 }
 
-// What was built or lent does not stay where the next tree has no package any more, or files of its own.
+// What was built does not stay where the next tree has no package any more, or files of its own.
 func TestWhatIsKeptGoesWithWhatItWasKeptFor(t *testing.T) {
-	w := newWorld(t, map[string]string{"a.py": "1", ".gitignore": "target/\nvendor/\n", "go.mod": ""}, nil)
+	w := newWorld(t, map[string]string{"a.py": "1", ".gitignore": "target/\n"}, nil)
 	w.write(w.repo, "Cargo.toml", "")
-	w.write(w.repo, "vendor/lent/x.go", "the worker's")
 	w.layOut()
-	w.has("vendor/lent/x.go", "the worker's")
 	w.write(w.dir, "target/conftest.py", "evil")
 	w.shut()
 	if err := os.Remove(filepath.Join(w.repo, "Cargo.toml")); err != nil {
 		t.Fatal(err)
 	}
-	w.write(w.repo, "vendor/modules.txt", "")
-	w.git("add", "-f", "vendor/modules.txt")
 	w.write(w.repo, "target/mine.py", "mine")
 	w.git("add", "-f", "target/mine.py")
 	w.layOut()
 	w.hasNot("target/conftest.py")
 	w.has("target/mine.py", "mine")
-	w.hasNot("vendor/lent")
-	w.has("vendor/modules.txt", "")
 }

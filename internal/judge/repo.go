@@ -76,7 +76,7 @@ func (p *Checkout) writeRepo(commit string) error {
 		files["shallow"] = shallow
 	}
 	spared := ""
-	if p.o.Setup != nil && slices.ContainsFunc(p.entries, func(e entry) bool { return e.Mode == gitlink }) {
+	if slices.ContainsFunc(p.entries, func(e entry) bool { return e.Mode == gitlink }) {
 		spared = "modules"
 	}
 	return syncDir(filepath.Join(p.Dir, ".git"), nil, files, spared)

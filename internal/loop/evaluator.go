@@ -89,7 +89,6 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		"OnlyWith":   quoted(j.onlyWith),
 		"Hidden":     quoted(j.hidden),
 		"Validators": parts.others("validators", j.report.Text(), validatorCap),
-		"Borrowed":   quoted(j.borrowed),
 		"Ticked":     j.ticked,
 		"Diff":       parts.others("diff", diff, diffCap+filesCap),
 	}

@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -161,9 +165,9 @@ func (g *ground) workBox(wt gitx.Worktree) *sandbox.Box {
 	return g.box.Of(wt.Path).With(wt.Path).Interpreters(wt.Path).Reading(wt.Common)
 }
 
-// judgingPlace is where validators run. What the worktree lends is read there.
+// judgingPlace is the environment of validators.
 func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv {
-	box := a.at.judgingBox(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)
+	box := a.at.judgingBox(j.dir).Interpreters(j.dir).Reading(j.wt.Common)
 	if j.layer == "" {
 		box = box.With(j.dir)
 	} else {
@@ -185,19 +189,15 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 	}
 	r := g.run
 	o := judge.Options{
-		Git: r.Git, Common: r.Common, Branch: r.S.Branch(), Worktree: g.path, Environ: r.Environ,
+		Git: r.Git, Common: r.Common, Branch: r.S.Branch(),
+		Setup: func(ctx context.Context, dir string) error {
+			err := r.RunSetup(ctx, dir, g.laneEnv()...)
+			return cmp.Or(err, g.dropJudgement()) // its layers lie above what the setup writes
+		},
 		Repaired: func(what, done string) error {
 			return r.Record.Append(&record.LogRepaired{What: what, Done: done})
 		},
 	}
-	installs := r.Setup.In(g.path)
-	if len(installs) > 0 || len(r.Setup.Copy) > 0 || r.Setup.HasModules(g.path) {
-		o.Setup = func(ctx context.Context, dir string) error {
-			err := r.RunSetup(ctx, dir, g.laneEnv()...)
-			return cmp.Or(err, g.dropJudgement()) // its layers lie above what the setup writes
-		}
-	}
-	o.Borrow = r.o.Borrow && len(installs) == 0
 	if c := r.o.Checked; c != nil && c.place != nil {
 		g.before, c.place = c.place, nil
 	}
@@ -207,6 +207,19 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 	}
 	g.place, err = judge.New(ctx, g.judging, o)
 	return err
+}
+
+// setUpAgain runs the setup in a worktree if one of the changed files decides what it installs. A failure does not end
+// the run: where changes are judged the setup passes, or the worker is told.
+func (g *ground) setUpAgain(ctx context.Context, dir string, changed []string) {
+	there := func(file string) bool { return held.Exists(filepath.Join(dir, file)) }
+	if !slices.ContainsFunc(changed, func(f string) bool { return project.IsLock(f) || project.IsUnlocked(f, there) }) {
+		return
+	}
+	if err := g.run.RunSetup(ctx, dir, g.laneEnv()...); err != nil && ctx.Err() == nil {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		g.run.Say("a lock file changed, and setup fails in the worktree: " + strings.TrimSuffix(first, ":"))
+	}
 }
 
 // shutPlace closes the place while the worker works.

@@ -99,7 +99,11 @@ func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMe
 		return err
 	}
 	a.base, a.judged, a.beside.merged = e.Base, e.Base, e
-	return nil
+	changed, err := a.run.Git.Paths(ctx, wt, e.From, e.Base)
+	if err == nil {
+		a.at.setUpAgain(ctx, wt.Path, changed)
+	}
+	return err
 }
 
 // news says which files changed on the branch since the worker was last told, by which tasks; "" for none.

@@ -273,6 +273,13 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	if err := a.settle("done", "done"); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(a.run.taskList(), func(t session.Task) bool { return !hasEnded(t) }) {
+		var changed []string
+		for _, f := range j.files {
+			changed = append(changed, f.Path, f.OldPath)
+		}
+		a.at.setUpAgain(ctx, wt.Path, changed)
+	}
 	a.at.releaseTurn()
 	if ctx.Err() == nil { // the hook ends with the first signal: the commit is on record, and nothing waits for it
 		a.at.runHook(ctx, a.emit, postTask, "", nil, a.task.ID, sha)

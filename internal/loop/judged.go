@@ -21,18 +21,16 @@ import (
 
 // judged is a change under judgement: the tree that will be committed, and what is known of it.
 type judged struct {
-	wt       gitx.Worktree
-	tree     string
-	dir      string // where validators and evaluator programs run
-	gitDir   string // of dir
-	layer    string // over dir, to which validators write; "" where they write to dir
-	borrowed []string
-	withheld []string
-	files    []gitx.FileChange // from base to tree
-	patch    []byte            // the same as a patch, as much as a prompt holds
-	cut      bool              // that is not all of it
-	report   validator.Report
-	tests    string // the task's acceptance tests with their contents, as they were run
+	wt     gitx.Worktree
+	tree   string
+	dir    string            // where validators and evaluator programs run
+	gitDir string            // of dir
+	layer  string            // over dir, to which validators write; "" where they write to dir
+	files  []gitx.FileChange // from base to tree
+	patch  []byte            // the same as a patch, as much as a prompt holds
+	cut    bool              // that is not all of it
+	report validator.Report
+	tests  string // the task's acceptance tests with their contents, as they were run
 
 	// testsChanged are the acceptance tests of the seed that the change alters; testsPatch says how. They were run as
 	// the seed has them.
@@ -89,7 +87,6 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if a.at.judgement != "" && !a.at.place.Builds() {
 		j.layer = a.at.overPlace("change")
 	}
-	j.borrowed, j.withheld = laid.Borrowed, laid.SkippedDeps
 	j.hidden = append(j.hidden, a.filtered(j)...)
 	vs, err := a.validators(ctx, j, laid.Files)
 	if err != nil {
@@ -268,7 +265,6 @@ func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid,
 			return err
 		}
 	}
-	j.report.Note = strings.TrimSpace(strings.Join(slices.Concat(j.withheld, []string{j.report.Note}), "\n"))
 	return a.recordValidators(j)
 }
 
@@ -285,7 +281,7 @@ func (a *attempt) overLayer(ctx context.Context, j *judged, vs []validator.Valid
 
 // recordValidators writes validator_run.
 func (a *attempt) recordValidators(j *judged) error {
-	run := record.ValidatorRun{Passed: j.report.Passed, Note: j.report.Note, Borrowed: j.borrowed}
+	run := record.ValidatorRun{Passed: j.report.Passed, Note: j.report.Note}
 	for _, res := range j.report.Results {
 		r := record.ValidatorResult{Name: res.Name, Passed: res.Passed, Skipped: res.Skipped, Known: res.Known,
 			Seconds: res.Seconds, Tests: res.Tests, By: res.By}
@@ -318,9 +314,6 @@ func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, erro
 	if err != nil {
 		return "", err
 	}
-	ignored = slices.DeleteFunc(ignored, func(f string) bool {
-		return slices.Contains(j.borrowed, strings.TrimSuffix(f, "/"))
-	})
 	if len(ignored) == 0 {
 		return feedback, nil
 	}

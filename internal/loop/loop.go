@@ -70,7 +70,6 @@ type Options struct {
 	Attempts    int // at one model call
 	Validators  []string
 	KeepEnv     []string     // variables that commands keep although they look like keys
-	Borrow      bool         // without a setup: lend the judged tree the worker's dependencies
 	Sandbox     *sandbox.Box // what all that the worker starts may do, beside its own part of it; nil is everything
 	MinFree     int64        // bytes that must be left on each disk; 0 for no such limit
 	AllowBinary []string     // patterns of files that may be code for a loader

@@ -29,14 +29,14 @@ type Kind struct {
 	LoadedIn string
 	// Locks pin the dependencies of a setup.
 	Locks []Lock
+	// NoLock installs what a manifest names where no lock file pins it.
+	NoLock Lock
 	// SetupEnv keeps a setup from installing git hooks and from asking.
 	SetupEnv []string
 	// Install is the command that installs dependencies without a lock file, "" if that takes several commands.
 	Install string
 	// Caches are filled by its tools on the way.
 	Caches []Cache
-	// Lent are directories of installed dependencies, beside a manifest.
-	Lent []string
 	// Products are directories that its tools make in a tree, wherever they lie; Built those that are theirs only
 	// beside a manifest.
 	Products, Built []string
@@ -114,6 +114,25 @@ func (l Lock) Is(base string) bool {
 	}
 	ok, err := path.Match(l.File, base)
 	return ok && err == nil
+}
+
+// IsUnlocked reports whether setup installs from a manifest because no lock file of its kind lies beside or above it.
+// there reports whether the tree has a file.
+func IsUnlocked(file string, there func(file string) bool) bool {
+	for _, k := range Kinds {
+		if k.NoLock.File != path.Base(file) {
+			continue
+		}
+		for dir := path.Dir(file); ; dir = path.Dir(dir) {
+			if slices.ContainsFunc(k.Locks, func(l Lock) bool { return there(path.Join(dir, l.File)) }) {
+				return false
+			}
+			if dir == "." {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // IsManifest reports whether a file identifies the kind of the project next to it.

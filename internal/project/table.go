@@ -13,8 +13,8 @@ const scriptExts = ".js .cjs .mjs .ts .cts .mts"
 var versions = []string{".tool-versions", "mise.toml", ".mise.toml", ".mise", ".prototools", ".python-version",
 	".node-version", ".nvmrc", ".go-version"}
 
-// venvs are the usual names of a virtual environment.
-var venvs = []string{".venv", "venv"}
+// Venvs are the usual names of a virtual environment.
+var Venvs = []string{".venv", "venv"}
 
 // Kinds are the kinds of projects that are known, in the order in which their checks run.
 var Kinds = []Kind{{
@@ -41,7 +41,6 @@ var Kinds = []Kind{{
 		{Tool: "uv", Moved: []string{"UV_CACHE_DIR"}, In: xdgCache, Dir: "uv"},
 		{Tool: "poetry", Moved: []string{"POETRY_CACHE_DIR"}, In: userCache, Dir: "pypoetry"},
 	},
-	Lent:     venvs,
 	Products: []string{"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv"},
 	Foreign:  []string{"venv", ".tox", ".nox", ".eggs"},
 }, {
@@ -59,7 +58,6 @@ var Kinds = []Kind{{
 		{Tool: "go", Moved: []string{"GOMODCACHE"}, In: gopath, Dir: "pkg/mod"},
 		{Tool: "go", In: gopath, Dir: "pkg/sumdb"},
 	},
-	Lent:    []string{"vendor"},
 	Foreign: []string{"vendor"},
 }, {
 	Name:      Node,
@@ -96,9 +94,10 @@ var Kinds = []Kind{{
 		{File: "bun.lock", Program: "bun", Setup: "bun install --frozen-lockfile", Test: "bun run test"},
 		{File: "bun.lockb", Program: "bun", Setup: "bun install --frozen-lockfile", Test: "bun run test"},
 	},
+	NoLock: Lock{File: "package.json", Holds: `ependencies"`, Program: "npm",
+		Setup: "npm install --no-package-lock --ignore-scripts", Test: "npm test --"},
 	// With CI most hook managers install nothing; husky, lefthook and simple-git-hooks have words of their own.
 	SetupEnv: []string{"CI=true", "HUSKY=0", "LEFTHOOK=0", "SKIP_INSTALL_SIMPLE_GIT_HOOKS=1"},
-	Install:  "npm install",
 	Caches: []Cache{
 		{Tool: "npm", Moved: []string{"npm_config_cache", "NPM_CONFIG_CACHE"}, In: home, Dir: ".npm"},
 		{Tool: "pnpm", In: xdgCache, Dir: "pnpm"},
@@ -107,7 +106,6 @@ var Kinds = []Kind{{
 		{Tool: "yarn", Moved: []string{"YARN_GLOBAL_FOLDER"}, In: home, Dir: ".yarn/berry"},
 		{Tool: "bun", Moved: []string{"BUN_INSTALL_CACHE_DIR"}, In: home, Dir: ".bun/install/cache"},
 	},
-	Lent:     []string{"node_modules"},
 	Products: []string{"node_modules"},
 }, {
 	Name:      Rust,
@@ -131,7 +129,6 @@ var Kinds = []Kind{{
 	Locks: []Lock{{File: "composer.lock", Program: "composer",
 		Setup: "composer install --no-interaction --no-progress --no-scripts"}},
 	Caches:  []Cache{{Tool: "composer", Moved: []string{"COMPOSER_CACHE_DIR"}, In: userCache, Dir: "composer"}},
-	Lent:    []string{"vendor"},
 	Foreign: []string{"vendor"},
 }, {
 	Name:      "ruby",
@@ -139,6 +136,5 @@ var Kinds = []Kind{{
 	Locks: []Lock{{File: "Gemfile.lock", Program: "bundle",
 		Setup: "BUNDLE_FROZEN=true BUNDLE_PATH=vendor/bundle bundle install"}},
 	Caches:  []Cache{{Tool: "bundle", Moved: []string{"BUNDLE_USER_CACHE"}, In: home, Dir: ".bundle/cache"}},
-	Lent:    []string{"vendor"},
 	Foreign: []string{"vendor"},
 }}

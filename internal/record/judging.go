@@ -11,8 +11,6 @@ type ValidatorRun struct {
 	Passed  bool              `json:"passed"`
 	Results []ValidatorResult `json:"results"`
 	Note    string            `json:"note,omitempty"` // why there are no results
-	// Borrowed are dependency directories of the worker's that lay beside the judged tree.
-	Borrowed []string `json:"borrowed,omitempty"`
 }
 
 // CommitHook is the name under which a commit hook's refusal is a result.

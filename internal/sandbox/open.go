@@ -142,7 +142,7 @@ func (b *Box) Interpreters(tree string) *Box {
 		return nil
 	}
 	var open []string
-	for _, env := range project.ByName(project.Python).Lent {
+	for _, env := range project.Venvs {
 		links, _ := filepath.Glob(filepath.Join(tree, env, "bin", "python*"))
 		for _, link := range links {
 			to := real(link)

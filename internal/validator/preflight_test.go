@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/project"
 )
 
 // TestObstacle: what keeps a validator from starting is told from a test that fails, and what mends it is one line.
@@ -16,7 +18,7 @@ func TestObstacle(t *testing.T) {
 		"go.mod":         "require example.com/dep v1.0.0\n",
 		"sub/Cargo.toml": "[package]\n",
 	}
-	const npm, venv = "git config --add tilth.setup 'npm install'",
+	const npm, venv = "git config --add tilth.setup 'npm install --no-package-lock --ignore-scripts'",
 		"git config --add tilth.setup 'python3 -m venv --system-site-packages .venv && .venv/bin/pip install pytest " +
 			"-r requirements.txt'"
 	for _, c := range []struct {
@@ -93,7 +95,8 @@ func TestLeftOut(t *testing.T) {
 		dir := tree(t, map[string]string{"package.json": `{"scripts": {"test": "mocha -b"},
 			"devDependencies": {"vitest": "1"}}`, "sub/Cargo.toml": "",
 			"go.mod": "", "node_modules/x": "", c.test: ""})
-		s := Scene{ExecEnv: ExecEnv{Dir: dir}, Config: "git config", Setup: []string{"npm install"},
+		s := Scene{ExecEnv: ExecEnv{Dir: dir}, Config: "git config",
+			Setup: []string{project.ByName(project.Node).NoLock.Setup},
 			Tasks: Tasks{Current: "T-001", All: []string{"T-001"}}}
 		found, err := Preflight(t.Context(), c.vs, s)
 		checks := found.Checks

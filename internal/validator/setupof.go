@@ -64,23 +64,22 @@ func (s LockSetup) Commands() (lines []string) {
 	return lines
 }
 
-// SetupByLock reads from a tree what its lock files say is to be installed, each in the topmost directory that has one
-// of its kind.
+// SetupByLock returns the commands that install what the lock files of a tree pin, else what a package.json names, each
+// in the topmost directory that has such a file of its kind.
 func SetupByLock(at ExecEnv) (s LockSetup) {
 	p := survey(at, nil, Tasks{})
 	sum := sha256.New()
 	for _, kind := range project.Kinds {
 		var tops []string
-		for _, l := range kind.Locks {
-			if l.Setup != "" {
-				tops = append(tops, p.tops(l.File)...)
+		for _, l := range append(kind.Locks, kind.NoLock) {
+			for _, dir := range p.dirsOf(l.File) {
+				if l, ok := p.lock(kind, dir); ok && l.Setup != "" {
+					tops = append(tops, dir)
+				}
 			}
 		}
 		for _, dir := range outermost(tops) {
-			l, ok := p.lock(kind, dir)
-			if !ok || l.Setup == "" {
-				continue
-			}
+			l, _ := p.lock(kind, dir)
 			step := LockStep{Command: in(dir, l.Setup), Lock: path.Join(dir, l.File)}
 			if !has(l.Program, p.root, p.env) {
 				step.Missing = l.Program

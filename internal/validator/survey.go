@@ -141,11 +141,11 @@ func ending(files []string, exts ...string) []string {
 	return out
 }
 
-// lock is the lock file in a directory by which its dependencies are installed.
+// lock returns the lock file by which the dependencies of a directory are installed, else the manifest.
 func (p *layout) lock(kind project.Kind, dir string) (project.Lock, bool) {
-	for _, l := range kind.Locks {
+	for _, l := range append(kind.Locks, kind.NoLock) {
 		file := path.Join(dir, l.File)
-		if p.exists(file) && (l.Holds == "" || strings.Contains(p.read(file), l.Holds)) {
+		if l.File != "" && p.exists(file) && (l.Holds == "" || strings.Contains(p.read(file), l.Holds)) {
 			return l, true
 		}
 	}
