@@ -79,7 +79,32 @@ func (p *Checkout) writeRepo(commit string) error {
 	if slices.ContainsFunc(p.entries, func(e entry) bool { return e.Mode == gitlink }) {
 		spared = "modules"
 	}
-	return syncDir(filepath.Join(p.Dir, ".git"), nil, files, spared)
+	return writeDir(filepath.Join(p.Dir, ".git"), files, spared)
+}
+
+// writeDir makes the directory top hold exactly these files, by their paths in it. An entry named spared stays.
+func writeDir(top string, files map[string][]byte, spared string) error {
+	if fi, err := os.Lstat(top); err == nil && !fi.IsDir() {
+		if err := os.Remove(top); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(top, 0o700); err != nil {
+		return err
+	}
+	if err := removeIn(top, func(name string) bool { return name != spared }); err != nil {
+		return err
+	}
+	for name, data := range files {
+		at := filepath.Join(top, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(at, data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // git runs a command in the place behind the wall, by its own git directory, with paths on its standard input.
