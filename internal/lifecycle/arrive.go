@@ -12,18 +12,18 @@ import (
 	"github.com/git-tilth/git-tilth/internal/teardown"
 )
 
-// Import is a session that begins as what another one is: a fork of one that is here, or one that comes from another
-// machine. Until it is whole it counts as one whose teardown was begun: no command takes it up, `reset` removes it, and
-// so does the next that is made so.
+// Import makes a session from another one: a fork of a local session, or a session from another machine. Until it is
+// complete it counts as a session with an unfinished teardown: no command uses it, and `reset` and the next import
+// remove it.
 //
-// On disk after each step:
-//  1. .fork-<id>/ with the mark              no session; the next that is made removes it
+// The state on disk after each step:
+//  1. .fork-<id>/ with the mark              no session; the next import removes it
 //  2. <id>/ with the mark
-//  3. its files; of a fork, session_start
+//  3. its files; for a fork, session_start
 //  4. checkpoint.json
-//  5. branch and worktree, the uncommitted work in it, and in kept.git the work of failed tasks
-//  6. what tilth.setup and tilth.copy bring
-//  7. of a fork, session_prepared, seed_committed; the checkpoint prepared
+//  5. branch and worktree, its uncommitted work, and the work of failed tasks in kept.git
+//  6. setup done by tilth.setup and tilth.copy
+//  7. for a fork, session_prepared, seed_committed; the checkpoint prepared
 //  8. no mark                                a session like any other
 type Import struct {
 	Store    session.Store

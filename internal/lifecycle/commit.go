@@ -16,8 +16,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// CommittingVar is the variable by which what a commit hook starts can tell that the commit is not the user's. Its
-// value is the branch.
+// CommittingVar is set in commit hooks, so that they can tell that the commit is not the user's. Its value is the
+// branch.
 const CommittingVar = "TILTH_COMMITTING"
 
 // RefusedBy is the validator_run by which a commit hook's refusal is on record.
@@ -25,22 +25,20 @@ func RefusedBy(output string) *record.ValidatorRun {
 	return &record.ValidatorRun{Results: []record.ValidatorResult{{Name: record.CommitHook, Output: &output}}}
 }
 
-// ErrTreeChanged says that a commit hook made another tree than the one that was judged. Nothing was committed; the
-// index holds what the hook made.
+// ErrTreeChanged says that a commit hook changed the judged tree. Nothing was committed; the index has the hook's tree.
 var ErrTreeChanged = errors.New("a commit hook changed the tree")
 
 // ErrBranchMoved says that somebody has committed on the branch since the tree was judged. Nothing was committed.
 var ErrBranchMoved = errors.New("the branch has moved")
 
-// CommitTask commits exactly the judged tree, which the index holds, after the repo's hooks had a look. The summary
-// becomes public with the branch, so secrets are taken out of it as they are on the record. A signal ends git and the
-// hooks, which may take minutes; the next resume finds the commit made, or makes it of the accepted tree.
+// CommitTask commits exactly the judged tree, which is in the index, after running the repository's hooks. The summary
+// becomes public with the branch, so secrets in it are redacted as in the record. A signal ends git and the hooks,
+// which may take minutes; the next resume finds the commit, or makes it from the accepted tree.
 //
-// whole calls the tree changed as well where a commit hook changed files without staging them, as formatters do: what
-// it made of the task belongs to the task, and is judged with it. A process that dies before that leaves the changes to
-// the next task, as git does.
+// With whole, changes that a commit hook leaves unstaged (a formatter does this) count as a changed tree as well: they
+// belong to the task and are judged with it. If the process dies before that, they go into the next task, as in git.
 //
-// note writes task_done. It is called once the hooks have let the tree pass, so that there is one for each commit.
+// note writes task_done. It is called after the hooks accepted the tree, so that each commit has one.
 func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t session.Task, v *record.EvaluatorVerdict,
 	whole bool, note func() error) (sha string, err error) {
 	ctx := held.IgnoreFirstSignal(live)

@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/teardown"
 )
 
-// New says what session to make.
+// New describes a session to make.
 type New struct {
 	Store    session.Store
 	Location gitx.Location
@@ -25,18 +25,18 @@ type New struct {
 	making   string              // the repository of one that counts as torn down until it is whole, "" for none
 }
 
-// Create makes a session directory, its branch and its worktree, and holds it.
+// Create makes a session directory, its branch and its worktree, and locks the session.
 //
-// On disk after each step, and what the next command makes of it:
-//  1. .fork-<id>/, locked (Draft)       no session; the next that is made removes it
-//     <id>/                             list names it as damaged; reset removes it
+// The state on disk after each step, and the next command's reaction:
+//  1. .fork-<id>/, locked (Draft)       no session; the next import removes it
+//     <id>/                             list calls it damaged; reset removes it
 //  2. checkpoint.json, running          list: no seed; resume refuses and names reset
 //  3. session_start
-//  4. branch and worktree (one git command; git may leave the branch alone)
-//     reset removes whichever of them is there
+//  4. branch and worktree (one git command; a kill may leave only the branch)
+//     reset removes both
 //
-// The status becomes prepared only after the seed's commit is on record (CommitSeed). With a dry run's Git nothing is
-// made, and the session is called <id>.
+// The status becomes prepared only after the seed's commit is on record (CommitSeed). A dry run makes nothing, and the
+// session is called <id>.
 func Create(ctx context.Context, d held.Deps, n New) (*held.Handle, error) {
 	s, unlock, err := n.directory(d, newID(d))
 	if err != nil {
@@ -80,8 +80,8 @@ func undoCreate(ctx context.Context, h *held.Handle) {
 		return
 	}
 	ctx = held.IgnoreFirstSignal(ctx)
-	// Errors have no one to go to. The directory goes last: by what is left of it reset, and of a fork the next one and
-	// doctor, find what git would not remove.
+	// Errors are ignored. The directory is removed last: reset, and for a fork the next fork and doctor, use it to find
+	// the parts that git would not remove.
 	err := h.Git.RemoveWorktree(ctx, h.Common, h.Path(), "")
 	if err == nil {
 		_, err = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
@@ -91,13 +91,12 @@ func undoCreate(ctx context.Context, h *held.Handle) {
 	}
 }
 
-// CommitSeed makes the anchor of the session: the commit of the acceptance tests, or where there are none, what the
-// branch begins at. With KeepEmptySeed that is an empty commit. prd.json and the test files are in place when it is
-// called.
+// CommitSeed makes the session's seed commit: a commit of the acceptance tests, or without tests the branch's base, or
+// with KeepEmptySeed an empty commit. Before the call prd.json and the test files must be installed.
 //
-// On disk after each step:
-//  1. session_prepared      a session whose interview ended, without its anchor: reset
-//  2. the commit            as before; the branch holds nothing else
+// The state on disk after each step:
+//  1. session_prepared      a session with a finished interview and without a seed: reset
+//  2. the commit            the same; the branch has nothing else
 //  3. seed_committed        the seed is complete; resume treats it as prepared
 //  4. checkpoint prepared
 func CommitSeed(ctx context.Context, h *held.Handle, tasks, tests int, prepared record.SessionPrepared) error {
@@ -147,8 +146,7 @@ func commitSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, parent, m
 	})
 }
 
-// undoSeed takes a seed off the branch and out of the index that did not get on record. Errors have no one to go to:
-// what stays is what reset removes.
+// undoSeed removes an unrecorded seed from the branch and the index. It ignores errors, because reset removes the rest.
 func undoSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, parent string) {
 	if tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err == nil && tip != parent {
 		_ = h.Git.Reset(ctx, wt, parent, false)

@@ -42,7 +42,8 @@ func (n New) checkpoint(h *held.Handle) *session.Checkpoint {
 	}
 }
 
-// directory makes the directory of a session. It has its name once it is locked: one that is not looks damaged.
+// directory makes the directory of a session. It gets its name after it is locked, because an unlocked one looks
+// damaged.
 func (n New) directory(d held.Deps, id string) (s *session.Session, unlock func(), err error) {
 	switch {
 	case d.Git.IsDryRun():

@@ -17,7 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// clearAside sets aside what a task that is not to be done now has left in the worktree.
+// clearAside stashes the work in the worktree of a task that is not run now.
 func (x *execution) clearAside(ctx context.Context, wt gitx.Worktree) error {
 	task := x.out.SetAside
 	if task == "" {
@@ -35,7 +35,7 @@ func (x *execution) clearAside(ctx context.Context, wt gitx.Worktree) error {
 		Done: "set aside in " + name})
 }
 
-// PlanOf decides what a resume of the session would do.
+// PlanOf returns the plan of a resume.
 func PlanOf(ctx context.Context, h *held.Handle) (Plan, error) {
 	st, err := ReadState(ctx, h.Git, h.S, h.Checkpoint)
 	if err != nil {
@@ -44,11 +44,11 @@ func PlanOf(ctx context.Context, h *held.Handle) (Plan, error) {
 	return MakePlan(st), nil
 }
 
-// Execution is what a plan needs beyond its session.
+// Execution has the inputs of Execute besides the session.
 type Execution struct {
-	// Start is what session_start says of a run of a prepared session.
+	// Start is the session_start event for a run of a prepared session.
 	Start record.SessionStart
-	// Settings are those that decide how work is judged: they are noted, and what changed since the last note is too.
+	// Settings are those that decide how work is judged. They are recorded with the changes since the last start.
 	Settings map[string]record.Setting
 	// First leaves session_resume out for a prepared session: `git tilth run` begins it, and nothing is resumed.
 	First bool
@@ -56,17 +56,17 @@ type Execution struct {
 	Only string
 }
 
-// Outcome is what carrying a plan out came to.
+// Outcome is the result of Execute.
 type Outcome struct {
 	// Plan is the plan as it was carried out: less the commit of an accepted tree that could not be made.
 	Plan
 	Aside   string       // where what stood at the worktree's path was moved, "" for nothing
 	Refused *HookRefusal // what a commit hook said against the accepted tree, nil for nothing
-	// SettingsChanged are those settings that decide how work is judged and are not what they were at the last start.
+	// SettingsChanged are the changes since the last start of settings that decide how work is judged.
 	SettingsChanged []record.SettingChange
 }
 
-// HookRefusal is what a commit hook said against a task's accepted tree.
+// HookRefusal is a commit hook's refusal of a task's accepted tree.
 type HookRefusal struct {
 	Output  string
 	Verdict *record.EvaluatorVerdict
@@ -76,23 +76,22 @@ type HookRefusal struct {
 // String is the plan as one line, as it was carried out.
 func (o Outcome) String() string { return o.line(o.Aside) }
 
-// Execute carries the plan out. Where the handle's Git is a dry run, every git command is printed and no file is
-// written: it is this code that a dry run runs.
+// Execute carries the plan out. A dry run uses the same code: every git command is printed and no file is written.
 //
-// Each step leaves a state of which MakePlan makes the same plan, less what is done:
-//  1. a rewind or an undo is finished      then a plan is made anew
-//  2. the last verdict in the ledger       as before
-//  3. the worktree stands
-//  4. an accepted tree is committed        the tree makes the task done in the next look
+// After each step MakePlan makes the same plan without the finished steps:
+//  1. a rewind or an undo is finished      then a new plan is made
+//  2. the last verdict in the ledger       the same
+//  3. the worktree is repaired
+//  4. an accepted tree is committed        the commit's tree makes the task done
 //  5. commits marked done in prd.json
-//  6. the tip is unwound (one soft reset)  the failed tasks still say so in prd.json
-//     the work of a task that is not to be done is set aside (snapshot.SetAside)
+//  6. the tip is unwound (one soft reset)  the failed tasks are still failed in prd.json
+//     the work of a task that is not run is stashed (snapshot.SetAside)
 //  7. failed tasks pending in prd.json
-//     lanes are where the record says (internal/lanes)
-//     status running, totals settled       a power cut takes back nothing of it
+//     lanes as in the record (internal/lanes)
+//     status running, totals written       all of it survives a power cut
 //  8. session_resume, or the session_start of a prepared session
 //
-// Where 3 to 7 fail or are interrupted, a stop takes the place of 8.
+// If 3 to 7 fail or are interrupted, a stop replaces 8.
 func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome, error) {
 	if p.BranchTip != "" { // a person may have committed since, while a model or a remote was asked
 		tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
@@ -150,8 +149,8 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome
 	return x.out, noteStart(h, e.Start, len(p.Tasks))
 }
 
-// noteNothing ends a plan with nothing in it. A process that died between the stop and the checkpoint left another
-// status, and somebody may have changed what is written from the record.
+// noteNothing finishes an empty plan. A process that died between the stop and the checkpoint left another status, and
+// somebody may have changed files that are written from the record.
 func noteNothing(h *held.Handle, o Outcome, e Execution) error {
 	if err := settleRecord(h, o.Plan); err != nil {
 		return err
@@ -163,7 +162,8 @@ func noteNothing(h *held.Handle, o Outcome, e Execution) error {
 	return noteResume(h, o, e)
 }
 
-// settleRecord writes down what the process of the last run did not come to write, and what somebody changed since.
+// settleRecord rewrites the files that are written from the record, if the last run did not finish them or somebody
+// changed them.
 func settleRecord(h *held.Handle, p Plan) error {
 	err := h.SettleTotals()
 	if err == nil && !p.Fresh {
@@ -199,8 +199,8 @@ type execution struct {
 	out Outcome
 }
 
-// repair brings the worktree and the branch to what the plan says. Only the setup commands, which may install all of a
-// project's dependencies, end with the first signal; the worktree is then made anew by the next resume.
+// repair brings the worktree and the branch into the plan's state. Only setup commands, which may install all of a
+// project's dependencies, end with the first signal; the next resume then makes the worktree again.
 func (x *execution) repair(live context.Context) error {
 	ctx := held.IgnoreFirstSignal(live)
 	fresh, aside, err := x.RepairWorktree(ctx, x.out.Tree)
@@ -254,9 +254,8 @@ func (x *execution) repair(live context.Context) error {
 	return x.settleLanes(ctx)
 }
 
-// fillNew gives a worktree that was made again the accepted work, which is in the repository still, and what the
-// setup brings. As long as the mark of held.RepairWorktree is there, a resume makes it anew: half of the accepted work
-// would pass for edited.
+// fillNew gives a new worktree the accepted work, which is still in the repository, and sets it up. While the mark of
+// held.RepairWorktree exists, a resume makes the worktree again, because partly written work would look like an edit.
 func (x *execution) fillNew(live context.Context) error {
 	if a := x.out.CommitTree; a != nil {
 		ctx := held.IgnoreFirstSignal(live)
@@ -280,10 +279,9 @@ func (x *execution) fillNew(live context.Context) error {
 	return x.WorktreeMade()
 }
 
-// commitAccepted commits a tree that was accepted before the process died. The repo's hooks run, as they would
-// have. If one refuses or changes the tree, or if the files are not what was judged any more (a hook died half-way, a
-// person edited them), the task is simply not done yet and its work is in the index: what differs from the accepted
-// tree would be taken for work of the next task. The id is then "".
+// commitAccepted commits a tree that was accepted before the process died. The repository's hooks run as usual. If one
+// refuses or changes the tree, or if the files changed since (a hook died, the user edited them), the task is not done
+// and its work is in the index, or differences from the accepted tree would go into the next task. The id is then "".
 func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	a *record.EvaluatorVerdict) (sha string, err error) {
 	ctx := held.IgnoreFirstSignal(live)
@@ -369,8 +367,8 @@ func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree,
 	return false, nil
 }
 
-// giveUp puts a task whose accepted tree is not committed before those that are pending. Its work is in its lane, or
-// else in the worktree.
+// giveUp puts a task with an accepted, uncommitted tree before the pending tasks. Its work is in its lane, else in the
+// worktree.
 func (x *execution) giveUp(task string, err error) error {
 	x.out.CommitTree = nil
 	x.out.Pending = append([]string{task}, x.out.Pending...)
@@ -397,7 +395,7 @@ func broken(ctx context.Context, h *held.Handle, cause error) error {
 	return cause
 }
 
-// truncateMiddle keeps the beginning of a long text, which says what it is, and its end, which says what went wrong.
+// truncateMiddle keeps the beginning of a long text, for context, and its end, which has the failure.
 func truncateMiddle(text string) string {
 	const head, tail = 500, 3500
 	r := []rune(text)
@@ -415,8 +413,7 @@ func shas(commits []gitx.Commit) []string {
 	return out
 }
 
-// finishThenExecute finishes a rewind or undo that was begun, and then does what there is to do with the session as it
-// became.
+// finishThenExecute finishes an unfinished rewind or undo, and then executes a new plan.
 func finishThenExecute(ctx context.Context, h *held.Handle, e Execution) (Outcome, error) {
 	what, err := rewind.Finish(ctx, h)
 	if err != nil || h.Git.IsDryRun() {

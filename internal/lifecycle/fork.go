@@ -71,7 +71,7 @@ func (f Fork) Fork(ctx context.Context, d held.Deps) (*session.Session, error) {
 	}.Arrive(ctx, d)
 }
 
-// parent reads the session that is forked, and refuses what is no point of it.
+// parent reads the forked session, and refuses a point that it does not have.
 func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	p := &parent{Session: f.From}
 	cannot := func(err error) (*parent, error) {
@@ -108,7 +108,7 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	return p, nil
 }
 
-// stayed refuses a session that was taken back since it was read: what was copied of it does not go together then.
+// stayed refuses a session that was rewound since it was read, because the copied files would not agree.
 func (p *parent) stayed() error {
 	back := held.Unfinished(p.Session)
 	_, _, err := record.Scan(p.Path(session.RecordFile), p.read, func(l record.Line) error {
@@ -141,7 +141,7 @@ func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.Tas
 	return states, err
 }
 
-// copyParent fills a fork's directory with what the other session had at the point.
+// copyParent fills a fork's directory with the other session's files at the point.
 func copyParent(h *held.Handle, p *parent) error {
 	if err := h.SaveTasks(p.tasks); err != nil {
 		return err
@@ -166,7 +166,7 @@ func copyParent(h *held.Handle, p *parent) error {
 	return rewind.DropEmpty(h.S)
 }
 
-// endFork makes the session one that is prepared.
+// endFork makes the session prepared.
 func endFork(h *held.Handle, p *parent) error {
 	prepared := record.SessionPrepared{PRDEntries: len(p.tasks), TokensUsed: new(int64),
 		Usage: record.JSON(h.Checkpoint.Usage), StartedAt: h.Checkpoint.StartedAt}

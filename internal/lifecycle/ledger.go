@@ -6,9 +6,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// settleLedgers rewrites the ledgers that differ from the record, and completes one whose process died between the
-// verdict and its line. On disk after each step: the ledger; then ledger_appended, or that it was repaired. The ledger
-// of a task that a fork began with stays: its record does not have it.
+// settleLedgers rewrites the ledgers that differ from the record, and completes a ledger after a kill between the
+// verdict and its line. The state on disk after each step: the ledger; then ledger_appended or log_repaired. The
+// inherited ledgers of a fork stay, because its record does not have them.
 func settleLedgers(h *held.Handle, p Plan) error {
 	state, err := h.S.State()
 	if err != nil {

@@ -19,14 +19,14 @@ const (
 	MarkRetry   = "retry"
 )
 
-// Mark skips a task, or has it tried again, with a note for who does and judges it.
+// Mark skips or retries a task, with a note to worker and evaluator.
 //
-// On disk after each step; whoever repeats the command after a crash finishes it:
+// The state on disk after each step; repeating the command after a crash finishes it:
 //  1. task_marked
-//  2. of retry: the note in the ledger, unless it is there; the stored conversation is not gone on with
-//  3. prd.json   what a resume goes by
+//  2. for retry: the note in the ledger; the stored conversation is dropped
+//  3. prd.json
 //
-// Work that a skipped task has in the worktree or in a placeholder is set aside by the next resume (Plan.SetAside).
+// The next resume stashes a skipped task's work in the worktree or in a placeholder (Plan.SetAside).
 func Mark(h *held.Handle, task, mark, note string) error {
 	if err := adoptEdits(h, nil); err != nil {
 		return err
@@ -84,9 +84,9 @@ func prepareRetry(h *held.Handle, task, note string) error {
 	return h.Save()
 }
 
-// Replan takes over a plan that a person edited between two runs. On disk after each step: what lanes of removed tasks
-// hold set aside, while the record knows where they stand; task_marked for each task that was added, changed, moved or
-// removed; prd.json, which is what a resume goes by.
+// Replan adopts a plan that the user edited between two runs. The state on disk after each step: the lanes' work of
+// removed tasks stashed, while the record has their bases; task_marked for each task that was added, changed, moved or
+// removed; prd.json.
 func Replan(ctx context.Context, h *held.Handle, edited []session.Task) error {
 	if err := adoptEdits(h, nil); err != nil {
 		return err
@@ -119,7 +119,7 @@ func Replan(ctx context.Context, h *held.Handle, edited []session.Task) error {
 	return saveTasks(h, edited)
 }
 
-// differences are what an edit did to each task.
+// differences returns an edit's changes to each task.
 func differences(before, after []session.Task) (out []record.TaskMarked) {
 	mark := func(id, what string) {
 		out = append(out, record.TaskMarked{Scope: record.Scope{TaskID: id}, Mark: what})

@@ -15,8 +15,8 @@ func (o *Outcome) compareSettings(now map[string]record.Setting) {
 	o.SettingsChanged = settingsChanged(o.Record.Settings, now)
 }
 
-// settingsChanged lists what is set otherwise now than it was noted, sorted by name. Without a note nothing is known to
-// have changed.
+// settingsChanged lists the settings that differ from the recorded ones, sorted by name. Without a record it lists
+// none.
 func settingsChanged(noted, now map[string]record.Setting) []record.SettingChange {
 	if noted == nil || now == nil {
 		return nil

@@ -1,6 +1,5 @@
-// Package lifecycle is where the session on disk and git meet: a session is made, woken and ended here. Every
-// operation is a sequence whose state on disk after each step is written down beside it, so that the next command knows
-// what a process that died there has left.
+// Package lifecycle makes, resumes and ends sessions, on disk and in git. The comment of every operation lists the
+// state on disk after each step, so that the next command can continue after a kill.
 package lifecycle
 
 import (
@@ -17,8 +16,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/teardown"
 )
 
-// Open takes a session for this process, ends what a killed one has left running in its worktree, puts the worktree's
-// .git file back, and completes a seed whose preparation died behind its commit. The error is a *session.BusyError when
+// Open locks a session for this process, ends leftover processes of a killed one in its worktree, restores the
+// worktree's .git file, and completes a seed after a kill behind its commit. The error is a *session.BusyError if
 // another process has the session.
 func Open(ctx context.Context, d held.Deps, s *session.Session) (*held.Handle, error) {
 	lock, err := os.Lstat(s.Path(session.LockFile))

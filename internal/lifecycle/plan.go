@@ -52,7 +52,7 @@ type State struct {
 	ByWorker      map[string]bool // commits that a worker made by itself, by the reflog
 }
 
-// Standing says what stands at the worktree's path, "" where nobody looked, and whether it is a worktree.
+// Standing describes the worktree's path, "" if unknown, and reports whether it is a worktree.
 func (s State) Standing() (words string, isWorktree bool) {
 	switch s.Tree {
 	case held.TreeFine:
@@ -65,7 +65,7 @@ func (s State) Standing() (words string, isWorktree bool) {
 	return string(s.Tree), false
 }
 
-// Action is what a command makes of a session.
+// Action is the kind of a plan.
 type Action string
 
 // The actions of a Plan.
@@ -90,7 +90,7 @@ func (p Plan) BeginsAt() string {
 	return p.BranchTip
 }
 
-// UnwindsWork reports whether there is work in what is unwound: it is then in the index.
+// UnwindsWork reports whether the unwound commits have changes; these are then in the index.
 func (p Plan) UnwindsWork() bool {
 	n, below := len(p.Unwind), p.SeedTree
 	if n < len(p.Commits) {
@@ -99,7 +99,7 @@ func (p Plan) UnwindsWork() bool {
 	return n > 0 && p.SetAside == "" && below != "" && below != p.Unwind[0].Tree
 }
 
-// Plan is what a resume does with a session in a State, in the order of its fields.
+// Plan has the steps of a resume of a session in a State, in the order of its fields.
 type Plan struct {
 	State
 	Action           Action
@@ -119,8 +119,8 @@ type Plan struct {
 	Fresh            bool                     // the session was prepared and never run
 }
 
-// MakePlan says what resuming a session means. It is the only place that does: resume, its dry run, show
-// and run's note all ask it. The rows, first match first:
+// MakePlan decides what a resume does. It is the only place that decides: resume, its dry run, show and run's note call
+// it. The rows, first match first:
 //
 //	state                                              decision
 //	a teardown was begun                               refuse: reset finishes it
@@ -195,8 +195,8 @@ func MakePlan(s State) Plan {
 	return p
 }
 
-// headFirst puts the task whose partial work is in the worktree before those that a person put before it since: it
-// would be committed as theirs. Of one that is not to be done any more the work is set aside.
+// headFirst puts the task with partial work in the worktree before tasks that the user moved before it since, because
+// its work would go into their commits. The work of a task that is not run any more is stashed.
 func (p *Plan) headFirst() {
 	first := p.History.LastTask
 	if p.Fresh || first == "" {
@@ -235,8 +235,8 @@ func refusal(s State) (why, hint string) {
 	return "", ""
 }
 
-// withoutBranch is what can be done where the branch is gone: nothing more, where all was done; the branch can be made
-// again from the last task that was.
+// withoutBranch returns the hint for a missing branch: it can be recreated at the last finished task, unless all tasks
+// are finished.
 func (s State) withoutBranch(reset string) string {
 	switch {
 	case s.Status == session.AllDone:
@@ -248,7 +248,7 @@ func (s State) withoutBranch(reset string) string {
 	return reset
 }
 
-// unseeded is what can be said of a session whose preparation came to nothing, whatever else is missing in it.
+// unseeded returns the refusal for a session without a finished preparation, whatever else it lacks.
 func (s State) unseeded(reset string) (why, hint string) {
 	if s.Worked {
 		return held.WorkedUnseeded, "git log -p session/" + s.SessionID + "\ngit merge session/" + s.SessionID
@@ -260,8 +260,7 @@ func (s State) unseeded(reset string) (why, hint string) {
 		cmp.Or(s.Anew, "git tilth prep-feature")
 }
 
-// settleTasks works out each task's true status from prd.json and the commits, and with it
-// what has to be committed, marked or unwound.
+// settleTasks derives each task's status from prd.json and the commits, and plans the commits, marks and unwinding.
 func (p *Plan) settleTasks() map[string]string {
 	status := p.status()
 	who := p.author()
@@ -301,8 +300,8 @@ func (p *Plan) settleTasks() map[string]string {
 	return status
 }
 
-// unwindTip collects what stands at the tip and is no one's finished work. It stops at the first commit
-// that is anything else: a person's commit, a finished task, the seed.
+// unwindTip collects the commits at the tip that are nobody's finished work. It stops at the first other commit: the
+// user's, a finished task's, the seed's.
 func (p *Plan) unwindTip(who message.Author, status map[string]string) {
 	for _, c := range p.Commits {
 		if !p.unwinds(c, who, status) || len(c.Parents) == 0 {

@@ -95,7 +95,7 @@ func judged(task string, shas ...string) *record.State {
 
 func plain(subject string) gitx.Commit { return gitx.Commit{Subject: subject} }
 
-// want is what matters of a plan; zero fields are expected to be zero.
+// want has the tested fields of a plan; zero fields are expected to be zero.
 type want struct {
 	action   Action
 	why      string // a part of it
@@ -407,7 +407,7 @@ func TestPlanLineIsStable(t *testing.T) {
 	}
 }
 
-// TestUnwindsWork has a failed attempt that changed something, and one that did not, above the seed and a commit.
+// TestUnwindsWork: a failed attempt with changes, and one without, above the seed and above a commit.
 func TestUnwindsWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		seed string
@@ -434,8 +434,8 @@ func TestUnwindsWork(t *testing.T) {
 	}
 }
 
-// TestAcceptedInLane: of what lanes have left, a tree is committed that was accepted on the branch's tip, that of a
-// task_done first; the attempts themselves are left to the lanes, whether these are there or not.
+// TestAcceptedInLane: a tree that a lane left and that was accepted on the branch's tip is committed, first that of a
+// task_done. The attempts stay with the lanes, whether or not these exist.
 func TestAcceptedInLane(t *testing.T) {
 	inLane := func(base string, waits, noted bool) record.Task {
 		task := record.Task{Attempt: record.Attempt{Begun: record.ContextReset{Base: "seed", Lane: true}, Waits: waits,

@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Outline is a plan for people: the line, then what it unwinds.
+// Outline returns a plan in words: one line, then the unwound commits.
 func (p Plan) Outline() []string {
 	lines := []string{p.String()}
 	for _, c := range p.Unwind {
@@ -31,7 +31,7 @@ func (p Plan) remakes() bool {
 // MovesAside reports whether files that are in the worktree's place go aside, where no commit takes them.
 func (p Plan) MovesAside() bool { return p.Tree == held.TreePlain }
 
-// line is the plan as one line; aside is where what stood at the worktree's path was moved, "" where it was not yet.
+// line returns the plan in one line; aside is the new path of a directory that was at the worktree's path, or "".
 func (p Plan) line(aside string) string {
 	switch p.Action {
 	case Refuse:

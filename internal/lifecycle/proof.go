@@ -7,9 +7,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// unjudged finds the commits that stay on the branch and are judged with the next task's work, and the commit from
-// which on they are: a placeholder on which somebody's commit stands, since the last attempt began, until a verdict
-// accepts what holds them.
+// unjudged finds the commits that stay on the branch and are judged with the next task's work, and the commit before
+// them: a placeholder with somebody's commit on top, made since the last attempt began and not accepted by a verdict
+// since.
 func (p *Plan) unjudged() (from string, commits []gitx.Commit) {
 	from = p.History.Begun.Judged
 	if from == "" && len(p.KeptPlaceholders) > 0 {

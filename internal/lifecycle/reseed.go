@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// HasRun reports whether work was done on the seed, so that no other may take its place: in a run, also one that an
-// undo has taken back since and may bring again, or before a fork began.
+// HasRun reports whether work was done on the seed, so that it must not be replaced: in a run, also one that was undone
+// since and may come back, or before a fork.
 func HasRun(ctx context.Context, h *held.Handle) (ran bool, err error) {
 	if h.Checkpoint.Status != session.Prepared || held.Unfinished(h.S) {
 		return true, nil
@@ -31,9 +31,9 @@ func HasRun(ctx context.Context, h *held.Handle) (ran bool, err error) {
 	return there && tip != old, err
 }
 
-// Reseed takes an edited plan over while no work has been done: the seed is committed again on the same parent.
+// Reseed adopts an edited plan before any work was done: the seed is committed again on the same parent.
 //
-// On disk after each step:
+// The state on disk after each step:
 //  1. prd.json                  the new plan over the old seed commit, whose tests are the same
 //  2. the branch at a new seed  recordSeed finds it
 //  3. seed_committed            done
@@ -84,7 +84,7 @@ func noteSeed(h *held.Handle, sha string) error {
 	return h.Save()
 }
 
-// recordSeed writes down a seed commit whose process died between the commit and the record.
+// recordSeed records a seed commit after a kill between the commit and the record.
 func recordSeed(ctx context.Context, h *held.Handle) error {
 	if h.Common == "" {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// settleLanes brings what a run with lanes left to where the next one goes on: no lane that is half made, none of a
-// task that is done or not to be done, and a session's worktree that is as the branch's tip.
+// settleLanes prepares lanes for the next run: it removes unfinished lanes and lanes of tasks that are done or not run,
+// and resets the session's worktree to the branch's tip.
 func (x *execution) settleLanes(ctx context.Context) error {
 	if x.Git.IsDryRun() || len(lanes.All(x.S, x.Common)) == 0 && !held.Exists(x.S.Path(session.LanesDir)) {
 		return nil
@@ -47,7 +47,7 @@ func (x *execution) settleLanes(ctx context.Context) error {
 	return nil
 }
 
-// cleanWorktree does that with what a killed commit left: an accepted tree, which a lane has.
+// cleanWorktree resets the worktree after a killed commit: the accepted tree is also in a lane.
 func (x *execution) cleanWorktree(ctx context.Context) error {
 	_, err := lanes.CleanWorktree(ctx, x.Handle, func(tree string) bool {
 		for _, task := range lanes.Of(x.S) {
@@ -83,9 +83,9 @@ func adoptEdits(h *held.Handle, done map[string]string) error {
 	return nil
 }
 
-// settleTasks writes prd.json and progress.txt anew where they are not what record and branch say: done are tasks with
-// their commits, retried are failed ones that go back to pending with the session_resume to come. The checkpoint, which
-// says with which statuses prd.json was written, is the caller's to save.
+// settleTasks rewrites prd.json and progress.txt if they differ from record and branch: done are tasks with their
+// commits, retried are failed tasks that become pending with the following session_resume. The caller saves the
+// checkpoint, which has the statuses that prd.json was written with.
 func settleTasks(h *held.Handle, done map[string]string, retried []string) error {
 	stored, err := h.S.StoredTasks()
 	if err != nil {

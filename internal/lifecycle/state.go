@@ -15,9 +15,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// leaveToLanes takes out of the history what attempts in lanes have left: they go on there, and the session's worktree
-// has nothing of it. The record says which attempts those are, whether or not their lanes are there. A tree that was
-// accepted is committed from the record: first the one of a task_done, else one that was judged on the branch's tip.
+// leaveToLanes removes the lanes' attempts from the history: they continue in their lanes, and the session's worktree
+// has none of their work. The record decides which attempts these are, whether or not their lanes exist. An accepted
+// tree is committed from the record: first that of a task_done, else one that was judged on the branch's tip.
 func (s *State) leaveToLanes() {
 	h := &s.History
 	if s.InLane(h.LastTask) {
@@ -38,8 +38,8 @@ func (s *State) leaveToLanes() {
 // InLane reports whether the last attempt at a task was in a lane, by the record.
 func (s *State) InLane(task string) bool { return s.Record.Tasks[task].Attempt.Begun.Lane }
 
-// ReadState gathers the State of a session. It changes nothing and takes no lock, and its cost does not grow with
-// the record: what that says was kept when the last run stopped.
+// ReadState gathers the State of a session. It changes nothing and takes no lock. Its cost does not grow with the
+// record, because summary.json has the record's state at the last stop.
 func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
 	st := State{SessionID: s.ID, Status: check.Status, Resetting: held.Resetting(s)}
 	var err error
@@ -173,8 +173,8 @@ func lastDone(ctx context.Context, g *gitx.Git, common string, r *record.State) 
 	return sha
 }
 
-// isStale reports whether the files are neither the accepted tree nor, in a worktree that was lost and made again, what
-// it was judged on. What cannot be found out is left to the roll-forward, which looks again.
+// isStale reports whether the files differ from the accepted tree and, in a recreated worktree, from its base. If that
+// is unknown it returns false, and the roll-forward checks again.
 func isStale(ctx context.Context, g *gitx.Git, common, path, branch, tree, on string) bool {
 	wt, err := g.Worktree(ctx, common, path, branch)
 	if err != nil {
@@ -191,7 +191,7 @@ func isStale(ctx context.Context, g *gitx.Git, common, path, branch, tree, on st
 // tipCommits is how far the tip is looked at for placeholders where the seed is not known.
 const tipCommits = 50
 
-// readWorktree finds out what more there is to know of the worktree, depending on its state.
+// readWorktree fills in the worktree's facts, depending on its state.
 func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Session, common, path string) (err error) {
 	switch st.Tree {
 	case held.TreeFine, held.TreeElsewhere:

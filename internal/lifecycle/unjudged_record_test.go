@@ -41,7 +41,7 @@ func withTree(c gitx.Commit, tree string) gitx.Commit {
 	return c
 }
 
-// TestUnjudged: what is judged with the next task's work, and from which commit on.
+// TestUnjudged: the commits that are judged with the next task's work.
 func TestUnjudged(t *testing.T) {
 	const (
 		seeded = `seed_committed {"sha":"seed"}`

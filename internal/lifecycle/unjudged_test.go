@@ -9,8 +9,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// A commit hook changes what was judged, and the process dies before it takes the commit back: the commit has the
-// session's trailers, and is nobody's accepted work.
+// A commit hook changes the judged tree, and the process dies before it reverts the commit: the commit has the
+// session's trailers and is nobody's accepted work.
 func TestUnjudgedCommitIsUnwound(t *testing.T) {
 	commit := doneBy(testID, "T-002")
 	commit.Tree = "made by the hook"
