@@ -28,8 +28,8 @@ const (
 	acpStep      = time.Second     // between closed input, SIGTERM and SIGKILL
 )
 
-// acpConn is the client's end of the Agent Client Protocol, version 1: JSON-RPC by lines. The lines of an agent are
-// taken one after another, so that nothing of what it says overtakes what it said before.
+// acpConn is the client's end of the Agent Client Protocol, version 1: JSON-RPC by lines. An agent's lines are handled
+// one after another, so that no message overtakes an earlier one.
 type acpConn struct {
 	s       *stream // its mutex guards all that follows but out and gone
 	row     *acpRow
@@ -54,7 +54,7 @@ type acpConn struct {
 	lie       bool // it said that it was done when its API had refused it
 }
 
-// acpPhase says what updates belong to.
+// acpPhase is the phase that updates belong to.
 type acpPhase int
 
 const (
@@ -130,7 +130,7 @@ func result(e gjson.Result) (gjson.Result, error) {
 	return e.Get("result"), nil
 }
 
-// request sends a request, whose answer arrives in the channel.
+// request sends a request; the answer arrives in the channel.
 func (c *acpConn) request(method string, params any) <-chan gjson.Result {
 	c.s.mu.Lock()
 	c.asked++
@@ -211,8 +211,8 @@ func (c *acpConn) ours(params gjson.Result) bool {
 	return params.IsObject() && c.session != "" && params.Get("sessionId").Str == c.session
 }
 
-// asksUs answers a request of the agent. Files and terminals were declined: what it does, it does itself, where the
-// sandbox holds it.
+// asksUs answers a request of the agent. Files and terminals were declined: the agent does its work itself, in the
+// sandbox.
 func (c *acpConn) asksUs(id, method string, params gjson.Result) {
 	if method != "session/request_permission" {
 		c.skipped++
@@ -292,7 +292,7 @@ func optionOf(options []gjson.Result, kinds ...string) string {
 	return ""
 }
 
-// outbox is what an agent is told, in order. To put something in never waits for an agent that does not read.
+// outbox is the queue of messages to an agent. Adding a message never waits for an agent that does not read.
 type outbox struct {
 	mu     sync.Mutex
 	more   *sync.Cond

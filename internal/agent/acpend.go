@@ -89,7 +89,7 @@ func (f *acpError) number(key string, n float64) {
 
 var acpEmpty = pattern.New(`(?i)^internal error\.?$`)
 
-// Error says what there is beside "Internal error".
+// Error returns the error's details, or its message without any.
 func (f *acpError) Error() string {
 	said := slices.DeleteFunc(slices.Clone(f.said), acpEmpty().MatchString)
 	if len(said) == 0 {
@@ -146,7 +146,7 @@ var quotaReset = pattern.New(`quota will reset after ((?:\d{1,6}[hms])+)`)
 var resetAt = pattern.New(`(?i)(?:reset|again|until|available)[^\n]{0,20}?` +
 	`\b(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))`)
 
-// acpUsage is what an agent says that a turn took. Each tells it in another place.
+// acpUsage is a turn's usage as the agent reports it. Agents report it in different places.
 type acpUsage struct {
 	told      bool // the answer to the prompt has tokens in it, if only null
 	nothing   bool // and says that there were none
@@ -183,7 +183,7 @@ func (u *acpUsage) call(used gjson.Result) {
 	u.some = u.calls.Prompt+u.calls.Eval > 0
 }
 
-// acpTokens reads tokens. Whether what was read from a cache is among the prompt's is told by the total.
+// acpTokens reads tokens. The total shows whether cached tokens are part of the prompt's.
 func acpTokens(used gjson.Result) Usage {
 	if !used.IsObject() {
 		return Usage{}
@@ -218,7 +218,7 @@ func (u *acpUsage) tokens() (of Usage, known bool) {
 	return u.calls, u.some
 }
 
-// ended is what the prompt's answer means.
+// ended returns the ending that the prompt's answer means.
 func (c *acpConn) ended() *ending {
 	said := c.message.text()
 	stopped := c.refused > 0
@@ -262,7 +262,7 @@ func (c *acpConn) lied() bool {
 	return c.usage.nothing || !c.usage.told && c.row.reportsUsage
 }
 
-// outcome is what became of the turn.
+// outcome returns the result of the turn.
 func (c *acpConn) outcome(end *ending, res proc.Outcome) Outcome {
 	s := c.s
 	used, known := c.usage.tokens()

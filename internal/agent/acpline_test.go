@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// A request is answered however long its id is, and what is said of a conversation that has no name yet is counted.
+// A request is answered however long its id is, and updates of a conversation without an id are counted.
 func TestACPLines(t *testing.T) {
 	p := copilot()
 	turn := Turn{Dir: "/", Emit: func(record.Event) error { return nil }}

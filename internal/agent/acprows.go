@@ -16,8 +16,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// acpRow is what is known of a program that speaks the Agent Client Protocol. Of its modes the first that it offers is
-// set: the one in which it asks us, and not a model of its own. A name that begins with # is the end of one.
+// acpRow describes a program that speaks the Agent Client Protocol. The first offered one of its modes is set: a mode
+// in which the agent asks us and not a model of its own. A name that begins with # is a suffix.
 type acpRow struct {
 	command                  []string // after the program; nil as the row has it
 	modes, readOnly          []string
@@ -102,7 +102,7 @@ var acpOf = map[string]struct {
 			boxed: []string{"agent-full-access", "full-access"}}},
 }
 
-// byACP makes a row one that speaks the protocol.
+// byACP makes a row speak the protocol.
 func byACP(p *Program, row acpRow) *Program {
 	p.acp, p.base = &row, row.command
 	p.CanResume, p.countsTurns = true, true
@@ -205,7 +205,7 @@ func (c *acpConn) choose(ctx context.Context, opened gjson.Result, choice acpCho
 		why: fmt.Sprintf("it does not offer the %s %q but %s", choice.category, choice.wanted[0], listed(offered))}
 }
 
-// oneOf is the command that takes the first of what is offered, or what is set back where nothing is.
+// oneOf returns the command that sets the first offered value, or unsets the key if none is offered.
 func oneOf(key string, offered []string) string {
 	if len(offered) == 0 {
 		return "git config --unset-all " + key
@@ -225,8 +225,8 @@ func optionValues(options gjson.Result) (values []string) {
 	return values
 }
 
-// Initialize starts an agent that speaks the protocol in an empty directory, hears who it is, and ends it. No
-// conversation is begun.
+// Initialize starts an ACP agent in an empty directory, reads its name and version, and ends it. It starts no
+// conversation.
 func (p *Program) Initialize(ctx context.Context, env []string, box *sandbox.Box) (info ACPInfo, err error) {
 	t := Turn{Env: env, Box: box, ReadOnly: true, Dir: os.TempDir()}
 	cmd, remove, err := p.build(&t)

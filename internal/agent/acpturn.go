@@ -23,7 +23,7 @@ const (
 	ResumeByNone   = "none"
 )
 
-// ACPInfo is what an agent says of itself before any conversation.
+// ACPInfo describes an agent before any conversation.
 type ACPInfo struct {
 	Name, Version string
 	Resume        string   // ResumeByLoad, ResumeByResume or ResumeByNone
@@ -125,7 +125,7 @@ func (c *acpConn) loginHint(code int64) string {
 	return "log in with the agent's own command; it names " + strings.Join(c.info.Auth, ", ")
 }
 
-// initialize says who we are, and hears who the agent is.
+// initialize exchanges names and capabilities with the agent.
 func (c *acpConn) initialize(ctx context.Context) error {
 	said, err := c.ask(ctx, "initialize", map[string]any{
 		"protocolVersion": 1,
@@ -175,7 +175,7 @@ func ownVersion() string {
 	return "dev"
 }
 
-// open takes the conversation up or begins one, and sets what is to be set in it. Its id is handed on before that.
+// open resumes the conversation or starts one, and sets its mode and model. It reports the id before that.
 func (c *acpConn) open(ctx context.Context) error {
 	ref := c.s.turn.Conversation
 	var said gjson.Result
@@ -238,8 +238,8 @@ const (
 	replayTime  = 10 * time.Second
 )
 
-// replay waits until a load has told all: some agents answer it before that, and say what they answered then, of which
-// nothing shows the end but that they are quiet.
+// replay waits for the end of a load's replay: some agents answer the load first and replay afterwards, and only their
+// silence shows the end.
 func (c *acpConn) replay(ctx context.Context) error {
 	c.s.mu.Lock()
 	whole := c.heardUser > 0 && c.heardBack
@@ -260,7 +260,7 @@ func (c *acpConn) replay(ctx context.Context) error {
 	return nil
 }
 
-// begin begins a conversation, logging in on the way if that is what a person asked for.
+// begin starts a conversation, and logs in first if the user configured that.
 func (c *acpConn) begin(ctx context.Context) (gjson.Result, error) {
 	said, err := c.ask(ctx, "session/new", c.where("", ""))
 	refusal, isRefusal := errors.AsType[*acpError](err)
@@ -351,7 +351,7 @@ func (c *acpConn) took(e gjson.Result) error {
 	return err
 }
 
-// cancel asks the agent to end the turn, once, and takes what it still says. The turn has ended for our own reason.
+// cancel asks the agent once to end the turn, and reads its remaining messages. The turn has ended for our own reason.
 func (c *acpConn) cancel(ctx context.Context, answer <-chan gjson.Result) error {
 	c.s.mu.Lock()
 	c.phase = acpCancelling

@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// acpMessage is what the agent says. What counts is what it said after its last tool call.
+// acpMessage is the agent's message. Only the text after its last tool call counts.
 type acpMessage struct {
 	plain []byte // pieces that name no message
 	named []byte // pieces of the last message that was named
@@ -32,7 +32,7 @@ func (m *acpMessage) add(id, piece string) {
 	*into = append(*into, text.HeadBytes(piece, max(0, maxMessage-len(*into)))...)
 }
 
-// text is the final message. Where an agent names the messages of its model, what it adds without a name is its own.
+// text returns the final message. If an agent gives its model's messages ids, text without an id is the agent's own.
 func (m *acpMessage) text() string {
 	if m.id != "" {
 		return strings.TrimSpace(string(m.named))
@@ -40,7 +40,7 @@ func (m *acpMessage) text() string {
 	return strings.TrimSpace(string(m.plain))
 }
 
-// acpTool is what the agent has said of a tool call, piece by piece.
+// acpTool collects the agent's updates of a tool call.
 type acpTool struct {
 	title, kind, input string
 	places, edited     []string // as locations, and as changes or input name them
@@ -103,8 +103,8 @@ func (c *acpConn) said(id, piece string) {
 	c.message.add(id, piece)
 }
 
-// tool returns the tool call that this is about, with what is said of it here; nil if it names none. An id of an
-// earlier turn is a new call's where a call begins or a permission is asked for: some models count theirs anew.
+// tool returns the tool call of an update, with the update applied; nil if it names none. At the start of a call or a
+// permission request, an id of an earlier turn is a new call, because some models restart their count.
 func (c *acpConn) tool(u gjson.Result) *acpTool {
 	id := u.Get("toolCallId").Str
 	earlier := c.replayed[id] && u.Get("sessionUpdate").Str == "tool_call_update"
@@ -150,8 +150,8 @@ func (c *acpConn) tool(u gjson.Result) *acpTool {
 	return t
 }
 
-// toolUpdate takes what is said of a tool call: its beginning says little, so that it is written down once its input,
-// place or end is known.
+// toolUpdate handles an update of a tool call. Its start says little, so the call is recorded once its input, place or
+// end is known.
 func (c *acpConn) toolUpdate(u gjson.Result, prompted bool) {
 	if !prompted {
 		if id := u.Get("toolCallId").Str; len(c.replayed) < maxACPTools && len(id) <= maxACPID {
@@ -204,7 +204,7 @@ func (c *acpConn) announce(t *acpTool) {
 	c.s.uses(t.name(), string(record.JSON(args)))
 }
 
-// acpOutput is what a tool said, for people.
+// acpOutput returns a tool's output for display.
 func acpOutput(u gjson.Result) string {
 	var b strings.Builder
 	for _, part := range objects(u.Get("content")) {

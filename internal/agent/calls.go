@@ -21,18 +21,18 @@ const defaultAttempts = 8
 type Calls struct {
 	// Chat makes one attempt, as a model.Client does.
 	Chat func(context.Context, model.Request) (*model.Reply, error)
-	// Program plays a turn where it is set, of what Tell makes of the conversation's messages.
+	// Program, if set, plays the turn, with a prompt that Tell makes of the conversation's messages.
 	Program *Program
 	Tell    func(context.Context, []json.RawMessage) (Turn, error)
-	// Heard learns what became of a turn, once that is on record. again asks for another one as if it had not been; an
-	// error that is a *model.Failure is the attempt's, any other ends the attempts.
+	// Heard gets the result of a turn after it is on record. again requests another turn without counting this one. An
+	// error that is a *model.Failure is the attempt's; any other ends the attempts.
 	Heard    func(context.Context, Outcome) (again bool, err error)
 	Attempts int          // bounds the attempts at one request; 0 is 8
 	Allow    func() error // is asked before each attempt; its error ends them
 	// Retrying is called with each failed attempt that will be followed by another, before the wait.
 	Retrying func(f *model.Failure, wait time.Duration)
 	Sleep    func(context.Context, time.Duration) error // replaces the wait
-	// Record counts what an attempt took and writes its model_call, whose scope and total it fills in.
+	// Record counts an attempt's usage and writes its model_call with scope and total.
 	Record func(*record.ModelCall, model.Usage) error
 	Emit   func(record.Event) error // writes another event of the call
 }
@@ -67,7 +67,7 @@ func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error
 	}
 }
 
-// attempt is one of them, and what it was on record.
+// attempt makes one request and records it.
 func (c Calls) attempt(ctx context.Context, req model.Request, n int) (*model.Reply, error) {
 	if c.Program != nil {
 		return c.play(ctx, req, n)
@@ -133,7 +133,7 @@ func (c Calls) allow() error {
 	return c.Allow()
 }
 
-// failure is what kept a turn from being an answer, nil for nothing. The next one is asked for at once.
+// failure returns the failure of a turn, or nil. The next attempt follows at once.
 func (p *Program) failure(out Outcome) *model.Failure {
 	f := &model.Failure{Kind: model.FinishError, Message: p.Name + ": " + out.Detail, Said: out.Detail,
 		FinishReason: string(out.How), Usage: out.Usage, RetryAfter: new(time.Duration)}
@@ -154,8 +154,8 @@ func (p *Program) failure(out Outcome) *model.Failure {
 	return f
 }
 
-// waitAfter is how long is waited after attempt n, where another one follows: it doubles from a second to a minute, and
-// what the endpoint asks for outranks it.
+// waitAfter returns the wait after attempt n, if another one follows: it doubles from a second to a minute, and the
+// endpoint's own request takes precedence.
 func (c Calls) waitAfter(n int, f *model.Failure) (wait time.Duration, again bool) {
 	switch {
 	case !f.Retryable() || n >= cmp.Or(c.Attempts, defaultAttempts):
@@ -229,7 +229,7 @@ func setContent(call *record.ModelCall, said string) {
 	call.Content, call.Chars, call.Truncated = said, &n, new(n > record.MaxText)
 }
 
-// RoleUsage is what a number of calls took, as a session counts it.
+// RoleUsage converts the usage of a number of calls into a session's.
 func RoleUsage(u model.Usage, calls int64) session.RoleUsage {
 	return session.RoleUsage{Calls: calls, PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached,
 		ReasoningTokens: u.Reasoning, Cost: u.Cost}

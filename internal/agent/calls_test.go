@@ -17,7 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
-// recorder makes calls that do not wait, and notes what they would have waited, for what, and what is on the record.
+// recorder makes calls that do not wait, and notes their waits with the reasons, and the recorded events.
 type recorder struct {
 	waits    []time.Duration
 	kinds    []model.Kind

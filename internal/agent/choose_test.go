@@ -72,7 +72,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// As the loop does it: what the program has lost is replaced once, and what replaced it is resumed.
+// As in the loop, a lost conversation is replaced once, and its replacement is resumed.
 func TestLostConversationIsRepaired(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t)

@@ -53,7 +53,7 @@ func claude() *Program {
 	}
 }
 
-// claudeDir is where it keeps what is its own.
+// claudeDir is Claude Code's directory for its state.
 var claudeDir = place{"CLAUDE_CONFIG_DIR", "", ".claude"}
 
 // escapeClaude keeps a prompt from being taken as a command, and @file in it from being replaced by the file's
@@ -109,8 +109,8 @@ func readClaude(s *stream, e gjson.Result) {
 	}
 }
 
-// claudeSystem takes what the program says of itself. Its subagents run in the background, and when one has ended it
-// begins again where it had already reported a result.
+// claudeSystem handles the program's own events. Its subagents run in the background, and when one ends the program
+// continues although it had already reported a result.
 func (s *stream) claudeSystem(e gjson.Result) {
 	switch e.Get("subtype").Str {
 	case "init":
@@ -133,7 +133,7 @@ func (s *stream) claudeSystem(e gjson.Result) {
 // ever.
 var claudeOwn = pattern.New(`agent|teammate|workflow`)
 
-// claudeRetry ends what cannot succeed: a refused key is retried for minutes.
+// claudeRetry ends a turn that cannot succeed: the program retries a refused key for minutes.
 func (s *stream) claudeRetry(e gjson.Result) {
 	status := e.Get("error_status").Int()
 	said := fmt.Sprintf("the API answers with status %d (%s)", status, e.Get("error").Str)
@@ -179,7 +179,7 @@ func (s *stream) claudeMessage(e gjson.Result) {
 	s.claudeBlocks(e, own)
 }
 
-// claudeBlocks takes the parts of a message, whose text counts if the agent itself said it and not one of its own.
+// claudeBlocks handles the parts of a message. Its text counts if the main agent said it and not a subagent.
 func (s *stream) claudeBlocks(e gjson.Result, said bool) {
 	for _, b := range objects(e.Get("message.content")) {
 		switch b.Get("type").Str {
@@ -224,9 +224,9 @@ func (s *stream) claudeResult(e gjson.Result) {
 	}
 }
 
-// claudeSum replaces what was counted message by message since the last result with what the result says. Versions that
-// say what was added since then mean all of it, that of their subagents too, and the whole conversation with
-// total_cost_usd. Older ones mean the run with that, and with usage their own messages since the last result.
+// claudeSum replaces the usage counted by messages since the last result with the result's. In versions that report
+// usage since the last result it includes subagents, and total_cost_usd is of the whole conversation. In older ones
+// total_cost_usd is of the run, and usage of the main agent's messages since the last result.
 func (s *stream) claudeSum(e gjson.Result) {
 	since, used, total := e.Get("model_usage_since_last_result"), e.Get("usage"), e.Get("total_cost_usd")
 	switch {

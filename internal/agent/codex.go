@@ -52,7 +52,7 @@ func codex() *Program {
 	}
 }
 
-// codexDir is where it keeps what is its own.
+// codexDir is Codex's directory for its state.
 var codexDir = place{"CODEX_HOME", "", ".codex"}
 
 // codexBoxed takes its own sandbox away where it is in ours: bubblewrap cannot be started there, and without bubblewrap
@@ -195,11 +195,11 @@ func codexUse(item gjson.Result) (tool, args string) {
 	return "", ""
 }
 
-// codexStore is $CODEX_HOME/sessions/Y/M/D/rollout-<time>-<id>.jsonl, whose first line describes the thread.
+// codexStore has files $CODEX_HOME/sessions/Y/M/D/rollout-<time>-<id>.jsonl; the first line describes the thread.
 var codexStore = &transcripts{
 	word: "rollout", missing: "rollout of it",
-	// Where one conversation is looked for, its day is the last one that has it: years of days are not read. A glob
-	// with a star before the id would try each place of each name.
+	// A search for one conversation starts at the newest day and ends at the first match, so it does not read years of
+	// days. A glob with a star before the id would try each position in each name.
 	files: func(h *history) (found []string, err error) {
 		days, err := filepath.Glob(text.GlobQuote(codexDir.in(h.env)) + "/sessions/*/*/*")
 		for _, day := range slices.Backward(days) {
@@ -241,9 +241,9 @@ var codexOwn = pattern.New(
 // codexTail is how much of a rollout's end is searched for tokens.
 const codexTail = 16 << 20
 
-// codexFinish takes the thread's tokens from its rollout. Newer versions write down there what the whole thread has
-// used, answer by answer. What they say at a run's end, and all that older versions write, is counted on from the
-// last run's token_count, which can be one answer behind. Both stand among a rollout's last lines.
+// codexFinish reads the thread's tokens from its rollout. Newer versions write the whole thread's usage there after
+// each answer. The event at a run's end, and all events of older versions, continue from the last run's token_count,
+// which can be one answer behind. Both are among a rollout's last lines.
 func codexFinish(s *stream, h *history) {
 	if s.turn.ReadOnly {
 		return // such a thread is ephemeral: it has no rollout

@@ -14,8 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// maxArg is the longest system prompt that is passed as an argument. Linux takes 128 KiB for one; what is longer is
-// put in front of the prompt.
+// maxArg is the longest system prompt that is passed as an argument, in bytes. Linux accepts 128 KiB for one; a longer
+// one is put before the prompt.
 const maxArg = 100_000
 
 // build makes the command of a turn. What it needs a place for is in a directory that remove takes away; its error is
@@ -140,7 +140,7 @@ func (p *Program) systemAsArgument(t *Turn) bool {
 	return len(p.system) > 0 && t.System != "" && len(t.System) <= maxArg
 }
 
-// prompt returns what goes to standard input.
+// prompt returns the text for standard input.
 func (p *Program) prompt(t *Turn) string {
 	text := t.Prompt
 	if t.ReadOnly && p.acp != nil {

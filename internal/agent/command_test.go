@@ -63,7 +63,7 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// A value that looks like a placeholder stays what it is, and an option without a value is left out.
+// A value that looks like a placeholder is not replaced, and an option without a value is left out.
 func TestFill(t *testing.T) {
 	vars := map[string]string{"{id}": "{gitdir}", "{gitdir}": "/g", "{model}": "", "{commondir}": ""}
 	for _, c := range []struct{ part, want []string }{

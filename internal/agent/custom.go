@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// kind is what a name stands for; each of the settings of tilth.agent.<name>.* means something for some kinds.
+// kind is the kind of a named agent; each setting of tilth.agent.<name>.* applies to some kinds.
 type kind int
 
 const (
@@ -59,8 +59,8 @@ func Key(name, key string) string {
 	return "tilth.agent." + name + "." + key
 }
 
-// Named returns the program of a name: a row of the table, or what settings, those of tilth.agent.<name>.* by the last
-// part of their keys, describe or change. nil means that there are none.
+// Named returns the program of a name: a row of the table, or a program that settings describe or change (those of
+// tilth.agent.<name>.* by the last part of their keys). nil means that there is none.
 func Named(name string, settings map[string]string) (*Program, error) {
 	if settings != nil {
 		return custom(name, settings)
@@ -211,7 +211,7 @@ func describe(name string, set map[string]string) (*Program, error) {
 	return p, nil
 }
 
-// borrow takes the way to read events, and what goes with it, from a row of the table.
+// borrow copies the reader of events and related fields from a row of the table.
 func (p *Program) borrow(name, format string) error {
 	if format == "" || format == "text" {
 		return nil

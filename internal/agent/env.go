@@ -43,9 +43,9 @@ func ScrubEnv(environ []string) []string {
 // proxies are the variables by which a program finds its way to its API. Their URLs may hold a password.
 var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
 
-// ToolEnv returns environ for what a run starts beside agent programs, such as shell commands and validators: without
-// any key and any setting of git-tilth but those in the variables that keep names. The number of a lane is no one's to
-// keep: it would be that of an enclosing run.
+// ToolEnv returns environ for programs other than agents, such as shell commands and validators: without keys and
+// without git-tilth's settings, except for the variables in keep. It always drops the lane's number, which would be
+// that of an enclosing run.
 func ToolEnv(environ, keep []string) []string {
 	return slices.DeleteFunc(ScrubEnv(environ), func(entry string) bool { return isDropped(entry, keep) })
 }
@@ -73,8 +73,7 @@ func isDropped(entry string, keep []string) bool {
 	return (proc.IsSetting(entry) || text.HoldsKey(entry)) && (name == session.LaneVar || !slices.Contains(keep, name))
 }
 
-// Dropped names the variables of environ that what a run starts does not find in its environment, although they are no
-// setting of git-tilth.
+// Dropped names the variables of environ that programs of a run do not get, without git-tilth's settings.
 func Dropped(environ, keep []string) []string {
 	var names []string
 	for _, entry := range environ {

@@ -39,7 +39,7 @@ const (
 	claudeUsed   = `"usage":{"input_tokens":200,"cache_creation_input_tokens":5,"cache_read_input_tokens":20,"output_tokens":40}`
 )
 
-// What one run of each program printed, and what it means.
+// The output of one run of each program, and its meaning.
 func TestEvents(t *testing.T) {
 	reset := time.Unix(1795282561, 0).UTC()
 	for _, c := range []struct {
@@ -146,7 +146,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Whatever a program prints, reading it does not fail, and what is kept stays small.
+// Reading any output of a program does not fail, and the kept text stays small.
 func FuzzEvents(f *testing.F) {
 	for _, seed := range []string{claudeInit, claudeTool, claudeAnswer, `{"type":"item.started","item":{"type":"command_execution"}}`,
 		`{"type":"turn.completed","usage":{"input_tokens":-1}}`, `{"type":"tool_result","error":{"type":"policy"}}`, `{"type":"step_finish","part":{"reason":"stop","tokens":{}}}`,

@@ -5,9 +5,8 @@
 // keeps its conversations, what it prints and how it fails; the code around it never asks for a program by name.
 // Three rules hold for all rows:
 //   - success is the program's own terminal event; exit status 0 proves nothing,
-//   - a conversation's id is handed on before the program can do work, wherever the program makes that possible,
-//   - what a program says about its failures is looked for in its error events and on standard error, never in
-//     the text of the model.
+//   - a conversation's id is reported before the program can do work, if the program makes that possible,
+//   - a program's failure is recognised by its error events and standard error, never by the text of the model.
 package agent
 
 import (
@@ -69,7 +68,7 @@ type Program struct {
 // place is a directory or file of a program's own: name in the directory that a variable names, else one in the home.
 type place struct{ variable, name, inHome string }
 
-// rights are how a program is told what it may do.
+// rights are the options that grant a program its permissions.
 type rights struct {
 	args  [][]string
 	alone [][]string // before them, where the program is in no Box
@@ -83,7 +82,7 @@ type rule struct {
 	text pattern.Regexp
 }
 
-// How says in what way a turn ended.
+// How is the way in which a turn ended.
 type How string
 
 // The ways in which a turn can end. All but Completed leave the work unfinished.
@@ -128,23 +127,23 @@ type Turn struct {
 	Private        string        // a directory for this turn's own files, removed at its end; "" is a temporary one
 	Patience       time.Duration // silence that is an event too; 0 is five minutes
 	PriorTotal     Usage         // Outcome.Total of the conversation's last turn, zero for a new one
-	// Redact takes secrets out of what the program says, before anything is cut from it.
+	// Redact redacts secrets in the program's output before it is cut.
 	Redact *record.Redactor
 	// OnConversation is called with the conversation's id as soon as it is known: before the start for an id that is
 	// preset, at the first event otherwise, and again if it changes. An error ends the program and is Run's error.
 	OnConversation func(id string) error
-	// Emit takes what the program does as it happens: tool_call, tool_result and agent_waits, their texts bounded. Its
+	// Emit gets the program's actions as they happen: tool_call, tool_result and agent_waits, with bounded texts. Its
 	// calls do not overlap. An error ends the program and is Run's error.
 	Emit func(record.Event) error
 }
 
-// Outcome is what became of a turn.
+// Outcome is the result of a turn.
 type Outcome struct {
 	How          How
 	Conversation string // "" if the program never said
 	Text         string // final message
 	Usage        Usage  // of this run alone
-	// what the program has counted for the conversation, to be handed to the next turn as PriorTotal
+	// the program's total for the conversation, the next turn's PriorTotal
 	Total      Usage
 	Turns      int
 	Cut        bool      // it had reported a result, went on, and was ended from outside
@@ -163,7 +162,7 @@ type Outcome struct {
 // valid reports whether an id may be handed to the program.
 func (p *Program) valid(id string) bool { return p.validID == nil || p.validID().MatchString(id) }
 
-// OnlyReading is what a turn that may not write is told where a refused permission ended the one before.
+// OnlyReading is added to the prompt of a read-only turn after a refused permission ended the one before.
 const OnlyReading = "\n\nThis was asked before, and a tool that you may not use ended it. Use no tool but those that " +
 	"read and search."
 

@@ -23,7 +23,7 @@ const (
 	grace = 5 * time.Second
 	// patience is how long a program may wait for its API by itself, and say nothing without being named.
 	patience = 5 * time.Minute
-	// outputKept is how much of a program's output, and of its standard error, is kept beside what is read as it comes.
+	// outputKept bounds the kept output and standard error of a program, in bytes each.
 	outputKept = 64 << 10
 )
 
@@ -43,8 +43,8 @@ func (s *stream) stoppable(ctx context.Context) (context.Context, context.Cancel
 	return ctx, cancel
 }
 
-// Run plays one turn and returns what became of it. The error is non-nil only if the program could not be
-// started or what it did not be written down; everything that the program itself does wrong is an Outcome.
+// Run plays one turn and returns its outcome. The error is non-nil only if the program could not be started or its
+// actions could not be recorded; every failure of the program itself is an Outcome.
 func (p *Program) Run(ctx context.Context, t Turn) (out Outcome, err error) {
 	id, resume := t.Conversation.ID, t.Conversation.Resume
 	switch {
@@ -161,7 +161,7 @@ func (s *stream) watchSilence(ctx context.Context) {
 // limitEnd is the end of a limit as older versions of Claude Code say it, behind their words.
 var limitEnd = pattern.New(`\|([0-9]{10})$`)
 
-// outcome is what the events, the exit and the standard error together mean.
+// outcome combines the events, the exit status and the standard error.
 func (s *stream) outcome(res proc.Outcome, cause *ending) Outcome {
 	out := Outcome{Conversation: s.conversation, Text: s.text, Turns: s.turns, Denied: s.denied,
 		Usage: s.usage, Total: plus(s.turn.PriorTotal, s.usage, 1)}

@@ -77,7 +77,7 @@ func TestConversationIsResumed(t *testing.T) {
 	})
 }
 
-// What each program says when something goes wrong, and what it means.
+// Each program's messages for failures, and their meaning.
 func TestWaysToEnd(t *testing.T) {
 	reset := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -188,7 +188,7 @@ func TestStrayIsEnded(t *testing.T) {
 	strayIsGone(t, f)
 }
 
-// strayIsGone checks that what the program left behind in a session of its own was ended with it.
+// strayIsGone checks that the program's detached child was ended with it.
 func strayIsGone(t *testing.T, f *fake) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -251,7 +251,7 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// A program that silently begins another conversation has not found the one that it was asked for.
+// A program that silently starts another conversation has lost the requested one.
 func TestLostSilently(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t, fakeStep{}, fakeStep{"end": "lost", "turns": 1, "hang": true})

@@ -16,17 +16,17 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// state is a place that a program writes. The end of a turn discards the changes: the next conversation and the user's
-// own would obey settings, memory, hooks and plugins. keeps names the exceptions in the place: logins are files, and
-// conversations are directories, with a slash at the end. A leading hyphen marks a directory in a kept one that is
-// discarded all the same. {tree} is the turn's directory as Claude Code writes it, "/" is the whole place.
+// state is a directory or file that a program writes. The end of a turn discards the changes, because later
+// conversations and the user's own would obey changed settings, memory, hooks and plugins. keeps names the exceptions:
+// logins (files) and conversations (directories, with a slash at the end). A leading hyphen marks a directory in a kept
+// one that is discarded as well. {tree} is the turn's directory in Claude Code's spelling, "/" is everything.
 type state struct {
 	place
 	keeps []string
 }
 
-// inside returns a Box in which the program may write its own state, for a turn in dir, and what is to be done after
-// it. A directory of the state that is not there yet is made, because only what is there can be allowed; a file is not.
+// inside returns a Box in which the program may write its own state, for a turn in dir, and a function to call after
+// the turn. It makes missing directories of the state, because only an existing path can be allowed, but no files.
 func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.Box, done func() error, err error) {
 	if b == nil {
 		return nil, func() error { return nil }, nil
@@ -122,7 +122,7 @@ type login struct{ layer, name, to string }
 // TurnDir begins the name of a directory that has the layers of a turn, beside those of caches.
 const TurnDir = "turn-"
 
-// notWord is what Claude Code writes as a hyphen in the name of a directory's own.
+// notWord matches the characters that Claude Code replaces with a hyphen in directory names.
 var notWord = pattern.New(`[^A-Za-z0-9]`)
 
 // keepFile takes over a file that a turn wrote to a layer. A program may write it in place or by another file of its

@@ -58,14 +58,14 @@ type transcripts struct {
 	head func(t *transcript, line gjson.Result)
 }
 
-// transcript is what the first lines of a file tell.
+// transcript has the facts in a file's first lines.
 type transcript struct {
 	id, cwd  string
 	began    time.Time
 	messages int // at least this many
 }
 
-// headLines bounds how much of a transcript is read: what is looked for stands at its beginning.
+// headLines bounds the lines read of a transcript: the facts are at its beginning.
 const headLines = 50
 
 func (ts *transcripts) read(path string) (transcript, error) {

@@ -235,7 +235,7 @@ func TestCodexReadsTheEndOfOneRollout(t *testing.T) {
 	}
 }
 
-// A rollout that was cut before the task's message holds only what Codex itself says at the beginning of a thread.
+// A rollout that was cut before the task's message has only Codex's own first messages of a thread.
 func TestCodexRolloutWithoutTheTask(t *testing.T) {
 	p, _ := byName("codex")
 	f := newFake(t)

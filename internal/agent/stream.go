@@ -25,7 +25,7 @@ const (
 	maxErrors   = 20      // error events that are kept
 )
 
-// stream collects what a program's events say. Lines arrive one at a time and in order.
+// stream collects the data of a program's events. Lines arrive one at a time and in order.
 type stream struct {
 	program *Program
 	turn    *Turn
@@ -94,8 +94,8 @@ func (s *stream) id(id string) {
 	}
 }
 
-// wait takes what the API said to a call that the program will make again by itself, after d if it says so. A wait that
-// is longer than our patience is for who runs the harness to decide: it is a limit.
+// wait handles an API's answer to a call that the program will repeat by itself, after d if known. A wait beyond our
+// patience is a limit, because the user has to decide about it.
 func (s *stream) wait(said string, d time.Duration) {
 	if d >= patience {
 		s.how, s.why, s.reset = UsageLimit, said, time.Now().Add(d).UTC()
@@ -111,13 +111,13 @@ func (s *stream) wait(said string, d time.Duration) {
 var limitWords = pattern.New(`(?i)\b429\b|rate.?limit|too many requests|quota|usage.?limit|exhausted|` +
 	`hit your (?:[\w-]+ )?limit|\b(?:hour|session|daily|weekly|monthly) limit`)
 
-// silence is asked again and again. A program that waits longer than its own pauses between two calls does what its API
-// told it; for how long, it does not say.
+// silence is called periodically. A program that waits longer than its own pauses between two calls obeys its API, and
+// does not say how long.
 func (s *stream) silence(now time.Time, limit time.Duration) {
 	idle := now.Sub(s.heard)
 	switch {
 	case s.program.acp != nil && !s.quiet && idle >= limit && s.running == 0 && s.conversation != "":
-		// A model that thinks is heard. An agent whose API told it to wait is not, some of them for ever.
+		// A thinking model sends events. An agent that waits for its API sends none, some of them for ever.
 		s.quiet = true
 		s.emit(&record.AgentWaits{Agent: s.program.Name, Since: record.FormatTime(s.heard)})
 		s.stop(UsageLimit, "it has said nothing for "+limit.String()+", and no tool of it runs")
@@ -153,13 +153,13 @@ func (s *stream) say(said string) {
 	}
 }
 
-// spend books the tokens of one message, which replace what was booked for it before.
+// spend books the tokens of one message, and replaces those booked for it before.
 func (s *stream) spend(message string, u Usage) {
 	s.usage = plus(plus(s.usage, u, 1), s.steps[message], -1)
 	s.steps[message] = u
 }
 
-// forget takes back what was booked for the messages that are summed up elsewhere.
+// forget removes the booked tokens of messages that are counted elsewhere.
 func (s *stream) forget(summed func(message string) bool) {
 	for message, u := range s.steps {
 		if summed(message) {
@@ -228,7 +228,7 @@ func (s *stream) uses(tool, args string) {
 	s.emit(&record.ToolCall{Tool: tool, Args: kept})
 }
 
-// used writes down what a tool said.
+// used records a tool's output.
 func (s *stream) used(tool, said string, failed bool) {
 	res := toolResult(tool, said, utf8.RuneCountInString(said), failed)
 	res.IsError = &failed
@@ -266,7 +266,7 @@ func event(line []byte) (gjson.Result, bool) {
 // count returns a number of tokens that can be added up. Calls bounds the sum of a turn.
 func count(r gjson.Result) int64 { return int64(max(0, min(r.Num, 1<<40))) }
 
-// objects are the objects of a list. To look a member up in a string would find what looks like one in its text.
+// objects returns the objects of a list. A lookup in a string would match text that looks like a member.
 func objects(list gjson.Result) []gjson.Result {
 	if !list.IsArray() {
 		return nil
@@ -292,7 +292,7 @@ func plus(u, v Usage, times int64) Usage {
 	}
 }
 
-// addedSince returns what a total has grown by. One that shrank was counted anew, so that all of it is new.
+// addedSince returns the growth of a total. A smaller total was restarted, so all of it is new.
 func addedSince(prior, total Usage) Usage {
 	if total.Prompt < prior.Prompt || total.Eval < prior.Eval {
 		return total

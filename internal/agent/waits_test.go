@@ -9,8 +9,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// A resumed conversation is told when the program has named it, not when its turn has ended: what dies in between has
-// it on the record.
+// A resumed conversation is recorded when the program names it, not at the end of its turn, so it is on the record
+// after a kill in between.
 func TestResumedConversationIsToldAtOnce(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t, fakeStep{}, fakeStep{"hang": true})

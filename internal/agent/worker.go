@@ -21,18 +21,17 @@ type Toolbox interface {
 	Call(ctx context.Context, name, args string) tool.Result
 }
 
-// Worker is who works at a task, judges a change or holds an interview: a model with its tools or an agent program, and
-// the history of that one attempt, review or interview. What it says and is told goes verbatim to Transcript before it
-// is used.
+// Worker does a task, a review or an interview: a model with its tools or an agent program, with the history of this
+// one attempt, review or interview. All messages go verbatim to Transcript before they are used.
 //
-// Every tool call of an assistant message is answered before the next request, because endpoints refuse a history in
-// which one is not; the message itself is echoed byte for byte, reasoning included, because some refuse one that was
-// changed.
+// Every tool call of an assistant message is answered before the next request, because endpoints refuse a history with
+// an unanswered call. The message itself is echoed byte for byte, reasoning included, because some endpoints refuse a
+// changed one.
 type Worker struct {
 	// Ask makes one request and returns a healthy answer, or the error that ends the attempt, as Calls do.
 	Ask   func(context.Context, model.Request) (*model.Reply, error)
 	Tools json.RawMessage // the JSON array of everything the model may call, Final included
-	// Final is the tool whose call ends the turn and is answered by Answer; "" for none.
+	// Final is the tool that ends the turn and is answered by Answer; "" for none.
 	Final      string
 	Box        Toolbox
 	Allow      func() error                                 // is asked before each tool call; nil for always
@@ -46,8 +45,8 @@ type Worker struct {
 	worked  bool         // one of them did what it was asked
 }
 
-// Said is what one answer came to: a case, the use of tools, or words alone. Those of an agent program, which has its
-// tools to itself, are its final message.
+// Said is the content of one answer: a case, tool calls, or text alone. For an agent program, which runs its tools
+// itself, the text is its final message.
 type Said struct {
 	Case     string           // the arguments of the Final call, "" when there was none
 	RawCalls []model.ToolCall // the message's tool calls as the model wrote them; none where it was silent
@@ -242,16 +241,15 @@ func argsForRecord(args string) json.RawMessage {
 	return record.JSON(args)
 }
 
-// Continuable tells why a conversation that was read back cannot be taken up, nil if it can be: one that has lost a
-// part would be a request that makes no sense to the model, without its task, or that its endpoint refuses.
+// Continuable returns the reason why a stored conversation cannot be continued, or nil: with a missing part it would
+// lack the task, or its endpoint would refuse it.
 func Continuable(history []json.RawMessage) error {
 	_, fault := unanswered(history)
 	return fault
 }
 
-// unanswered lists the tool calls of a history that have no answer, in order, and tells what is missing besides. Some
-// models give every turn's calls the same ids, so an answer closes the call that came before it, not all calls of that
-// name.
+// unanswered lists the tool calls of a history without an answer, in order, and returns another fault in it. Some
+// models give every turn's calls the same ids, so an answer closes the last call before it, not all calls with that id.
 func unanswered(history []json.RawMessage) (open []string, fault error) {
 	first := func(err error) {
 		if fault == nil {
