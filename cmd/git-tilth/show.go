@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -112,14 +112,13 @@ func (w *repoContext) fillWorktree(d *view.Detail, st lifecycle.State) {
 	}
 }
 
-// commitsOfTasks finds the commit of each task since the seed: the recorded one, else one with the task's id, because
-// the user's rebase changes hashes.
+// commitsOfTasks finds the commit of each task since the seed: the recorded one, else one with the task's trailer, because
+// a rebase changes hashes.
 func commitsOfTasks(since []gitx.Commit, sum *session.Summary) map[string]string {
 	found := map[string]string{}
 	for _, c := range since {
 		for id, t := range sum.Tasks {
-			named := strings.HasPrefix(c.Subject, id+": ") || strings.Contains(c.Subject, "): "+id+" ")
-			if c.SHA == t.Commit || named && found[id] == "" {
+			if c.SHA == t.Commit || message.SignatureOf(c).Task == id && found[id] == "" {
 				found[id] = c.SHA
 			}
 		}

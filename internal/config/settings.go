@@ -131,7 +131,7 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "lifetime of a claim on a remote session, at least 2s; renewed at a third of it"},
 	{Name: "tilth.signCommits", Default: "false", kind: kindBool,
 		Help: "sign commits: true or false (default: commit.gpgSign)"},
-	{Name: "tilth.commitSubject", Default: "{id}: {title}", check: checkSubject,
+	{Name: "tilth.commitSubject", Default: "{title}", check: checkSubject,
 		Help: "subject of a task's commit, from {id}, {title}, {title:lower} (no capital), {type} (default feat) " +
 			"and {scope}"},
 	{Name: "tilth.seedCommit", Default: "auto", values: []string{"auto", "keep"},

@@ -46,11 +46,12 @@ func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	if err != nil {
 		return "", err
 	}
-	summary, person := h.Redact.String(v.Summary), v.By == record.ByPerson
-	if !person {
-		summary = message.InertBody(summary)
+	body, person := message.Quoted, v.By == record.ByPerson
+	if person {
+		body = message.Wrapped
 	}
-	msg := message.Task(h.S.ID, t.ID, message.SubjectOf(h.CommitSubject, t), summary, mark, person)
+	msg := message.Task(h.S.ID, t.ID, message.SubjectOf(h.CommitSubject, t), body(h.Redact.String(v.Summary)), mark,
+		person)
 	committing := CommittingVar + "=" + wt.Branch
 	seen, err := h.Git.BeforeCommit(live, wt, msg, committing)
 	if err = cmp.Or(live.Err(), err); err != nil {
@@ -112,7 +113,7 @@ func PlaceholderMessage(h *held.Handle, t session.Task, reason string) (string, 
 
 // usualSubjects are the forms of subjects that commit-msg hooks are written for.
 var usualSubjects = []string{message.DefaultSubject, "{type}: {title:lower}", "{type}({scope}): {title:lower}",
-	"{type}: {title}", "{title}", "{id} {title}", "[{id}] {title}"}
+	"{type}: {title}", "{id}: {title}", "{id} {title}", "[{id}] {title}"}
 
 // SubjectSetting is the command that sets a form of subjects.
 func SubjectSetting(form string) string {
@@ -134,7 +135,7 @@ func TrySubjects(ctx context.Context, h *held.Handle, wt gitx.Worktree, base str
 		return f == set || t.Scope == "" && strings.Contains(f, "{scope}")
 	})...)
 	for i, form := range forms {
-		msg := message.Task(h.S.ID, t.ID, message.SubjectOf(form, t), h.Redact.String(summary),
+		msg := message.Task(h.S.ID, t.ID, message.SubjectOf(form, t), message.Quoted(h.Redact.String(summary)),
 			"1000000 "+strings.Repeat("0", 64), false)
 		says, err := showMessage(ctx, h, wt, base, msg)
 		switch {

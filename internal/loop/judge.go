@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -39,6 +40,8 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		if err != nil {
 			return "", err
 		}
+		before := a.summary
+		a.summary = message.Completed(before, c.Summary)
 		if !j.report.Passed {
 			failed := firstFailure(j.report)
 			if err := a.hears(failed, "validators "+j.tree, failed, a.retryHint); err != nil {
@@ -46,8 +49,8 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			}
 			return a.failedValidators(ctx, j)
 		}
-		if a.refusal.tree == j.tree {
-			c = a.refusal.c.saying(c.Summary) // this very tree was accepted with it
+		if a.refusal.tree == j.tree { // the tree was accepted, and only its message may help
+			c, a.summary = a.refusal.c.saying(c.Summary), c.Summary
 		}
 		v, err := a.review(ctx, c, j)
 		if err != nil {
@@ -56,7 +59,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		if !v.Accepted() {
 			about, help := "review "+j.tree, a.retryHint
 			if j.unasked {
-				about, help = "empty", a.emptyHint
+				about, help, a.summary = "empty", a.emptyHint, before
 			}
 			stuck := a.hears(v.objection(), about, v.objection(), help)
 			if err := cmp.Or(a.evaluatorLeft(), stuck); err != nil {
@@ -85,7 +88,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			return a.refusedByHook(ctx, refusal{j.tree, refused.Output, c})
 		case errors.Is(err, gitx.ErrUnsigned):
 			a.accepted = false
-			err = a.at.commitRefused(ctx, a.task, c.Summary, err.Error())
+			err = a.at.commitRefused(ctx, a.task, a.summary, err.Error())
 		}
 		return "", err
 	}
@@ -119,7 +122,7 @@ type refusal struct {
 func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) {
 	again := f.tree != "" && f.tree == a.refusal.tree && text.SaySame(f.words, a.refusal.words)
 	subjectHint := sync.OnceValue(func() string {
-		subject, _ := a.at.hookHints(ctx, a.task, f.c.Summary)
+		subject, _ := a.at.hookHints(ctx, a.task, a.summary)
 		return subject
 	})
 	stuck := a.hears("commit hook: "+text.FailingLine(f.words), "hook", f.words, func() string {
@@ -127,7 +130,7 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 	})
 	switch {
 	case again && (stuck != nil || f.c.Summary == a.refusal.c.Summary || subjectHint() != ""):
-		return "", a.at.commitRefused(ctx, a.task, f.c.Summary, f.words)
+		return "", a.at.commitRefused(ctx, a.task, a.summary, f.words)
 	case stuck != nil:
 		return "", stuck
 	}
@@ -190,7 +193,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	}
 	e := &record.EvaluatorVerdict{
 		Verdict: v.Verdict, RejectionCategory: v.Category, Concern: v.Concern, Evidence: v.Evidence,
-		NextStep: v.NextStep, Tree: j.tree, Base: a.base, Summary: c.Summary,
+		NextStep: v.NextStep, Tree: j.tree, Base: a.base, Summary: a.summary,
 		DiffSummary: diffSummary(j.files), Case: record.JSON(c), By: by, CarriedFrom: from,
 		TestsChanged: slices.Concat(j.testsChanged, j.oldTests), PassesOnlyWith: j.onlyWith,
 		Unseen:        slices.Concat(j.unseen, j.hidden),
@@ -255,7 +258,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 		return err
 	}
 	a.accepted = true
-	v := record.EvaluatorVerdict{Summary: c.Summary, Tree: j.tree, Base: a.base}
+	v := record.EvaluatorVerdict{Summary: a.summary, Tree: j.tree, Base: a.base}
 	if a.byPerson {
 		v.By = record.ByPerson
 	}

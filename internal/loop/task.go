@@ -11,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/snapshot"
@@ -49,6 +50,7 @@ type attempt struct {
 	said     string // to whom worked, since its last turn
 	context  taskContext
 	restored bool    // work that was set aside is back in the worktree
+	summary  string  // of the first hand-in with a change, completed by later ones
 	refusal  refusal // by a commit hook
 	// objection is what was said last against the change, in one line.
 	objection string
@@ -137,7 +139,22 @@ func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
 	if a.at.lane == "" {
 		a.run.branch.carried, a.run.branch.partial = carried{}, false // they hold until a worker begins
 	}
-	return wt, err
+	return wt, cmp.Or(err, a.loadSummary())
+}
+
+// loadSummary restores the summary of earlier hand-ins from the ledger, if their work is in the worktree.
+func (a *attempt) loadSummary() error {
+	if !a.context.Partial {
+		return nil
+	}
+	entries, err := a.run.S.ReadLedger(a.task.ID, 0)
+	for _, e := range entries {
+		c, unread := parseCase(string(e.Case))
+		if unread == nil && string(e.DiffSummary) != string(record.JSON(diffSummary(nil))) {
+			a.summary = message.Completed(a.summary, c.Summary)
+		}
+	}
+	return err
 }
 
 // resumeReview goes on with what the last run left of this task: a case that waits for its review, or an accepted tree

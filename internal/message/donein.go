@@ -65,12 +65,13 @@ func bodyOf(c gitx.Commit) string {
 	return c.Body + "\n"
 }
 
-// doesTask reports whether a commit says that it does a task: in its subject, or where it was squashed in a line of its
-// own.
+// doesTask reports whether a commit says that it does a task: in its subject, or in a line of a squashed commit's body.
 func doesTask(c gitx.Commit, t session.Task) bool {
 	title, ids := text.VisibleLine(text.OneLine(t.Title)), c.Trailers[trailerTask]
+	body := "\n" + bodyOf(c)
 	for _, id := range ids {
-		if c.Subject == id+": "+title || strings.Contains(bodyOf(c), "- "+id+": "+title+"\n") ||
+		named := id + ": " + title
+		if c.Subject == named || strings.Contains(body, "\n- "+named+"\n") || strings.Contains(body, "\n- "+title+"\n") ||
 			len(ids) == 1 && id == t.ID && strings.Contains(c.Subject, title) {
 			return true
 		}

@@ -23,19 +23,35 @@ const (
 	trailerBy      = "Tilth-By" // person, where no evaluator was asked
 )
 
-// InertBody is a worker's summary as a message's body. Servers act on how its lines begin, so that is looked at when
-// they are broken.
-func InertBody(summary string) string {
-	return text.Inert(text.Wrap(text.Inert(text.Visible(summary)), bodyWidth-len("- ")))
+// Quoted returns a worker's summary as the body of a commit message. A line that begins with "> " is no trailer and no
+// command, however the summary is worded.
+func Quoted(summary string) string {
+	lines := strings.Split(text.Wrap(text.Inert(text.Visible(strings.TrimSpace(summary))), bodyWidth-len("> ")), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight("> "+line, " \t")
+	}
+	return strings.Join(lines, "\n")
 }
 
-// Task is the commit message of an accepted task. person says that a person's word made it done.
-func Task(sessionID, task, subject, summary, mark string, person bool) string {
+// Completed returns the summary of a first hand-in with a later one below it, or the one that contains the other.
+func Completed(summary, later string) string {
+	later = strings.TrimSpace(later)
+	switch {
+	case strings.Contains(summary, later):
+		return summary
+	case strings.Contains(later, summary):
+		return later
+	}
+	return strings.TrimSpace(summary + "\n\n" + later)
+}
+
+// Task returns the commit message of an accepted task. person is set if the user marked it done.
+func Task(sessionID, task, subject, body, mark string, person bool) string {
 	by := ""
 	if person {
 		by = "person"
 	}
-	return message(subject, summary, trailer(trailerSession, sessionID), trailer(trailerTask, task),
+	return message(subject, body, trailer(trailerSession, sessionID), trailer(trailerTask, task),
 		trailer(trailerBy, by), trailer(trailerRecord, mark))
 }
 
@@ -70,14 +86,16 @@ func trailer(key, value string) string {
 // bodyWidth is where the lines of a message's body are broken, as git's own manual asks for and hooks check.
 const bodyWidth = 72
 
-// message assembles subject, body and a trailer block that git recognises. A body that ends in
-// lines that look like trailers is kept apart from them by the blank line before the block.
-// Whoever reads the body reads it in a terminal.
+// Wrapped returns a text of the user's own as the body of a commit message.
+func Wrapped(body string) string { return text.Wrap(strings.TrimSpace(text.Visible(body)), bodyWidth) }
+
+// message assembles subject, body and trailers. The blank line before the trailers keeps lines at the end of the body
+// out of git's trailer block.
 func message(subject, body string, trailers ...string) string {
 	var b strings.Builder
 	b.WriteString(subject + "\n\n")
-	if body = strings.TrimSpace(text.Visible(body)); body != "" {
-		b.WriteString(text.Wrap(body, bodyWidth) + "\n\n")
+	if body != "" {
+		b.WriteString(body + "\n\n")
 	}
 	for _, t := range trailers {
 		if t != "" {
@@ -136,8 +154,8 @@ func one(values []string) string {
 	return values[len(values)-1]
 }
 
-// DefaultSubject is the form of the subject of a task's commit, where none is set.
-const DefaultSubject = "{id}: {title}"
+// DefaultSubject is the default form of a task commit's subject. The id is in the trailer.
+const DefaultSubject = "{title}"
 
 // SubjectOf fills in the form of a subject. A scope in parentheses that the task does not have is left out with them.
 func SubjectOf(form string, t session.Task) string {

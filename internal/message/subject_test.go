@@ -14,7 +14,8 @@ func TestSubject(t *testing.T) {
 		task session.Task
 		want string
 	}{
-		{"", plain, "T-007: Add a field"},
+		{"", plain, "Add a field"},
+		{"{id}: {title}", plain, "T-007: Add a field"},
 		{"{type}({scope}): {title}", plain, "feat: Add a field"},
 		{"{type}({scope}): {title}", full, "fix(core): Add {id}"},
 		{"{type}: {title:lower}", plain, "feat: add a field"},

@@ -83,7 +83,7 @@ type EvaluatorVerdict struct {
 	NextStep          *string         `json:"next_step"`
 	Tree              string          `json:"tree"`
 	Base              string          `json:"base"`
-	Summary           string          `json:"summary"` // of the case
+	Summary           string          `json:"summary"` // of the first case, completed by later ones
 	Case              json.RawMessage `json:"case"`
 	DiffSummary       string          `json:"diff_summary"`
 	ParseFailed       bool            `json:"parse_failed"`

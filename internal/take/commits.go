@@ -45,7 +45,8 @@ func (t *taker) whole(ctx context.Context, there there) error {
 	}
 	t.Tasks, t.Already = t.missing(there)
 	if t.Note.How == Merge {
-		return t.commit(ctx, m.Tree, "Merge branch '"+t.S.Branch()+"'", []string{top}, "pre-merge-commit", "commit-msg")
+		subject := "Merge " + cmp.Or(t.label(), "branch '"+t.S.Branch()+"'")
+		return t.commit(ctx, m.Tree, subject, []string{top}, "pre-merge-commit", "commit-msg")
 	}
 	return t.squash(ctx, m.Tree)
 }
@@ -151,10 +152,19 @@ func (t *taker) squash(ctx context.Context, tree string) error {
 	if len(t.want.Tasks) > 0 && len(t.Tasks) == 1 {
 		of := func(c gitx.Commit) bool { return t.taskOf(c) == subject }
 		subject = t.commits[slices.IndexFunc(t.commits, of)].Subject
-	} else if check, err := t.S.Checkpoint(); err == nil && check.Label != "" {
-		subject = text.Clip(text.OneLine(check.Label), 72)
+	} else {
+		subject = cmp.Or(t.label(), subject)
 	}
 	return t.commit(ctx, tree, subject, nil, "pre-commit", "commit-msg")
+}
+
+// label returns the session's label as a subject, "" if it has none.
+func (t *taker) label() string {
+	check, err := t.S.Checkpoint()
+	if err != nil {
+		return ""
+	}
+	return text.Clip(text.VisibleLine(text.OneLine(check.Label)), 60)
 }
 
 // commit makes the one commit of a take, past the hooks that look at such a one.
