@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -50,7 +49,7 @@ type taskContext struct {
 	Seed     string
 	Ledger   string
 	Tests    []string // paths of the task's acceptance tests
-	Known    []string // checks that failed before any work
+	Known    []string // checks that failed before any work, with their tests
 	Later    []string // paths of those of tasks to come, which are left out where the change is judged
 	Partial  bool     // an earlier attempt's work is in the working tree
 	Aside    string   // an earlier attempt's work that does not fit on the tree any more, as a patch
@@ -89,7 +88,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	}
 	c.Tests = validator.AcceptanceTests(seed.files, a.task.ID)
 	a.run.mu.Lock()
-	c.Known = slices.Sorted(maps.Keys(a.run.Checkpoint.KnownFailures))
+	c.Known = validator.Known(a.run.Checkpoint.KnownFailures).Names()
 	a.run.mu.Unlock()
 	for _, t := range tasks {
 		if t.Status != session.TaskDone && t.ID != a.task.ID {

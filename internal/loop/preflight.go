@@ -230,7 +230,7 @@ func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *j
 		return nil
 	}
 	begun := len(s.Tasks.Done) > 0 // what was accepted since has passed
-	base := map[string]record.PreflightCheck{}
+	var base []record.PreflightCheck
 	below, err := a.belowSeed(ctx, s.Tasks)
 	if err != nil {
 		return err
@@ -248,7 +248,7 @@ func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *j
 		}
 		vs = slices.DeleteFunc(vs, func(v validator.Validator) bool {
 			return !slices.ContainsFunc(found.Checks, func(c record.PreflightCheck) bool {
-				return c.Name == v.Name && fails(c)
+				return validator.SameCheck(c.Name, v.Name) && fails(c)
 			})
 		})
 		s.Files, s.Tasks.Current = laid.Files, ""
@@ -256,35 +256,19 @@ func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *j
 		if err != nil {
 			return err
 		}
-		for _, c := range tried.Checks {
-			base[c.Name] = c
-		}
+		base = tried.Checks
 	} else if !begun {
 		return nil
 	}
-	for i, c := range found.Checks {
-		if fails(c) {
-			found.Checks[i].Fails, found.Checks[i].Tests = base[c.Name].Fails, base[c.Name].Tests
-		}
-	}
+	validator.SetBase(found, base)
 	return nil
 }
 
-// goOnWith marks the failures with which a person goes on, and remembers them.
+// goOnWith marks the known failures and remembers them.
 func (a *attempt) goOnWith(found *record.Preflight) {
-	known := maps.Clone(a.run.Checkpoint.KnownFailures) // that of lanes at work stays as it is
-	for i, c := range found.Checks {
-		if c.Fails == "" {
-			continue
-		}
-		if _, was := known[c.Name]; !was && !a.run.o.KnownFailures {
-			continue
-		}
-		if known == nil {
-			known = map[string][]string{}
-		}
-		found.Checks[i].Known, known[c.Name] = true, append([]string{}, c.Tests...)
-	}
+	known := map[string][]string{} // a copy: lanes at work read the one of the checkpoint
+	maps.Copy(known, a.run.Checkpoint.KnownFailures)
+	validator.Known(known).GoOn(found, a.run.o.KnownFailures)
 	a.run.mu.Lock()
 	a.run.Checkpoint.KnownFailures = known // saved with what the preflight has passed
 	a.run.mu.Unlock()

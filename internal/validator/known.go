@@ -1,12 +1,25 @@
 package validator
 
-import "slices"
+import (
+	"maps"
+	"slices"
+	"strings"
 
-// Known are validators that failed before any work, by name, with the tests that failed; none where they are not known
-// by name, and it is all of the validator that bars nothing.
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// Known are failures from before any work: failing tests by the check that runs them. A check without named tests is
+// known as a whole.
 type Known map[string][]string
 
-// failing are the tests that failed, where the runner names them.
+// keyOf is the key of a check in Known. A suite has the same key whether or not its acceptance tests run apart.
+func keyOf(name string) string { return strings.TrimSuffix(name, rest("")) }
+
+// SameCheck reports whether two checks run the same suite.
+func SameCheck(a, b string) bool { return keyOf(a) == keyOf(b) }
+
+// failing returns the names of the tests that failed.
 func (r Result) failing() []string {
 	if r.Tests == nil {
 		return nil
@@ -14,36 +27,91 @@ func (r Result) failing() []string {
 	return r.Tests.Names
 }
 
-// Spare lets those results of a report pass that failed before any work and say no more now than then.
+// Names returns the known checks for a prompt, each with the tests that failed.
+func (k Known) Names() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(k)) {
+		if tests := strings.Join(k[name], ", "); tests != "" {
+			name += " (" + text.Clip(tests, 300) + ")"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// isKnown reports whether a failure is no more than failed before any work. A run with acceptance tests is known as a
+// whole only if none of its tests failed.
+func (k Known) isKnown(r Result) bool {
+	tests, known := k[keyOf(r.Name)]
+	if len(tests) == 0 {
+		return known && (len(r.ran) == 0 || len(r.failing()) == 0)
+	}
+	return len(r.failing()) > 0 && !slices.ContainsFunc(r.failing(), func(t string) bool {
+		return !slices.Contains(tests, t)
+	})
+}
+
+// Spare marks the failures of a report that are known, and lets the report pass if no other is left.
 func (k Known) Spare(r *Report) {
 	if len(k) == 0 {
 		return
 	}
 	passed := true
 	for i, res := range r.Results {
-		tests, known := k[res.Name]
-		if known && !res.Passed && !res.Skipped {
-			newly := slices.ContainsFunc(res.failing(), func(t string) bool { return !slices.Contains(tests, t) })
-			r.Results[i].Known = len(tests) == 0 || len(res.failing()) > 0 && !newly
-		}
+		r.Results[i].Known = !res.Passed && !res.Skipped && k.isKnown(res)
 		passed = passed && (res.Passed || r.Results[i].Known)
 	}
 	r.Passed = passed
 }
 
-// Settle takes out what passed in a report: from now on it bars like any other. changed says whether anything did.
+// Settle removes the failures that are gone in a report, and reports whether there were any. Of two runs of a suite the
+// second has the project's own tests.
 func (k Known) Settle(r Report) (changed bool) {
+	last := map[string]Result{}
 	for _, res := range r.Results {
-		tests, known := k[res.Name]
+		last[keyOf(res.Name)] = res
+	}
+	for name, res := range last {
+		tests, known := k[name]
 		switch still := res.failing(); {
 		case !known || res.Skipped:
 		case res.Passed:
-			delete(k, res.Name)
+			delete(k, name)
 			changed = true
 		case len(still) > 0 && len(still) < len(tests):
-			k[res.Name] = still
+			k[name] = still
 			changed = true
 		}
 	}
 	return changed
+}
+
+// GoOn marks the failures of a preflight that are known already, and all of them where all is set. It adds these to k.
+func (k Known) GoOn(found *record.Preflight, all bool) {
+	for i, c := range found.Checks {
+		key := keyOf(c.Name)
+		if _, was := k[key]; c.Fails == "" || !was && !all {
+			continue
+		}
+		found.Checks[i].Known, k[key] = true, append([]string{}, c.Tests...)
+	}
+}
+
+// SetBase replaces the failures that a preflight found by those of the base, which has no acceptance tests. Of two runs
+// of a suite the second has the project's own tests.
+func SetBase(found *record.Preflight, base []record.PreflightCheck) {
+	for i := range found.Checks {
+		c := &found.Checks[i]
+		if c.Fails == "" {
+			continue
+		}
+		c.Fails, c.Tests = "", nil
+		apart := func(o record.PreflightCheck) bool { return o.Name == rest(c.Name) }
+		if slices.ContainsFunc(found.Checks, apart) {
+			continue
+		}
+		same := func(o record.PreflightCheck) bool { return SameCheck(o.Name, c.Name) }
+		if b := slices.IndexFunc(base, same); b >= 0 {
+			c.Fails, c.Tests = base[b].Fails, base[b].Tests
+		}
+	}
 }

@@ -1,0 +1,81 @@
+package validator
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+)
+
+// failingRun is a run of a check in which tests failed; acceptance is set for a run of acceptance tests.
+func failingRun(name string, acceptance bool, tests ...string) Result {
+	r := Result{Name: name, Tests: &record.Tests{Names: tests, Failed: len(tests)}}
+	if acceptance {
+		r.ran = map[given]map[test]state{{}: {}}
+	}
+	return r
+}
+
+func passingRun(name string) Result { return Result{Name: name, Passed: true} }
+
+// A failure is known by its tests, whether the suite ran alone as on the base or beside acceptance tests.
+func TestSpare(t *testing.T) {
+	old := Known{"pytest": {"old"}}
+	for _, c := range []struct {
+		name    string
+		known   Known
+		results []Result
+		passes  bool
+	}{
+		{"alone", old, []Result{failingRun("pytest", false, "old")}, true},
+		{"beside acceptance tests", old, []Result{passingRun("pytest"), failingRun("pytest (suite)", false, "old")}, true},
+		{"an acceptance test", old, []Result{failingRun("pytest", true, "t001"), failingRun("pytest (suite)", false, "old")},
+			false},
+		{"a new failure", old, []Result{passingRun("pytest"), failingRun("pytest (suite)", false, "new", "old")}, false},
+		{"no test named now", old, []Result{failingRun("pytest (suite)", false)}, false},
+		{"no test named then", Known{"pytest": {}}, []Result{failingRun("pytest (suite)", false, "old")}, true},
+		{"no test named then, an acceptance test", Known{"pytest": {}}, []Result{failingRun("pytest", true, "t001")}, false},
+		{"another package", Known{"npm test (a)": {"old"}}, []Result{failingRun("npm test (b) (suite)", false, "old")},
+			false},
+		{"by exit status", Known{"test": {}}, []Result{{Name: "test"}}, true},
+	} {
+		r := Report{Results: c.results}
+		if c.known.Spare(&r); r.Passed != c.passes {
+			t.Errorf("%s: passed %v", c.name, r.Passed)
+		}
+	}
+}
+
+func TestSettle(t *testing.T) {
+	k := Known{"pytest": {"a", "b"}, "test": {}}
+	for _, c := range []struct {
+		results []Result
+		want    Known
+	}{
+		{[]Result{passingRun("pytest"), failingRun("pytest (suite)", false, "a", "b")},
+			Known{"pytest": {"a", "b"}, "test": {}}},
+		{[]Result{passingRun("pytest"), failingRun("pytest (suite)", false, "b")}, Known{"pytest": {"b"}, "test": {}}},
+		{[]Result{passingRun("pytest"), passingRun("pytest (suite)"), passingRun("test")}, Known{}},
+	} {
+		if k.Settle(Report{Results: c.results}); !maps.EqualFunc(k, c.want, slices.Equal[[]string]) {
+			t.Errorf("%v, want %v", k, c.want)
+		}
+	}
+}
+
+func TestSetBase(t *testing.T) {
+	check := func(name, fails string) record.PreflightCheck { return record.PreflightCheck{Name: name, Fails: fails} }
+	for _, c := range []struct{ acceptance, suite, want string }{
+		{"t001 is red", "old is red", "old is red"},
+		{"", "old is red", "old is red"},
+		{"t001 is red", "", ""},
+	} {
+		found := &record.Preflight{Checks: []record.PreflightCheck{
+			check("pytest", c.acceptance), check("pytest (suite)", c.suite)}}
+		SetBase(found, []record.PreflightCheck{check("pytest", "old is red")})
+		if found.Checks[0].Fails != "" || found.Checks[1].Fails != c.want {
+			t.Errorf("%+v: %+v", c, found.Checks)
+		}
+	}
+}
