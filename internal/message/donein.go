@@ -71,7 +71,8 @@ func doesTask(c gitx.Commit, t session.Task) bool {
 	body := "\n" + bodyOf(c)
 	for _, id := range ids {
 		named := id + ": " + title
-		if c.Subject == named || strings.Contains(body, "\n- "+named+"\n") || strings.Contains(body, "\n- "+title+"\n") ||
+		if c.Subject == named ||
+			strings.Contains(body, "\n- "+named+"\n") || strings.Contains(body, "\n- "+title+"\n") ||
 			len(ids) == 1 && id == t.ID && strings.Contains(c.Subject, title) {
 			return true
 		}

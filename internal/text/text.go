@@ -107,54 +107,6 @@ func FirstLines(s string, n int) string {
 	return strings.Join(kept, "; ")
 }
 
-// FailingLine is the line of a failed program's output that says why it failed, as the program itself puts it: what
-// pytest marks with E, what Go's test says below its name, the end of a traceback; else the first line that looks like
-// it, else the first that says anything. Rules, headings and the source that a runner shows are passed over.
-func FailingLine(output string) (line string) {
-	found, traced := "", false
-	lines := strings.Split(output, "\n")
-	for i, whole := range lines {
-		candidate := strings.TrimSpace(whole)
-		switch {
-		case strings.HasPrefix(candidate, "E  "):
-			return strings.TrimSpace(candidate[1:])
-		case strings.Trim(candidate, "=_-*# ") == "" || strings.HasPrefix(candidate, "==") ||
-			strings.HasPrefix(candidate, "__") || found != "":
-		case strings.HasPrefix(candidate, "Traceback ("):
-			traced = true
-		case traced && whole == strings.TrimLeft(whole, " \t"):
-			found = candidate
-		case traced:
-		case strings.HasPrefix(candidate, "--- FAIL: ") && i+1 < len(lines) && saysPlace(lines[i+1]):
-			name, _, _ := strings.Cut(strings.TrimPrefix(candidate, "--- FAIL: "), " ")
-			found = name + ": " + strings.TrimSpace(lines[i+1])
-		case looksFailed(candidate):
-			found = candidate
-		case line == "":
-			line = candidate
-		}
-	}
-	if found != "" {
-		return found
-	}
-	return line
-}
-
-// saysPlace reports whether a line of Go's test begins with a place, as each that a test writes does.
-func saysPlace(line string) bool {
-	place, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-	return strings.HasPrefix(line, " ") && strings.Contains(place, ".go:") && strings.HasSuffix(place, ":")
-}
-
-func looksFailed(line string) bool {
-	for _, word := range []string{"FAIL", "rror", "not found", "panic:", "not ok ", "cannot ", "undefined"} {
-		if strings.Contains(line, word) {
-			return true
-		}
-	}
-	return false
-}
-
 // IsObjectID reports whether s is the full SHA-1 or SHA-256 id of an object of git's.
 func IsObjectID(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""

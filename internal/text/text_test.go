@@ -95,6 +95,16 @@ func TestFailingLine(t *testing.T) {
 		"F   [100%]\n=== FAILURES ===\n____ test_add ____\n    raise Error(1)\n>   assert 1 == 2\nE   assert 1 == 2\n" +
 			"t.py:3: AssertionError\n": "assert 1 == 2",
 		"Traceback (most recent call last):\n  File \"a.py\", line 1\n    raise X(1)\nX: 1\n": "X: 1",
+		"__ ERROR collecting t.py __\nx.py:1: in f\nE     File \"/j/src/y.py\", line 10\nE       f(\n" +
+			"E        ^\nE   SyntaxError: '(' was never closed\n": "SyntaxError: '(' was never closed (y.py, line 10)",
+		"__ test_a __\nE   KeyError: 'a'\n\nDuring handling\nE   ValueError: b\nE     more\n" +
+			"__ test_b __\nE   TypeError\n": "ValueError: b",
+		"E       assert 1 == 2\nE        +  where 1 = f()\nE\nE         - x\n": "assert 1 == 2",
+		"FAIL: test_a (t.T)\n---\nTraceback (most recent call last):\n  File \"a\"\nKeyError: 1\n\n" +
+			"During handling of the above exception, another exception occurred:\n\n" +
+			"Traceback (most recent call last):\n  File \"a\"\nValueError: 2\n\n" +
+			"FAIL: test_b\nTraceback (most recent call last):\n  File \"a\"\nX: 3\n": "ValueError: 2",
+		"/w/a.js:3\n  throw new Error('boom')\n  ^\n\nTypeError: boom\n    at a.js:3\n": "TypeError: boom",
 		"sh: 1: vitest: not found\n": "sh: 1: vitest: not found",
 		"\n-----\nsomething\nmore\n": "something",
 	} {

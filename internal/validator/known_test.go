@@ -21,7 +21,8 @@ func passingRun(name string) Result { return Result{Name: name, Passed: true} }
 
 // A failure is known by its tests, whether the suite ran alone as on the base or beside acceptance tests.
 func TestSpare(t *testing.T) {
-	old := Known{"pytest": {"old"}}
+	const suite = "pytest (suite)"
+	old, unnamed := Known{"pytest": {"old"}}, Known{"pytest": {}}
 	for _, c := range []struct {
 		name    string
 		known   Known
@@ -29,13 +30,12 @@ func TestSpare(t *testing.T) {
 		passes  bool
 	}{
 		{"alone", old, []Result{failingRun("pytest", false, "old")}, true},
-		{"beside acceptance tests", old, []Result{passingRun("pytest"), failingRun("pytest (suite)", false, "old")}, true},
-		{"an acceptance test", old, []Result{failingRun("pytest", true, "t001"), failingRun("pytest (suite)", false, "old")},
-			false},
-		{"a new failure", old, []Result{passingRun("pytest"), failingRun("pytest (suite)", false, "new", "old")}, false},
-		{"no test named now", old, []Result{failingRun("pytest (suite)", false)}, false},
-		{"no test named then", Known{"pytest": {}}, []Result{failingRun("pytest (suite)", false, "old")}, true},
-		{"no test named then, an acceptance test", Known{"pytest": {}}, []Result{failingRun("pytest", true, "t001")}, false},
+		{"beside acceptance tests", old, []Result{passingRun("pytest"), failingRun(suite, false, "old")}, true},
+		{"an acceptance test", old, []Result{failingRun("pytest", true, "t001"), failingRun(suite, false, "old")}, false},
+		{"a new failure", old, []Result{passingRun("pytest"), failingRun(suite, false, "new", "old")}, false},
+		{"no test named now", old, []Result{failingRun(suite, false)}, false},
+		{"no test named then", unnamed, []Result{failingRun(suite, false, "old")}, true},
+		{"no test named then, an acceptance test", unnamed, []Result{failingRun("pytest", true, "t001")}, false},
 		{"another package", Known{"npm test (a)": {"old"}}, []Result{failingRun("npm test (b) (suite)", false, "old")},
 			false},
 		{"by exit status", Known{"test": {}}, []Result{{Name: "test"}}, true},

@@ -1,0 +1,90 @@
+package text
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+)
+
+// FailingLine returns the line of a failed program's output that says why it failed: pytest's error, the end of a
+// traceback, else the first line that looks like an error, else the first line. Of a chain of exceptions it is the last
+// one. It skips rules, headings and the source that a runner shows.
+func FailingLine(output string) string {
+	var first, likely, raised, pytest string
+	var block []string // pytest's lines about one exception
+	traced, chained := false, false
+	lines := strings.Split(output, "\n")
+	for i, whole := range lines {
+		line := strings.TrimSpace(whole)
+		if said, is := strings.CutPrefix(line, "E  "); is {
+			block = append(block, said)
+			pytest = errorIn(block)
+			continue
+		}
+		if line == "E" {
+			continue
+		}
+		block = nil
+		switch {
+		case strings.HasPrefix(line, "__") || strings.HasPrefix(line, "=="):
+			if pytest != "" { // what follows is of another test
+				return pytest
+			}
+		case strings.Trim(line, "=_-*#^~ ") == "" || i+1 < len(lines) && isCaret(lines[i+1]):
+		case strings.HasPrefix(line, "During handling of the above"), strings.HasPrefix(line, "The above exception was"):
+			chained = true
+		case strings.HasPrefix(line, "Traceback ("):
+			traced = raised == "" || chained
+		case traced && whole != strings.TrimLeft(whole, " \t"):
+		case traced:
+			raised, traced, chained = line, false, false
+		case likely != "":
+		case strings.HasPrefix(line, "--- FAIL: ") && i+1 < len(lines) && saysPlace(lines[i+1]):
+			name, _, _ := strings.Cut(strings.TrimPrefix(line, "--- FAIL: "), " ")
+			likely = name + ": " + strings.TrimSpace(lines[i+1])
+		case looksFailed(line):
+			likely = line
+		case first == "":
+			first = line
+		}
+	}
+	return cmp.Or(pytest, raised, likely, first)
+}
+
+// isCaret reports whether a line only marks a place in the line above it.
+func isCaret(line string) bool {
+	line = strings.TrimSpace(line)
+	return line != "" && strings.Trim(line, "^~ ") == ""
+}
+
+var sourceLine = pattern.New(`^\s*File "([^"]+)", (line \d+)`)
+
+// errorIn returns the error in pytest's lines about one exception: the first of those that are indented least. Above a
+// syntax error are its file and its source.
+func errorIn(block []string) string {
+	indent := func(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
+	line := slices.MinFunc(block, func(a, b string) int { return cmp.Compare(indent(a), indent(b)) })
+	m := sourceLine().FindStringSubmatch(block[0])
+	if line = strings.TrimSpace(line); m == nil || len(block) == 1 {
+		return line
+	}
+	return line + " (" + path.Base(m[1]) + ", " + m[2] + ")"
+}
+
+// saysPlace reports whether a line of Go's test begins with a place, as each that a test writes does.
+func saysPlace(line string) bool {
+	place, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	return strings.HasPrefix(line, " ") && strings.Contains(place, ".go:") && strings.HasSuffix(place, ":")
+}
+
+func looksFailed(line string) bool {
+	for _, word := range []string{"FAIL", "rror", "not found", "panic:", "not ok ", "cannot ", "undefined"} {
+		if strings.Contains(line, word) {
+			return true
+		}
+	}
+	return false
+}
