@@ -296,8 +296,8 @@ func (a *attempt) recordValidators(j *judged) error {
 // firstFailure is what a report fails by, in a line.
 func firstFailure(r validator.Report) string {
 	for _, res := range r.Results {
-		if !res.Passed && !res.Skipped {
-			return strings.TrimSuffix(res.Name+": "+text.FailingLine(clip(res.Output, promptCap))+"; "+res.Mend, "; ")
+		if !res.Passed && !res.Skipped && !res.Known {
+			return strings.TrimSuffix(res.Name+": "+res.Cause()+"; "+res.Mend, "; ")
 		}
 	}
 	return ""

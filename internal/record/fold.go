@@ -316,7 +316,7 @@ func (a *Attempt) see(ts string, e Event) {
 		return
 	}
 	if run, ok := e.(*ValidatorRun); ok && !run.Passed {
-		fails := func(r ValidatorResult) bool { return !r.Passed && !r.Skipped }
+		fails := func(r ValidatorResult) bool { return !r.Passed && !r.Skipped && !r.Known }
 		if i := slices.IndexFunc(run.Results, fails); i >= 0 {
 			a.Failing, a.FailedLast = &run.Results[i], true
 		}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
@@ -13,6 +14,42 @@ import (
 // traceback, else the first line that looks like an error, else the first line. Of a chain of exceptions it is the last
 // one. It skips rules, headings and the source that a runner shows.
 func FailingLine(output string) string {
+	line, _ := failingLine(output)
+	return line
+}
+
+// FailingLineOf returns the line that says why one test failed. It reports false if the output does not say it.
+func FailingLineOf(output, file, test string) (line string, found bool) {
+	var header, named, collecting []string
+	lines := strings.Split(output, "\n")
+	for i, line := range lines {
+		words := strings.FieldsFunc(line, func(r rune) bool {
+			return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		})
+		switch is := slices.Contains(words, test); {
+		case strings.HasPrefix(line, "__"):
+			header = lines[i:]
+			if is && named == nil {
+				named = header
+			} else if collecting == nil && (strings.Contains(line, file) && file != "" ||
+				strings.Contains(line, strings.ReplaceAll(test, ".", "/")+".py")) {
+				collecting = header
+			}
+		case is && header == nil && named == nil && !strings.HasPrefix(line, "FAILED: "):
+			named = lines[i:]
+		}
+	}
+	switch {
+	case named != nil:
+		lines = named
+	case header != nil:
+		lines = collecting
+	}
+	return failingLine(strings.Join(lines, "\n"))
+}
+
+// failingLine is FailingLine. It reports false if no line looks like an error.
+func failingLine(output string) (line string, sure bool) {
 	var first, likely, raised, pytest string
 	var block []string // pytest's lines about one exception
 	traced, chained := false, false
@@ -31,10 +68,10 @@ func FailingLine(output string) string {
 		switch {
 		case strings.HasPrefix(line, "__") || strings.HasPrefix(line, "=="):
 			if pytest != "" { // what follows is of another test
-				return pytest
+				return pytest, true
 			}
 		case strings.Trim(line, "=_-*#^~ ") == "" || i+1 < len(lines) && isCaret(lines[i+1]):
-		case strings.HasPrefix(line, "During handling of the above"), strings.HasPrefix(line, "The above exception was"):
+		case strings.HasPrefix(line, "During handling of"), strings.HasPrefix(line, "The above exception was"):
 			chained = true
 		case strings.HasPrefix(line, "Traceback ("):
 			traced = raised == "" || chained
@@ -51,7 +88,8 @@ func FailingLine(output string) string {
 			first = line
 		}
 	}
-	return cmp.Or(pytest, raised, likely, first)
+	line = cmp.Or(pytest, raised, likely)
+	return cmp.Or(line, first), line != ""
 }
 
 // isCaret reports whether a line only marks a place in the line above it.

@@ -114,6 +114,21 @@ func (v Validator) reported(file string, output []byte, root string) report {
 	return read(data, output, proc.RealPath(root))
 }
 
+// withoutReport removes the lines in which a runner says where it wrote its report. An error names it as {report}.
+func withoutReport(output, file string) string {
+	if file == "" {
+		return output
+	}
+	var kept strings.Builder
+	for line := range strings.Lines(output) {
+		without := strings.ReplaceAll(line, file, project.ReportFile)
+		if without == line || strings.Contains(without, "rror") {
+			kept.WriteString(without)
+		}
+	}
+	return kept.String()
+}
+
 // count adds what was reported to a result. An acceptance test passed where it was reported as run and as passed, and
 // not for any other reason.
 func (v Validator) count(res *Result, r report, read []wanted) {

@@ -50,6 +50,21 @@ func (k Known) isKnown(r Result) bool {
 	})
 }
 
+// sort puts the new failures of a result before the known ones.
+func (k Known) sort(r Result) {
+	tests := k[keyOf(r.Name)]
+	isNew := func(t string) bool { return !slices.Contains(tests, t) }
+	slices.SortStableFunc(r.failing(), func(a, b string) int {
+		switch {
+		case isNew(a) == isNew(b):
+			return 0
+		case isNew(a):
+			return -1
+		}
+		return 1
+	})
+}
+
 // Spare marks the failures of a report that are known, and lets the report pass if no other is left.
 func (k Known) Spare(r *Report) {
 	if len(k) == 0 {
@@ -58,6 +73,7 @@ func (k Known) Spare(r *Report) {
 	passed := true
 	for i, res := range r.Results {
 		r.Results[i].Known = !res.Passed && !res.Skipped && k.isKnown(res)
+		k.sort(res)
 		passed = passed && (res.Passed || r.Results[i].Known)
 	}
 	r.Passed = passed

@@ -74,7 +74,7 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight,
 			c.Skipped = res.Output + s.inVenv(v.Name)
 		case !res.Passed && !res.running:
 			if c.Unable, c.Mend = p.obstacle(v, res, s); c.Unable == "" {
-				c.Fails, c.Tests = text.Clip(text.VisibleLine(text.FailingLine(res.Output)), 300), res.failing()
+				c.Fails, c.Tests = text.Clip(text.VisibleLine(res.Cause()), 300), res.failing()
 			}
 			if slices.ContainsFunc(s.Setup, func(run string) bool { return c.Mend == s.Setting.Add(run) }) {
 				c.Mend = "" // it was run, and did not help
@@ -119,7 +119,7 @@ func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
 		}
 	}
 	if v.Configured && (res.exit == 127 || res.exit == 126 || recipe().MatchString(res.Output)) {
-		return text.Clip(text.VisibleLine(text.FailingLine(res.Output)), 300), s.withoutValidator(v.Name)
+		return text.Clip(text.VisibleLine(res.Cause()), 300), s.withoutValidator(v.Name)
 	}
 	return "", ""
 }

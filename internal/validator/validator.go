@@ -70,6 +70,9 @@ type Result struct {
 	ran     map[given]map[test]state // by acceptance test file, what was reported of it
 }
 
+// Cause returns the reason of a failure in one line.
+func (r Result) Cause() string { return record.ValidatorResult{Output: &r.Output, Tests: r.Tests}.Cause() }
+
 // Report is the outcome of all validators.
 type Report struct {
 	Passed  bool // none failed, and the context did not end the run
@@ -170,9 +173,7 @@ func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Res
 	}
 	rep := v.reported(ask.file, o.Output, in.Dir)
 	said := strings.ToValidUTF8(cmp.Or(rep.text, string(o.Output)), "\uFFFD")
-	if ask.file != "" {
-		said = strings.ReplaceAll(said, ask.file, project.ReportFile)
-	}
+	said = withoutReport(said, ask.file)
 	if in.Clean != nil && len(said) > outputCap {
 		said = in.Clean(said)
 	}

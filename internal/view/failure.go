@@ -116,7 +116,7 @@ func (f *failure) objections(task string, a record.Objected) {
 		f.last = record.WithNext(joined(": ", f.Category, f.Concern), f.NextStep)
 	}
 	if r := a.Failing; r != nil {
-		f.Validator, f.Said = oneLine(r.Name), oneLine(text.FailingLine(deref(r.Output)))
+		f.Validator, f.Said = oneLine(r.Name), oneLine(r.Cause())
 		if a.FailedLast || f.last == "" {
 			f.last = joined(": ", f.Validator, f.Said)
 		}

@@ -236,7 +236,7 @@ func validatorLine(ev *record.ValidatorRun) (style, line string) {
 		case r.Known:
 			word = "known to fail"
 		case !r.Passed:
-			word, why = "FAILED", cmp.Or(why, text.FailingLine(deref(r.Output)))
+			word, why = "FAILED", cmp.Or(why, r.Cause())
 		}
 		parts = append(parts, r.Name+" "+word)
 	}

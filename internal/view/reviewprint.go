@@ -419,5 +419,5 @@ func resultLine(r record.ValidatorResult) string {
 	case r.Passed:
 		return oneLine(fmt.Sprintf("%s passed in %.1f s", r.Name, r.Seconds))
 	}
-	return oneLine(r.Name + " failed: " + text.FailingLine(deref(r.Output)))
+	return oneLine(r.Name + " failed: " + r.Cause())
 }
