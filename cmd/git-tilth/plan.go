@@ -28,6 +28,9 @@ func (p *process) planCommand() *cli.Command {
 // and the same command continues with it.
 func (w *repoContext) editPlan(h *held.Handle) error {
 	s := h.S
+	if _, err := os.Stat(s.Path(draftFile)); err == nil && !held.Seeded(s) {
+		return w.editRefused(h)
+	}
 	if held.Seeded(h.S) {
 		ran, err := lifecycle.HasRun(w.p.ctx, h)
 		if err != nil {
@@ -59,6 +62,20 @@ func (w *repoContext) editPlan(h *held.Handle) error {
 		return fmt.Sprintf("%s to do\nnext: git tilth %s %s\n", text.Plural(left, "task"), next, s.ID),
 			lifecycle.Replan(w.p.ctx, h, all)
 	})
+}
+
+// editRefused opens the seed that ended an interview.
+func (w *repoContext) editRefused(h *held.Handle) error {
+	draft := h.S.Path(draftFile)
+	if w.p.dryRun {
+		w.p.printf("would open %s in your editor\n", draft)
+		return nil
+	}
+	if err := w.openEditor(h, "git tilth plan "+h.S.ID, draft); err != nil {
+		return err
+	}
+	w.p.printf("next: git tilth prep-feature --force --from %s\n", text.ShellQuote(draft))
+	return nil
 }
 
 // editTasks lets the user edit a plan and replaces it if it changed. again is the command that continues with a refused

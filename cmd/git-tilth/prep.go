@@ -325,7 +325,7 @@ func (w *repoContext) seedIt(h *held.Handle, r prepRequest) error {
 	return prepError(err, h.S, h.Setup.Setting, reason)
 }
 
-// draftFile is the seed that an interview ended over, for a person to correct.
+// draftFile holds the refused seed that ended an interview, for git tilth plan.
 const draftFile = "seed-draft.json"
 
 func prepError(err error, s *session.Session, setup validator.SetupSetting, reason string) error {
@@ -349,8 +349,7 @@ func prepError(err error, s *session.Session, setup validator.SetupSetting, reas
 	case errors.As(err, &refused):
 		e.code = exitNo
 		if draft := s.Path(draftFile); jsonl.WriteFile(draft, []byte(refused.Draft)) == nil {
-			e.hint = "${EDITOR:-vi} " + text.ShellQuote(draft) + " && git tilth prep-feature --force --from " +
-				text.ShellQuote(draft)
+			e.hint = "git tilth plan " + s.ID
 		}
 	case errors.Is(err, seed.ErrAnswers):
 		e.code = exitRefused

@@ -71,13 +71,6 @@ func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }
 // editDraft lets the user edit a copy of the plan, or the refused copy of the last time. It returns the saved text, or
 // nil if nothing changed.
 func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byte, error) {
-	environ := w.editorEnviron()
-	ask := gitx.InRepo(h.Common, "var", "GIT_EDITOR")
-	ask.Environ = environ
-	editor, err := w.Git.Line(w.p.ctx, ask)
-	if err != nil || editor == "" {
-		return nil, refuse("GIT_EDITOR=vi "+again, "there is no editor to open the seed in")
-	}
 	draft := draftOf(h.S)
 	if _, err := os.Stat(draft); err != nil {
 		if err := jsonl.WriteFile(draft, old); err != nil {
@@ -86,9 +79,7 @@ func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byt
 	} else {
 		w.p.warnf("going on with the edit that was refused last time (%s)\n", draft)
 	}
-	w.p.editing.Store(true)
-	failed := w.edit(editor, draft, environ)
-	w.p.editing.Store(false)
+	failed := w.openEditor(h, again, draft)
 	edited, err := os.ReadFile(draft)
 	if err != nil {
 		return nil, fail("", err)
@@ -103,7 +94,7 @@ func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byt
 	}
 	switch {
 	case failed != nil:
-		return nil, fail("git config core.editor", failed)
+		return nil, failed
 	case empty:
 		return nil, &exitError{code: exitNo, msg: "the file was saved empty; the plan is as it was"}
 	case untouched:
@@ -111,6 +102,23 @@ func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byt
 		return nil, nil
 	}
 	return edited, nil
+}
+
+// openEditor opens a file in the user's editor. again is the command to repeat with an editor set.
+func (w *repoContext) openEditor(h *held.Handle, again, file string) error {
+	environ := w.editorEnviron()
+	ask := gitx.InRepo(h.Common, "var", "GIT_EDITOR")
+	ask.Environ = environ
+	editor, err := w.Git.Line(w.p.ctx, ask)
+	if err != nil || editor == "" {
+		return refuse("GIT_EDITOR=vi "+again, "there is no editor to open the seed in")
+	}
+	w.p.editing.Store(true)
+	defer w.p.editing.Store(false)
+	if err := w.edit(editor, file, environ); err != nil {
+		return fail("git config core.editor", err)
+	}
+	return nil
 }
 
 // edit opens a file in the user's editor, on this terminal, and waits until it is closed. As git does, it lets a shell
