@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -141,6 +142,9 @@ func (w *repoContext) conversation(task string, c *session.Conversation, dir str
 	env := agent.ScrubEnv(w.Git.Environ(w.p.ctx, dir))
 	choice := worker.Program.Choose(agent.Search{Stored: c, Dir: dir, Env: env, Model: model})
 	v.Resumable, v.Why = choice.Ref.Resume, choice.Why
+	if n := len(c.Attempts); n > 0 && c.Attempts[n-1].How == string(agent.Refused) && worker.Program.Login != "" {
+		v.Why = strings.TrimPrefix(v.Why+"; its login was refused: "+worker.Program.Login, "; ")
+	}
 	return v
 }
 

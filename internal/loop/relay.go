@@ -92,6 +92,9 @@ func (a *attempt) takeOver(ctx context.Context, all []Role, who Role, role strin
 		return next, nil
 	}
 	took := record.AgentSession{Agent: next.Name(), How: agent.TookOver, Role: role, Why: cmp.Or(u.Detail, u.Reason)}
+	if u.Hint != "" {
+		took.Why += "; " + u.Hint
+	}
 	if u.Reason == record.UsageLimit && !until.IsZero() {
 		took.From, took.Until = who.Name(), record.FormatTime(until)
 	}

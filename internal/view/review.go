@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -75,7 +76,8 @@ type ReviewTask struct {
 	// Workers are the programs that worked on the task if there are several, Reviewers those that gave verdicts.
 	Workers   []string `json:"workers,omitempty"`
 	Reviewers []string `json:"reviewers,omitempty"`
-	Cuts      []string `json:"cuts,omitempty"` // turns that were ended when the program had gone on, newest first
+	Takeovers []string `json:"takeovers,omitempty"` // who took over from whom and why, newest first
+	Cuts      []string `json:"cuts,omitempty"`      // turns that were ended when the program had gone on, newest first
 
 	// Cause is the end of Reason: the words of the validator, hook or reviewer.
 	Cause string `json:"cause,omitempty"`
@@ -234,6 +236,9 @@ func (t *ReviewTask) worked(ev *record.AgentSession) {
 	if t == nil {
 		return
 	}
+	if ev.How == agent.TookOver {
+		t.Takeovers = append(t.Takeovers, oneLine(ev.Agent+" took over: "+ev.Why))
+	}
 	who := &t.Workers
 	if ev.Role == record.RoleEvaluator {
 		if !t.given {
@@ -357,6 +362,7 @@ func (t *ReviewTask) risks() (lines []string) {
 	if len(t.Reviewers) > 1 {
 		lines = append(lines, "reviewed by "+strings.Join(t.Reviewers, ", then "))
 	}
+	lines = append(lines, t.Takeovers...)
 	for _, s := range t.Cuts {
 		lines = append(lines, "a turn was cut after the program had reported: "+s)
 	}
