@@ -15,6 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/snapshot"
@@ -109,10 +110,23 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 			t.Aside = w.aside(s, t.ID)
 		}
 	}
-	d.Cleansed = r.Gone
+	d.Cleansed, d.NothingToTake = r.Gone, nothingToTake(d.Summary.State, taken)
 	r.Commands, _ = view.Next(d.Overview, d.Plan, d.Summary.State, w.resumeOf(d.Overview))
 	r.Next = r.Commands[0].Line
 	return r
+}
+
+// nothingToTake reports whether the commits of all finished tasks were taken.
+func nothingToTake(st *record.State, taken map[string]string) bool {
+	if st == nil || len(taken) == 0 {
+		return false
+	}
+	for _, t := range st.Tasks {
+		if t.Status == session.TaskDone && t.Commit != "" && taken[t.Commit] == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // onBranch is the commit of each task that the branch at tip has, nil where it does not go on from the session's seed.

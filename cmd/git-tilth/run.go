@@ -23,6 +23,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/progress"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/take"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 	"github.com/git-tilth/git-tilth/internal/view"
@@ -404,6 +405,7 @@ func (w *repoContext) next(h *held.Handle, result error) (why string, next []vie
 	o.Busy = nil // it is this process
 	tasks, _ := h.S.Tasks()
 	state, _ := h.S.State()
+	o.NothingToTake = nothingToTake(state, take.Commits(w.p.ctx, w.Git, h.Common, h.S))
 	next, onward := view.Next(o, tasks, state, w.resumeOf(o))
 	var stopped *exitError
 	if errors.As(result, &stopped) {

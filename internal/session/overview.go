@@ -56,6 +56,8 @@ type Overview struct {
 	// What only the repository can tell.
 	Taken    bool `json:"-"` // all that is done is elsewhere too
 	Cleansed bool `json:"-"` // worktree and branch are gone
+	// NothingToTake is set if each commit of a finished task is in another branch, even if other tasks are open.
+	NothingToTake bool `json:"-"`
 }
 
 // Finished reports whether nothing has failed or is to do.

@@ -71,7 +71,9 @@ type Result struct {
 }
 
 // Cause returns the reason of a failure in one line.
-func (r Result) Cause() string { return record.ValidatorResult{Output: &r.Output, Tests: r.Tests}.Cause() }
+func (r Result) Cause() string {
+	return record.ValidatorResult{Output: &r.Output, Tests: r.Tests}.Cause()
+}
 
 // Report is the outcome of all validators.
 type Report struct {

@@ -40,7 +40,15 @@ func Next(o session.Overview, tasks []session.Task, st *record.State, resume str
 		add("git tilth reset "+o.ID, "removes it too")
 		return list, ""
 	case o.Status == session.Prepared && n.Pending > 0:
+		if o.ForkedFrom != "" { // run takes no session
+			goOn(resume, "begins it")
+			break
+		}
 		add("git tilth run", "begins it")
+	case stop.Reason == record.ReviewerFailed || failed >= 0 && failedReview(st, tasks[failed].ID):
+		add(strings.Replace(resume, "resume", "resume --evaluator-model MODEL", 1), "with another reviewer model")
+		add("git config tilth.evaluator.agent PROGRAM && "+resume, "with another reviewer program")
+		goOn(resume, "asks the same reviewer again")
 	case failed >= 0:
 		help := helpIn(st, tasks[failed].ID)
 		list = afterFailure(tasks[failed].ID, o.ID, help)
@@ -66,7 +74,7 @@ func Next(o session.Overview, tasks []session.Task, st *record.State, resume str
 	}
 	if o.Taken {
 		add("git tilth cleanse "+o.ID, "worktree and branch go")
-	} else if o.Tasks.Done > 0 {
+	} else if o.Tasks.Done > 0 && !o.NothingToTake {
 		add("git tilth take "+o.ID, "brings it into your branch")
 	}
 	if o.Tasks.Done > 0 {
@@ -76,6 +84,11 @@ func Next(o session.Overview, tasks []session.Task, st *record.State, resume str
 		add("git tilth show "+o.ID, "says what there is of it")
 	}
 	return list, onward
+}
+
+// failedReview reports whether a task failed because its reviewer gave no verdict.
+func failedReview(st *record.State, task string) bool {
+	return st != nil && st.Tasks[task].Failure != nil && st.Tasks[task].Failure.Reason == record.ReviewerFailed
 }
 
 // helpIn is the command that helps against the last failure of a task, "" for none.
