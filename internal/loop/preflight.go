@@ -296,7 +296,8 @@ func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightChe
 	if refused != nil {
 		c := record.PreflightCheck{Name: "commit-msg hook", From: "hooks", Problem: text.FirstLines(refused.Output, 20)}
 		shortest := slices.MinFunc(a.run.tasks, func(x, y session.Task) int { return len(x.Title) - len(y.Title) })
-		if other, _, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, shortest, sample); err == nil && other == nil {
+		other, _, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, a.base, shortest, sample)
+		if err == nil && other == nil {
 			c.Problem += "; refused for " + longest.ID + ": " + text.VisibleLine(text.OneLine(longest.Title))
 		}
 		if passes != "" {
