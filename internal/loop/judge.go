@@ -263,7 +263,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 		v.By = record.ByPerson
 	}
 	sha, err := lifecycle.CommitTask(ctx, a.run.Handle, wt, a.task, &v, whole, func() error {
-		return a.emit(&record.TaskDone{Summary: c.Summary})
+		return a.emit(&record.TaskDone{Summary: a.summary})
 	})
 	if err != nil {
 		changed := errors.Is(err, lifecycle.ErrTreeChanged)
