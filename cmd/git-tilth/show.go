@@ -113,8 +113,8 @@ func (w *repoContext) fillWorktree(d *view.Detail, st lifecycle.State) {
 	}
 }
 
-// commitsOfTasks finds the commit of each task since the seed: the recorded one, else one with the task's trailer, because
-// a rebase changes hashes.
+// commitsOfTasks finds the commit of each task since the seed: the recorded one, else one with the task's trailer,
+// because a rebase changes hashes.
 func commitsOfTasks(since []gitx.Commit, sum *session.Summary) map[string]string {
 	found := map[string]string{}
 	for _, c := range since {
