@@ -6,7 +6,7 @@ import "encoding/json"
 var rows = []row{
 	{"session_start", "Session started", func() Event { return &SessionStart{} }, true, outside},
 	{"session_prepared", "Seed prepared", func() Event { return &SessionPrepared{} }, true, outside},
-	{"seed_committed", "Seed committed", func() Event { return &SeedCommitted{} }, true, work},
+	{"seed_committed", "Seed", func() Event { return &SeedCommitted{} }, true, work},
 	{"session_resume", "Session resumed", func() Event { return &SessionResume{} }, true, inReview | outside},
 	{"preflight", "Preflight", func() Event { return &Preflight{} }, false, aside},
 	{"context_reset", "Fresh context", func() Event { return &ContextReset{} }, false, work},

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -38,6 +39,7 @@ type blocks struct {
 	events   []byte
 	index    blockIndex
 	commits  []string // sha of each commit in the block
+	base     string   // commit at which the session's branch begins
 	seen     int      // events so far
 	sections []section
 }
@@ -108,6 +110,12 @@ func (b *blocks) note(e record.Line) {
 	x.Type, x.Task = append(x.Type, x.Names.of(e.Type)), append(x.Task, x.Tasks.of(common.TaskID))
 	x.Iter, x.DT = append(x.Iter, min(max(common.Iter, 0), 1e6)), append(x.DT, b.elapsed(e.TS))
 	f := factsOf(ev)
+	if start, ok := ev.(*record.SessionStart); ok {
+		b.base = cmp.Or(start.Base, b.base)
+	}
+	if e.Type == "seed_committed" && f.SHA == b.base {
+		f.SHA = "" // a seed without tests has no commit
+	}
 	b.seen++
 	switch e.Type {
 	case "session_start", "seed_committed", "session_resume", "context_reset", "stop", "log_repaired",

@@ -50,7 +50,7 @@ func Listen(addr string) (net.Listener, error) {
 	// What was resolved is checked again: a name may mean anything.
 	if !ln.Addr().(*net.TCPAddr).AddrPort().Addr().Unmap().IsLoopback() {
 		ln.Close()
-		return nil, refused("it is no loopback address")
+		return nil, refused("not a loopback address")
 	}
 	return ln, nil
 }
@@ -103,7 +103,7 @@ func (v *viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	if !v.hosts[r.Host] {
-		http.Error(w, "this server does not answer to that name", http.StatusMisdirectedRequest)
+		http.Error(w, "unknown host name", http.StatusMisdirectedRequest)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -64,7 +64,7 @@ func assemble(html string, scripts []string, more string) document {
 // beginning returns the page before the data, with a session's review, or without one for nil.
 func (d document) beginning(r *Review) string {
 	headline, section := r.html()
-	return strings.NewReplacer("{{headline}}", cmp.Or(headline, "Reading the record…"), "{{morning}}", section).
+	return strings.NewReplacer("{{headline}}", cmp.Or(headline, "Loading the record…"), "{{morning}}", section).
 		Replace(d.before)
 }
 

@@ -113,6 +113,20 @@ func TestMarkupIsTheSame(t *testing.T) {
 	}
 }
 
+// A seed without tests has no commit. Its event names the base, whose diff does not belong to the session.
+func TestSeedWithoutCommit(t *testing.T) {
+	for _, seed := range []string{viewtest.FirstSHA, viewtest.SeedSHA} {
+		w := viewtest.New(t, session.Store{Root: t.TempDir()})
+		w.Event(0, "session_start", viewtest.P{"phase": "prep-feature", "base": viewtest.FirstSHA})
+		w.Event(0, "seed_committed", viewtest.P{"sha": seed})
+		w.Flush()
+		html := render(t, w.S)
+		if shown := strings.Contains(html, `data-sha="`+seed+`"`); shown == (seed == viewtest.FirstSHA) {
+			t.Errorf("base %s, seed %s: diff shown %v", viewtest.FirstSHA, seed, shown)
+		}
+	}
+}
+
 func TestRenderLeavesNothingBehind(t *testing.T) {
 	s := story(t)
 	old := render(t, s)

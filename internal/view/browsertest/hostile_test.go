@@ -68,7 +68,7 @@ func TestHostileRecordIsText(t *testing.T) {
 	url := p.visit(path)
 	text := eval[string](p, `document.getElementById("overview").innerText`)
 	// Seven lines are no objects, and the last one is torn.
-	if !strings.Contains(text, "lines of the record are no JSON object and were left out") {
+	if !strings.Contains(text, "lines of the record are not JSON and were left out") {
 		t.Errorf("the page does not say what it left out: %.200s", text)
 	}
 	checkHostile(t, p)

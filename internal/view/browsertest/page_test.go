@@ -41,9 +41,9 @@ func TestOverview(t *testing.T) {
 	p.until(`document.querySelector(".plot svg") !== null`)
 	text := eval[string](p, `document.querySelector("header.mast").innerText + document.getElementById("overview").innerText`)
 	for _, want := range []string{
-		"T-003 failed: the iteration cap was reached. 2 of 4 tasks done", "acme/large-4, judged by acme/judge-2",
-		"12 of 12 · 100%", "closest", "3 rejections", "1 blocked", "Parse durations like 3w2d", "not begun",
-		"The new test compares Parse with itself", "Asked for: Write the expected number of days into the test.",
+		"T-003 failed: the iteration cap was reached. 2 of 4 tasks done", "acme/large-4, reviewed by acme/judge-2",
+		"12 of 12 · 100%", "closest", "3 rejections", "1 blocked", "Parse durations like 3w2d", "not started",
+		"The new test compares Parse with itself", "Next step: Write the expected number of days into the test.",
 		"weak test × 2",
 		"A schedule for grafting fruit trees", "Should a graft that was missed be listed as due?",
 		"Largest: 48,400 tokens",
@@ -233,7 +233,7 @@ func TestDiff(t *testing.T) {
 	if got := eval[string](p, `[...document.querySelectorAll("article .patch")].filter((x) => x.querySelector(".diff")).map((x) => x.querySelectorAll(".add").length + "+" + x.querySelectorAll(".del").length + "-" + x.querySelectorAll(".hunk").length).join()`); got != "10+1-2,2+1-1" {
 		t.Errorf("lines of the diffs: %s", got)
 	}
-	if !eval[bool](p, `[...document.querySelectorAll(".patch")][2].innerText.includes("cut: the whole diff is in git")`) {
+	if !eval[bool](p, `[...document.querySelectorAll(".patch")][2].innerText.includes("truncated; git has the whole diff")`) {
 		t.Error("that a diff is cut is not said")
 	}
 	p.quiet()

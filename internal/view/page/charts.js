@@ -1,7 +1,7 @@
 // The two drawings: tasks over time, and how large each prompt was.
 
-// timeScale maps times to 0…1 with idle stretches (a stop until the resume, a
-// laptop's sleep) drawn short, so that a night's pause does not hide the work.
+// timeScale maps times to 0…1 and shortens idle time (between a stop and a
+// resume, or while a laptop sleeps), so that a long pause does not hide the work.
 function timeScale() {
   const spans = groups.all.filter((g) => g.kind !== "stop").map((g) => [g.from, Math.max(g.until, g.from + 1)]).sort((a, b) => a[0] - b[0]);
   if (!spans.length) return null;
@@ -89,7 +89,7 @@ function furrow(t, attempts, scale, costly) {
     if (info.cost) figures.push(money(info.cost));
     figures.push(span(attempts.reduce((a, g) => a + Math.max(0, g.until - g.from), 0)));
   } else {
-    figures.push(status === "pending" ? "not begun" : status);
+    figures.push(status === "pending" ? "not started" : status);
   }
   const li = el("li", "furrow " + status, name, track, el("span", "sum", ...figures.map((f) => el("span", "", f))));
   if (status === "failed" && info?.reason) li.appendChild(el("span", "why", "Failed: " + because(info.reason)));
@@ -102,7 +102,7 @@ function place(e, x) {
   return e;
 }
 
-// thin keeps at most n of many marks, first and last among them.
+// thin returns at most n marks, including the first and the last.
 function thin(items, n) {
   if (items.length <= n) return items;
   const out = [];
@@ -138,8 +138,8 @@ function promptChart() {
   return box;
 }
 
-// drawPrompts draws one column a call, or the largest call of each column's share
-// where there are more calls than columns.
+// drawPrompts draws one column per call. If there are more calls than columns, a column
+// shows the largest of its calls.
 function drawPrompts(width, note) {
   const calls = groups.calls.toSorted((a, b) => groups.of[a.i] - groups.of[b.i]); // each task's together
   const H = 150;
@@ -188,7 +188,7 @@ function drawPrompts(width, note) {
   return g;
 }
 
-// tidyLabels drops the task labels that would run into the one before.
+// tidyLabels removes task labels that would overlap the previous label.
 function tidyLabels(g) {
   let edge = -Infinity;
   for (const t of [...g.querySelectorAll("text.tick:not([text-anchor])")]) {

@@ -1,7 +1,7 @@
-// What a reader steers with: filter, contents, theme, keys.
+// Controls: filter, contents, theme, keys.
 
 const controls = {
-  outlined: "", // what the contents were drawn from
+  outlined: "", // state that the contents were drawn from
 
   init() {
     const find = document.getElementById("find");
@@ -62,7 +62,7 @@ const controls = {
     }
   },
 
-  // sync shows the filter as it is.
+  // sync updates the filter buttons.
   sync() {
     for (const b of document.querySelectorAll(".chip")) {
       const on = b.dataset.kind === "matches" ? feed.filter.matches : feed.filter.kinds.has(b.dataset.kind);
@@ -94,7 +94,7 @@ const controls = {
     nav.replaceChildren(d);
   },
 
-  // here names the place that the reader is at.
+  // here shows the section of the event in view.
   here(i) {
     const out = document.getElementById("here");
     const g = i >= 0 ? groups.of[i] : -1;
@@ -115,7 +115,7 @@ function option(value, text) {
   return o;
 }
 
-// follow goes to the event that the address names.
+// follow scrolls to the event in the URL.
 function follow() {
   const m = /^#e(\d{1,9})$/.exec(location.hash);
   if (m) feed.jump(Number(m[1]), { heading: false });
@@ -138,7 +138,7 @@ const theme = {
     try {
       localStorage.setItem("tilth-theme", root.dataset.theme);
     } catch {
-      // Then the choice holds for this visit.
+      // The choice then lasts until the page is closed.
     }
     say(root.dataset.theme === "dark" ? "Dark theme" : "Light theme");
   },
@@ -148,15 +148,15 @@ function say(text) {
   document.getElementById("status").textContent = text;
 }
 
-// Keys: name for the help, what it does, and the act.
+// Keys: names, help text, action.
 const KEYS = [
   [["j", "k"], "next, previous event", (k) => feed.step(k === "j" ? 1 : -1)],
   [["J", "K"], "next, previous section", (k) => feed.stepGroup(k === "J" ? 1 : -1)],
   [["v", "V"], "next, previous verdict", (k) => feed.stepKind(["verdict"], k === "v" ? 1 : -1)],
-  [["x", "X"], "next, previous trouble", (k) => feed.stepKind(["trouble"], k === "x" ? 1 : -1)],
+  [["x", "X"], "next, previous problem", (k) => feed.stepKind(["trouble"], k === "x" ? 1 : -1)],
   [["/"], "search", () => document.getElementById("find").focus()],
   [["n", "N"], "next, previous match", (k) => search.next(k === "n" ? 1 : -1)],
-  [["Enter", "o"], "unfold or fold the event", () => unfold()],
+  [["Enter", "o"], "expand or collapse the event", () => unfold()],
   [["y"], "put the event's link in the address bar", () => feed.cursor >= 0 && history.replaceState(null, "", "#e" + feed.cursor)],
   [["f"], "filter by task", () => document.getElementById("pick-task").focus()],
   [["g", "G"], "to the top, to the newest event", (k) => (k === "g" ? (scrollTo(0, 0), feed.mark(-1)) : feed.toEnd())],
@@ -205,7 +205,7 @@ function help() {
   document.getElementById("help").showModal();
 }
 
-// printable puts the shown events on paper, as far as that is sensible.
+// printable draws the events that are printed, at most PRINT_MOST.
 const PRINT_MOST = 3000;
 
 function printable(on) {

@@ -1,5 +1,5 @@
-// The record as the page holds it: a row of small values for every event, and the
-// events themselves as text that is parsed when somebody comes near.
+// The record in the page: a row of small values for each event, and the events as
+// text, which is parsed when an event comes into view.
 
 const rec = {
   head: {},
@@ -43,7 +43,7 @@ function addBlock(index, text) {
   return start;
 }
 
-// first is the lowest number below n from which on a condition holds, n if it never does.
+// first returns the lowest number below n for which a monotonic condition holds, or n.
 function first(n, holds) {
   let lo = 0;
   while (lo < n) {
@@ -54,12 +54,12 @@ function first(n, holds) {
   return lo;
 }
 
-// lastBegun is the number of the last of some parts that begins at i or before, 0 if none does.
+// lastBegun returns the index of the last part that begins at or before i, or 0.
 function lastBegun(parts, begin, i) {
   return Math.max(0, first(parts.length, (k) => parts[k][begin] > i) - 1);
 }
 
-// parse reads JSON, or gives what stands in for a text that is none.
+// parse parses JSON, and returns otherwise for invalid JSON.
 function parse(text, otherwise) {
   try {
     return JSON.parse(text);
@@ -93,7 +93,7 @@ function factAt(i) {
   return rec.facts.get(i) || {};
 }
 
-// What an event is, for the filter, the colours and the reading.
+// The kinds of events, for the filter and the colours.
 const KINDS = [
   ["prompt", "Prompts"],
   ["model", "Calls"],
@@ -101,7 +101,7 @@ const KINDS = [
   ["check", "Validators"],
   ["verdict", "Verdicts"],
   ["commit", "Commits"],
-  ["trouble", "Trouble"],
+  ["trouble", "Problems"],
   ["session", "Session"],
 ];
 
@@ -139,7 +139,7 @@ function kindAt(i) {
 
 const ROLES = [
   ["worker", "Worker"],
-  ["evaluator", "Evaluator"],
+  ["evaluator", "Reviewer"],
   ["interview", "Interview"],
   ["self_improve", "Learnings"],
 ];

@@ -4,8 +4,8 @@ const RENDER = {
   prompt_assembled: (p, x) => [longText(x, "prompt", str(p.content), 8), cutNote(p)],
   model_call: modelCall,
   tool_call: toolCall,
-  tool_result: (p, x) => [longCode(x, "result", str(p.result_preview) || words(p.result_preview), 10), num(p.result_chars) > str(p.result_preview).length ? el("p", "dim small", full(p.result_chars) + " characters, of which the record holds the beginning") : null],
-  pre_tool_block: (p) => [el("p", "", el("code", "", str(p.tool)), " was not run: ", str(p.reason))],
+  tool_result: (p, x) => [longCode(x, "result", str(p.result_preview) || words(p.result_preview), 10), num(p.result_chars) > str(p.result_preview).length ? el("p", "dim small", "The record has only the beginning of " + full(p.result_chars) + " characters.") : null],
+  pre_tool_block: (p) => [el("p", "", el("code", "", str(p.tool)), " was blocked: ", str(p.reason))],
   hook_run: (p, x) => [el("p", "", el("code", "", str(p.hook)), " ", tagOf(str(p.outcome), /block|fail|refus|error/.test(str(p.outcome)) ? "bad" : "good"), p.tool ? " for " + str(p.tool) : ""), longCode(x, "reason", str(p.reason), 6)],
   validator_run: validatorRun,
   evaluator_verdict: verdict,
@@ -20,7 +20,7 @@ const RENDER = {
   seed_committed: commitCard,
   memory_load: memoryLoad,
   build_products: (p) => [el("p", "", list(p.left_out).map(words).join(", ")), el("p", "dim", str(p.reason))],
-  proposed_learnings: (p, x) => [p.emitted === false || !p.entry ? el("p", "dim", str(p.reason) || "Nothing to remember.") : longText(x, "entry", words(p.entry), 8)],
+  proposed_learnings: (p, x) => [p.emitted === false || !p.entry ? el("p", "dim", str(p.reason) || "No learning.") : longText(x, "entry", words(p.entry), 8)],
   session_rewound: rewound,
   session_undone: undone,
   session_resume: (p, x) => [str(p.plan) ? el("p", "", str(p.plan)) : null, pairs(p, ["plan", "session_id"], x)],
@@ -28,7 +28,7 @@ const RENDER = {
 
 function rewound(p, x) {
   return [
-    el("p", "strong", "Back to " + str(p.to)), p.note ? el("p", "", str(p.note)) : null,
+    el("p", "strong", "Rewound to " + str(p.to)), p.note ? el("p", "", str(p.note)) : null,
     pairs(p, ["to", "note", "tasks", "counts"], x),
   ];
 }
@@ -103,7 +103,7 @@ function metaOf(type, p) {
     case "tool_result":
       return [el("code", "", str(p.tool)), p.is_error === true ? tagOf("error", "bad") : null];
     case "validator_run":
-      return [p.passed === true ? tagOf("passed", "good") : p.passed === false ? tagOf("failed", "bad") : null, list(p.results).some((r) => isObject(r) && r.skipped === true) ? tagOf("not all were run", "warn") : null];
+      return [p.passed === true ? tagOf("passed", "good") : p.passed === false ? tagOf("failed", "bad") : null, list(p.results).some((r) => isObject(r) && r.skipped === true) ? tagOf("some skipped", "warn") : null];
     case "commit":
     case "seed_committed":
       return [el("code", "", str(p.sha).slice(0, 10))];
@@ -122,7 +122,7 @@ function tagOf(text, cls) {
   return el("span", "tag " + (cls || ""), text.replace(/_/g, " "));
 }
 
-// What a call's heading and text already say.
+// The members that the heading and text of a call show.
 const CALL_DRAWN = ["prompt_tokens", "eval_tokens", "cached_tokens", "reasoning_tokens", "cost", "tokens_used_total", "phase", "attempt", "finish_reason",
   "content", "reasoning", "reasoning_details", "health", "chars", "truncated", "model", "role"];
 
@@ -142,12 +142,12 @@ function reasoningText(details) {
 }
 
 function cutNote(p) {
-  return p.truncated === true && num(p.chars) ? el("p", "dim small", "The record holds the beginning of " + full(p.chars) + " characters.") : null;
+  return p.truncated === true && num(p.chars) ? el("p", "dim small", "The record has only the beginning of " + full(p.chars) + " characters.") : null;
 }
 
 function argsOf(p) {
   const v = typeof p.args === "string" ? parse(p.args) : p.args;
-  return isObject(v) ? v : null; // what is no object is shown as it is
+  return isObject(v) ? v : null; // other values are shown unchanged
 }
 
 function toolCall(p, x) {
@@ -201,7 +201,7 @@ function validatorRun(p, x) {
 function verdict(p, x) {
   const ok = p.verdict === "accept";
   const out = [el("p", "ruling " + (ok ? "accept" : "reject"), el("span", "glyph", ok ? "✓" : "✕"), ok ? "Accepted" : p.parse_failed === true ? "Rejected: the verdict could not be read" : "Rejected", p.rejection_category ? tagOf(str(p.rejection_category), "warn") : null)];
-  if (p.summary) out.push(el("p", "dim", "The case: " + oneLine(words(p.summary), 600)));
+  if (p.summary) out.push(el("p", "dim", "Hand-in: " + oneLine(words(p.summary), 600)));
   if (p.concern) out.push(longText(x, "concern", words(p.concern), 12));
   const evidence = list(p.evidence);
   if (evidence.length) out.push(el("h4", "", "Evidence"), el("ul", "", ...evidence.map((s) => el("li", "", words(s)))));
@@ -210,7 +210,7 @@ function verdict(p, x) {
 }
 
 function parseError(p, x) {
-  return [el("p", "", str(p.error)), p.raw_tool_calls === undefined ? null : folded(x, "raw", "What the model sent", () => el("pre", "", words(p.raw_tool_calls)))];
+  return [el("p", "", str(p.error)), p.raw_tool_calls === undefined ? null : folded(x, "raw", "Model output", () => el("pre", "", words(p.raw_tool_calls)))];
 }
 
 function memoryLoad(p, x) {
@@ -219,12 +219,12 @@ function memoryLoad(p, x) {
   const t = el("table", "figures small");
   for (const [name, c] of ch) {
     if (!isObject(c)) continue;
-    t.append(tr("td", name, c.present === false ? "absent" : full(c.chars) + " characters", c.truncated === true ? "cut" : ""));
+    t.append(tr("td", name, c.present === false ? "absent" : full(c.chars) + " characters", c.truncated === true ? "truncated" : ""));
   }
   return [folded(x, "channels", plural(ch.filter(([, c]) => isObject(c) && c.present !== false).length, "part") + (num(p.user_prompt_chars) ? ", a prompt of " + full(p.user_prompt_chars) + " characters" : ""), () => t)];
 }
 
-// pairs lists what an event says beyond what was drawn already.
+// pairs lists the members of an event that are not drawn yet.
 function pairs(p, used, x) {
   const dl = el("dl", "pairs");
   for (const [k, v] of Object.entries(p)) {
@@ -236,7 +236,7 @@ function pairs(p, used, x) {
   return dl.childElementCount ? dl : null;
 }
 
-// flat writes a short list or object on one line, and anything else as it is.
+// flat writes a short list or object on one line, and other values unchanged.
 function flat(v) {
   const simple = (x) => x === null || typeof x !== "object";
   if (typeof v === "number" && !Number.isInteger(v)) return String(Math.abs(v) >= 1 ? Math.round(v * 1000) / 1000 : Number(v.toPrecision(3)));

@@ -1,6 +1,5 @@
-// The conversation: only what is near the window is in the document. Items stand in the
-// order of their sections, and are grouped into pages; a page out of sight is one empty
-// box of the right height.
+// The conversation. Items are ordered by section and grouped into pages. Only pages near
+// the window are in the document; another page is an empty box of the same height.
 
 const PAGE = 40;
 const ROUGH = new Map([["model_call", 170], ["prompt_assembled", 190], ["tool_result", 90], ["evaluator_verdict", 220], ["commit", 120]]);
@@ -11,9 +10,9 @@ const feed = {
   root: null,
   observer: null,
   filter: { task: "", kinds: new Set(), matches: false },
-  opened: new Set(), // what a reader unfolded, by event and part
-  cursor: -1, // event under the keyboard
-  headed: new Set(), // sections whose heading is there
+  opened: new Set(), // parts that the reader expanded, by event and part
+  cursor: -1, // event of the keyboard cursor
+  headed: new Set(), // sections that have a heading
 
   init() {
     this.root = document.getElementById("feed");
@@ -34,13 +33,13 @@ const feed = {
     return true;
   },
 
-  // folds reports whether only the heading of a section is shown: it was superseded, and nobody asked for it.
+  // folds reports whether a section shows only its heading: it is superseded and not expanded.
   folds(g) {
     if (g < 0 || this.filter.matches) return false;
     return groups.all[g].superseded && !this.opened.has("section:" + groups.all[g].start);
   },
 
-  // rebuild lays the items out anew, keeping the reader at the event they were at.
+  // rebuild lays out all items again and keeps the event in view.
   rebuild() {
     const keep = this.firstInView();
     this.observer.disconnect();
@@ -52,7 +51,7 @@ const feed = {
     if (keep >= 0) this.jump(keep, { focus: false, quiet: true });
   },
 
-  // extend lays out some more events.
+  // extend appends events.
   extend(events) {
     for (const i of events) {
       const g = groups.of[i];
@@ -65,14 +64,14 @@ const feed = {
     this.root.setAttribute("aria-busy", "false");
     let none = this.root.querySelector(".none");
     if (!this.items.length && !none) {
-      none = el("p", "none dim", rec.count ? "No event fits the filter." : "Nothing is recorded yet.");
+      none = el("p", "none dim", rec.count ? "No event matches the filter." : "No events yet.");
       this.root.appendChild(none);
     } else if (this.items.length && none) {
       none.remove();
     }
   },
 
-  // add puts an item behind those of its section. A full page is split there where it has items of the next one.
+  // add inserts an item at the end of its section. It splits a full page that has items of the next section.
   add(item) {
     const at = this.position(item);
     let n = at ? lastBegun(this.pages, "from", at - 1) : 0;
@@ -92,7 +91,7 @@ const feed = {
     this.grow(p, item < 0 ? 90 : ROUGH.get(typeAt(item)) || 64);
   },
 
-  // page makes an empty page, the n-th.
+  // page inserts an empty page as the n-th.
   page(n, from) {
     const p = { el: el("div", "page"), from, to: from, height: 0, live: false };
     p.el.page = p;
@@ -135,8 +134,8 @@ const feed = {
     const before = p.height;
     this.draw(p);
     p.el.style.height = "";
-    // Browsers without scroll anchoring would jump when a page above the window
-    // turns out taller than it was thought to be.
+    // Browsers without scroll anchoring would jump if a page above the window is
+    // taller than its estimate.
     if (!CSS.supports("overflow-anchor", "auto") && p.el.getBoundingClientRect().top < 0) scrollBy(0, p.el.offsetHeight - before);
   },
 
@@ -162,7 +161,7 @@ const feed = {
     return a;
   },
 
-  // position finds where an event is among the items, or the next one that is.
+  // position returns the index of an item, or of the next one.
   position(i) {
     const n = this.items.length;
     if (n && inOrder(this.items[n - 1], i) < 0) return n;
@@ -179,7 +178,7 @@ const feed = {
     this.rebuild();
   },
 
-  // jump brings an event into view; a filter that hides it is lifted.
+  // jump scrolls to an event and clears a filter that hides it.
   jump(i, how = {}) {
     if (i < 0 || i >= rec.count) return;
     if (this.folds(groups.of[i]) && !how.quiet) {
@@ -197,7 +196,7 @@ const feed = {
     if (!target) return;
     if (!how.quiet) this.mark(it < 0 ? i : it);
     const head = !how.quiet && how.heading !== false && k > 0 && this.items[k - 1] < 0 ? target.previousElementSibling || target : target;
-    // Pages above may grow while they are filled: once more when they have.
+    // Pages above may grow while they are filled, so scroll again afterwards.
     const go = () => target.isConnected && head.scrollIntoView({ block: how.block || "start" });
     go();
     requestAnimationFrame(() => {
@@ -214,7 +213,7 @@ const feed = {
     this.elementOf(i)?.classList.add("cursor");
   },
 
-  // step moves the keyboard's event by one among those shown.
+  // step moves the cursor to the next or previous event.
   step(by) {
     if (!this.items.length) return;
     let k;
@@ -288,7 +287,7 @@ const feed = {
     return innerHeight + scrollY >= document.documentElement.scrollHeight - 160;
   },
 
-  // stick keeps the end in view without moving the keyboard's event.
+  // stick scrolls to the end without moving the cursor.
   stick() {
     if (!this.pages.length) return;
     this.fill(this.pages[this.pages.length - 1]);
@@ -300,12 +299,12 @@ const feed = {
   },
 };
 
-// taskOf is the task that an event belongs to, also where the event does not say.
+// taskOf returns the task of an event, or of its section.
 function taskOf(i) {
   return taskAt(i) || groups.all[groups.of[i]]?.task || "";
 }
 
-// inOrder compares two items by their places: those of a section together, its heading first.
+// inOrder compares two items: by section, the heading first.
 function inOrder(a, b) {
   const section = (item) => (item < 0 ? -1 - item : groups.of[item]);
   return section(a) - section(b) || a - b;
@@ -327,11 +326,11 @@ function groupHead(n) {
   return head;
 }
 
-// sectionFold is a button that shows the events of a superseded section, or hides them again.
+// sectionFold returns a button that shows or hides the events of a superseded section.
 function sectionFold(g) {
   const key = "section:" + g.start;
   const open = feed.opened.has(key);
-  return button(open ? "Fold" : "Show its " + plural(g.size, "event"), () => {
+  return button(open ? "Hide" : "Show " + plural(g.size, "event"), () => {
     open ? feed.opened.delete(key) : feed.opened.add(key);
     feed.rebuild();
   });

@@ -1,6 +1,6 @@
-// Long things are folded: what is not unfolded is not in the document.
+// Long texts are collapsed. A collapsed part is not in the document.
 
-// folded is a details element that is filled when it is opened.
+// folded returns a details element that is filled when it is opened.
 function folded(x, part, title, make) {
   const d = el("details", "fold", el("summary", "", title));
   d.dataset.part = part;
@@ -23,7 +23,7 @@ function longCode(x, part, text, lines) {
   return text ? clipped(x, part, text, lines, lines * 160, (s) => el("pre", "", s)) : null;
 }
 
-// clipped shows the beginning of a text, and all of it on demand.
+// clipped shows the beginning of a text, with a button for all of it.
 function clipped(x, part, text, lines, chars, make) {
   let end = Math.min(text.length, chars);
   let n = 0;
@@ -37,13 +37,13 @@ function clipped(x, part, text, lines, chars, make) {
   return clip(x, part, full(text.length) + " characters", make(text.slice(0, end)), () => make(text));
 }
 
-// folds is clipped for a list of lines.
+// folds does the same for a list of lines.
 function folds(x, part, lines, most, make) {
   if (lines.length <= most + 4 || feed.opened.has(x.i + ":" + part)) return make(lines);
   return clip(x, part, plural(lines.length, "line"), make(lines.slice(0, most)), () => make(lines));
 }
 
-// clip is a beginning with a button that puts the whole in its place.
+// clip returns the beginning with a button that replaces it with the whole.
 function clip(x, part, size, beginning, whole) {
   const box = el("div", "clip", beginning);
   box.append(button("Show all " + size, () => {
@@ -53,7 +53,7 @@ function clip(x, part, size, beginning, whole) {
   return box;
 }
 
-// prose shows text as its writer laid it out, with fenced code set as code.
+// prose keeps the line breaks of a text and shows fenced code as code.
 function prose(text) {
   const box = el("div", "prose");
   const parts = text.split(/^[ \t]*(?:```|~~~)[^\n]*$/m);
@@ -107,6 +107,7 @@ function filesOf(patch) {
 
 function commitCard(p, x) {
   const sha = str(p.sha);
+  if (typeAt(x.i) === "seed_committed" && !factAt(x.i).sha) return [el("p", "", "The seed has no commit; the branch begins here."), pairs(p, ["sha"], x)];
   const g = groups.all[groups.of[x.i]];
   const out = [el("p", "", g?.task && typeAt(x.i) === "commit" ? "Committed " + g.task + (titleOf(g.task) ? ": " + titleOf(g.task) : "") : "Committed", p.branch ? el("span", "dim", " on " + str(p.branch)) : null)];
   const d = rec.diffs.get(sha);
@@ -117,12 +118,12 @@ function commitCard(p, x) {
 }
 
 function patchCard(d, x) {
-  const v = parse(d.text(), {}); // one that cannot be read is shown as an empty one
+  const v = parse(d.text(), {}); // an invalid patch is shown as an empty one
   const files = filesOf(str(v.patch));
   const box = el("div", "patch");
   const add = files.reduce((a, f) => a + f.add, 0);
   const del = files.reduce((a, f) => a + f.del, 0);
-  box.append(el("p", "small", files.length ? plural(files.length, "file") + " " : "No changes in files.", files.length ? el("span", "plus", "+" + full(add)) : null, " ", files.length ? el("span", "minus", "−" + full(del)) : null, v.truncated ? tagOf("cut: the whole diff is in git", "warn") : null));
+  box.append(el("p", "small", files.length ? plural(files.length, "file") + " " : "No files changed.", files.length ? el("span", "plus", "+" + full(add)) : null, " ", files.length ? el("span", "minus", "−" + full(del)) : null, v.truncated ? tagOf("truncated; git has the whole diff", "warn") : null));
   files.slice(0, 300).forEach((f, k) => {
     const part = "file" + k;
     const make = () => (f.lines.length ? folds(x, part + "-all", f.lines, 400, diffLines) : el("p", "dim small", f.notes.join("; ") || "No text changed."));

@@ -1,28 +1,28 @@
 // Sections of the conversation: the seed, each attempt at a task, the stops and
-// resumes between them. They are found from the index alone, as events arrive. Those
-// of tasks that are worked on side by side take turns in the record.
+// resumes between them. Only the index is needed to find them. The events of parallel
+// tasks alternate in the record.
 
-const UNUSED = { calls: 0, p: 0, e: 0, c: 0, cost: 0 }; // what a role took: prompt, answer, cached
+const UNUSED = { calls: 0, p: 0, e: 0, c: 0, cost: 0 }; // usage of a role: prompt, answer, cached
 
 const groups = {
-  folded: false, // something was superseded since this was looked at
+  folded: false, // a section was superseded since the last rebuild
 
   clear() {
     this.all = [];
     this.of = []; // event → number of its section
-    this.at = new Map(); // task → its section, while a run goes on
+    this.at = new Map(); // task → its section in the current run
     this.calls = []; // every model call: {i, role, p}
     this.totals = new Map(); // role → {calls, p, e, c, cost}
     this.taskInfo = new Map(); // task id → figures over all its attempts
     this.objections = [];
-    this.attempts = new Map(); // task id → how often it was begun
+    this.attempts = new Map(); // task id → number of attempts
     this.backs = []; // rewinds and undos: {i, from}, from the first event that each superseded
     this.lastStop = null;
     this.started = 0; // of the latest start or resume
-    this.done = 0; // events taken in
+    this.done = 0; // events processed
   },
 
-  // update takes in the events that were added since the last time.
+  // update processes new events.
   update() {
     for (; this.done < rec.count; this.done++) this.take(this.done);
   },
@@ -66,8 +66,8 @@ const groups = {
     this.figures(i, type, task || g.task || "", f, g);
   },
 
-  // wentBack marks what no longer counts. From the end backwards, each rewind or
-  // undo goes to where the record counted before it.
+  // wentBack marks superseded sections. A rewind or undo that is itself superseded
+  // has no effect.
   wentBack(i, from) {
     this.backs.push({ i, from });
     this.folded = true;
@@ -142,7 +142,7 @@ const groups = {
     t.cost += num(f.$);
   },
 
-  // infoOf is what there is to count of a task; of no task it is counted and thrown away.
+  // infoOf returns the counters of a task. Counters without a task are discarded.
   infoOf(task) {
     let t = this.taskInfo.get(task);
     if (!t) {
@@ -152,7 +152,7 @@ const groups = {
     return t;
   },
 
-  // before is the event before one in its section, -1 for none.
+  // before returns the previous event of the same section, or -1.
   before(i) {
     if (this.all[this.of[i]]?.start === i) return -1;
     let k = i - 1;
@@ -162,7 +162,7 @@ const groups = {
 };
 groups.clear();
 
-// planOf lists the tasks in the plan's order, then those that only the record knows.
+// planOf returns the tasks of the plan in order, then tasks that are only in the record.
 function planOf() {
   const out = [];
   const seen = new Set();

@@ -1,4 +1,4 @@
-// The list of all sessions, newest first, kept fresh while the page is looked at.
+// The list of all sessions, newest first, updated while the page is visible.
 
 const search = { query: "" };
 let rows = [];
@@ -11,7 +11,7 @@ function draw() {
   const running = rows.filter((r) => r.state === "running").length;
   document.getElementById("facts").replaceChildren(el("span", "", plural(rows.length, "session")), running ? el("span", "", plural(running, "is running", "are running")) : "");
   document.getElementById("sessions").replaceChildren(...shown.slice(0, MOST).map(row));
-  document.getElementById("more").textContent = shown.length > MOST ? full(shown.length - MOST) + " older ones are not shown; the field above finds them." : shown.length ? "" : "None.";
+  document.getElementById("more").textContent = shown.length > MOST ? full(shown.length - MOST) + " older sessions are not shown; search above to find them." : shown.length ? "" : "No sessions.";
 }
 
 const TONE = { running: "good", all_done: "good", taken: "good", failed: "bad", crashed: "bad", stopped: "warn", rewinding: "warn", rewound: "warn" };
@@ -55,8 +55,8 @@ async function refresh() {
   document.documentElement.dataset.ready = "1";
 }
 
-// The next look comes after a while that is long against what this one took, so that
-// thousands of sessions keep no machine busy.
+// The delay is a multiple of the last request's duration, so that thousands of sessions
+// do not keep the machine busy.
 async function keepFresh() {
   const begun = performance.now();
   await refresh();

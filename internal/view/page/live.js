@@ -1,6 +1,6 @@
-// A served page follows its record by server-sent events: "head" replaces what
-// stands above the conversation, "block" appends events, "reset" takes back all
-// that were sent, because the record was rewound or replaced.
+// A served page follows its record by server-sent events: "head" replaces the
+// part above the conversation, "block" appends events, "reset" discards all events,
+// because the record was rewound or replaced.
 
 const live = {
   drawSoon: 0,
@@ -14,7 +14,7 @@ const live = {
     this.source = new EventSource("events");
     this.source.addEventListener("head", (ev) => {
       rec.head = JSON.parse(ev.data);
-      if (rec.head.running) document.getElementById("morning")?.remove(); // of the run before
+      if (rec.head.running) document.getElementById("morning")?.remove(); // of the previous run
       this.redraw();
     });
     this.source.addEventListener("reset", () => {
@@ -43,7 +43,7 @@ const live = {
       announce(from);
       this.redraw();
     });
-    setInterval(() => rec.head.running && this.redraw(), 5000); // the wall clock goes on without events
+    setInterval(() => rec.head.running && this.redraw(), 5000); // time passes without events
     this.source.addEventListener("open", () => this.state("live"));
     this.source.addEventListener("error", () => this.state("lost"));
   },
@@ -51,10 +51,10 @@ const live = {
   state(s) {
     document.documentElement.dataset.live = s;
     const foot = document.getElementById("foot");
-    foot.dataset.live = s === "live" ? "Following the record" : "The connection is lost; trying again";
+    foot.dataset.live = s === "live" ? "Following the record" : "Connection lost, reconnecting";
   },
 
-  // redraw draws the overview soon, once for many events.
+  // redraw schedules one redraw of the overview for many events.
   redraw() {
     if (this.drawSoon) return;
     this.drawSoon = setTimeout(() => {
@@ -64,7 +64,7 @@ const live = {
   },
 };
 
-// announce tells who listens to the page what matters among new events.
+// announce reports the most important new event to screen readers.
 function announce(from) {
   for (let i = rec.count - 1; i >= Math.max(from, rec.count - 50); i--) {
     const type = typeAt(i);
@@ -78,15 +78,15 @@ function announce(from) {
 const fetched = new Map(); // sha → promise of {patch, truncated}
 
 function fetchDiff(sha, x) {
-  const box = el("div", "patch", el("p", "dim", "Reading…"));
+  const box = el("div", "patch", el("p", "dim", "Loading…"));
   if (!/^[0-9a-f]{4,64}$/i.test(sha)) {
-    box.replaceChildren(el("p", "dim", "Not the name of a commit."));
+    box.replaceChildren(el("p", "dim", "Not a commit."));
     return box;
   }
   if (!fetched.has(sha)) fetched.set(sha, fetch("diff/" + sha).then((r) => (r.ok ? r.text() : Promise.reject(new Error(r.statusText)))));
   fetched.get(sha).then(
     (text) => box.replaceChildren(...patchCard({ text: () => text }, x).childNodes),
-    (err) => box.replaceChildren(el("p", "dim", "The diff is not to be had: " + err.message)),
+    (err) => box.replaceChildren(el("p", "dim", "Cannot load the diff: " + err.message)),
   );
   return box;
 }

@@ -4,7 +4,7 @@ function drawAll() {
   const foot = document.getElementById("foot");
   foot.replaceChildren(
     el("p", "", plural(rec.count, "event") + (num(rec.head.unreadable) ? ", " + plural(num(rec.head.unreadable), "unreadable line") : "") + ". Session " + str(rec.head.session?.id) + "."),
-    el("p", "dim", (rec.head.live ? "Live from " : "Rendered " + (rec.head.rendered ? day(rec.head.rendered) + " " + clock(rec.head.rendered, false) : "") + " by ") + "git-tilth. Times are this device's."),
+    el("p", "dim", (rec.head.live ? "Live from " : "Rendered " + (rec.head.rendered ? day(rec.head.rendered) + " " + clock(rec.head.rendered, false) : "") + " by ") + "git-tilth. Times are in this device's time zone."),
   );
 }
 

@@ -1,7 +1,7 @@
-// What a person asks the morning after, answered above the conversation.
+// The overview above the conversation.
 
-// Each panel is drawn again only when what it shows has changed, so that a reader of
-// a live page keeps what they have unfolded and where they are.
+// A panel is redrawn only when its data has changed, so that a live page keeps its
+// scroll position and expanded parts.
 const PANELS = [
   ["problems", "", () => list(rec.head.problems), problems],
   ["unreadable", "", () => num(rec.head.unreadable), unreadable],
@@ -9,8 +9,8 @@ const PANELS = [
   ["usage", "Tokens and cost", () => usageRows(), usageTable],
   ["tasks", "Tasks over time", () => [rec.head.tasks, rec.count], timeline],
   ["prompts", "Prompt size per call", () => groups.calls.length, promptChart],
-  ["objections", "What the reviewer objected to", () => [groups.objections.length, groups.totals.has("evaluator")], objections],
-  ["told", "What it was told", () => ["tasks", "tldr", "open_questions", "blockers", "scope_notes", "learnings"].map((k) => rec.head[k]), told],
+  ["objections", "Rejections", () => [groups.objections.length, groups.totals.has("evaluator")], objections],
+  ["told", "Task list", () => ["tasks", "tldr", "open_questions", "blockers", "scope_notes", "learnings"].map((k) => rec.head[k]), told],
 ];
 
 const overview = {
@@ -70,11 +70,11 @@ function masthead() {
   for (const doing of now) facts.push("now " + (now.length > 1 ? str(doing.task) + " " : "") + oneLine(str(doing.what), 80) + " for " + span(Math.max(0, Date.now() - num(doing.since))));
   facts.push(plural(totalTokens(), "token"));
   const cached = [...groups.totals.values()].reduce((n, r) => n + r.c, 0);
-  if (cached) facts.push(count(cached) + " more read from a cache");
+  if (cached) facts.push(count(cached) + " more from the provider's cache");
   if (totalCost() > 0) facts.push(money(totalCost()));
   const m = isObject(rec.head.summary?.models) ? rec.head.summary.models : {};
   const models = [...new Set([str(m.worker), str(m.evaluator)].filter(Boolean))];
-  if (models.length) facts.push(models.join(", judged by "));
+  if (models.length) facts.push(models.join(", reviewed by "));
   document.getElementById("facts").replaceChildren(...facts.filter(Boolean).map((f) => el("span", "", f)));
 }
 
@@ -95,10 +95,10 @@ function verdictOf(s, plan, done, failed) {
   }
   if (stop) return ["warn", "Stopped: " + because(stop.reason) + ". " + of];
   if (str(s.status) === "prepared") return ["idle", "Prepared: " + plural(plan.length, "task") + ", not run yet"];
-  return ["warn", (rec.count ? "Ended without a stop. " : "Nothing recorded yet. ") + (plan.length ? of : "")];
+  return ["warn", (rec.count ? "Crashed: no stop was recorded. " : "No events yet. ") + (plan.length ? of : "")];
 }
 
-// activeTime leaves out the time between a stop and the resume after it, and counts what overlaps once.
+// activeTime excludes the time between a stop and its resume, and counts parallel work once.
 function activeTime() {
   let ms = 0;
   let end = 0;
@@ -124,8 +124,8 @@ function totalCost() {
   return n;
 }
 
-// usageRows takes the checkpoint's account where there is one: it knows what agent
-// programs used, whose calls are not in the record one by one.
+// usageRows prefers the totals of the checkpoint: they include agent programs, which do
+// not record each call.
 function usageRows() {
   const stored = isObject(rec.head.usage) ? rec.head.usage : {};
   const rows = [];
@@ -180,7 +180,7 @@ function tr(cell, ...texts) {
   return row;
 }
 
-// capMeters shows every cap of the latest start with how much of it is used.
+// capMeters shows the used part of each cap of the last start.
 function capMeters() {
   const limits = rec.head.summary?.limits;
   if (!isObject(limits)) return null;
@@ -188,11 +188,11 @@ function capMeters() {
   const now = groups.lastStop ? groups.lastStop.at : rec.head.running ? Date.now() : rec.at[rec.count - 1];
   const latest = rec.count ? now - (groups.started || rec.at[0]) : 0;
   const caps = [
-    ["Wall clock of this start", latest, num(limits.max_wall_clock_minutes) * 60000, span],
+    ["Time since the last start", latest, num(limits.max_wall_clock_minutes) * 60000, span],
     ["Tokens", totalTokens(), num(limits.max_tokens), count],
     ["Dollars", totalCost(), num(limits.max_cost), money],
-    ["Iterations, most for a task", most("iterations"), num(limits.max_iterations_per_task), full],
-    ["Evaluator calls, most for a task", Math.max(0, ...[...groups.taskInfo.values()].map((t) => t.accepts + t.rejects)),
+    ["Iterations, highest task", most("iterations"), num(limits.max_iterations_per_task), full],
+    ["Reviews, highest task", Math.max(0, ...[...groups.taskInfo.values()].map((t) => t.accepts + t.rejects)),
       num(limits.max_evaluator_calls_per_task), full],
   ].filter((c) => c[2] > 0);
   if (!caps.length) return el("p", "dim", "No cap was set.");
@@ -220,9 +220,9 @@ function capMeters() {
 
 function objections() {
   const all = groups.objections;
-  if (!all.length) return [...groups.totals.keys()].includes("evaluator") ? el("p", "dim", "Nothing. Every case was accepted.") : null;
+  if (!all.length) return [...groups.totals.keys()].includes("evaluator") ? el("p", "dim", "None: every hand-in was accepted.") : null;
   const byCategory = new Map();
-  for (const o of all) byCategory.set(o.category || "unsorted", (byCategory.get(o.category || "unsorted") || 0) + 1);
+  for (const o of all) byCategory.set(o.category || "no category", (byCategory.get(o.category || "no category") || 0) + 1);
   const tags = el("p", "tags");
   for (const [c, n] of [...byCategory].sort((a, b) => b[1] - a[1])) tags.appendChild(el("span", "tag warn", c.replace(/_/g, " ") + " × " + n));
   const ol = el("ol", "objection-list");
@@ -235,7 +235,7 @@ function objections() {
 
 function objection(o) {
   const a = link(o.i, o.task + (o.n ? " · iteration " + o.n : ""));
-  return el("li", "", el("span", "where", a, " ", el("span", "tag warn", o.broken ? "unreadable verdict" : o.category.replace(/_/g, " ") || "rejected")), el("p", "", oneLine(o.concern, 400) || "No concern was given."), o.next ? el("p", "dim", "Asked for: " + oneLine(o.next, 300)) : null);
+  return el("li", "", el("span", "where", a, " ", el("span", "tag warn", o.broken ? "unreadable verdict" : o.category.replace(/_/g, " ") || "rejected")), el("p", "", oneLine(o.concern, 400) || "No concern was given."), o.next ? el("p", "dim", "Next step: " + oneLine(o.next, 300)) : null);
 }
 
 function told() {
@@ -261,7 +261,7 @@ function told() {
     box.appendChild(d);
   }
   if (h.learnings) {
-    const d = el("details", "brief", el("summary", "", el("b", "", "Learnings"), " proposed for a person to review"), prose(str(h.learnings)));
+    const d = el("details", "brief", el("summary", "", el("b", "", "Learnings"), " proposed for your review"), prose(str(h.learnings)));
     box.appendChild(d);
   }
   return box;
@@ -270,7 +270,7 @@ function told() {
 function unreadable() {
   const n = num(rec.head.unreadable);
   if (!n) return null;
-  return el("p", "notice", plural(n, "line") + " of the record " + (n === 1 ? "is" : "are") + " no JSON object and " + (n === 1 ? "was" : "were") + " left out");
+  return el("p", "notice", plural(n, "line") + " of the record " + (n === 1 ? "is" : "are") + " not JSON and " + (n === 1 ? "was" : "were") + " left out");
 }
 
 function problems() {

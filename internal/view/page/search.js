@@ -1,5 +1,5 @@
-// Search reads the whole record in slices, so that the page stays usable while it
-// goes through a long one. What is searched is text as a reader sees it, not JSON.
+// Search reads the whole record in slices, so that the page stays usable. It searches the
+// text of events, not their JSON.
 
 const search = {
   query: "",
@@ -32,14 +32,14 @@ const search = {
     slice();
   },
 
-  // forget is for another query, and for another record.
+  // forget discards the results, for a new query or record.
   forget() {
     this.hits = [];
     this.hit = new Set();
     this.done = 0;
   },
 
-  // more takes in blocks that arrived since.
+  // more searches new blocks.
   more() {
     if (!this.query) return;
     while (this.done < rec.blocks.length) this.block(this.done++);
@@ -49,8 +49,8 @@ const search = {
   block(b) {
     const { start, text } = rec.blocks[b];
     const raw = text();
-    // Letters and digits stand for themselves in JSON, so a block without the
-    // query's bytes needs no parsing.
+    // JSON does not escape letters and digits, so a block without the query's bytes
+    // needs no parsing.
     if (/^[a-z0-9 _.,:;/()-]+$/.test(this.query) && !fold(raw).includes(this.query)) return;
     parse(raw, []).forEach((e, k) => {
       if (holds(e, this.query, 0)) {
@@ -75,7 +75,7 @@ const search = {
     else out.textContent = (this.current >= 0 ? full(this.current + 1) + " of " : "") + full(this.hits.length);
   },
 
-  // next goes to the match after (or before) the keyboard's event.
+  // next jumps to the match after or before the cursor.
   next(by) {
     if (!this.hits.length) return;
     if (this.current < 0) {
@@ -91,7 +91,7 @@ const search = {
   },
 };
 
-// holds tells whether any text in a value has the query in it.
+// holds reports whether a text in a value contains the query.
 function holds(v, q, depth) {
   if (typeof v === "string") return fold(v).includes(q);
   if (typeof v === "number") return String(v).includes(q);
@@ -104,7 +104,7 @@ function holds(v, q, depth) {
   return false;
 }
 
-// redraw draws what is in the document again, for a changed query.
+// redraw redraws the visible pages for a changed query.
 feed.redraw = function () {
   for (const p of this.pages) if (p.live) this.draw(p);
 };

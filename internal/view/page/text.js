@@ -1,5 +1,5 @@
-// Text of the record is foreign. It reaches the document through text nodes only,
-// and characters that would hide or reorder it are drawn as what they are.
+// Text of the record is untrusted. It is added as text nodes only, and characters that
+// would hide or reorder text are made visible.
 
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
@@ -58,7 +58,7 @@ function plain(node, text) {
   if (from < text.length) node.appendChild(document.createTextNode(text.slice(from)));
 }
 
-// fold makes case not matter to a search.
+// fold returns s for a case-insensitive search.
 function fold(s) {
   return s.toLowerCase();
 }
@@ -79,7 +79,7 @@ function list(v) {
   return Array.isArray(v) ? v : [];
 }
 
-// words turns any value into something to read.
+// words returns any value as text.
 function words(v) {
   if (typeof v === "string") return v;
   if (v === undefined || v === null) return "";
