@@ -1,47 +1,44 @@
-// Package judge keeps the place where a change is judged: <session>/judge/, in which exactly the tree that will be
-// committed is laid out. Validators and evaluator programs run there, and never in the worker's worktree.
+// Package judge keeps the judged checkout: <session>/judge/, which contains exactly the tree that will be committed.
+// Validators and evaluator programs run there, and never in the worker's worktree.
 //
-// # What is there
+// # Content
 //
-// The files of the tree, as git checks them out. A git directory of its own, judge/.git: HEAD is the session's branch
-// at the commit at which the attempt began, the index is the judged tree, the tags are the repository's, and the
-// objects are borrowed as an alternate. A test that asks git for the version is answered; one that writes with git
-// writes here and not in the user's repository, in which this place has no entry. The settings of that git directory
-// are written by this package: line ends, filters and Git LFS as the user's repository had them when the run began.
-// What a worker adds there later has no say.
+// The files of the tree, as git checks them out. A separate git directory, judge/.git: HEAD is the session's branch at
+// the attempt's base, the index is the judged tree, the tags are the repository's, and the objects are borrowed as an
+// alternate. A test can ask git for a version; a test that writes with git writes here and not in the user's
+// repository, which has no entry for this checkout. This package writes the settings of that git directory: line ends,
+// filters and Git LFS as in the user's repository when the run began. A worker's later settings have no effect.
 //
-// What tilth.copy and the setup put there, once in a run and again when a lock file of the tree changed. Nothing comes
-// from the worker's worktree. Cargo's target is the checkout's own: cargo would take what the worker built for what is
-// judged.
+// The files of tilth.copy and of setup, which runs once in a run and again when a lock file of the tree changed.
+// Nothing comes from the worker's worktree. Cargo's target is the checkout's own, because cargo would take the worker's
+// build for the judged code.
 //
-// Nothing else: before each judgement all other files go, those that the last judgement's tests left included.
+// Nothing else: before each judgement all other files are removed, including those of the last judgement's tests.
 //
-// # Why what is there is what was laid out
+// # Why the files are the tree's
 //
-// Nothing on disk is believed. The process keeps in memory the index as git wrote it and a stamp of every file and
-// directory: device, inode, mode, size, mtime and ctime. A file with the same size and an mtime that was set back has
-// another ctime, which no call can set; a file that was written within the clock's tick of its stamp is compared by
-// content as well. What differs is removed and checked out again, from objects that are known by their hashes. Another
-// process knows nothing of that, so a new run begins with an empty place. Between judgements the directory is closed
-// (mode 0): that stops a worker which stumbles in, not one which owns the files and wants to. A worker's child that
-// still runs while its change is judged could write between check and use; the run ends what a worker leaves behind
-// before it judges, and the sandbox is what holds against one that hides.
+// Nothing on disk is trusted. The process keeps in memory the index as git wrote it and a stamp of every file and
+// directory: device, inode, mode, size, mtime and ctime. A file with the same size and a reset mtime has another ctime,
+// which no call can set; a file written within a clock tick of its stamp is compared by content as well. A changed file
+// is removed and checked out again, from objects verified by their hashes. The stamps are lost with the process, so a
+// new run starts with an empty checkout. Between judgements the directory is closed (mode 0): that stops accidents, not
+// a worker that owns the files and wants in. A worker's child that still runs during a judgement could write between
+// check and use; the run ends all leftovers of a turn before it judges, and the sandbox holds against hidden ones.
 //
-// Where the sandbox can make layers, what validators write comes into one over the place, which goes with the judgement
-// (loop's overPlace). Cargo's trees have no such layer, because what is built there serves the next judgement.
+// If the sandbox can make layers, validators write into a layer over the checkout, which is removed after the judgement
+// (loop's overPlace). Cargo's trees have no such layer, because builds serve the next judgement.
 //
 // # Cost
 //
-// One lstat of each tracked file, one `git read-tree -u` where the tree is another one, and a
-// few small files for the git directory.
+// One lstat of each tracked file, one `git read-tree -u` for another tree, and a few small files for the git directory.
 //
 // # A crash
 //
-// On disk after each step, and what the next command makes of it:
+// The state on disk after each step, and the next command's reaction:
 //
-//  1. the old place half removed       the first judgement of the next run removes the rest
-//  2. judge/ with a half-laid-out tree  the same
-//  3. judge/ whole, closed or open      the same: its stamps died with the process
+//  1. the old checkout half removed     the first judgement of the next run removes the rest
+//  2. judge/ with part of a tree        the same
+//  3. judge/ complete, closed or open   the same: its stamps died with the process
 //
-// resume does not look at it, `reset --to-seed` and `reset` remove it.
+// resume does not read it; `reset --to-seed` and `reset` remove it.
 package judge

@@ -16,10 +16,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// theSetup is the name of what the setup made among what is kept.
+// theSetup is the name of setup's files among the kept ones.
 const theSetup = ""
 
-// kept is what stays in the place although no tree holds it, with the stamps of all of it.
+// kept are files that stay in the checkout although no tree has them, with their stamps.
 type kept struct {
 	roots  map[string]bool
 	stamps map[string]stamp
@@ -30,8 +30,7 @@ type kept struct {
 // volatile are caches that tools keep among installed dependencies. They are made again, and are no part of a setup.
 var volatile = []string{".cache", ".vite", ".vitest"}
 
-// locks names the files that decide what setup installs, with the ids of their contents: setup runs again when one of
-// them changed.
+// locks lists the files that decide the dependencies, with the ids of their contents: setup runs again after a change.
 func (p *Checkout) locks() string {
 	var b strings.Builder
 	for _, e := range p.entries {
@@ -42,9 +41,9 @@ func (p *Checkout) locks() string {
 	return b.String()
 }
 
-// furnish brings the files to tree, and runs the setup where it has not run for these lock files. A setup runs what the
-// tree says (install scripts, a Makefile), so that what it made in the tree of one attempt serves no other one: where
-// the lock files are those of the commit, it runs in the commit's tree instead.
+// furnish lays out tree, and runs setup if it has not run for these lock files. Setup runs code of the tree (install
+// scripts, a Makefile), so its result in one attempt's tree must not serve another attempt: if the lock files are those
+// of the commit, setup runs in the commit's tree instead.
 func (p *Checkout) furnish(ctx context.Context, commit, tree string) error {
 	if err := p.dropSetup(ctx, commit, tree); err != nil {
 		return err
@@ -82,7 +81,7 @@ func (p *Checkout) furnish(ctx context.Context, commit, tree string) error {
 	return p.setUp(ctx, commit, tree, tree)
 }
 
-// dropSetup removes what a setup made in a tree that is neither the commit's nor this one.
+// dropSetup removes setup's files if they were made in a tree that is neither the commit's nor this one.
 func (p *Checkout) dropSetup(ctx context.Context, commit, tree string) error {
 	k := p.kept[theSetup]
 	if k == nil || k.tree == "" || k.tree == tree {
@@ -99,7 +98,7 @@ func (p *Checkout) dropSetup(ctx context.Context, commit, tree string) error {
 	return p.drop(theSetup)
 }
 
-// drop removes something of what is kept.
+// drop removes kept files.
 func (p *Checkout) drop(name string) error {
 	for root := range p.kept[name].roots {
 		addAbove(p.stale, root)
@@ -149,7 +148,7 @@ func (p *Checkout) setUp(ctx context.Context, commit, tree, of string) error {
 	return nil
 }
 
-// untracked lists what lies beside the tracked files, except for what Cargo builds.
+// untracked lists the untracked files, except Cargo's builds.
 func (p *Checkout) untracked() ([]string, error) {
 	var roots []string
 	dirs := directories(p.entries)
@@ -198,7 +197,7 @@ func (p *Checkout) keep(roots []string) (*kept, error) {
 			return nil, err
 		}
 	}
-	// Directories last: removing a cache changed the one that held it.
+	// Directories last: removing a cache changed its parent directory.
 	for name, s := range k.stamps {
 		if s.isDir() || s.isFile() {
 			var err error
@@ -210,7 +209,7 @@ func (p *Checkout) keep(roots []string) (*kept, error) {
 	return k, nil
 }
 
-// intact removes what was added to k and reports whether the rest is as it was.
+// intact removes files added to k and reports whether the rest is unchanged.
 func (p *Checkout) intact(k *kept) (bool, error) {
 	for name, was := range k.stamps {
 		if !was.isDir() {
@@ -241,7 +240,7 @@ func (p *Checkout) intact(k *kept) (bool, error) {
 	return true, nil
 }
 
-// checkKept drops what is not as it was left: a setup runs again, and Cargo builds again.
+// checkKept drops changed kept files: setup runs again, and Cargo builds again.
 func (p *Checkout) checkKept() error {
 	for name, k := range p.kept {
 		ok, err := p.intact(k)
@@ -265,7 +264,7 @@ func (p *Checkout) checkKept() error {
 	return nil
 }
 
-// dropBuilds removes what Cargo built where the tree has no package any more: nobody would look at it with suspicion.
+// dropBuilds removes Cargo's builds of packages that the tree no longer has, because nothing would check them.
 func (p *Checkout) dropBuilds() error {
 	for name := range p.kept {
 		if name == theSetup || project.IsBuilt(name, func(file string) bool {
@@ -286,7 +285,7 @@ func (p *Checkout) isBuild(name string) bool {
 	return project.IsBuilt(name, func(file string) bool { return exists(filepath.Join(p.Dir, file)) })
 }
 
-// keepBuilds takes the stamps of what Cargo built.
+// keepBuilds takes the stamps of Cargo's builds.
 func (p *Checkout) keepBuilds() error {
 	maps.DeleteFunc(p.kept, func(name string, _ *kept) bool { return name != theSetup })
 	for _, e := range p.entries {

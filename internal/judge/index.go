@@ -22,7 +22,7 @@ func directories(entries []entry) map[string]bool {
 	return dirs
 }
 
-// addAbove adds the directories above name to a set that has the top, or all above one that it has.
+// addAbove adds the directories above name to a set. If a directory is in the set, so are all above it.
 func addAbove(dirs map[string]bool, name string) {
 	for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
 		dirs[dir] = true

@@ -5,9 +5,8 @@ import (
 	"path"
 )
 
-// Move goes on with a place for another worktree, or of a session that has its name since: dir is where it lies now.
-// What a setup made is kept, but for a virtual environment, which works in no other place than the one that it was made
-// in.
+// Move reuses a checkout for another worktree, or after its session got a name: dir is its new path. Setup's files
+// stay, except a virtual environment, which works only at its original path.
 func (p *Checkout) Move(ctx context.Context, dir string, o Options) (*Checkout, error) {
 	for _, k := range p.kept {
 		for name := range k.stamps {

@@ -15,14 +15,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// Options say whose place it is and what it is furnished with.
+// Options are the checkout's session, repository and setup.
 type Options struct {
 	Git    *gitx.Git
 	Common string // the repository's common directory
 	Branch string // the session's, without refs/heads/
 	// Setup checks out submodules, copies the files of tilth.copy and runs the setup commands in a directory.
 	Setup func(ctx context.Context, dir string) error
-	// Repaired hears of what was put right, in words for the record.
+	// Repaired is called for each repair, with texts for the record.
 	Repaired func(what, done string) error
 }
 
@@ -109,7 +109,7 @@ func (p *Checkout) Update(ctx context.Context, commit, tree string) (Laid, error
 	return p.laid, nil
 }
 
-// Builds reports whether what is built in the place serves the next judgement, as with Cargo.
+// Builds reports whether builds in the checkout serve the next judgement, as with Cargo.
 func (p *Checkout) Builds() bool {
 	return slices.ContainsFunc(p.entries, func(e entry) bool { return path.Base(e.Path) == "Cargo.toml" })
 }
@@ -156,8 +156,8 @@ func (p *Checkout) forget() {
 	p.stale, p.kept = map[string]bool{}, map[string]*kept{}
 }
 
-// recheck opens the place and holds its directories against what is known of them. What does not belong there goes. A
-// place that is not the one that was laid out is begun anew.
+// recheck opens the checkout and compares its directories with their stamps. It removes added files. If the directory
+// is not the one that was laid out, it starts again.
 func (p *Checkout) recheck() error {
 	if p.top == nil {
 		return p.begin()
@@ -269,8 +269,8 @@ func (p *Checkout) adopt(tree string, index []byte, entries []entry) error {
 	return nil
 }
 
-// stampDirs takes the stamps of the directories that were touched. One that was and is not noted is only looked into
-// in vain the next time. One that the last tree did not have may hold what was built there before.
+// stampDirs takes the stamps of the touched directories. A missed one only costs a look next time. A directory that the
+// last tree lacked may contain earlier builds.
 func (p *Checkout) stampDirs() error {
 	dirs := p.dirs
 	if len(p.stale) > 0 || dirs == nil {
@@ -297,8 +297,8 @@ func (p *Checkout) stampDirs() error {
 	return nil
 }
 
-// checkDirs removes what was added to the directories. whole is false where one of them is gone, so that the place has
-// to be begun anew.
+// checkDirs removes files added to the directories. whole is false if a directory is missing, so that the checkout has
+// to start again.
 func (p *Checkout) checkDirs() (whole bool, err error) {
 	var changed []string
 	for dir, was := range p.dirs {
@@ -329,7 +329,7 @@ func (p *Checkout) differing() (names []string) {
 	return names
 }
 
-// removeIn removes from a directory what is to go.
+// removeIn removes the entries of a directory for which goes returns true.
 func removeIn(dir string, goes func(name string) bool) error {
 	entries, err := os.ReadDir(dir)
 	for _, d := range entries {
@@ -340,7 +340,7 @@ func removeIn(dir string, goes func(name string) bool) error {
 	return err
 }
 
-// clear removes from a directory what is neither tracked nor kept.
+// clear removes the entries of a directory that are neither tracked nor kept.
 func (p *Checkout) clear(dir string) error {
 	p.stale[dir] = true
 	return removeIn(filepath.Join(p.Dir, dir), func(name string) bool {

@@ -401,7 +401,7 @@ func TestSetupRunsForEachManifestWithoutALockFile(t *testing.T) {
 	}
 }
 
-// What a setup makes in the tree of one attempt, whose install scripts run then, does not serve another one.
+// Setup's files from one attempt's tree, which runs its install scripts, do not serve another attempt.
 func TestWhatASetupMadeInOneAttemptIsNotLeftForTheNext(t *testing.T) {
 	ran := 0
 	w := newWorld(t, map[string]string{".gitignore": "node_modules/\n", "package-lock.json": "1", "install": "honest"},
@@ -445,7 +445,7 @@ func TestWhatASetupMadeInOneAttemptIsNotLeftForTheNext(t *testing.T) {
 	expect("more", "2", "good", 3)
 }
 
-// What cannot be set up before the change may be what the change is for.
+// If setup fails before the change, fixing that may be the task.
 func TestASetupThatTheTaskIsToMend(t *testing.T) {
 	w := newWorld(t, map[string]string{"Makefile": "broken"}, func(o *judge.Options) {
 		o.Setup = func(_ context.Context, dir string) error {

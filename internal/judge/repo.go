@@ -33,7 +33,7 @@ const ownSettings = `[core]
 	auto = 0
 `
 
-// takenSettings are those of the user's repository that decide what a checked-out file looks like.
+// takenSettings are the settings of the user's repository that decide the content of checked-out files.
 var takenSettings = []string{
 	"core.autocrlf", "core.eol", "core.symlinks", "core.filemode", "core.ignorecase", "core.precomposeunicode",
 	"core.protecthfs", "core.protectntfs", "core.longpaths", "extensions.objectformat",
@@ -60,8 +60,7 @@ func settings(all []config.Entry) []byte {
 	return b.Bytes()
 }
 
-// writeRepo makes judge/.git what it has to be, with HEAD at commit. Only what a setup cloned as submodules stays of
-// what else lies there.
+// writeRepo writes judge/.git with HEAD at commit. Of existing files only submodules that setup cloned stay.
 func (p *Checkout) writeRepo(commit string) error {
 	branch := "refs/heads/" + p.o.Branch
 	files := map[string][]byte{
@@ -110,7 +109,7 @@ func writeDir(top string, files map[string][]byte, spared string) error {
 // git runs a command in the place behind the wall, by its own git directory, with paths on its standard input.
 func (p *Checkout) git(ctx context.Context, paths []string, args ...string) error {
 	dir := filepath.Join(p.Dir, ".git")
-	// Nobody else uses this index: a lock is one that a git which was killed has left.
+	// Nobody else uses this index, so a lock is the leftover of a killed git.
 	if err := proc.RemoveAll(filepath.Join(dir, "index.lock")); err != nil {
 		return err
 	}
@@ -131,13 +130,13 @@ func (p *Checkout) git(ctx context.Context, paths []string, args ...string) erro
 	return err
 }
 
-// checkOut has git bring the files to tree, and reads the index that git wrote. With reset, whatever the index and the
-// files hold is replaced; files that are not in the index stay.
+// checkOut makes git lay out tree, and reads the index that git wrote. With reset it replaces index and files; files
+// that are not in the index stay.
 //
-// One tree is named and not the one that is left as well: for two, git looks up the object of each tracked file
-// (2.39.5: 1.3 times as long with 20,000 files, twice where their objects are loose).
+// It names one tree and not the old one as well, because for two git looks up the object of each tracked file (2.39.5:
+// 1.3 times as long with 20,000 files, twice with loose objects).
 //
-// The place's own git directory knows no remote, so what a partial clone lacks of the tree is fetched before.
+// The checkout's git directory has no remote, so missing objects of a partial clone are fetched before.
 func (p *Checkout) checkOut(ctx context.Context, tree string, reset bool) (index []byte, entries []entry, err error) {
 	repo := gitx.Worktree{Common: p.o.Common, AdminDir: p.o.Common}
 	if err := p.o.Git.FetchMissing(ctx, repo, tree); err != nil {

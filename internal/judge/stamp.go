@@ -14,7 +14,7 @@ import (
 // clockTick is how long two changes of a file may carry the same ctime, with room to spare.
 const clockTick = 20 * time.Millisecond
 
-// stamp is what a file or directory was when it was last known to be right.
+// stamp is the state of a file or directory when it was last verified.
 type stamp struct {
 	dev, ino, mode uint64
 	size           int64
@@ -24,7 +24,7 @@ type stamp struct {
 	sum   [sha256.Size]byte
 }
 
-// look returns the stamp of what is at rel now, without following a link.
+// look returns the current stamp of rel, without following a link.
 func (p *Checkout) look(rel string) (stamp, error) { return lookAt(int(p.top.Fd()), rel) }
 
 func lookAt(dir int, name string) (stamp, error) {
@@ -38,7 +38,7 @@ func lookAt(dir int, name string) (stamp, error) {
 	}, nil
 }
 
-// take is look for what is right: the content is noted too where the ctime alone could not tell a later change.
+// take is look for a verified file: it also stores the content if the ctime alone could not show a later change.
 func (p *Checkout) take(rel string) (stamp, error) {
 	s, err := p.look(rel)
 	if err != nil || !s.young() && !(p.silent && s.isFile()) {
@@ -61,8 +61,8 @@ func (s stamp) young() bool {
 	return time.Now().UnixNano()-s.ctime <= int64(tick)
 }
 
-// unchanged reports whether what is at rel is still what the stamp was taken of. A file that was read for it and is not
-// young any more need not be read again.
+// unchanged reports whether the file at rel is still the one of the stamp. A file that was read for it and is old
+// enough need not be read again.
 func (p *Checkout) unchanged(rel string, was *stamp) bool {
 	now, err := p.look(rel)
 	if err != nil || !now.equal(*was) {
@@ -83,8 +83,8 @@ func (s stamp) equal(t stamp) bool {
 		s.ctime == t.ctime
 }
 
-// isSilent reports whether the file system of an open directory leaves the ctime of a file as it is when the file is
-// written to by way of a mapping that was read before: one that is in memory alone.
+// isSilent reports whether the file system of an open directory keeps a file's ctime on writes through an existing
+// memory mapping, as tmpfs does.
 func isSilent(dir *os.File) (bool, error) {
 	var st unix.Statfs_t
 	err := unix.Fstatfs(int(dir.Fd()), &st)

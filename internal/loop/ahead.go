@@ -17,7 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// Ahead is what is known of a session before it is made.
+// Ahead describes a session before it is made.
 type Ahead struct {
 	Base  string // the commit at which its branch will begin
 	Tasks []session.Task
@@ -47,7 +47,7 @@ func CheckAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) 
 	return c, proc.RemoveAll(draft.Path())
 }
 
-// LookAhead is what the preflight of a session in a draft of it finds, where no session is to be made.
+// LookAhead returns the findings of a session's preflight, in a draft and without making the session.
 func LookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*record.Preflight, error) {
 	c, err := lookAhead(ctx, draft, o, what)
 	if err != nil {
@@ -57,7 +57,7 @@ func LookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (
 	return c.found, nil
 }
 
-// leave opens what was laid out, to be removed.
+// leave opens the checkout for removal.
 func (c *Checked) leave() {
 	if c.place != nil {
 		c.place.Open()
@@ -92,7 +92,7 @@ func lookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (
 	return &Checked{found: found, of: of, known: r.Checkpoint.KnownFailures, place: g.place}, nil
 }
 
-// standIn puts, where the worktree will be, those files of the base that say what has to be installed.
+// standIn writes the base's manifests and lock files to the place of the future worktree.
 func (a *attempt) standIn(ctx context.Context) error {
 	deciding, err := a.decidingFiles(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (a *attempt) ground(ctx context.Context) (gitx.Worktree, error) {
 	return a.settledWorktree(ctx)
 }
 
-// hooksAt is the worktree whose hooks a preflight tries: before there is one, the user's checkout.
+// hooksAt returns the worktree for trying hooks: before the session's exists, the user's checkout.
 func (a *attempt) hooksAt(ctx context.Context) (gitx.Worktree, error) {
 	if a.run.ahead != nil {
 		return lifecycle.Checkout(a.run.Handle)

@@ -24,8 +24,8 @@ func unfenced(message string) string {
 	return message
 }
 
-// verdictOf finds the verdict of an evaluator's last message: the JSON object that is all of it, or the one that names
-// word, which was drawn for this review and which nobody else has seen. Any other object in it may be a quotation. The
+// verdictOf finds the verdict in an evaluator's last message: the JSON object that is the whole message, or the one
+// with word, which was drawn for this review and is known to nobody else. Any other object may be a quotation. The
 // error is a sentence for the evaluator.
 func verdictOf(message, word string) (args string, err error) {
 	whole := unfenced(message)
@@ -73,8 +73,8 @@ func reviewOf(object []byte) *string {
 	return v.Review
 }
 
-// caseIn finds the case in a worker's last message: the JSON object that is all of it, else the last one that has the
-// members of a case and no others, such as those of a file that the message quotes. "" for none.
+// caseIn finds the case in a worker's last message: the JSON object that is the whole message, else the last object
+// with only members of a case, unlike an object from a quoted file. "" is none.
 func caseIn(message string) string {
 	if whole := unfenced(message); isCase([]byte(whole)) {
 		return whole

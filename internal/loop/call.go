@@ -18,7 +18,7 @@ type caller struct {
 	*attempt
 	role string // record.RoleWorker and so on
 	who  Role
-	// Of an agent program: what its turns are told, and what is made of them (agent.Calls).
+	// For an agent program: the prompts of its turns and the handling of their results (agent.Calls).
 	tell  func(context.Context, []json.RawMessage) (agent.Turn, error)
 	after func(context.Context, agent.Outcome) (again bool, err error)
 }
@@ -52,7 +52,7 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 	return nil, unable{stop}
 }
 
-// stopFor says what a failure that outlived its retries means for the task.
+// stopFor returns the stop for a failure that remains after its retries.
 func stopFor(f *model.Failure) Stop {
 	stop := Stop{Reason: record.ProviderFailure, Detail: f.Message, Hint: f.Hint()}
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// Usage is what a session has used of its caps, by their names. The wall clock begins anew with each resume.
+// Usage returns a session's usage by the names of the caps. The wall clock restarts with each resume.
 func Usage(tokens int64, cost float64, elapsed time.Duration) map[string]float64 {
 	return map[string]float64{
 		config.MaxMinutes: elapsed.Minutes(),
@@ -33,7 +33,7 @@ func Resume(id string, over []config.Reached, flags ...string) string {
 	return strings.Join(append(cmd, id), " ")
 }
 
-// raised is a multiple of a cap with room for at least half of it above what was used.
+// raised returns a multiple of a cap that is at least half a cap above the usage.
 func raised(o config.Reached) string {
 	limit := o.Limit * math.Ceil(o.Used/o.Limit+0.5)
 	if limit == math.Trunc(limit) {
@@ -57,7 +57,7 @@ func (r *run) stopAt(used map[string]float64) error {
 	return nil
 }
 
-// used is what the session has used of its caps.
+// used returns the session's usage by the names of the caps.
 func (r *run) used() map[string]float64 {
 	elapsed := r.elapsed()
 	r.mu.Lock()
@@ -110,7 +110,7 @@ func (r *run) diskFull() error {
 	return nil
 }
 
-// lastBytes is what is left of a disk on which writing fails, by what a file system keeps for itself.
+// lastBytes is the free space of a full disk, because a file system reserves some, in bytes.
 const lastBytes = 1 << 20
 
 // fullAfter is the stop of an error that came because a disk is full to the last byte. Git and tools say of that no

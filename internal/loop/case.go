@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// Case is what a worker claims for its change, in the shape of submit_case.
+// Case is a worker's hand-in, in the shape of submit_case.
 type Case struct {
 	Summary       string     `json:"summary"`
 	Coverage      []Coverage `json:"ac_coverage"`
@@ -133,7 +133,7 @@ func (v *Verdict) Text() string {
 	return b.String()
 }
 
-// objection is what the verdict says against a change.
+// objection returns the verdict's objection to a change.
 func (v *Verdict) objection() string {
 	var says []string
 	for _, s := range []*string{v.Category, v.Concern} {
@@ -148,8 +148,8 @@ func (v *Verdict) objection() string {
 	return record.WithNext(strings.Join(says, ": "), next)
 }
 
-// decodeObject reads one JSON object. Arguments that models cut off, double or wrap in an array are told
-// what is wrong with them rather than guessed at.
+// decodeObject reads one JSON object. For cut off, doubled or wrapped arguments it returns an error that names the
+// fault, and does not guess.
 func decodeObject(args string, into any) error {
 	trimmed := strings.TrimSpace(args)
 	if !strings.HasPrefix(trimmed, "{") {

@@ -14,8 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// What does not go together with what others did goes back to the worker that made it: what it is told, and what keeps
-// its change from a review until both are put together.
+// A change that conflicts with other tasks' changes goes back to its worker. This file has the worker's messages, and
+// the checks that keep the change from a review until the conflict is resolved.
 
 // maxConflicts is how often a change may conflict before its task goes on alone.
 const maxConflicts = 2
@@ -36,7 +36,7 @@ func (a *attempt) dropped(ctx context.Context, wt gitx.Worktree, e *record.LaneM
 	return files, err
 }
 
-// conflict is what the worker is told of a merge that does not go together.
+// conflict returns the message to the worker about a conflicting merge.
 func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error) {
 	news, err := a.news(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error
 		"out, and submit again.\n\n" + sides, err
 }
 
-// sides are what git says of a conflict and what others did, whose commits news lists.
+// sides returns git's messages about a conflict and the other tasks' changes; news lists their commits.
 func (a *attempt) sides(ctx context.Context, dropped []string, news string) (string, error) {
 	m := a.beside.merged
 	diff, _, err := a.run.Git.Diff(ctx, a.run.Common, m.From, m.Base, testsCap, m.Conflicts...)
@@ -69,15 +69,15 @@ func (a *attempt) sides(ctx context.Context, dropped []string, news string) (str
 		fenced("others", strings.ToValidUTF8(string(diff), "\uFFFD")), nil
 }
 
-// madeAgain is what the worker is told of files that a merge dropped its change to.
+// madeAgain returns the message about files that lost the worker's change in a merge.
 func madeAgain(m *record.LaneMerged, dropped []string) string {
 	return "These cannot be put together line by line, and were left as the others have them: " +
 		strings.Join(quoted(dropped), ", ") + ". Make your change to them again; what you had is in git, as " +
 		m.Was + ":<file>."
 }
 
-// conflictLeft is what a worker is told first of a merge that conflicted before and is not resolved: it may not have
-// heard of it. What git has no more, as after a rewind, is not said.
+// conflictLeft returns the message about an earlier unresolved conflict, which this worker may not have seen. It leaves
+// out objects that git no longer has, as after a rewind.
 func (a *attempt) conflictLeft(ctx context.Context, wt gitx.Worktree) string {
 	said, m := a.markersLeft(), a.beside.merged
 	if m == nil || m.Marker == "" {
@@ -103,7 +103,7 @@ func (a *attempt) conflicted() *record.LaneMerged {
 	return nil
 }
 
-// markersLeft is what the worker is told while marker lines of the last merge stand in files that conflicted.
+// markersLeft returns the message about marker lines of the last merge that remain in conflicting files.
 func (a *attempt) markersLeft() string {
 	m := a.beside.merged
 	if m == nil || m.Marker == "" {

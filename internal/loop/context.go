@@ -21,7 +21,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// Caps of the parts of a prompt, in characters, and of what the record keeps of one.
+// Caps of the parts of a prompt, and of a prompt in the record, in characters.
 const (
 	promptCap     = 16_000
 	contextCap    = 24_000 // project context files, all together
@@ -37,10 +37,10 @@ const (
 	progressLines = 20
 )
 
-// contextFiles are where projects keep what an engineer should know, first come first served.
+// contextFiles are the files with a project's rules and context, the most important first.
 var contextFiles = []string{"AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md", "CONTRIBUTING.md", "README.md"}
 
-// taskContext is what a prompt is built from: all of it from disk, nothing from an earlier conversation.
+// taskContext has the parts of a prompt, all from disk and none from an earlier conversation.
 type taskContext struct {
 	Task     session.Task
 	Context  string
@@ -62,7 +62,7 @@ type taskContext struct {
 	project  string // Context as it was read
 }
 
-// loadContext reads the parts of the prompts and notes for each what it was.
+// loadContext reads the parts of the prompts with a manifest for each.
 func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContext, error) {
 	c := a.run.newTaskContext(a.task)
 	lines, err := a.run.S.ProgressTail(progressLines)
@@ -118,7 +118,7 @@ func (r *run) newTaskContext(t session.Task) taskContext {
 	return taskContext{Task: t, redact: r.Redact, channels: map[string]record.Channel{}, fence: newFence()}
 }
 
-// others is channel for what the worker, a tool, a test or the repository wrote: it stands in a fence.
+// others is channel for text of the worker, a tool, a test or the repository, which is put in a fence.
 func (c *taskContext) others(name, text string, limit int) string {
 	return c.fence.wrap(name, c.channel(name, text, limit))
 }
@@ -160,7 +160,7 @@ func projectContext(read func(name string) ([]byte, bool)) string {
 	return strings.TrimSpace(b.String())
 }
 
-// carried is what a task that was committed leaves to know for the next one, which begins at its commit.
+// carried are facts from a committed task for the next one, which starts at its commit.
 type carried struct {
 	commit  string
 	project string // the project's context files
@@ -185,8 +185,8 @@ func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
 	}), nil
 }
 
-// carryOver notes what the next task need not ask git for. A hook of the user's may change the worktree after a
-// commit, and a text file that changed may be the project's context.
+// carryOver stores facts that the next task need not read from git. A user's hook may change the worktree after a
+// commit, and a changed text file may be project context.
 func (a *attempt) carryOver(commit string, files []gitx.FileChange) {
 	a.run.branch.carried = carried{}
 	changed := slices.ContainsFunc(files, func(f gitx.FileChange) bool {
@@ -197,7 +197,8 @@ func (a *attempt) carryOver(commit string, files []gitx.FileChange) {
 	}
 }
 
-// progressText is what is finished. What failed says by which cap, and of caps a worker is told nothing.
+// progressText returns the finished tasks. It leaves out failed ones, because their reasons name caps, which a worker
+// does not see.
 func progressText(lines []string) string {
 	var b strings.Builder
 	for _, l := range lines {
@@ -223,7 +224,7 @@ func planText(tasks []session.Task, current string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// seedContext is what the interview left for the worker to know.
+// seedContext returns the interview's notes for the worker.
 func (a *attempt) seedContext() string {
 	meta, err := a.run.S.SeedMeta()
 	if err != nil {
@@ -247,7 +248,7 @@ func ledgerText(entries []session.LedgerEntry) string {
 	return strings.TrimSpace(b.String())
 }
 
-// ledger is what both prompts show of a task's ledger: a person's notes, which are to be obeyed, and earlier verdicts.
+// ledger returns a task's ledger for both prompts: the user's notes, which are instructions, and earlier verdicts.
 func (c *taskContext) ledger(entries []session.LedgerEntry) string {
 	var notes strings.Builder
 	for _, e := range entries {
@@ -277,7 +278,7 @@ func verdictText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// seedFacts are what the loop needs to know of the seed's commit.
+// seedFacts are the loop's facts about the seed's commit.
 type seedFacts struct {
 	commit string
 	files  []string          // that it brought; never nil
@@ -326,7 +327,7 @@ func testTexts(dir string, paths []string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// recordPrompt writes what a role was told: memory_load for the parts, prompt_assembled for the text.
+// recordPrompt records a prompt: memory_load for its parts, prompt_assembled for its text.
 func (a *attempt) recordPrompt(role, system, user string, channels map[string]record.Channel) error {
 	if channels != nil {
 		load := record.MemoryLoad{Role: role, Channels: channels, UserPromptChars: utf8.RuneCountInString(user)}
@@ -341,8 +342,7 @@ func (a *attempt) recordPrompt(role, system, user string, channels map[string]re
 	})
 }
 
-// forRecord is clip of what goes on record. Secrets are taken out first: of one that is cut in two nobody would know
-// the rest.
+// forRecord cuts a text for the record. It redacts secrets first, because half a secret is not recognised.
 func (r *run) forRecord(s string, n int) string { return clip(r.Redact.String(s), n) }
 
 // clip cuts a text to n characters and says how much is missing.

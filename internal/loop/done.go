@@ -14,9 +14,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
-// Done commits what is in the worktree as a task, on a person's word: the validators run, no model is asked. It is an
-// attempt like any other, whose verdict is the person's, so that a crash leaves what a crash of a run leaves. isDone is
-// false where validators or a commit hook refused it.
+// Done commits the worktree's changes as a task, by the user's decision: the validators run, no model is asked. It is
+// an attempt with the user's verdict, so a crash leaves the same state as in a run. isDone is false if validators or a
+// commit hook refused it.
 func Done(ctx context.Context, h *held.Handle, o Options, task, note string) (isDone bool, err error) {
 	r := newRun(h, o)
 	g := r.sessionGround()
@@ -34,8 +34,8 @@ func Done(ctx context.Context, h *held.Handle, o Options, task, note string) (is
 	return isDone, errors.Join(err, r.finish(stop))
 }
 
-// Leave writes down what is left of a session in which nothing could be done on a person's word: the worktree holds the
-// work of another task, which has begun.
+// Leave records the unfinished tasks of a session after a manual command that could do nothing: the worktree has the
+// work of another task in progress.
 func Leave(h *held.Handle, o Options, begun string) (err error) {
 	r := newRun(h, o)
 	if r.tasks, err = h.S.Tasks(); err != nil {
@@ -44,9 +44,9 @@ func Leave(h *held.Handle, o Options, begun string) (err error) {
 	return r.finish(r.leaves(begun))
 }
 
-// leaves is the stop after a person's word on one task: what is left, and why what failed did. Where nothing failed, a
-// cap that had ended the run before is still why there is something to do. begun is the task whose work is in the
-// worktree, "" for none.
+// leaves returns the stop after a manual command on one task: the unfinished tasks, and the reasons of failures.
+// Without a failure, a cap that ended the run before stays the reason. begun is the task with work in the worktree, or
+// "".
 func (r *run) leaves(begun string) Stop {
 	s := r.nothingLeft()
 	if s.Reason == record.TasksFailed && !s.Failed() && r.next() >= 0 {

@@ -33,8 +33,8 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 	}
 }
 
-// reviewBy has one evaluator judge a tree, in a context of its own. One whose answers are no verdict is itself at
-// fault, and not the change.
+// reviewBy asks one evaluator for a verdict in a fresh context. If its answers are no verdict, the evaluator has
+// failed, and not the change.
 func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user string) (v *Verdict, err error) {
 	w, err := a.openReviewer(ctx, r, j, system, user)
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user 
 		Detail: fmt.Sprintf("%s gave no verdict that can be read, %d times: %s", r.who(), verdictTries, problem)}}
 }
 
-// evaluatorPrompt assembles what the evaluator is told, and records it.
+// evaluatorPrompt assembles the evaluator's prompt and records it.
 func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (system, user string, err error) {
 	diff := j.diff()
 	entries, err := a.run.S.ReadLedger(a.task.ID, ledgerEntries)
@@ -164,8 +164,7 @@ func (j *judged) diff() string {
 	if !j.cut {
 		return diff
 	}
-	// The patches stand in the order of the files; the last one that was begun is not whole. A file that becomes a link
-	// has two.
+	// The patches are in the order of the files; the last one is incomplete. A file that becomes a link has two.
 	begun := strings.Count("\n"+diff, "\ndiff --git ")
 	j.unseen = []string{}
 	for _, f := range j.files {

@@ -8,9 +8,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// fence sets off what others wrote in a prompt: the worker, a tool, a test, the repository. Its name is drawn for one
-// prompt, after all that stands in it was written, so that nothing in it can end the part that it stands in or begin
-// another one.
+// fence marks foreign text in a prompt: of the worker, a tool, a test, the repository. Its name is drawn for one prompt
+// after all of the text was written, so no text can end its part or start another one.
 type fence struct{ name string }
 
 func newFence() fence { return fence{randomHex(6)} }

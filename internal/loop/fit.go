@@ -17,10 +17,10 @@ import (
 // gitlink is the mode of a submodule's commit in a tree.
 const gitlink = "160000"
 
-// checkFit says which of the files that are staged, or were left out, must not be committed, and why, by path: one
-// larger than maxSize bytes (0: no limit), one that cannot be read, which a commit would lack, a submodule whose commit
-// is on none of its remote branches and tags, so that nobody else could check it out, one whose files are not as its
-// commit has them, and a .gitmodules that git refuses. Without such a file it starts no process.
+// checkFit returns the staged or left out files that must not be committed, with the reasons by path: a file larger
+// than maxSize bytes (0: no limit), an unreadable file, which the commit would lack, a submodule commit that is on none
+// of its remote branches and tags, so that nobody else could check it out, a submodule with edited files, and a
+// .gitmodules that git refuses. Without such a file it starts no process.
 func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx.FileChange, leftOut []string,
 	maxSize int64) (unfit map[string]string, err error) {
 	unfit = map[string]string{}
@@ -75,7 +75,7 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 					" is on none of its remote branches; push it there, or undo this change"
 			}
 		case c.Status != "D" && maxSize > 0:
-			// What lies in the worktree is what was staged, but for a filter, which the object's own size settles.
+			// The worktree's file was staged, except for filters; then the object's size decides.
 			if fi, err := os.Lstat(filepath.Join(wt.Path, c.Path)); err != nil || fi.Size() > maxSize {
 				large, sizes.Stdin = append(large, c.Path), append(sizes.Stdin, c.OID+"\n"...)
 			}
@@ -100,8 +100,8 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 	return unfit, nil
 }
 
-// modulesUnfit says what is wrong with a .gitmodules, "" for nothing: one that git dies of, or takes for an attack,
-// ends most commands in the checkout of whoever has it.
+// modulesUnfit returns the fault of a .gitmodules, or "": a file that crashes git, or that git takes for an attack,
+// breaks most commands in every checkout.
 func modulesUnfit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, blob string) (why string, err error) {
 	settings, err := g.List(ctx, gitx.InRepo(wt.Common, "config", "-z", "--blob", blob, "--list"))
 	if gitx.ExitCode(err) > 0 {
@@ -116,7 +116,7 @@ func modulesUnfit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, blob strin
 	return "", err
 }
 
-// publishedTime is how long it is looked for the commits of submodules: a worker may have put there what never ends.
+// publishedTime bounds the search for submodule commits, because a worker's repository could make it endless.
 const publishedTime = 2 * time.Minute
 
 // isPublished reports whether a commit is reachable from a remote branch or a tag of the repository at dir. That is the

@@ -53,8 +53,8 @@ func (r *run) sessionGround() *ground {
 		removeTemp: func() {}, notified: map[string]bool{}}
 }
 
-// enclose gives what is started here a directory of its own for temporary files, which a kill leaves to be cleared like
-// the others of proc.
+// enclose makes a directory for the temporary files of everything started here. After a kill proc clears it like
+// others.
 func (g *ground) enclose() error {
 	if g.run.o.Sandbox == nil {
 		return nil
@@ -78,7 +78,7 @@ func (r *run) clearLayers() error {
 	return nil
 }
 
-// judgingBox is what judges a change may do. It finds the caches as what judged accepted changes left them.
+// judgingBox returns the sandbox of validators and evaluators. Its caches are those of accepted judgements.
 func (g *ground) judgingBox(dir string) *sandbox.Box {
 	box := g.box.Of(dir).With()
 	if box != nil {
@@ -87,7 +87,7 @@ func (g *ground) judgingBox(dir string) *sandbox.Box {
 	return box
 }
 
-// beginJudgement makes a place for what is written to caches while a change is judged.
+// beginJudgement makes a layer for cache writes during a judgement.
 func (g *ground) beginJudgement() (err error) {
 	box := g.judgingBox(g.judging)
 	if g.judgement != "" {
@@ -103,14 +103,14 @@ func (g *ground) beginJudgement() (err error) {
 	return err
 }
 
-// overPlace is a layer over the laid-out tree, beside those of caches: what validators write is nobody's.
+// overPlace returns the layer over the judged checkout, next to those of caches, for files that validators write.
 func (g *ground) overPlace(name string) string { return filepath.Join(g.judgement, "place", name) }
 
 // maxAccepted is how many accepted judgements' layers lie above each other. Without the oldest, tools fetch again.
 const maxAccepted = 8
 
-// endJudgement lets later judgements read what was written while a change was judged that was accepted. What a change
-// that was sent back wrote is nobody's. Layers to which nothing was written serve the next judgement.
+// endJudgement keeps an accepted judgement's cache writes for later judgements, and discards a rejected one's. Empty
+// layers serve the next judgement.
 func (g *ground) endJudgement(accepted bool) error {
 	if g.judgement == "" {
 		return nil
@@ -143,7 +143,7 @@ func (g *ground) endJudgement(accepted bool) error {
 	return err
 }
 
-// dropJudgement forgets what was written to caches while a change was judged.
+// dropJudgement discards the judgement's cache writes.
 func (g *ground) dropJudgement() error {
 	was := g.judgement
 	if g.judgement = ""; was == "" {
@@ -152,7 +152,7 @@ func (g *ground) dropJudgement() error {
 	return proc.RemoveAll(was)
 }
 
-// leave opens what is judged to the user.
+// leave opens the judged checkout to the user.
 func (g *ground) leave() {
 	_ = g.dropJudgement() // else the next run does
 	if g.place != nil {
@@ -160,7 +160,7 @@ func (g *ground) leave() {
 	}
 }
 
-// workBox is what the worker may do: change the worktree.
+// workBox returns the worker's sandbox, which may change the worktree.
 func (g *ground) workBox(wt gitx.Worktree) *sandbox.Box {
 	return g.box.Of(wt.Path).With(wt.Path).Interpreters(wt.Path).Reading(wt.Common)
 }
@@ -209,8 +209,8 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 	return err
 }
 
-// setUpAgain runs the setup in a worktree if one of the changed files decides what it installs. A failure does not end
-// the run: where changes are judged the setup passes, or the worker is told.
+// setUpAgain runs setup in a worktree if a changed file decides the dependencies. A failure does not end the run: setup
+// in the judged checkout decides, and the worker sees its failure.
 func (g *ground) setUpAgain(ctx context.Context, dir string, changed []string) {
 	there := func(file string) bool { return held.Exists(filepath.Join(dir, file)) }
 	if !slices.ContainsFunc(changed, func(f string) bool { return project.IsLock(f) || project.IsUnlocked(f, there) }) {
@@ -229,9 +229,9 @@ func (g *ground) shutPlace(err *error) {
 	}
 }
 
-// hookHints are what helps against a hook that refuses a task's commit: the command that sets the form of subject which
-// the commit-msg hook takes, "" where the subject is not what it refuses, or it takes no usual one; and the command
-// that opens the hook, "" where it has no file of its own.
+// hookHints returns the commands that help against a hook that refuses a task's commit: one that sets a form of subject
+// which the commit-msg hook accepts, "" if the subject is not the cause or no usual form passes; and one that opens the
+// hook, "" if it has no file.
 func (g *ground) hookHints(ctx context.Context, t session.Task, summary string) (subject, edit string) {
 	wt, err := g.run.Worktree(ctx)
 	if err != nil {
@@ -260,7 +260,7 @@ func (g *ground) worktree(ctx context.Context) (gitx.Worktree, error) {
 	return g.run.Worktree(ctx)
 }
 
-// environ is what marks a command of a run's.
+// environ returns the variables that mark a run's commands.
 func (g *ground) environ() []string { return append(g.laneEnv(), g.run.S.Mark()) }
 
 // laneEnv tells commands in which lane they are.

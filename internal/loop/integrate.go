@@ -16,8 +16,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// beside is what an attempt in a lane has to do with what others commit meanwhile. Its change is always judged, and
-// committed, as what it becomes on the branch's tip.
+// beside is an attempt's state about other lanes' commits. Its change is always judged and committed as merged onto the
+// branch's tip.
 type beside struct {
 	began     string             // the commit at which the work in the lane began
 	told      string             // the commit up to which the worker knows what others did
@@ -35,8 +35,8 @@ type given struct {
 	becomes    string // what the tree was merged to
 }
 
-// integrate brings the lane to what its change becomes on the branch's tip. feedback is what the worker has to do
-// first, where the two do not go together.
+// integrate merges the lane's change onto the branch's tip. feedback is the message to the worker about a conflict, or
+// "".
 func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 	feedback, err = a.unresolved() // what is merged on top of markers could not be told apart
 	if err != nil || feedback != "" || a.at.lane == "" {
@@ -139,7 +139,7 @@ func (a *attempt) changes(ctx context.Context, from string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// told is an answer to the worker, with what has changed under it.
+// told adds the other tasks' changes to an answer to the worker.
 func (a *attempt) told(ctx context.Context, feedback string) (string, error) {
 	news, err := a.news(ctx)
 	if err != nil || news == "" {
@@ -234,12 +234,12 @@ func (a *attempt) moved(ctx context.Context, v *Verdict, j *judged) (bool, error
 	return true, nil
 }
 
-// stillGiven keeps an accepting verdict for what the change becomes.
+// stillGiven keeps an accepting verdict for the change as merged.
 func (a *attempt) stillGiven(v *Verdict, j *judged) {
 	a.beside.given = &given{verdict: v, by: j.by, tree: j.tree, base: a.base, becomes: j.tree}
 }
 
-// doneTasks is how many tasks are done, by whose tests a change is held.
+// doneTasks returns the number of finished tasks, whose tests a change must pass.
 func (r *run) doneTasks() (n int) {
 	for _, t := range r.taskList() {
 		if t.Status == session.TaskDone {
@@ -287,8 +287,8 @@ func (a *attempt) uncommitted(ctx context.Context, wt gitx.Worktree, j *judged, 
 	return cmp.Or(a.run.Git.Reset(ctx, wt, tip, true), a.run.Git.FollowModules(ctx, wt))
 }
 
-// leftInLane is what the last run left of a task in its lane: a case to be reviewed, an accepted change that is to be
-// judged on the branch as it is now.
+// leftInLane returns the last run's unfinished work in a task's lane: a case for review, or an accepted change to judge
+// on the current branch.
 func (a *attempt) leftInLane() (c *record.CaseSubmitted, refused *lifecycle.HookRefusal) {
 	was := a.run.o.From.Record
 	if was == nil {

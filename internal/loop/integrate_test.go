@@ -28,7 +28,7 @@ func TestHoldsFor(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	sh("init", "-q", ".")
-	// at makes a commit on another one, "" for none, whose files are those named, each with its name and a version.
+	// at makes a commit on another one ("" for none) with the named files, each with its name and a version.
 	at := func(parent string, files ...string) string {
 		sh("rm", "-q", "-r", "--cached", "--ignore-unmatch", ".")
 		for _, f := range files {

@@ -26,7 +26,7 @@ import (
 const hookRounds = 3
 
 // judge takes a case through validators and evaluator to a commit. An empty feedback with a nil error means that the
-// task is committed; otherwise the feedback is what the worker has to deal with.
+// task is committed; otherwise feedback is the message to the worker.
 func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err error) {
 	defer func() { a.beside.given = nil }() // the worker may change the tree from here on
 	defer a.at.releaseTurn()
@@ -95,7 +95,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 	return a.refusedByHook(ctx, refusal{c: c, words: "A commit hook changed the files again after each review."})
 }
 
-// sentBack is what the worker is told of a rejection.
+// sentBack returns the message to the worker about a rejection.
 func sentBack(v *Verdict, j *judged) string {
 	if j.unasked {
 		return "The change was sent back without a review.\n\n" + v.Text()
@@ -140,8 +140,8 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 		fenced("commit_hook", f.words), err
 }
 
-// commitRefused ends the run, or in one that goes on the task, over what a commit hook says, or because the commit
-// cannot be signed.
+// commitRefused ends the run, or with --keep-going the task, because a commit hook refused or the commit cannot be
+// signed.
 func (g *ground) commitRefused(ctx context.Context, t session.Task, summary, words string) error {
 	stop := Stop{Reason: record.CommitRefused, Detail: g.run.forRecord(words, promptCap)}
 	if gitx.SaysUnsigned(words) {
@@ -171,7 +171,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 		j.unasked = true
 		by, v = record.ByHarness, emptyDiff(slices.Sorted(maps.Keys(a.at.notified)))
 	default:
-		// A commit hook that refuses, or changes what was accepted, leads to another review without a rejection.
+		// A commit hook that refuses or changes the accepted tree leads to another review without a rejection.
 		if err := a.evaluatorLeft(); err != nil {
 			return nil, err
 		}
@@ -184,8 +184,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 		a.verdict++
 	}
 	j.by = by
-	// It holds what the ledger's line will: a process that dies between the two must not take the reviewer's word
-	// with it.
+	// It has the content of the ledger's line, so that a kill between the two does not lose the verdict.
 	if a.byPerson {
 		if err := a.emit(&record.TaskMarked{Mark: lifecycle.MarkDone, Note: c.Summary}); err != nil {
 			return nil, err
@@ -243,14 +242,13 @@ func diffSummary(files []gitx.FileChange) string {
 
 // accept commits an accepted tree.
 //
-// The verdict and the ledger are on disk when it is called. On disk after each further step, and what a resume makes
-// of it:
-//  1. task_done                the accepted tree is committed (lifecycle.MakePlan), as it is before
+// The verdict and the ledger are on disk before the call. The state on disk after each step, and a resume's reaction:
+//  1. task_done                commits the accepted tree (lifecycle.MakePlan), as without it
 //  2. the commit               its trailers make the task done
-//  3. commit event             as before
-//  4. prd.json, progress.txt   done; summary.json is brought up to date by the next reader
+//  3. commit event             the same
+//  4. prd.json, progress.txt   finished; the next reader updates summary.json
 //
-// Between 2 and 3 the commit may be taken back (lifecycle.CommitTask, which whole is for).
+// Between 2 and 3 the commit may be reverted (see whole of lifecycle.CommitTask).
 func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) error {
 	// What ran since the files were staged can have moved HEAD.
 	wt, err := a.commitPlace(ctx, j.tree)
@@ -293,7 +291,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	return nil
 }
 
-// noteCommitted notes what the next attempts need to know of a commit.
+// noteCommitted stores facts about a commit for the next attempts.
 func (a *attempt) noteCommitted(sha string, j *judged) {
 	r := a.run
 	r.mu.Lock()

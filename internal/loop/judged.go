@@ -19,7 +19,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// judged is a change under judgement: the tree that will be committed, and what is known of it.
+// judged is a change under judgement: the tree that will be committed, with its facts.
 type judged struct {
 	wt     gitx.Worktree
 	tree   string
@@ -44,7 +44,7 @@ type judged struct {
 	underSeed    string   // what the validators said without them
 	oldTests     []string // tests of the project itself that the change alters or deletes
 	hidden       []string // changed files that cannot be shown as text
-	// unseen are the changed files of which the evaluator's diff shows nothing, or not all; nil where it shows all.
+	// unseen are the changed files that the evaluator's diff does not show in full; nil if it shows all.
 	unseen  []string
 	empty   bool   // the worker changed nothing
 	ticked  string // the checklist in which the harness ticked the task, "" for none
@@ -53,7 +53,7 @@ type judged struct {
 	done    int    // tasks that were done when it was laid out
 }
 
-// validated stages what the worker did, lays it out and runs the validators over it.
+// validated stages the worker's changes, lays out the tree and runs the validators.
 func (a *attempt) validated(ctx context.Context) (*judged, error) {
 	j := &judged{done: a.run.doneTasks(), dir: a.at.place.Dir, gitDir: filepath.Join(a.at.place.Dir, ".git")}
 	err := a.validate(ctx, j)
@@ -63,7 +63,7 @@ func (a *attempt) validated(ctx context.Context) (*judged, error) {
 	return j, err
 }
 
-// unfit makes what is said against a change that cannot be judged a validator that failed.
+// unfit records the reason why a change cannot be judged as a failed validator.
 func (a *attempt) unfit(j *judged, said string) error {
 	j.report = validator.Report{Results: []validator.Result{{Name: "commit", Output: said}}}
 	return a.recordValidators(j)
@@ -96,7 +96,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if err != nil {
 		return err
 	}
-	// The worker's version is what will be committed, and what the evaluator program finds there.
+	// The worker's version will be committed, and the evaluator program finds it there.
 	if err := a.asGiven(ctx, j, laid, altered); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if !j.report.Passed || len(altered) == 0 && !looked && !j.restored {
 		return nil
 	}
-	// What the validators ran can have changed what a program will look at.
+	// Validators may have changed files that an evaluator program will read.
 	if err := a.at.place.Close(); err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	return a.noteAltered(ctx, j, altered)
 }
 
-// takeTree names the tree of what the worker did, and how it differs from where the attempt began. What must not be
-// committed makes it unfit, which is on record like a validator that failed.
+// takeTree names the tree of the worker's changes and their difference from the attempt's base. Files that must not be
+// committed make it unfit, which is recorded like a failed validator.
 func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err error) {
 	if j.wt, err = a.foldedWorktree(ctx); err != nil {
 		return false, err
@@ -160,7 +160,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	return true, a.unfit(j, "cannot be committed: "+strings.Join(said, "\n"))
 }
 
-// inspect finds what the evaluator is to be told of the change beside its diff.
+// inspect finds the facts about the change for the evaluator besides its diff.
 func (a *attempt) inspect(ctx context.Context, j *judged) error {
 	seed, err := a.run.seedOf(ctx)
 	if err != nil {
@@ -243,7 +243,7 @@ func (a *attempt) tests(ctx context.Context) (validator.Tasks, error) {
 	return t, nil
 }
 
-// runValidators runs the validators and writes down what became of them.
+// runValidators runs the validators and records their results.
 func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid, vs []validator.Validator) error {
 	run := func() validator.Report { return a.overLayer(ctx, j, vs) }
 	a.run.validating.RLock()
@@ -268,8 +268,8 @@ func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid,
 	return a.recordValidators(j)
 }
 
-// overLayer runs validators once. Overlayfs moves no directory that lies below it (EXDEV): what fails over that is run
-// again in the place itself.
+// overLayer runs validators once. Overlayfs cannot move directories of its lower layer (EXDEV): validators that fail
+// over that run again in the checkout itself.
 func (a *attempt) overLayer(ctx context.Context, j *judged, vs []validator.Validator) validator.Report {
 	rep := validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.run.o.Limits.Validator)
 	if j.layer != "" && !rep.Passed && strings.Contains(rep.Text(), "cross-device link") {
@@ -293,7 +293,7 @@ func (a *attempt) recordValidators(j *judged) error {
 	return a.emit(&run)
 }
 
-// firstFailure is what a report fails by, in a line.
+// firstFailure returns a report's first failure in a line.
 func firstFailure(r validator.Report) string {
 	for _, res := range r.Results {
 		if !res.Passed && !res.Skipped && !res.Known {
@@ -306,7 +306,7 @@ func firstFailure(r validator.Report) string {
 // maxIgnored is how many ignored files are named to a worker.
 const maxIgnored = 20
 
-// failedValidators is the worker's answer to a case whose change does not pass.
+// failedValidators returns the answer to a case with a change that does not pass.
 func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, error) {
 	feedback := "The validators failed. Fix what they report, run them yourself, and submit again.\n\n" +
 		fenced("validators", clip(j.report.Text(), validatorCap))

@@ -19,9 +19,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
-// Tasks side by side: each is an attempt like any other, on a ground of its own (a lane), in a goroutine of its own.
-// What they share is behind run.mu; they commit in turn, in the session's worktree. One goroutine, runLanes, decides
-// what is begun. What is on disk after each step stands in internal/lanes.
+// Tasks side by side: each is an attempt in its own lane and its own goroutine. run.mu protects their shared state;
+// they commit one at a time, in the session's worktree. One goroutine, runLanes, starts tasks. internal/lanes describes
+// the state on disk after each step.
 
 // lane is one task at work, as runLanes knows it.
 type lane struct {
@@ -31,13 +31,13 @@ type lane struct {
 	proceed chan struct{} // closed when it may go on alone
 }
 
-// report is what a lane tells: that it has ended, or asks to go on alone.
+// report is a lane's message: it has ended, or asks to continue alone.
 type report struct {
 	*lane
 	ended bool
 }
 
-// schedule is which tasks are at work, and what is to become of the run.
+// schedule has the running tasks and the run's planned end.
 type schedule struct {
 	*run
 	session *ground
@@ -68,11 +68,11 @@ func (r *run) sideBySide() bool {
 	})
 }
 
-// hasLane reports whether a task goes on in a lane: it has one, or an undo has brought back what was stashed of it.
+// hasLane reports whether a task continues in a lane: it has one, or an undo restored its stash.
 func (r *run) hasLane(task string) bool { return lanes.Has(r.S, task) || r.stashedAt(task) != "" }
 
-// stashedAt is the commit on which the lane stood whose work was stashed with the whole session, "" for none. A task
-// that failed begins at the branch's tip.
+// stashedAt returns the base of a task's lane that was stashed with the whole session, or "". A failed task starts at
+// the branch's tip.
 func (r *run) stashedAt(task string) string {
 	was := r.o.From.Record
 	if was == nil {
@@ -129,7 +129,7 @@ func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 	return s.stop
 }
 
-// fill begins what can be begun.
+// fill starts all tasks that can start.
 func (s *schedule) fill(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -163,8 +163,8 @@ func (s *schedule) fill(ctx context.Context) error {
 	return nil
 }
 
-// ready is what comes before a task is begun: the place and the preflight of the session's own, which none at work may
-// change meanwhile. Where all of that is done, nobody waits for those who wait to commit.
+// ready prepares the start of a task: the session's checkout and preflight, which must not change during other tasks'
+// turns. If that is done already, it does not wait for lanes that wait to commit.
 func (s *schedule) ready(ctx context.Context, i int) error {
 	s.mu.Lock()
 	looked := s.looked && (s.branch.checked || s.o.NoPreflight)
@@ -210,8 +210,8 @@ func (s *schedule) nextBeside(ctx context.Context) (int, error) {
 	return -1, nil
 }
 
-// fits reports whether a task touches nothing that those at work do. In a list where some say what they touch, one that
-// does not is begun alone.
+// fits reports whether a task's touches overlap with no running task's. If some tasks of a list have touches, a task
+// without runs alone.
 func (s *schedule) fits(ctx context.Context, tasks []session.Task, t session.Task, some bool) (bool, error) {
 	if !some || len(s.at) == 0 {
 		return true, nil

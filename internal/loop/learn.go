@@ -36,7 +36,7 @@ func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
 	_ = a.emit(&record.ProposedLearnings{Emitted: entry != "", Entry: record.Optional(entry), Reason: reason})
 }
 
-// appendLearning adds what the worker proposes to remember after a task to proposed-learnings.md.
+// appendLearning adds a worker's proposed learning to proposed-learnings.md.
 func appendLearning(s *session.Session, now time.Time, t session.Task, learning string) error {
 	path := s.Path(session.LearningsFile)
 	var b strings.Builder

@@ -33,7 +33,7 @@ type Stop struct {
 	Reason string
 	Task   string // of a task's reason, and of error
 	Detail string
-	// Objection is what was said last against a change that reached a cap, in one line.
+	// Objection is the last objection to a change that reached a cap, in one line.
 	Objection string
 	Hint      string           // what to do before a resume, "" for nothing
 	Reset     time.Time        // of usage_limit, zero when unknown
@@ -44,7 +44,7 @@ type Stop struct {
 	failed    map[string]string
 }
 
-// Left is a task that a run which went on has not done, "" for what is of none, and the command that helps, if any.
+// Left is a task that the run did not complete ("" for a problem of no task), with the reason and a suggested command.
 type Left struct{ Task, Why, Hint string }
 
 // Error makes an error of a stop on its way up.
@@ -92,7 +92,7 @@ type Options struct {
 	Checked     *Checked // the preflight that was passed before the session was made; nil for none
 	// KnownFailures goes on with the validators that fail before any work; they bar nothing until they have passed.
 	KnownFailures bool
-	// Ready looks, before anybody is paid, at those who work and judge, and at all else that is not the session's.
+	// Ready checks agents and everything else outside of the session before a model is paid.
 	Ready func(context.Context) []record.PreflightCheck
 	// ValidatorConfig is the git command of the place where tilth.validator is set.
 	ValidatorConfig string
@@ -105,14 +105,14 @@ type Lease interface {
 	Lost() bool
 }
 
-// Limits bound what a worker's children may take.
+// Limits bound the resources of a worker's children.
 type Limits struct {
 	Bash, Validator, Turn time.Duration
 	Linger                time.Duration // quiet after an agent program's result that ends its turn
 	Turns                 int
 }
 
-// run is one process's work on a session: what holds for all of its attempts.
+// run is one process's work on a session: the state that all attempts share.
 type run struct {
 	*held.Handle
 	o       Options
@@ -120,7 +120,7 @@ type run struct {
 	mu      sync.Mutex    // guards what lanes share: all below, and the checkpoint
 	turn    chan struct{} // held by who commits
 	limit   chan struct{} // held by who waits for a usage limit
-	// validating is read-locked while validators of a lane run, locked by who runs them alone.
+	// validating is read-locked while a lane's validators run, and locked to run them alone.
 	validating sync.RWMutex
 	tasks      []session.Task
 	waited     time.Duration // for usage limits, of tilth.maxWait
@@ -135,7 +135,7 @@ type run struct {
 	ending     *Stop             // why no turn is begun any more; nil while the run goes on
 }
 
-// branch is what is known of the session's branch, on which each attempt begins and ends.
+// branch has facts about the session's branch, where each attempt starts and ends.
 type branch struct {
 	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
 	checked  bool   // the validators can run on what is there
@@ -227,7 +227,7 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 	}
 }
 
-// open reads what there is to do, and where.
+// open reads the tasks and opens the workspace.
 func (r *run) open(ctx context.Context, g *ground) error {
 	wt, err := r.Worktree(ctx)
 	if err != nil {
@@ -239,7 +239,7 @@ func (r *run) open(ctx context.Context, g *ground) error {
 	return err
 }
 
-// stopOf turns what ended a task into the stop of the run.
+// stopOf turns a task's end into the run's stop.
 func stopOf(ctx context.Context, err error, task string) Stop {
 	var stop Stop
 	switch {
@@ -252,7 +252,7 @@ func stopOf(ctx context.Context, err error, task string) Stop {
 	return Stop{Reason: record.Errored, Task: task, Detail: err.Error()}
 }
 
-// next is the index of the first pending task whose needs are done, -1 when there is none. What was begun goes on.
+// next returns the index of the first pending task with finished needs, or -1. Started tasks continue.
 func (r *run) next() int {
 	begun := func(t session.Task) bool { return t.ID == r.o.From.Begun && !hasEnded(t) }
 	if i := slices.IndexFunc(r.tasks, begun); i >= 0 {
@@ -299,7 +299,7 @@ func (r *run) nothingLeft() Stop {
 	return s
 }
 
-// finish writes the stop and what follows from it for the session.
+// finish records the stop and updates the session's files.
 func (r *run) finish(s Stop) error {
 	flags, given := s.Flags, func(o config.Reached) bool {
 		is := func(flag string) bool { return strings.HasPrefix(flag, "--"+o.Setting.Flag+"=") }
@@ -318,9 +318,9 @@ func (r *run) finish(s Stop) error {
 	return lifecycle.Stopped(r.Handle, record.ReasonOf(s.Reason).Status, stop)
 }
 
-// Save writes the checkpoint, which lanes share. Its directory is not synced, as it is once the run has ended: a power
-// cut may bring an old one back, and with it what the kernel had not written of its own accord, which is seconds old.
-// Totals and statuses are on record. What a conversation's id leads to is the program's, which syncs nothing either.
+// Save writes the checkpoint, which lanes share. It does not sync the directory, unlike the end of a run: a power cut
+// may bring back a checkpoint that is seconds old. Totals and statuses are on record, and the programs do not sync
+// their conversations either.
 func (r *run) Save() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

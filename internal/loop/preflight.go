@@ -25,11 +25,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// decides reports whether a file says which validators a project has and what they need.
+// decides reports whether a file decides a project's validators and dependencies.
 func decides(file string) bool { return project.IsLock(file) || project.IsManifest(file) }
 
-// recheck asks for another preflight where a task changed what the validators need, or may have: what a link leads
-// to.
+// recheck requests another preflight if a task changed, or may have changed through a link, files that validators need.
 func (r *run) recheck(files []gitx.FileChange) {
 	decide := func(f gitx.FileChange) bool { return decides(f.Path) || decides(f.OldPath) }
 	if r.branch.linked || slices.ContainsFunc(files, decide) {
@@ -37,11 +36,10 @@ func (r *run) recheck(files []gitx.FileChange) {
 	}
 }
 
-// preflight opens the place where changes are judged, and finds out whether the validators can run on what task i
-// begins with, before anybody is paid for it. It is done once for the same validators, lock files and machine: what
-// passed is noted in the checkpoint.
+// preflight opens the judged checkout, and checks that the validators can run on task i's base before a model is paid.
+// It runs once for the same validators, lock files and machine: the checkpoint notes a passed preflight.
 //
-// A process that dies here has changed nothing but the place of the judge; the next one begins again.
+// A process that dies here has changed only the judged checkout; the next one starts again.
 func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	if r.o.NoPreflight || r.branch.checked {
 		return g.openPlace(ctx)
@@ -78,7 +76,7 @@ func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	return r.Save()
 }
 
-// passed notes a preflight of what of names, and what is known to fail.
+// passed notes a passed preflight by its key, with the known failures.
 func (r *run) passed(of string, known map[string][]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +116,7 @@ func (a *attempt) decidingFiles(ctx context.Context) (map[string]string, error) 
 	return files, err
 }
 
-// preflightOf names what a preflight depends on.
+// preflightOf returns the key of a preflight: a hash of everything that it depends on.
 func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	files, err := a.decidingFiles(ctx)
 	if err != nil {
@@ -145,8 +143,8 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// subjectsBy writes down what decides whether the subjects of commits pass: the commit-msg hook, with what lies beside
-// it and may be called, and their form.
+// subjectsBy adds to a hash everything that decides whether subjects pass: the commit-msg hook, the files next to it
+// that it may call, and the form of subjects.
 func (a *attempt) subjectsBy(ctx context.Context, sum io.Writer) error {
 	wt, err := a.hooksAt(ctx)
 	if err != nil {
@@ -170,7 +168,7 @@ func (a *attempt) subjectsBy(ctx context.Context, sum io.Writer) error {
 	return nil
 }
 
-// checkValidators lays out what the task begins with and starts each validator there.
+// checkValidators lays out the task's base and starts each validator there.
 func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error) {
 	wt, err := a.ground(ctx)
 	if err != nil {
@@ -222,8 +220,8 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 	return found, err
 }
 
-// failsOnBase finds out what of that which fails does so before any work. The acceptance tests of tasks to come do by
-// nature: where there are some, it is tried again on the commit below them.
+// failsOnBase finds the failures that exist before any work. Acceptance tests of later tasks fail by nature: with such
+// tests, it tries again on the commit below the seed.
 func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *judged, s validator.Scene) error {
 	fails := func(c record.PreflightCheck) bool { return c.Fails != "" }
 	if !slices.ContainsFunc(found.Checks, fails) {
@@ -274,7 +272,7 @@ func (a *attempt) goOnWith(found *record.Preflight) {
 	a.run.mu.Unlock()
 }
 
-// checkAround looks at what beside the validators decides whether a night comes to commits.
+// checkAround checks everything besides the validators that commits need: hooks, signature, identity, submodules.
 func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightCheck, err error) {
 	wt, err := a.hooksAt(ctx)
 	if err != nil {
@@ -336,7 +334,7 @@ func (a *attempt) lackedModules(ctx context.Context) ([]string, error) {
 	}), err
 }
 
-// setupFails is what a preflight finds where a setup command fails. Any other error comes back as it is.
+// setupFails returns the finding of a preflight for a failed setup command. Any other error is returned as it is.
 func (r *run) setupFails(err error, s validator.Scene) (*record.Preflight, error) {
 	var command *validator.SetupError
 	if !errors.As(err, &command) {
@@ -355,7 +353,7 @@ func (r *run) setupFails(err error, s validator.Scene) (*record.Preflight, error
 	return &record.Preflight{Checks: []record.PreflightCheck{check}}, nil
 }
 
-// preflightStop ends the run, with the commands that mend what was found.
+// preflightStop ends the run with the fixes for the findings.
 func preflightStop(found *record.Preflight) error {
 	stop, away := Stop{Reason: record.PreflightFailed}, true
 	var why, mend []string

@@ -17,10 +17,10 @@ import (
 // programs retry their own endpoint for minutes, so this is few.
 const programFailures = 3
 
-// conversation is where a program keeps what it knows of the task.
+// conversation is a task's conversation with a program.
 //
-// Its id is in checkpoint.json before the program is started where it takes a preset id, else at its first event, so
-// that a process that dies at any moment leaves a conversation that can be found again.
+// Its id is in checkpoint.json before the program starts if the program takes a preset id, else at its first event, so
+// that the conversation can be found again after a kill at any moment.
 type conversation struct {
 	env     []string
 	choice  agent.Choice // for the next turn
@@ -54,7 +54,7 @@ func (w *worker) choose() agent.Choice {
 	return choice
 }
 
-// onDisk is what is stored of the task's conversation, nil for none.
+// onDisk returns the task's stored conversation, or nil.
 func (w *worker) onDisk() *session.Conversation {
 	w.a.run.mu.Lock()
 	defer w.a.run.mu.Unlock()
@@ -68,14 +68,14 @@ func (r *run) madeAt() time.Time {
 	return record.ParseTime(r.Checkpoint.StartedAt)
 }
 
-// turnOf is what all turns of a role's program have in common.
+// turnOf returns the common parts of the turns of a role's program.
 func (a *attempt) turnOf(r Role, dir string, env []string, messages []json.RawMessage) agent.Turn {
 	return agent.Turn{System: agent.Content(messages[0]), Dir: dir, Env: env, Model: r.Model, UnsetModel: r.UnsetModel,
 		MaxTurns: a.run.o.Limits.Turns, MaxCost: a.run.dollarsLeft(), Timeout: a.run.turnTime(),
 		Linger: a.run.o.Limits.Linger, Redact: a.run.Redact}
 }
 
-// tell is the next turn: what was said last, and the task itself to a conversation that does not know it.
+// tell returns the next turn: the last messages, and the whole task for a conversation that does not know it.
 func (w *worker) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
 	a, c := w.a, &w.conversation
 	t := a.turnOf(w.who, w.wt.Path, c.env, messages)
@@ -96,7 +96,7 @@ func (w *worker) tell(_ context.Context, messages []json.RawMessage) (agent.Turn
 	return t, nil
 }
 
-// heard writes down what became of a turn, and says what that means: an answer, another try, or the end of the attempt.
+// heard records a turn's outcome and decides: an answer, another try, or the end of the attempt.
 func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err error) {
 	a, p, choice := w.a, w.who.Program, w.conversation.choice
 	if out.Conversation != "" {
@@ -183,7 +183,7 @@ func (w *worker) store(id string) error {
 	return a.emit(&record.AgentSession{Agent: c.Agent, Conversation: id, How: choice.How, Why: choice.Why})
 }
 
-// priorTotal is what a conversation had used by its last turn, for programs that report running totals.
+// priorTotal returns a conversation's usage up to its last turn, for programs that report running totals.
 func (w *worker) priorTotal(choice agent.Choice) agent.Usage {
 	c := w.onDisk()
 	if c == nil || !choice.Ref.Resume || c.ID != choice.Ref.ID || c.Total == nil {
@@ -226,7 +226,7 @@ func (a *attempt) noteTurn(r Role, out agent.Outcome) error {
 	return a.emit(&record.LogRepaired{What: out.Unkept.Error()})
 }
 
-// noteCost says once that a cap cannot hold for a model or program, which does not report what its calls take or cost.
+// noteCost prints once that a cap cannot hold for a model or program that does not report its tokens or cost.
 func (r *run) noteCost(who string, u agent.Usage, uncounted bool, fix string) {
 	caps, said := r.o.Caps, ""
 	switch {

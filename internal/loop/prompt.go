@@ -9,5 +9,5 @@ import (
 //go:embed prompts/*.md
 var builtinPrompts embed.FS
 
-// LoadPrompts reads the texts that worker and evaluator are given, and what dir ("" for none) replaces of them.
+// LoadPrompts reads the prompts of worker and evaluator, with replacements from dir ("" for none).
 func LoadPrompts(dir string) (*prompt.Set, error) { return prompt.Load(builtinPrompts, dir) }

@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// unable is the stop of who cannot go on for reasons that lie outside of the work, so that another one may: a usage
-// limit, a lost login, failures in a row.
+// unable is the stop of an agent for a reason outside of the work, so that another one may take over: a usage limit, a
+// lost login, failures in a row.
 type unable struct{ Stop }
 
 func (u unable) Unwrap() error { return u.Stop }
@@ -25,7 +25,7 @@ type outage struct {
 	until time.Time // when the agent is asked again, zero if not known
 }
 
-// all are those who take turns in a role, in the order in which they are asked.
+// all returns a role's agents in the order of their preference.
 func (r Role) all() []Role { return append([]Role{r}, r.Others...) }
 
 // isFree reports whether somebody may be asked for the attempt's task in a role, "" for the worker's.
@@ -43,8 +43,8 @@ func (a *attempt) isFree(role string) func(Role) bool {
 	}
 }
 
-// outageOf is why somebody cannot work at present in a role. A limit is one in each; who fails in one, or gives no
-// verdict, may do well in the other.
+// outageOf returns the reason why an agent is unavailable in a role. A limit counts in each role; failures and missing
+// verdicts count only in their own.
 func (r *run) outageOf(role string, who Role) (outage, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,13 +55,13 @@ func (r *run) outageOf(role string, who Role) (outage, bool) {
 	return out, is
 }
 
-// first is the first of a list who may be asked, else the first of all, whose answer says what keeps it.
+// first returns the first available agent of a list, else the first of all, whose answer names the obstacle.
 func (a *attempt) first(role string, all []Role) Role {
 	return all[max(slices.IndexFunc(all, a.isFree(role)), 0)]
 }
 
-// relief is who goes on where an error says that who was at work cannot: the first of the list who is free, on record
-// where that is another one. Any other error comes back.
+// relief returns the agent that takes over after an unable error: the first available one of the list, recorded if it
+// is another one. Any other error is returned.
 func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string, err error) (Role, error) {
 	u, is := errors.AsType[unable](err)
 	if !is || ctx.Err() != nil {
@@ -202,7 +202,7 @@ func (a *attempt) iterate(ctx context.Context) (turn, error) {
 	}
 }
 
-// joinOthers has a lane do what one that met the limit of its worker before does: another one goes on, or it waits.
+// joinOthers makes a lane follow one that met the same worker's limit before: another agent takes over, or it waits.
 func (a *attempt) joinOthers(ctx context.Context) error {
 	all, who := a.run.o.Worker.all(), a.worker.who
 	out, is := a.run.outageOf("", who)

@@ -122,7 +122,7 @@ func (r *reviewer) verdict(said agent.Said) (*Verdict, error) {
 	return parseVerdict(args)
 }
 
-// correct tells the evaluator what was wrong.
+// correct returns the message to the evaluator about an invalid answer.
 func (r *reviewer) correct(problem error) error {
 	if r.word == "" {
 		return r.Answer("The verdict could not be read: " + problem.Error() + ". Call submit_verdict again.")

@@ -12,7 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// Role is who works or judges: a model at an endpoint, or an agent program.
+// Role is a worker or evaluator: a model at an endpoint, or an agent program.
 type Role struct {
 	Model string // as it is recorded; may be empty for a program's own default
 	// UnsetModel is the command that takes a model back which is set for the role, and not for its program alone.
@@ -31,7 +31,7 @@ func (r Role) Name() string {
 	return "builtin"
 }
 
-// who names the model or program.
+// who returns the name of the model or program.
 func (r Role) who() string {
 	if r.Program != nil {
 		return r.Program.Name

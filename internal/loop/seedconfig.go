@@ -144,9 +144,9 @@ func (a *attempt) reconfigured(ctx context.Context, laid judge.Laid) ([]string, 
 	return out, nil
 }
 
-// underSeed runs the acceptance tests again, under the configuration of the seed, where the change's is another one.
-// What is reported there and not under the change's has not run; what can be checked there and not any more is a
-// failure; what passes only under the change's is for the evaluator to judge.
+// underSeed runs the acceptance tests again with the seed's configuration if the change has another one. A test that is
+// reported only there has not run; a check that can start only there is a failure; a test that passes only with the
+// change's configuration is reported to the evaluator.
 func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs []validator.Validator) (err error) {
 	if j.reconfigured, err = a.reconfigured(ctx, laid); err != nil || len(j.reconfigured) == 0 {
 		return err

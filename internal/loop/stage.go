@@ -27,7 +27,7 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	case ok:
 		err = a.run.CatchUp(ctx, wt, tip, a.base)
 	default:
-		// Renamed or deleted by the worker: what it held is the commit at which the attempt began.
+		// The worker renamed or deleted the branch; the commit is the attempt's base.
 		err = a.emit(&record.LogRepaired{What: a.run.S.Branch() + " was gone", Done: "made again at " + a.base +
 			", files kept"})
 	}
@@ -37,8 +37,8 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	return wt, err
 }
 
-// foldAtStop takes the worker's own commits back where the attempt stops before its end, but where the task's own
-// commit may be made already: what is committed from then on is a person's.
+// foldAtStop moves the worker's own commits back into the index at a stop within the attempt, unless the task's commit
+// may exist already: commits after it are the user's.
 func (a *attempt) foldAtStop(ctx context.Context) {
 	if !a.accepted {
 		_, _ = a.foldedWorktree(urgency.IgnoreFirstSignal(ctx))
@@ -87,7 +87,7 @@ func (a *attempt) unfitFiles(ctx context.Context, wt gitx.Worktree, files []gitx
 	return found, err
 }
 
-// withoutUnfit is a staged tree without what must not be committed, which stays in the worktree.
+// withoutUnfit returns a staged tree without files that must not be committed; these stay in the worktree.
 func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree string) (string, error) {
 	files, _, _, err := a.run.Git.Changes(ctx, a.run.Common, a.judged, tree, 0)
 	if err != nil {

@@ -8,19 +8,17 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// stuckAfter is how often in a row an attempt hears the same objection before its task fails: what the worker answers
-// after that would be no other.
+// stuckAfter is the number of equal objections in a row after which an attempt's task fails.
 const stuckAfter = 3
 
-// heard is what was said last against what the worker handed in, and how often in a row.
+// heard is the last objection to a hand-in, with its count in a row.
 type heard struct {
 	what  string
 	times int
 }
 
-// hears notes an objection: a line of it, what it is about (its kind, and the tree where the same may be said of
-// another one) and its words. The error is the end of the task, where the same came three times in a row; help is the
-// command that gets the task going again.
+// hears counts an objection: a line of it, its subject (its kind, and the tree if the same may be said of another one)
+// and its words. After three equal ones in a row the error ends the task; help is the suggested command.
 func (a *attempt) hears(line, about, words string, help func() string) error {
 	a.objection = text.Clip(text.OneLine(a.run.Redact.String(line)), 300)
 	if what := about + "\n" + text.Gist(words); what != a.heard.what {

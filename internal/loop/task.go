@@ -21,7 +21,7 @@ import (
 // silentTurns is how many turns in a row without tool or case end a task.
 const silentTurns = 3
 
-// turn is what one iteration of a worker came to.
+// turn is the result of one iteration of a worker.
 type turn struct {
 	caseArgs string // what it submitted, as text; "" for nothing
 	rawCalls any    // the tool calls as the model wrote them, for a case that cannot be read
@@ -52,7 +52,7 @@ type attempt struct {
 	restored bool    // work that was set aside is back in the worktree
 	summary  string  // of the first hand-in with a change, completed by later ones
 	refusal  refusal // by a commit hook
-	// objection is what was said last against the change, in one line.
+	// objection is the last objection to the change, in one line.
 	objection string
 	heard     heard
 	failing   heard // of tools, turn after turn
@@ -62,8 +62,8 @@ type attempt struct {
 	extra     int // iterations that a conflict gave
 }
 
-// left is what the last run left of a task: a case that waits for its review, or an accepted tree that a commit hook
-// refused.
+// left is the last run's unfinished work on a task: a case that waits for its review, or an accepted tree that a commit
+// hook refused.
 type left struct {
 	review  *record.CaseSubmitted
 	refused *lifecycle.HookRefusal
@@ -157,8 +157,8 @@ func (a *attempt) loadSummary() error {
 	return err
 }
 
-// resumeReview goes on with what the last run left of this task: a case that waits for its review, or an accepted tree
-// that a commit hook refused. done means that the task is committed; wt is looked at again where it is not.
+// resumeReview continues the last run's unfinished work on this task: a case that waits for its review, or an accepted
+// tree that a commit hook refused. done means that the task is committed; otherwise wt is read again.
 func (a *attempt) resumeReview(ctx context.Context, wt *gitx.Worktree) (done bool, err error) {
 	c, f := a.left.review, a.left.refused
 	if a.left = (left{}); a.at.lane == "" {
@@ -328,17 +328,16 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 	return false, err
 }
 
-// fail ends a task that did not come to a commit.
+// fail ends a failed task.
 //
-// On disk after each step, and what a resume makes of it:
-//  1. task_failed               pending, its work uncommitted: it is simply run again
-//  2. the placeholder           unwound, wherever prd.json stands
-//  3. prd.json failed           back to pending
+// The state on disk after each step, and a resume's reaction:
+//  1. task_failed               runs the pending task again, with its uncommitted work
+//  2. the placeholder           unwinds it, whatever prd.json says
+//  3. prd.json failed           makes the task pending
 //  4. progress.txt
 //  5. stop and checkpoint       written by finish
 //
-// In a run that goes on, the work is set aside in the place of 2 (lifecycle's aside.go), and the next task is that of
-// 5.
+// With --keep-going the work is stashed instead of 2 (snapshot/aside.go), and the next task starts instead of 5.
 func (a *attempt) fail(ctx context.Context, s Stop) error {
 	ctx = urgency.IgnoreFirstSignal(ctx)
 	if err := a.emit(&record.TaskFailed{Reason: s.Reason, Detail: s.Detail, Objection: s.Objection,
@@ -381,7 +380,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 	return a.settle("failed", "failed:"+s.Reason)
 }
 
-// failAside leaves the worktree as the attempt found it, and what was done in a bundle.
+// failAside stashes the attempt's work and resets the worktree to the attempt's base.
 func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string) error {
 	name, sha, err := snapshot.SetAside(ctx, a.run.Handle, wt, a.task.ID, a.base)
 	if err != nil {

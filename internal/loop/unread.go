@@ -43,8 +43,8 @@ func (a *attempt) showHidden(ctx context.Context, j *judged) error {
 	return err
 }
 
-// filtered are the changed files of which git keeps something else than what lies in the tree, as a filter does that
-// leaves only a name for it: the patch shows what git keeps.
+// filtered returns the changed files that git stores in another form, such as a filter's pointer: the patch shows the
+// stored form.
 func (a *attempt) filtered(j *judged) (out []string) {
 	for _, f := range j.files {
 		at := filepath.Join(j.dir, f.Path)
@@ -52,7 +52,7 @@ func (a *attempt) filtered(j *judged) (out []string) {
 		if f.Status == "D" || err != nil || !fi.Mode().IsRegular() || slices.Contains(j.hidden, f.Path) {
 			continue
 		}
-		// A tree has no file that is larger than what a commit may hold.
+		// No file of the tree is larger than the limit for commits.
 		if data, err := os.ReadFile(at); err != nil || !gitx.IsBlob(f.OID, data) {
 			out = append(out, f.Path)
 		}
@@ -102,7 +102,7 @@ var loaders = []struct{ magic, what string }{
 	{"\xce\xfa\xed\xfe", "a program or library"}, {"\xcf\xfa\xed\xfe", "a program or library"},
 }
 
-// onlyLoaded says what code a file is that nobody can read and a loader runs, "" for any other file.
+// onlyLoaded returns the kind of unreadable code that a loader runs, or "" for any other file.
 func onlyLoaded(name string) string {
 	head, err := headOf(name, 4<<10)
 	if err != nil {
@@ -149,7 +149,7 @@ func leadsOut(top, link, target string) bool {
 			if at == "." {
 				return true
 			}
-			// What is above a link is above what it leads to.
+			// The directories above a link are above its target.
 			if fi, err := os.Lstat(filepath.Join(top, at)); err == nil && fi.Mode()&os.ModeSymlink != 0 {
 				return true
 			}
@@ -161,8 +161,7 @@ func leadsOut(top, link, target string) bool {
 	return false
 }
 
-// unread says which of the changes bring what nobody can read: code for a loader, and links out of the tree but for
-// those that known has.
+// unread returns the changes that add code for a loader, or links out of the tree that are not in known.
 func unread(wt gitx.Worktree, changes []gitx.FileChange, allow []string,
 	known func(path, oid string) (bool, error)) (map[string]string, error) {
 	unfit := map[string]string{}

@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
-// worker is who does a task, one answer an iteration: a model at an endpoint or an agent program.
+// worker does a task, one answer an iteration: a model at an endpoint or an agent program.
 type worker struct {
 	*agent.Worker
 	a            *attempt
@@ -110,7 +110,7 @@ func (w *worker) begin(ctx context.Context) (err error) {
 	return w.Continue(history, user)
 }
 
-// firstPrompt is what a worker is told first: the task, or where its conversation knows that, why it goes on.
+// firstPrompt returns the first prompt: the task, or for a conversation that knows it, the reason to continue.
 func (a *attempt) firstPrompt(goesOn bool) (string, error) {
 	if !goesOn {
 		return a.run.o.Prompts.Render("worker_task", a.context)
@@ -123,8 +123,8 @@ func (a *attempt) firstPrompt(goesOn bool) (string, error) {
 	})
 }
 
-// earlier is the conversation that the user asked to continue, nil for none. One that cannot be taken up is replaced
-// by a fresh one, which the record says: the ledger has what matters.
+// earlier returns the conversation that the user asked to continue, or nil. An unusable one is replaced by a fresh one,
+// and the record says so; the ledger has the important facts.
 func (w *worker) earlier() ([]json.RawMessage, error) {
 	a := w.a
 	if !a.run.o.Continue {
@@ -163,7 +163,7 @@ func (w *worker) iterate(ctx context.Context) (turn, error) {
 	return turn{caseArgs: said.Case, rawCalls: w.a.run.rawCalls(said.RawCalls), failing: said.Failing}, nil
 }
 
-// close writes down what has to outlive the worker.
+// close saves the worker's state.
 func (w *worker) close() (err error) {
 	for _, shut := range w.shut {
 		err = cmp.Or(err, shut())

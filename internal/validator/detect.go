@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// Detect finds the checks of the project in a directory. files are the files of the project there, nil for whatever
-// lies there. A check whose tool is not installed is in the list too, to be reported as not run.
+// Detect finds the checks of the project in a directory. files are the project's files, nil for all files there. A
+// check without its tool is in the list too, and reported as not run.
 func Detect(ctx context.Context, in ExecEnv, files []string, t Tasks) []Validator {
 	p := survey(in, files, t)
 	vs := p.missingTests(t)
@@ -62,7 +62,7 @@ func (v Validator) isGiven(file string) bool {
 	return slices.ContainsFunc(v.given, func(g given) bool { return g.file == file })
 }
 
-// missingTests fails a task whose acceptance tests were taken away: without them all else would pass.
+// missingTests fails a task with removed acceptance tests, because everything else would pass.
 func (p *layout) missingTests(t Tasks) []Validator {
 	var gone []string
 	for _, f := range t.Seed {

@@ -57,7 +57,7 @@ func (p *layout) nodePackage(dir string) nodePackage {
 	var manifest struct {
 		Scripts map[string]string `json:"scripts"`
 	}
-	// A damaged package.json has no scripts; the test runner says what is wrong with it.
+	// A damaged package.json has no scripts; the test runner reports the damage.
 	_ = json.Unmarshal([]byte(p.read(path.Join(dir, "package.json"))), &manifest)
 	n.scripts = manifest.Scripts
 	n.all = below(ending(p.files, nodeExts...), dir)
@@ -160,7 +160,7 @@ func (n nodePackage) others() bool {
 
 var someTest = pattern.New(`(?i)test|spec`)
 
-// known returns the checks of a package whose runner can be told which tests to run.
+// known returns the checks of a package with a known runner, which accepts a list of tests.
 func (n nodePackage) known(name string, r runner) []Validator {
 	v := Validator{Name: name, runner: project.ByName(project.Node).Runner(r.name)}
 	all := v
@@ -183,7 +183,7 @@ func (n nodePackage) known(name string, r runner) []Validator {
 	return []Validator{v, all}
 }
 
-// ownRunner are the checks of a package whose tests node itself runs.
+// ownRunner returns the checks of a package with node's own test runner.
 func (n nodePackage) ownRunner(name, before, last string) []Validator {
 	v := Validator{Name: name, runner: project.ByName(project.Node).Runner("node --test")}
 	var vs []Validator
@@ -235,8 +235,8 @@ var nodeValued = []string{"--import", "--require", "-r", "--loader", "--experime
 	"--test-reporter-destination", "--test-name-pattern", "--conditions", "-C", "--env-file", "--test-concurrency",
 	"--test-timeout", "--tsconfig"}
 
-// nodeTest is a test script on node's own runner up to the files to run, and what it names in their place. It runs what
-// npm runs around it, too; its reporters give way to ours.
+// nodeTest returns a test script of node's own runner up to its files, and the files that it names. It includes npm's
+// pre and post scripts, and replaces the reporters with ours.
 func (n nodePackage) nodeTest(before, last string) (command string, own []string) {
 	words := strings.Fields(last)
 	var kept []string
@@ -270,7 +270,7 @@ func (n nodePackage) nodeTest(before, last string) (command string, own []string
 	return command, own
 }
 
-// byName matches what node's runner takes for a test when it is given no files.
+// byName matches the files that node's runner takes for tests by default.
 var byName = pattern.New(`^(?:test|test-.+|.+[._-]test)\.[cm]?[jt]s$`)
 
 // tests are the files that a test script on node's runner would run.

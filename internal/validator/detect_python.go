@@ -30,8 +30,8 @@ func python(ctx context.Context, p *layout) []Validator {
 	return slices.Concat(ruff(ctx, p), mypy(ctx, p), pytest(ctx, p))
 }
 
-// pyTool is the command line of a Python tool: from the worktree's own virtual environment, else as a module of the
-// interpreter on PATH, or of the one that the program of its name is for, else by its name.
+// pyTool returns the command line of a Python tool: from the worktree's virtual environment, else as a module of the
+// interpreter on PATH, or of the interpreter of the installed program, else by its name.
 func (p *layout) pyTool(ctx context.Context, module string) []string {
 	for _, python := range []string{
 		filepath.Join(p.root, ".venv/bin/python"), filepath.Join(p.root, "venv/bin/python"), "python3", "python",
@@ -67,9 +67,8 @@ func (p *layout) interpreterOf(program string) string {
 	return python
 }
 
-// pythonLauncher runs a module of an interpreter as its -m does, but takes it and what it loads for itself from the
-// interpreter's own places: the top of the tree comes behind them, or, for the tests that pytest runs, before them once
-// pytest is loaded.
+// pythonLauncher runs a module as python -m does, but loads it and its imports from the interpreter's own directories:
+// the top of the tree comes after them, or, for the tests that pytest runs, before them once pytest is loaded.
 const pythonLauncher = `import os, runpy, sys
 
 if __name__ == "__main__":
@@ -87,7 +86,7 @@ if __name__ == "__main__":
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 `
 
-// topPlugin does for a pytest that is run by its own name what pythonLauncher does.
+// topPlugin does the same as pythonLauncher for a pytest that is run by its own name.
 const topPlugin = "import os, sys\n\nsys.path.insert(0, os.getcwd())\n"
 
 // importable asks an interpreter for a module, from a directory where no file that a worker can write is mistaken for
@@ -159,9 +158,8 @@ func mypy(ctx context.Context, p *layout) []Validator {
 // noTests is pytest's exit code for having collected none.
 const noTests = 5
 
-// pytest runs the acceptance tests of this and earlier tasks, and the rest of the suite but for those that cannot pass
-// yet. These are two runs: what the project's configuration leaves out of its suite is run all the same where the seed
-// has it.
+// pytest runs the acceptance tests of this and earlier tasks, and the rest of the suite without later tasks' tests.
+// These are two runs, because acceptance tests run even if the project's configuration excludes them.
 func pytest(ctx context.Context, p *layout) []Validator {
 	required := ending(p.required(), ".py")
 	suite := slices.ContainsFunc(without(without(p.files, p.later), required), isPytestFile)
@@ -171,7 +169,7 @@ func pytest(ctx context.Context, p *layout) []Validator {
 	argv := p.pyTool(ctx, "pytest")
 	v := Validator{Name: "pytest", Env: []string{noBytecode}, runner: project.ByName(project.Python).Runner("pytest")}
 	v.plain = len(argv) == 1
-	// One file that cannot be imported must not hide what the others say.
+	// One file that cannot be imported must not hide the results of the others.
 	argv = append(argv, "-q", "--color=no", "--continue-on-collection-errors", "--rootdir=.")
 	var vs []Validator
 	if len(required) > 0 {
@@ -200,7 +198,7 @@ func pythonGiven(files []string) []given {
 	return out
 }
 
-// rest names the check of a suite of which the acceptance tests are run apart.
+// rest names the check of a suite without its acceptance tests.
 func rest(name string) string { return name + " (suite)" }
 
 func isPytestFile(f string) bool {

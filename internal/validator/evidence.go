@@ -18,7 +18,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// reportCap bounds what is read of a report, in bytes.
+// reportCap bounds the size of a report, in bytes.
 const reportCap = 64 << 20
 
 // asked is a check's command line, made so that its runner reports by test.
@@ -101,7 +101,7 @@ func (v Validator) wanted(root string) []wanted {
 	return out
 }
 
-// reported reads what the runner reported.
+// reported reads the runner's report.
 func (v Validator) reported(file string, output []byte, root string) report {
 	read, ok := readers[v.runner.Format]
 	if !ok {
@@ -114,7 +114,7 @@ func (v Validator) reported(file string, output []byte, root string) report {
 	return read(data, output, proc.RealPath(root))
 }
 
-// withoutReport removes the lines in which a runner says where it wrote its report. An error names it as {report}.
+// withoutReport removes a runner's lines about its report file. An error line keeps it as {report}.
 func withoutReport(output, file string) string {
 	if file == "" {
 		return output
@@ -129,8 +129,7 @@ func withoutReport(output, file string) string {
 	return kept.String()
 }
 
-// count adds what was reported to a result. An acceptance test passed where it was reported as run and as passed, and
-// not for any other reason.
+// count adds a report to a result. An acceptance test passed only if it is reported as run and as passed.
 func (v Validator) count(res *Result, r report, read []wanted) {
 	if v.runner.Format == "" {
 		return

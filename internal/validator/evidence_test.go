@@ -85,7 +85,7 @@ func TestPythonEvidence(t *testing.T) {
 	}
 }
 
-// TestPythonsOwn: what pytest is and what it loads for itself are the interpreter's, whatever the tree calls the same.
+// TestPythonsOwn: pytest and its imports come from the interpreter, whatever modules of these names the tree has.
 func TestPythonsOwn(t *testing.T) {
 	reports := "import os, sys\n\nfile = [a for a in sys.argv if a.startswith('--junitxml=')][0][11:]\n" +
 		"open(file, 'w').write('<testsuites><testsuite tests=\"1\"><testcase classname=\"tests.test_t001_add\" " +
@@ -103,7 +103,7 @@ func TestPythonsOwn(t *testing.T) {
 	}
 }
 
-// TestPythonOfTheTree: an interpreter that the tree holds is not asked; one that was installed there is.
+// TestPythonOfTheTree: an interpreter from the tree is not used; one that was installed there is.
 func TestPythonOfTheTree(t *testing.T) {
 	dir := tree(t, map[string]string{"a.py": "", "tools/python": "#!/bin/sh\nexit 0\n"})
 	if err := os.Chmod(filepath.Join(dir, "tools/python"), 0o755); err != nil {
@@ -215,7 +215,7 @@ func TestRustEvidence(t *testing.T) {
 	}
 }
 
-// TestReports: what runners that need installing write.
+// TestReports reads reports of runners that need installation.
 func TestReports(t *testing.T) {
 	jest := `{"testResults": [{"name": "/w/a.test.js", "assertionResults": [{"fullName": "adds", "status": "passed"},
 		{"fullName": "later", "status": "pending"}, {"fullName": "bad", "status": "failed"}]},

@@ -114,7 +114,7 @@ func pythonTests(where, source string) wanted {
 	return out
 }
 
-// dotted is what pytest's report calls the file of a test.
+// dotted returns the name of a test's file in pytest's report.
 func dotted(file string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(file, ".py"), "/", ".")
 }
@@ -171,7 +171,7 @@ func rustTests(where, source string) wanted {
 	return out
 }
 
-// found is what a report says of a file: which of its tests were reported, and with which outcome.
+// found returns the reported tests of a file with their outcomes.
 func (g given) found(r report) map[test]state {
 	out := map[test]state{}
 	for t, s := range r.tests {

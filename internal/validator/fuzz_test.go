@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzNodeScript reads any test script: what comes out names the tests to run and
-// none of later tasks.
+// FuzzNodeScript reads any test script: the result names the tests to run and none of later tasks.
 func FuzzNodeScript(f *testing.F) {
 	for _, s := range []string{"node --test", "a && node --test 'x/**'", "jest",
 		"cross-env A=1 tsx --test --import x y",
@@ -76,7 +75,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// FuzzReports reads what is no runner's report, too.
+// FuzzReports also reads texts that are no report.
 func FuzzReports(f *testing.F) {
 	f.Add([]byte(`<testsuites><testsuite tests="1"><testcase classname="a" name="b[1]"/></testsuite></testsuites>`))
 	f.Add([]byte(`{"Action":"pass","Package":"a","Test":"TestB"}` + "\ntest a ... ok\n"))

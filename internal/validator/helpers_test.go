@@ -30,8 +30,7 @@ func put(t *testing.T, dir, name, content string) {
 	}
 }
 
-// need skips a test whose tool is not here. A shim that stands for a tool, as rustup's cargo without a toolchain, is on
-// the PATH and runs nothing.
+// need skips a test without its tool. A shim, such as rustup's cargo without a toolchain, is on PATH and runs nothing.
 func need(t *testing.T, tool string) {
 	t.Helper()
 	if err := exec.Command(tool, "version").Run(); err != nil && exec.Command(tool, "--version").Run() != nil {

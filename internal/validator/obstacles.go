@@ -15,9 +15,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// obstacle is a way in which a validator cannot start. A line of its output that one of the signs matches names what is
-// missing; mend says whether that is a dependency of the project, and not something that a task is to make, and gives
-// the command that provides it, "" where none is known.
+// obstacle is a way in which a validator cannot start. A line of its output that matches one of the signs names the
+// missing thing; mend reports whether that is a dependency of the project rather than a task's work, and returns the
+// command that installs it, "" if unknown.
 type obstacle struct {
 	signs []pattern.Regexp
 	mend  func(p *layout, s Scene, v Validator, res Result, missing string) (command string, ok bool)
@@ -155,8 +155,8 @@ func nodeModule(p *layout, s Scene, v Validator, res Result, missing string) (st
 // nodeManager matches a command that finds the programs of node_modules.
 var nodeManager = pattern.New(`\b(?:npm|npx|pnpm|yarn|bunx?)\b`)
 
-// install is the command that installs what the project of a kind in a directory depends on, "" where none is known.
-// more are modules that no manifest names.
+// install returns the command that installs the dependencies of a project in a directory, "" if unknown. more are
+// modules that no manifest names.
 func (p *layout) install(name, dir string, more ...string) string {
 	kind := project.ByName(name)
 	lock, ok := p.lock(kind, dir)
@@ -173,11 +173,11 @@ func (p *layout) install(name, dir string, more ...string) string {
 	return in(dir, kind.Install)
 }
 
-// pythonManifests say what a Python project depends on.
+// pythonManifests list a Python project's dependencies.
 var pythonManifests = project.ByName(project.Python).Manifests
 
-// pythonModule is for a module on which the project depends: its manifests name it, or its own code imports it. A
-// module that only acceptance tests import may be what a task is to make.
+// pythonModule handles a missing dependency of the project: its manifests name the module, or its code imports it. A
+// module that only acceptance tests import may be a task's work.
 func pythonModule(p *layout, s Scene, v Validator, _ Result, missing string) (string, bool) {
 	dir, _ := p.home(v, pythonManifests...)
 	if strings.HasPrefix(missing, "--") || strings.Contains(missing, "/") { // an option of a plugin, a program

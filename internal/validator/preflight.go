@@ -14,10 +14,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// preflightTimeout is how long a validator may run in a preflight: one that runs for so long has started.
+// preflightTimeout bounds a validator in a preflight: one that runs so long can start.
 const preflightTimeout = 2 * time.Minute
 
-// Scene is what a preflight looks at.
+// Scene is the input of a preflight.
 type Scene struct {
 	ExecEnv          // where the tree is laid out
 	Files   []string // of the tree, nil for whatever lies there
@@ -33,7 +33,7 @@ type Scene struct {
 	Tell func(line string)
 }
 
-// patience is how long a validator runs in a preflight before a person is told what is waited for.
+// patience is the time after which a preflight names the running validator.
 const patience = 2 * time.Second
 
 // watch tells of a validator that is still running after a while, until it is told not to.
@@ -55,8 +55,8 @@ func (s Scene) inVenv(tool string) string {
 	return ""
 }
 
-// Preflight runs each validator once to find out whether it can start. That it fails is no obstacle: what the tasks are
-// to make is not there yet.
+// Preflight runs each validator once to find out whether it can start. A failure is no obstacle, because the tasks'
+// work is missing.
 func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight, error) {
 	p := survey(s.ExecEnv, s.Files, s.Tasks)
 	limit := min(cmp.Or(s.Timeout, preflightTimeout), preflightTimeout)
@@ -97,7 +97,7 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight,
 	return &record.Preflight{Passed: passed, Checks: checks}, nil
 }
 
-// obstacle is why a validator that failed could not even start, "" where it could, and what mends that.
+// obstacle returns the reason why a failed validator could not even start, with the fix, or "".
 func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
 	if why, mend := standsForNothing(res.Output); why != "" {
 		return why, mend
@@ -124,8 +124,8 @@ func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
 	return "", ""
 }
 
-// instead names the detected validators that can start as the user's own, so that the others are left out. It is ""
-// where what they run goes by the tasks.
+// instead returns the setting that lists only the detected validators that can start. It is "" if their commands depend
+// on the tasks.
 func (p *layout) instead(s Scene, vs []Validator, checks []record.PreflightCheck) string {
 	var lines []string
 	for i, v := range vs {
@@ -146,7 +146,7 @@ func (p *layout) instead(s Scene, vs []Validator, checks []record.PreflightCheck
 	return strings.Join(lines, " && ")
 }
 
-// recipe matches what make says of a program of a rule that is not there.
+// recipe matches make's message about a missing program.
 var recipe = pattern.New(`(?m)^g?make(?:\[\d+\])?: \*\*\* .*\bError 12[67]$`)
 
 // withoutValidator takes a validator out that the user named.

@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// TestObstacle: what keeps a validator from starting is told from a test that fails, and what mends it is one line.
+// TestObstacle: a validator that cannot start is distinguished from a failing test, and its fix is one line.
 func TestObstacle(t *testing.T) {
 	files := map[string]string{
 		"package.json": `{"devDependencies": {"vitest": "1", "@scope/tool": "1"}}`, "web/package.json": `{}`,
@@ -68,7 +68,7 @@ func TestObstacle(t *testing.T) {
 	}
 }
 
-// TestLeftOut: what was detected and has no way to start is left out by the line that names the others.
+// TestLeftOut: the hint leaves out a detected validator that cannot start by naming the others.
 func TestLeftOut(t *testing.T) {
 	says := func(name, out string, exit int) Validator {
 		return Validator{Name: name, Argv: []string{"sh", "-c", fmt.Sprintf("echo '%s'; exit %d", out, exit)}}
@@ -106,7 +106,7 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// TestSetupFor: what installs the dependencies is a program of this machine.
+// TestSetupFor: the suggested installer is a program of this machine.
 func TestSetupFor(t *testing.T) {
 	for _, c := range []struct{ lock, manifest, tools, want string }{
 		{"package-lock.json", "package.json", "npm", "npm ci"},

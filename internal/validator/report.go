@@ -11,7 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// state is what became of one test.
+// state is the outcome of one test.
 type state int
 
 const (
@@ -20,14 +20,14 @@ const (
 	failed
 )
 
-// report is what a runner said of its tests.
+// report is a runner's report of its tests.
 type report struct {
 	tests map[test]state
 	text  string // its output for people, where that is not what it printed
 	empty bool   // it says that there were no tests
 }
 
-// test names one test. where is what a runner calls the place of it: a file, a package, a module with its classes.
+// test names one test. where is the runner's name for its place: a file, a package, a module with classes.
 type test struct{ where, name string }
 
 func (t test) String() string {
@@ -37,8 +37,8 @@ func (t test) String() string {
 	return t.where + "::" + t.name
 }
 
-// add notes a test that ran. Cases of one test (parameters, retries in other projects) count together: one that failed
-// fails it, and one that passed runs it.
+// add adds a test. Cases of one test (parameters, retries in other projects) count together: a failed case fails it,
+// and a passed case runs it.
 func (r *report) add(where, name string, s state) {
 	if r.tests == nil {
 		r.tests = map[test]state{}
@@ -47,7 +47,7 @@ func (r *report) add(where, name string, s state) {
 	r.tests[t] = max(s, r.tests[t])
 }
 
-// readers read the formats. file is what the runner wrote, output what it printed; root is where paths begin.
+// readers read the formats. file is the runner's report file, output its output; root is the base of paths.
 var readers = map[project.Format]func(file, output []byte, root string) report{
 	project.JUnit:   readJUnit,
 	project.GoTest:  func(_, output []byte, _ string) report { return readGoTest(output) },
@@ -99,8 +99,8 @@ func readJUnit(file, _ []byte, _ string) report {
 	return r
 }
 
-// readGoTest reads test2json's lines. For people it keeps what `go test` prints without -v: what packages say, and
-// tests that failed.
+// readGoTest reads test2json's lines. For display it keeps the output of `go test` without -v: lines of packages and of
+// failed tests.
 func readGoTest(output []byte) report {
 	var r report
 	said, bad := map[test]*strings.Builder{}, map[test]bool{}
@@ -212,7 +212,7 @@ func readJest(file []byte, root string) report {
 	return r
 }
 
-// readMocha reads mocha's JSON, and says for people what it would have printed.
+// readMocha reads mocha's JSON, and makes mocha's usual output for display.
 func readMocha(file []byte, root string) report {
 	type entry struct {
 		FullTitle, File string

@@ -12,7 +12,7 @@ import (
 // setupTimeout is how long one setup command may take: it may install all of a project's dependencies.
 const setupTimeout = 30 * time.Minute
 
-// SetupError says which setup command failed and what it printed.
+// SetupError is a failed setup command with its output.
 type SetupError struct {
 	Command string
 	How     string // "exit code 1", "time limit of 30m0s", ...

@@ -40,14 +40,14 @@ func (s SetupSetting) Add(command string) string {
 	return "git config --add tilth.setup " + text.ShellQuote(command)
 }
 
-// LockSetup is what the lock files of a tree say that is to be installed.
+// LockSetup has the setup commands for the lock files of a tree.
 type LockSetup struct {
 	Steps []LockStep
 	Env   []string // what keeps the programs from asking, and from installing git hooks
 	Sum   string   // of the lock files
 }
 
-// LockStep is the command that installs what one lock file pins.
+// LockStep is the command that installs the dependencies of one lock file.
 type LockStep struct {
 	Command string // a line for sh
 	Lock    string // the file
@@ -64,8 +64,8 @@ func (s LockSetup) Commands() (lines []string) {
 	return lines
 }
 
-// SetupByLock returns the commands that install what the lock files of a tree pin, else what a package.json names, each
-// in the topmost directory that has such a file of its kind.
+// SetupByLock returns the commands that install the dependencies of a tree's lock files, else of a package.json, each
+// in the topmost directory with such a file.
 func SetupByLock(at ExecEnv) (s LockSetup) {
 	p := survey(at, nil, Tasks{})
 	sum := sha256.New()

@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// shimWords are what a program that only stands for another one says where that is not installed, and the command that
-// makes it so, with the words of the match in it. The first that matches counts.
+// shimWords match a shim's message about a program that is not installed, with the command that installs it, filled
+// from the match. The first match counts.
 var shimWords = []struct {
 	sign pattern.Regexp
 	mend string
@@ -41,8 +41,8 @@ func standsForNothing(output string) (why, mend string) {
 	return "", ""
 }
 
-// lacks says why a program is not there, "" where it is. A shim is there if it starts what it stands for in the tree or
-// outside: a version that only the tree asks for, and that whoever changes it may have written, turns no check off.
+// lacks returns the reason why a program is missing, or "". A shim counts if it starts its program in the tree or
+// outside of it, so that a worker cannot turn a check off by requesting a missing version in the tree.
 func (p *layout) lacks(ctx context.Context, program string) string {
 	at, err := proc.LookPath(program, p.root, p.env)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *layout) lacks(ctx context.Context, program string) string {
 	return why
 }
 
-// isShim reports whether a program may be one that only stands for another, by what lies beside it.
+// isShim reports whether a program may be a shim, by the files next to it.
 func isShim(at string) bool {
 	dir := filepath.Dir(at)
 	for _, manager := range []string{"rustup", "volta-shim"} {

@@ -17,7 +17,7 @@ import (
 // surveyCap bounds how many entries of a worktree are looked at.
 const surveyCap = 300_000
 
-// layout is what one look at a worktree shows.
+// layout has the files of a worktree, read once.
 type layout struct {
 	root  string // absolute, symlinks resolved
 	env   []string
@@ -36,7 +36,7 @@ func (p *layout) required() []string {
 	return out
 }
 
-// survey looks at a worktree once. files names what is in it, nil for what a walk finds.
+// survey reads a worktree once. files are its files, nil for a walk.
 func survey(in ExecEnv, files []string, t Tasks) *layout {
 	p := &layout{root: proc.RealPath(in.Dir), env: environment(in.Env, nil), box: in.Box, held: files}
 	if files == nil {
@@ -99,7 +99,7 @@ func (p *layout) skipDir(name, base string) bool {
 	})
 }
 
-// readCap bounds what is read of a file, in bytes.
+// readCap bounds the bytes read of a file.
 const readCap = 8 << 20
 
 // read returns the content of a file, or "" if there is none, also behind a link that leads out of the project.

@@ -10,7 +10,7 @@ import (
 // taskName finds a task in a base name: t and three or more digits, between separators or at an end.
 var taskName = pattern.New(`(?i)(?:^|[^0-9a-z])t(\d{3,})(?:$|[^0-9a-z])`)
 
-// TaskOf returns the id of the task whose acceptance test a base name is: test_t001_add.py belongs to T-001.
+// TaskOf returns the task of an acceptance test by its base name: test_t001_add.py belongs to T-001.
 func TaskOf(basename string) (id string, ok bool) {
 	m := taskName().FindStringSubmatch(basename)
 	if m == nil {

@@ -49,7 +49,7 @@ type Validator struct {
 	nothing int            // the exit code by which the tool says that it had nothing to do
 }
 
-// Result is what became of one validator.
+// Result is the result of one validator.
 type Result struct {
 	Name    string  `json:"name"`
 	Passed  bool    `json:"passed"`
@@ -58,7 +58,7 @@ type Result struct {
 	Skipped bool   `json:"skipped,omitempty"`
 	Known   bool   `json:"known,omitempty"` // it failed before any work too, and bars nothing
 	Output  string `json:"-"`               // what it printed, capped with its head and tail kept, and how it ended
-	// Tests is what its runner reported; nil where it counts by something else.
+	// Tests is its runner's report; nil without one.
 	Tests *record.Tests `json:"tests,omitempty"`
 	By    string        `json:"by,omitempty"`
 
@@ -258,7 +258,7 @@ func (r Result) state() string {
 	return "FAILED"
 }
 
-// how is by what it counts.
+// how returns the evidence that the result rests on.
 func (r Result) how() string {
 	switch {
 	case r.Skipped:
