@@ -71,6 +71,7 @@ func failingLine(output string) (line string, sure bool) {
 				return pytest, true
 			}
 		case strings.Trim(line, "=_-*#^~ ") == "" || i+1 < len(lines) && isCaret(lines[i+1]):
+		case strings.HasPrefix(line, "> "), strings.HasPrefix(line, "$ "): // the command, as npm and yarn show it
 		case strings.HasPrefix(line, "During handling of"), strings.HasPrefix(line, "The above exception was"):
 			chained = true
 		case strings.HasPrefix(line, "Traceback ("):

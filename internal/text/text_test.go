@@ -105,8 +105,10 @@ func TestFailingLine(t *testing.T) {
 			"Traceback (most recent call last):\n  File \"a\"\nValueError: 2\n\n" +
 			"FAIL: test_b\nTraceback (most recent call last):\n  File \"a\"\nX: 3\n": "ValueError: 2",
 		"/w/a.js:3\n  throw new Error('boom')\n  ^\n\nTypeError: boom\n    at a.js:3\n": "TypeError: boom",
-		"sh: 1: vitest: not found\n": "sh: 1: vitest: not found",
-		"\n-----\nsomething\nmore\n": "something",
+		"\n> errors@1.0.0 test\n> jest\n\n1 failing\n":                                  "1 failing",
+		"$ jest\n> errors@1.0.0 test\n":                                                 "",
+		"sh: 1: vitest: not found\n":                                                    "sh: 1: vitest: not found",
+		"\n-----\nsomething\nmore\n":                                                    "something",
 	} {
 		if got := FailingLine(in); got != want {
 			t.Errorf("of %q: %q, want %q", in, got, want)

@@ -152,6 +152,25 @@ func TestSetupSetting(t *testing.T) {
 	}
 }
 
+// TestRedBase: a check that fails on the base is shown by the test and its error.
+func TestRedBase(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"junit.xml": `<testsuites><testsuite tests="2"><testcase classname="test_x" name="test_ok"/>` +
+			`<testcase classname="test_x" name="test_answer"><failure/></testcase></testsuite></testsuites>`,
+		"out": "F.\n=== FAILURES ===\n__ test_answer __\n\n    def test_answer():\n>       assert 41 == 42\n" +
+			"E       assert 41 == 42\n\ntest_x.py:2: AssertionError\n",
+	})
+	v := Validator{Name: "pytest", runner: project.ByName(project.Python).Runner("pytest"),
+		Command: `set -- ` + reportArgs + `; for a; do case $a in *=/*) cp junit.xml "${a#*=}";; esac; done; cat out; exit 1`}
+	found, err := Preflight(t.Context(), []Validator{v}, Scene{ExecEnv: ExecEnv{Dir: dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := found.Checks[0].Finding(); got != "pytest fails before any work: test_x::test_answer: assert 41 == 42" {
+		t.Error(got)
+	}
+}
+
 // A tool that only the virtual environment of the checkout has is not installed, and said to be there.
 func TestPreflightOfAVirtualEnvironment(t *testing.T) {
 	s := Scene{ExecEnv: ExecEnv{Dir: t.TempDir(), Env: os.Environ()}, Files: []string{},
