@@ -50,7 +50,9 @@ func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error
 		}
 		if f.Kind == model.Empty {
 			empties++
-			if err := c.Emit(&record.EmptyModelResponse{Streak: empties, FinishReason: f.FinishReason}); err != nil {
+			empty := record.EmptyModelResponse{Streak: empties, FinishReason: f.FinishReason,
+				PromptTokens: f.Usage.Prompt, EvalTokens: f.Usage.Eval}
+			if err := c.Emit(&empty); err != nil {
 				return nil, err
 			}
 		}

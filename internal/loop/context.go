@@ -2,8 +2,6 @@ package loop
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -125,12 +123,8 @@ func (c *taskContext) others(name, text string, limit int) string {
 
 // channel caps one part and notes it for memory_load.
 func (c *taskContext) channel(name, text string, limit int) string {
-	sum := sha256.Sum256([]byte(text))
-	n := utf8.RuneCountInString(text)
-	c.channels[name] = record.Channel{
-		Present: text != "", Chars: n, Truncated: n > limit, SHA256: hex.EncodeToString(sum[:])[:8],
-	}
-	if n > limit {
+	c.channels[name] = record.NewChannel(text, limit)
+	if c.channels[name].Truncated {
 		text = c.redact.String(text) // as forRecord does: the prompt is on record, too
 	}
 	return clip(text, limit)
@@ -243,7 +237,7 @@ func ledgerText(entries []session.LedgerEntry) string {
 			continue
 		}
 		reviews++
-		fmt.Fprintf(&b, "## Review %d\n\nChange: %s\n%s\n\n", reviews, e.DiffSummary, verdictText(e.Verdict))
+		fmt.Fprintf(&b, "### Review %d\n\nChange: %s\n%s\n\n", reviews, e.DiffSummary, verdictText(e.Verdict))
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -335,11 +329,7 @@ func (a *attempt) recordPrompt(role, system, user string, channels map[string]re
 			return err
 		}
 	}
-	prompt := system + "\n---\n\n" + user
-	n := utf8.RuneCountInString(prompt)
-	return a.emit(&record.PromptAssembled{
-		Role: role, Content: text.Head(a.run.Redact.String(prompt), promptCap), Chars: n, Truncated: n > promptCap,
-	})
+	return a.emit(record.NewPrompt(role, system, user))
 }
 
 // forRecord cuts a text for the record. It redacts secrets first, because half a secret is not recognised.

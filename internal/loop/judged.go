@@ -284,10 +284,8 @@ func (a *attempt) recordValidators(j *judged) error {
 	run := record.ValidatorRun{Passed: j.report.Passed, Note: j.report.Note}
 	for _, res := range j.report.Results {
 		r := record.ValidatorResult{Name: res.Name, Passed: res.Passed, Skipped: res.Skipped, Known: res.Known,
-			Seconds: res.Seconds, Tests: res.Tests, By: res.By}
-		if !res.Passed || res.Skipped {
-			r.Output = new(a.run.forRecord(res.Output, promptCap))
-		}
+			Seconds: res.Seconds, Tests: res.Tests, By: res.By,
+			Output: new(a.run.forRecord(res.Output, promptCap))}
 		run.Results = append(run.Results, r)
 	}
 	return a.emit(&run)

@@ -202,6 +202,7 @@ func (a *attempt) resumeReview(ctx context.Context, wt *gitx.Worktree) (done boo
 
 // work has the worker do the task, until it is committed.
 func (a *attempt) work(ctx context.Context, wt gitx.Worktree) (err error) {
+	a.iter = 1 // the first prompt is part of the first iteration
 	if err := a.startWorker(ctx, wt); err != nil {
 		return err
 	}

@@ -1,6 +1,11 @@
 package record
 
-import "encoding/json"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"unicode/utf8"
+)
 
 // rows are the types of events that this program writes, in the order in which a session has them.
 var rows = []row{
@@ -202,13 +207,27 @@ type Channel struct {
 	Truncated bool   `json:"truncated"`
 }
 
-// PromptAssembled is the prompt of a role.
+// NewChannel describes a part of a prompt that is cut to limit characters.
+func NewChannel(text string, limit int) Channel {
+	sum := sha256.Sum256([]byte(text))
+	n := utf8.RuneCountInString(text)
+	return Channel{Present: text != "", Chars: n, Truncated: n > limit, SHA256: hex.EncodeToString(sum[:])[:8]}
+}
+
+// PromptAssembled is the prompt of a role. Append cuts its content to MaxText characters.
 type PromptAssembled struct {
 	Scope
 	Role      string `json:"role"`
 	Content   string `json:"content"`
 	Chars     int    `json:"chars"` // of the whole prompt
 	Truncated bool   `json:"truncated"`
+}
+
+// NewPrompt returns the event of a prompt that has a system and a user part.
+func NewPrompt(role, system, user string) *PromptAssembled {
+	prompt := system + "\n---\n\n" + user
+	n := utf8.RuneCountInString(prompt)
+	return &PromptAssembled{Role: role, Content: prompt, Chars: n, Truncated: n > MaxText}
 }
 
 // ModelCall is one answer of a model, or one turn of an agent program. Phase is the role.
@@ -247,6 +266,8 @@ type EmptyModelResponse struct {
 	Scope
 	Streak       int    `json:"streak"`
 	FinishReason string `json:"finish_reason"`
+	PromptTokens int64  `json:"prompt_tokens"`
+	EvalTokens   int64  `json:"eval_tokens"`
 }
 
 // Nudge is a message to a model that neither called a tool nor handed in.

@@ -24,7 +24,7 @@ func (e *ValidatorRun) OfHook() bool {
 // ValidatorResult is the result of one validator. A skipped validator has neither passed nor failed.
 type ValidatorResult struct {
 	Name    string  `json:"name"`
-	Output  *string `json:"output,omitempty"` // of one that failed, or why it was skipped
+	Output  *string `json:"output,omitempty"` // or why it was skipped; capped
 	Passed  bool    `json:"passed"`
 	Seconds float64 `json:"seconds"`
 	Skipped bool    `json:"skipped"`

@@ -136,6 +136,10 @@ func (r *Record) shortened(ev Event) Event {
 				strings.ToValidUTF8(short.Preview[:previewChars], ""), more)
 		}
 		return &short
+	case *PromptAssembled:
+		short := *e
+		short.Content = text.Head(r.opts.Redact.String(e.Content), MaxText)
+		return &short
 	case *ModelCall:
 		short := *e
 		short.Content = text.Head(r.opts.Redact.String(e.Content), MaxText)

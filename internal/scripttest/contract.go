@@ -38,7 +38,7 @@ var eventFields = map[string]kinds{
 	"model_call": {"prompt_tokens": "n", "eval_tokens": "n", "cached_tokens": "n", "reasoning_tokens": "n",
 		"cost":              "n?",
 		"tokens_used_total": "n", "phase": "s-", "attempt": "n", "finish_reason": "s", "content": "s", "health": "s"},
-	"empty_model_response":  {"streak": "n", "finish_reason": "s"},
+	"empty_model_response":  {"streak": "n", "finish_reason": "s", "prompt_tokens": "n", "eval_tokens": "n"},
 	"agent_waits":           {"agent": "s", "said": "s-", "since": "s-"},
 	"nudge":                 {"kind": "s", "streak": "n", "content": "s"},
 	"tool_call":             {"tool": "s", "args": "os"},
@@ -226,8 +226,7 @@ func (a *auditor) scope(typ string, p gjson.Result) {
 	iter := p.Get("iter")
 	if !iter.Exists() {
 		beforeFirst := typ == "context_reset" ||
-			((typ == "memory_load" || typ == "prompt_assembled") && p.Get("role").Str == "worker") ||
-			typ == "agent_session" || typ == "log_repaired"
+			typ == "log_repaired"
 		if !beforeFirst || t.lastIter > 0 {
 			a.fault("iter is missing")
 		}
@@ -257,7 +256,7 @@ func (a *auditor) values(typ string, p gjson.Result) {
 	case "session_start":
 		oneOf("phase", "prep-feature", "fork", "run")
 	case "prompt_assembled":
-		oneOf("role", "worker", "evaluator", "self_improve")
+		oneOf("role", "worker", "evaluator", "self_improve", "interview")
 	case "model_call":
 		if p.Get("phase").Exists() {
 			oneOf("phase", "interview", "evaluator", "self_improve")
@@ -280,7 +279,7 @@ func (a *auditor) values(typ string, p gjson.Result) {
 		}
 	case "validator_run":
 		for _, r := range p.Get("results").Array() {
-			a.fields(r, kinds{"name": "s", "passed": "b", "seconds": "n"})
+			a.fields(r, kinds{"name": "s", "passed": "b", "seconds": "n", "output": "s"})
 		}
 	case "memory_load":
 		for _, c := range p.Get("channels").Map() {

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -97,12 +100,13 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 		Ask: in.ask, Tools: d.Tools.Specs(own...), Box: in, Emit: in.emit, Transcript: d.Transcript,
 	}
 	defer d.Terminal.printf("") // takes the live line away
+	in.iter = 1
 	if len(d.History) == 0 {
 		if err := in.open(); err != nil {
 			return nil, err
 		}
 	}
-	for in.iter = 1; in.iter <= maxIterations; in.iter++ {
+	for ; in.iter <= maxIterations; in.iter++ {
 		if err := in.turn(ctx); err != nil {
 			return nil, err
 		}
@@ -149,13 +153,30 @@ func (in *interview) open() error {
 		return err
 	}
 	specs := namedSpecs(in.Source, in.Brief)
-	for _, s := range specs {
-		in.Terminal.step("read " + s.Path + ", which the brief names")
-	}
 	user, err := in.Prompts.Render("interview_task", map[string]any{
 		"Brief": in.Brief, "Context": in.Context, "Specs": specs, "Files": fileList(in.Files),
 	})
 	if err != nil {
+		return err
+	}
+	var texts strings.Builder
+	for _, s := range specs {
+		in.Terminal.step("read " + s.Path + ", which the brief names")
+		texts.WriteString(s.Text)
+	}
+	documents := record.NewChannel(texts.String(), math.MaxInt)
+	documents.Truncated = slices.ContainsFunc(specs, func(s spec) bool { return s.Truncated })
+	files := record.NewChannel(fileList(in.Files), math.MaxInt)
+	files.Truncated = len(in.Files) > maxFileLines
+	err = in.emit(&record.MemoryLoad{
+		Role: record.RoleInterview, UserPromptChars: utf8.RuneCountInString(user), Channels: map[string]record.Channel{
+			"brief": record.NewChannel(in.Brief, math.MaxInt), "project": record.NewChannel(in.Context, math.MaxInt),
+			"specs": documents, "files": files,
+		}})
+	if err != nil {
+		return err
+	}
+	if err := in.emit(record.NewPrompt(record.RoleInterview, system+in.ending, user)); err != nil {
 		return err
 	}
 	return in.worker.Start(system, user)

@@ -44,6 +44,8 @@ func TestInterviewThroughAPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.TrimSpace(`
+memory_load
+prompt_assembled
 model_call
 tool_call glob
 tool_result glob
@@ -146,7 +148,8 @@ func TestInterviewNudges(t *testing.T) {
 	}
 	if got := r.types(); !strings.HasPrefix(
 		got,
-		"model_call\nnudge no_tool_call\nmodel_call\nnudge no_tool_call\nmodel_call\ntool_call",
+		"memory_load\nprompt_assembled\n"+
+			"model_call\nnudge no_tool_call\nmodel_call\nnudge no_tool_call\nmodel_call\ntool_call",
 	) {
 		t.Error(got)
 	}
@@ -245,17 +248,36 @@ func TestInterviewRetriesUnhealthyAnswers(t *testing.T) {
 	if _, err := r.run(); err != nil {
 		t.Fatal(err)
 	}
-	want := "model_call empty\nempty_model_response\nmodel_call empty\nempty_model_response\nmodel_call " +
+	want := "memory_load\nprompt_assembled\n" +
+		"model_call empty\nempty_model_response\nmodel_call empty\nempty_model_response\nmodel_call " +
 		"http\nmodel_call error_object\nmodel_call\ntool_call write_seed\ntool_result write_seed"
 	if got := r.types(); got != want {
 		t.Error(got)
 	}
 	var p struct{ Attempt, Iter int }
-	if err := json.Unmarshal(r.events[6].Payload, &p); err != nil || p.Attempt != 5 || p.Iter != 1 {
+	if err := json.Unmarshal(r.events[8].Payload, &p); err != nil || p.Attempt != 5 || p.Iter != 1 {
 		t.Errorf("%+v %v", p, err)
 	}
 	if roles, _ := transcriptRoles(t, r.sess); len(roles) != 4 {
 		t.Errorf("an unhealthy answer is in the history: %v", roles)
+	}
+}
+
+func TestInterviewRecordsItsPrompt(t *testing.T) {
+	r := newRig(t, "", step(writeSeed(t, 1, nil)))
+	r.deps.Brief = "build docs/spec.md"
+	if _, err := r.run(); err != nil {
+		t.Fatal(err)
+	}
+	var load record.MemoryLoad
+	var prompt record.PromptAssembled
+	err := errors.Join(json.Unmarshal(r.events[0].Payload, &load), json.Unmarshal(r.events[1].Payload, &prompt))
+	if err != nil || load.Role != "interview" || load.Iter != 1 || load.UserPromptChars == 0 ||
+		!load.Channels["brief"].Present || !load.Channels["specs"].Present || load.Channels["project"].Present {
+		t.Errorf("%+v %v", load, err)
+	}
+	if prompt.Role != "interview" || prompt.Iter != 1 || !strings.Contains(prompt.Content, "sub(3, 2) is 1.") {
+		t.Errorf("%+v", prompt)
 	}
 }
 
@@ -347,7 +369,7 @@ func TestACostThatNobodyToldIsNull(t *testing.T) {
 	if _, err := r.run(); err != nil {
 		t.Fatal(err)
 	}
-	if p := string(r.events[0].Payload); !strings.Contains(p, `"cost":null`) {
+	if p := string(r.events[2].Payload); !strings.Contains(p, `"cost":null`) {
 		t.Error(p)
 	}
 }

@@ -32,7 +32,7 @@ func (in *interview) tell(_ context.Context, messages []json.RawMessage) (agent.
 // heard is a failure where a turn came to no message.
 func (in *interview) heard(_ context.Context, out agent.Outcome) (again bool, err error) {
 	f := &model.Failure{Kind: model.Empty, FinishReason: string(out.How), RetryAfter: new(time.Duration),
-		Message: in.Program.Name + ": " + out.Detail}
+		Message: in.Program.Name + ": " + out.Detail, Usage: out.Usage}
 	if out.Unkept != nil {
 		if err := in.Emit(&record.LogRepaired{What: out.Unkept.Error()}); err != nil {
 			return false, err
