@@ -55,7 +55,7 @@ func (p *Lines) Stopped(h *held.Handle, s loop.Stop, why string, next []view.Com
 		if gitx.SaysUnsigned(s.Detail) {
 			says = ""
 		}
-		fmt.Fprintf(p.out, "%s is accepted and waits for its commit%s:\n", s.Task, says)
+		fmt.Fprintf(p.out, "%s is accepted but not committed%s:\n", s.Task, says)
 		for line := range strings.Lines(s.Detail) {
 			fmt.Fprintln(p.out, p.Term.Fold("  "+text.VisibleLine(strings.TrimRight(line, "\n"))))
 		}

@@ -125,9 +125,9 @@ func (p *Lines) Bounds(h *held.Handle) {
 	add(config.MaxTokens, "%s tokens"+spent(view.Count(tokens), tokens > 0),
 		func(n float64) string { return view.Count(int64(n)) })
 	add(config.MaxCost, "%s"+spent(view.Money(cost), cost > 0), view.Money)
-	add(config.MaxIterations, "%s iterations a task", plain)
-	add(config.MaxEvaluatorCalls, "%s reviews a task", plain)
-	p.line("", nil, "bounded by "+strings.Join(parts, ", "))
+	add(config.MaxIterations, "%s iterations per task", plain)
+	add(config.MaxEvaluatorCalls, "%s reviews per task", plain)
+	p.line("", nil, "caps: "+strings.Join(parts, ", "))
 }
 
 // redraw keeps the live line true while nothing happens.
@@ -206,7 +206,7 @@ func (p *Lines) describe(e record.Event) string {
 	case *record.Preflight:
 		p.bare = !slices.ContainsFunc(e.Checks, record.PreflightCheck.OfValidator)
 		if !e.Passed && p.Term.TTY && p.errTTY {
-			return "preflight: not passed" // the end says each finding on a line of its own
+			return "preflight: failed" // the end says each finding on a line of its own
 		}
 		return says
 	case *record.LogRepaired:
@@ -242,11 +242,11 @@ func (p *Lines) describe(e record.Event) string {
 		case e.How == agent.TookOver && e.Role == record.RoleEvaluator:
 			says = fmt.Sprintf("%s reviews instead: %s", e.Agent, text.Clip(text.OneLine(e.Why), maxSaid))
 		case e.How == agent.TookOver:
-			says = fmt.Sprintf("%s goes on with the task: %s", e.Agent, text.Clip(text.OneLine(e.Why), maxSaid))
+			says = fmt.Sprintf("%s continues the task: %s", e.Agent, text.Clip(text.OneLine(e.Why), maxSaid))
 		case e.Role != "" || e.How == "fresh" || e.How == "continued":
 			return ""
 		default:
-			says = fmt.Sprintf("%s goes on with its conversation (%s)", e.Agent, e.Why)
+			says = fmt.Sprintf("%s continues its conversation (%s)", e.Agent, e.Why)
 		}
 	case *record.ProposedLearnings:
 		if !e.Emitted || e.Entry == nil {
@@ -323,7 +323,7 @@ func (p *Lines) drawLive() {
 	sum = append(sum, view.Span(p.now().Sub(p.since)))
 	tasks := slices.Sorted(maps.Keys(p.at))
 	if n := len(tasks) - maxRows; n > 0 {
-		sum = append([]string{fmt.Sprintf("%d more at work", n)}, sum...)
+		sum = append([]string{fmt.Sprintf("%d more running", n)}, sum...)
 	}
 	for _, task := range tasks[:min(len(tasks), maxRows)] {
 		of := p.at[task]

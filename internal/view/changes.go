@@ -36,7 +36,7 @@ func TestsChanged(named []string, files []gitx.FileChange) (tests []string) {
 		case f.Status == "D":
 			tests = append(tests, f.Path+" (deleted)")
 		case f.Deleted > f.Added:
-			tests = append(tests, fmt.Sprintf("%s (+%d -%d: less than there was)", f.Path, f.Added, f.Deleted))
+			tests = append(tests, fmt.Sprintf("%s (+%d -%d: fewer lines)", f.Path, f.Added, f.Deleted))
 		default:
 			tests = append(tests, fmt.Sprintf("%s (+%d -%d)", f.Path, f.Added, f.Deleted))
 		}
@@ -68,13 +68,13 @@ func TaskCommands(r *Review, t *ReviewTask) (list []Command) {
 		list = afterFailure(t.ID, id, t.help)
 	}
 	if t.Commit != "" || t.Aside != nil || t.Iterations > 0 {
-		add("diff", "shows its change")
+		add("diff", "show its change")
 	}
 	switch {
 	case t.Status == session.TaskDone && !r.Gone && t.Taken == "":
-		add("take", "takes it")
+		add("take", "take it")
 	case !failed:
-		list = append(list, Command{Line: "git tilth review " + id, Why: "the whole session"})
+		list = append(list, Command{Line: "git tilth review " + id, Why: "show the whole session"})
 	}
 	return list
 }

@@ -55,7 +55,7 @@ func failureIn(st *record.State) *failure {
 		Hint: oneLine(stop.Hint),
 	}
 	if stop.Reason == record.CommitRefused && !gitx.SaysUnsigned(stop.Detail) {
-		f.Detail = oneLine("commit hook: " + cmp.Or(text.FailingLine(stop.Detail), "it says nothing"))
+		f.Detail = oneLine("commit hook: " + cmp.Or(text.FailingLine(stop.Detail), "no output"))
 		for line := range strings.Lines(text.HeadBytes(stop.Detail, maxLine)) {
 			if line = strings.TrimRight(line, " \r\n"); line != "" {
 				f.Words = append(f.Words, line)

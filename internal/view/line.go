@@ -84,7 +84,7 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 	case *record.CaseSubmitted:
 		return plain, gjson.GetBytes(ev.Case, "summary").String()
 	case *record.TaskMarked:
-		return bold, joined(": ", ev.Mark+" by a person", ev.Note)
+		return bold, joined(": ", ev.Mark+" by you", ev.Note)
 	case *record.TaskDone:
 		return green, ev.Summary
 	case *record.TaskFailed:
@@ -92,7 +92,7 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 	case *record.Commit:
 		switch {
 		case ev.Aside != "":
-			return red, "partial work set aside in " + ev.Aside
+			return red, "partial work stashed in " + ev.Aside
 		case ev.Placeholder:
 			return red, "partial work kept in " + text.Head(ev.SHA, 10)
 		}
@@ -105,7 +105,7 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 	case *record.SessionRewound:
 		return bold, joined(": ", "to "+ev.To+", undo "+strconv.Itoa(ev.Undo), ev.Note)
 	case *record.SessionUndone:
-		return bold, fmt.Sprintf("undo %d taken back, redo is undo %d", ev.Undo, ev.Redo)
+		return bold, fmt.Sprintf("undid undo %d; undo %d redoes it", ev.Undo, ev.Redo)
 	case *record.LogRepaired:
 		says := strings.Trim(ev.File+" "+ev.Why+ev.What+", "+ev.Done, ", ")
 		return yellow, "repaired: " + cmp.Or(says, "the record")
@@ -139,7 +139,7 @@ func modelLine(ev *record.ModelCall) string {
 	if !Healthy(ev) {
 		line := "model: "
 		if ev.Phase == record.RoleSelfImprove {
-			line = "what was learned could not be asked: "
+			line = "learnings call failed: "
 		}
 		if ev.Health == record.HealthCut {
 			line += joined(": ", ev.Health, ev.Error)
@@ -147,7 +147,7 @@ func modelLine(ev *record.ModelCall) string {
 			line += cmp.Or(ev.Error, ev.Health)
 		}
 		if wait := deref(ev.WaitSeconds); wait > 0 {
-			line += fmt.Sprintf(" (again in %.0f s)", wait)
+			line += fmt.Sprintf(" (retry in %.0f s)", wait)
 		}
 		return line
 	}
@@ -168,8 +168,8 @@ func verdictLine(ev *record.EvaluatorVerdict) (style, line string) {
 	if ev.Accepted() {
 		style = green
 	}
-	who := map[string]string{record.ByHarness: "git-tilth", record.ByPerson: "a person's word"}
-	line = cmp.Or(who[ev.By], "evaluator") + ": " + verdictOf(ev) + inBrackets(deref(ev.RejectionCategory))
+	who := map[string]string{record.ByHarness: "git-tilth", record.ByPerson: "you"}
+	line = cmp.Or(who[ev.By], "reviewer") + ": " + verdictOf(ev) + inBrackets(deref(ev.RejectionCategory))
 	if !ev.Accepted() {
 		line = joined(": ", line, deref(ev.Concern))
 		if next := deref(ev.NextStep); next != "" {
@@ -181,20 +181,20 @@ func verdictLine(ev *record.EvaluatorVerdict) (style, line string) {
 
 // nudgeWords are the faults of a turn that was answered with a nudge.
 var nudgeWords = map[string]string{
-	"silent": "a turn without a tool or a case", "no_message": "a turn without a final message",
-	"time_limit": "a turn that ran into its time limit", "unfinished": "a turn that ended before the task was done",
+	"silent": "no tool call and no hand-in", "no_message": "no final message",
+	"time_limit": "turn reached its time limit", "unfinished": "turn ended before the task was done",
 }
 
 // WaitLine returns the last words of a program that waits or is silent.
 func WaitLine(w *record.AgentWaits) string {
 	if w.Said != "" {
-		return w.Agent + " waits by itself: " + w.Said
+		return w.Agent + " is waiting: " + w.Said
 	}
 	since, err := time.Parse(time.RFC3339, w.Since)
 	if err != nil {
-		return w.Agent + " is quiet"
+		return w.Agent + " is silent"
 	}
-	return w.Agent + " has been quiet since " + since.Local().Format("15:04")
+	return w.Agent + " has been silent since " + since.Local().Format("15:04")
 }
 
 func inBrackets(s string) string {
@@ -271,7 +271,7 @@ func PreflightLine(e *record.Preflight) string {
 		others = append([]string{strings.Join(able, ", ") + " can run"}, others...)
 	}
 	if validators == 0 {
-		others = append([]string{"no validators: tilth.validator names none, and none was detected"}, others...)
+		others = append([]string{"no validators: tilth.validator is not set, and none was detected"}, others...)
 	}
 	return "preflight: " + strings.Join(others, "; ")
 }

@@ -132,7 +132,7 @@ rejected   weak_test: No test covers a week without anything due. Next: Add one.
 source     /home/ada/src/orchard
 branch     session/20260611-220410-abcdef at c0ffee0000, 2 after the seed
 worktree   /w (uncommitted changes)
-begun      2026-06-11 22:04:10 (13h 55m ago)
+started    2026-06-11 22:04:10 (13h 55m ago)
 last event 2026-06-12 06:10:27 (5h 49m ago)
 evaluator  acme/judge-2
 worker     acme/large-4

@@ -168,7 +168,7 @@ func (l *logger) rewound(s *session.Session) (int64, error) {
 	if !l.o.JSON {
 		text := "the record was replaced; this is the new one"
 		if seed >= 0 {
-			text = "rewound to the seed; what was shown after it is gone"
+			text = "reset to the seed; the events above that follow it are deleted"
 		}
 		l.out.WriteString(l.o.Paint(yellow, "-- "+text+" --") + "\n")
 	}

@@ -91,7 +91,7 @@ func TestLogOnTerminal(t *testing.T) {
 	w.Event(0, "odd \x1b[2J type", viewtest.P{"a": 1, "b": "x\ty"})
 	w.Flush()
 	want := "22:04:10  T-001/2   model_call         worker  12.3k → 67  $0.25  First ␛]0;x␇line …\n" +
-		"22:04:10  T-001/2   evaluator_verdict  evaluator: reject (weak_test): No.\n" +
+		"22:04:10  T-001/2   evaluator_verdict  reviewer: reject (weak_test): No.\n" +
 		"22:04:10  T-001/2   validator_run      validators failed: go vet ok, go test FAILED\n" +
 		"22:04:10            odd ␛[2J type      a=1  b=x y\n"
 	if got := logOf(t, w.S, LogOptions{Terminal: Terminal{TTY: true, Width: 84}}); got != want {
@@ -207,7 +207,7 @@ func TestLogFollows(t *testing.T) {
 		if err := os.Truncate(w.S.Path(session.RecordFile), seed.Size()); err != nil {
 			t.Fatal(err)
 		}
-		out.expect(t, "-- rewound to the seed; what was shown after it is gone --")
+		out.expect(t, "-- reset to the seed; the events above that follow it are deleted --")
 		note(viewtest.Open(t, w.S), "anew")
 		out.expect(t, "nudged: k: anew")
 		cancel()

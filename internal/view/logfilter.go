@@ -15,7 +15,7 @@ import (
 func CheckLogFilter(s *session.Session, o LogOptions) error {
 	types := record.Types()
 	if o.Type != "" && !slices.Contains(types, o.Type) && !recordHas(s, LogOptions{Type: o.Type}) {
-		return fmt.Errorf("there is no type of event called %q, and the record holds none; the types are %s",
+		return fmt.Errorf("unknown event type %q; the types are %s",
 			o.Type, strings.Join(types, ", "))
 	}
 	if o.Task == "" {

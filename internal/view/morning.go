@@ -17,7 +17,7 @@ var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"show
 {{with .Stopped}}<p class="stopped">{{shown .}}</p>
 {{end}}<p class="dim spent">{{.Spent}}</p>
 {{with .Commands}}<p class="first"><a href="#h-next">next</a> <code>{{shown (index . 0).Line}}</code></p>
-{{end}}{{with .Risks}}<p class="first"><a href="#h-look">{{len .}} to look at</a>{{$.Before}}</p>
+{{end}}{{with .Risks}}<p class="first"><a href="#h-look">{{len .}} to check</a>{{$.Before}}</p>
 {{end}}<table class="tasks">
 {{range .Tasks}}<tr class="{{.Status}}"><th scope="row">{{shown .ID}}</th><td class="word">{{word .Status}}</td><td>{{shown .Title}}
 {{if .Reason}}<p class="why">{{shown (first .)}}</p>{{if .Cause}}<p class="cause">{{shown .Cause}}</p>{{end}}
@@ -25,9 +25,9 @@ var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"show
 {{end}}{{with .Done}}<tr class="done"><th scope="row" colspan="2" class="word">{{len .}} done</th><td>{{range $i, $t := .}}{{if $i}} ·
 {{end}}{{shown $t.ID}} {{shown $t.Title}}{{end}}</td></tr>
 {{end}}</table>
-{{with .HookSaid}}<p>The hook says:</p><pre>{{range .}}{{shown .}}
+{{with .HookSaid}}<p>The commit hook says:</p><pre>{{range .}}{{shown .}}
 {{end}}</pre>
-{{end}}{{with .Risks}}<h2 id="h-look">Look at{{$.Before}}</h2>
+{{end}}{{with .Risks}}<h2 id="h-look">Check{{$.Before}}</h2>
 <ul>{{range .}}<li>{{shown .}}</li>
 {{end}}</ul>
 {{end}}{{with .Commands}}<h2 id="h-next">Next</h2>

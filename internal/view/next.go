@@ -27,61 +27,61 @@ func Next(o session.Overview, tasks []session.Task, st *record.State, resume str
 	if st != nil && st.Stopped != nil {
 		stop = *st.Stopped
 	}
-	mend := oneLine(stop.Hint)
-	if at := strings.Index(mend, "git tilth resume "); at >= 0 { // with flags that only that run knew
-		mend, resume = strings.TrimSuffix(mend[:at], " && "), mend[at:]
+	fix := oneLine(stop.Hint)
+	if at := strings.Index(fix, "git tilth resume "); at >= 0 { // with flags that only that run knew
+		fix, resume = strings.TrimSuffix(fix[:at], " && "), fix[at:]
 	}
 	failed := slices.IndexFunc(tasks, func(t session.Task) bool { return t.Status == session.TaskFailed })
 	switch n := o.Tasks; {
 	case o.Busy != nil:
-		add("git tilth log -f "+o.ID, "follows it")
+		add("git tilth log -f "+o.ID, "follow it")
 	case o.Cleansed:
-		add("git tilth log "+o.ID, "the record; the branch is gone")
-		add("git tilth reset "+o.ID, "removes it too")
+		add("git tilth log "+o.ID, "show the record (the branch is deleted)")
+		add("git tilth reset "+o.ID, "delete the record too")
 		return list, ""
 	case o.Status == session.Prepared && n.Pending > 0:
 		if o.ForkedFrom != "" { // run takes no session
-			goOn(resume, "begins it")
+			goOn(resume, "start it")
 			break
 		}
-		add("git tilth run", "begins it")
+		add("git tilth run", "start it")
 	case stop.Reason == record.ReviewerFailed || failed >= 0 && failedReview(st, tasks[failed].ID):
 		add(strings.Replace(resume, "resume", "resume --evaluator-model MODEL", 1), "with another reviewer model")
 		add("git config tilth.evaluator.agent PROGRAM && "+resume, "with another reviewer program")
-		goOn(resume, "asks the same reviewer again")
+		goOn(resume, "ask the same reviewer again")
 	case failed >= 0:
 		help := helpIn(st, tasks[failed].ID)
 		list = afterFailure(tasks[failed].ID, o.ID, help)
-		goOn(resume, "goes on")
+		goOn(resume, "continue")
 		if help != "" {
 			onward = help + " && " + resume
 		}
 	case n.Pending == 0:
 	case n.Pending == n.Waiting:
-		add("git tilth plan "+o.ID, "or git tilth retry what is skipped")
+		add("git tilth plan "+o.ID, "add tasks, or git tilth retry a skipped one")
 		onward = list[0].Line + " && " + resume
 	case stop.Reason == record.ClaimLost:
-		goOn("git tilth list --remote", "says who works on it")
-		add(resume, "goes on once nobody does")
-	case text.IsCommand(mend) && !record.ReasonOf(stop.Reason).Task:
-		goOn(mend+" && "+resume, "mends what stopped it")
+		goOn("git tilth list --remote", "show which machine works on it")
+		add(resume, "continue once its claim ends")
+	case text.IsCommand(fix) && !record.ReasonOf(stop.Reason).Task:
+		goOn(fix+" && "+resume, "fix the cause and continue")
 	case stop.Reason == record.PreflightFailed && stop.Hint == "":
-		goOn(strings.Replace(resume, "resume", "resume --no-preflight", 1), "goes on without looking")
+		goOn(strings.Replace(resume, "resume", "resume --no-preflight", 1), "continue without preflight")
 	case stop.Reason == record.UsageLimit && stop.Hint == "":
-		goOn(resume+" --wait", "goes on when it is lifted")
+		goOn(resume+" --wait", "wait, then continue")
 	default:
-		goOn(resume, "goes on")
+		goOn(resume, "continue")
 	}
 	if o.Taken {
-		add("git tilth cleanse "+o.ID, "worktree and branch go")
+		add("git tilth cleanse "+o.ID, "delete worktree and branch")
 	} else if o.Tasks.Done > 0 && !o.NothingToTake {
-		add("git tilth take "+o.ID, "brings it into your branch")
+		add("git tilth take "+o.ID, "take it into your branch")
 	}
 	if o.Tasks.Done > 0 {
-		add("git tilth diff "+o.ID, "shows the change")
+		add("git tilth diff "+o.ID, "show the change")
 	}
 	if len(list) == 0 {
-		add("git tilth show "+o.ID, "says what there is of it")
+		add("git tilth show "+o.ID, "show its state")
 	}
 	return list, onward
 }
@@ -101,16 +101,16 @@ func helpIn(st *record.State, task string) string {
 
 // afterFailure returns the commands for a failed task, first help, the command for this failure.
 func afterFailure(task, id, help string) []Command {
-	list := []Command{{"git tilth retry " + task + " " + id, "again (-m 'your word')"},
-		{"git tilth skip " + task + " " + id, "leaves it out"}}
-	why := "mends what failed it"
+	list := []Command{{"git tilth retry " + task + " " + id, "retry it (-m 'your note')"},
+		{"git tilth skip " + task + " " + id, "skip it"}}
+	why := "fix the cause"
 	switch {
 	case help == "":
 		return list
 	case strings.HasPrefix(help, "git tilth retry "):
-		why, list = "again, with your word", list[1:]
+		why, list = "retry it with your note", list[1:]
 	case strings.HasPrefix(help, "git tilth done "):
-		why = "it was done before"
+		why = "it is already done"
 	}
 	return slices.Insert(list, 0, Command{help, why})
 }

@@ -183,7 +183,7 @@ func missing(j taskJSON) string {
 	if j.Missing == "" || j.Status != session.TaskDone {
 		return ""
 	}
-	return "its commit " + j.Missing[:min(len(j.Missing), 10)] + " is no more on the branch"
+	return "its commit " + j.Missing[:min(len(j.Missing), 10)] + " is no longer on the branch"
 }
 
 // Task is the task with an id, nil for none.
@@ -227,7 +227,7 @@ func (t *ReviewTask) see(ev record.Event) {
 		t.unchecked = len(v.Results) > 0 && !slices.ContainsFunc(v.Results, ran)
 	}
 	if m, ok := ev.(*record.TaskMarked); ok && t.Status == session.TaskSkipped && m.Mark == "skipped" {
-		t.Reason = cmp.Or(t.Reason, oneLine(m.Note), "a person said so")
+		t.Reason = cmp.Or(t.Reason, oneLine(m.Note), "by you")
 	}
 }
 
@@ -288,7 +288,7 @@ func (t *ReviewTask) seeCase(v *record.EvaluatorVerdict) {
 	}
 }
 
-const notBegun = "not begun"
+const notBegun = "not started"
 
 // whyNot is why a task is not done, in one line.
 func (t *ReviewTask) whyNot(d Detail) string {
@@ -298,10 +298,10 @@ func (t *ReviewTask) whyNot(d Detail) string {
 		return joined(": ", inWords(f.Reason), t.Cause)
 	} else if refused && t.Status == session.TaskPending {
 		t.Cause = d.Failure.Detail
-		return "accepted, waits for its commit: " + t.Cause
+		return "accepted, not committed: " + t.Cause
 	} else if f != nil && t.Status == session.TaskPending {
-		t.Cause = joined(": ", "it failed before", cmp.Or(f.last, f.Detail, inWords(f.Reason)))
-		return "to do again; " + t.Cause
+		t.Cause = joined(": ", "failed before", cmp.Or(f.last, f.Detail, inWords(f.Reason)))
+		return "pending again; " + t.Cause
 	}
 	i := session.IndexOf(d.Plan, t.ID)
 	of := d.Summary.Tasks[t.ID]
@@ -313,9 +313,9 @@ func (t *ReviewTask) whyNot(d Detail) string {
 	}
 	switch {
 	case t.Status == session.TaskPending && t.Iterations > 0 && of.Status == session.TaskPending:
-		return "to do again"
+		return "pending again"
 	case t.Status == session.TaskPending && (t.Iterations > 0 || t.begun && of.Status == record.Working):
-		return "begun, not finished"
+		return "started, not finished"
 	case t.Status == session.TaskPending:
 		return notBegun
 	}
@@ -354,7 +354,7 @@ func (t *ReviewTask) risks() (lines []string) {
 		lines = append(lines, "unsure: "+s)
 	}
 	if len(t.Strayed) > 0 {
-		lines = append(lines, "changed what it was not to touch: "+oneLine(strings.Join(t.Strayed, ", ")))
+		lines = append(lines, "changed files outside its touches: "+oneLine(strings.Join(t.Strayed, ", ")))
 	}
 	if len(t.Workers) > 1 {
 		lines = append(lines, "done by "+strings.Join(t.Workers, ", then "))
@@ -364,7 +364,7 @@ func (t *ReviewTask) risks() (lines []string) {
 	}
 	lines = append(lines, t.Takeovers...)
 	for _, s := range t.Cuts {
-		lines = append(lines, "a turn was cut after the program had reported: "+s)
+		lines = append(lines, "turn stopped after the program reported: "+s)
 	}
 	if t.Status == session.TaskDone {
 		if t.unchecked {
@@ -374,7 +374,7 @@ func (t *ReviewTask) risks() (lines []string) {
 			lines = append(lines, "rejected "+times(t.Rejections)+", last: "+t.Concern)
 		}
 		if t.By == record.ByPerson {
-			lines = append(lines, "done by a person's word, not reviewed")
+			lines = append(lines, "marked done by you, not reviewed")
 		}
 	}
 	return lines

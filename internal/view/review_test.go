@@ -117,7 +117,7 @@ func TestReviewInAPipe(t *testing.T) {
 		r.Tasks = append(r.Tasks, ReviewTask{ID: fmt.Sprintf("T-%03d", i+10), Title: "Write", Status: session.TaskDone,
 			Uncertainties: []string{"whether it is right", "whether it is enough"}})
 	}
-	r.Tasks[11].TestsChanged = []string{"tests/test_add.py (+1 -3: less than there was)"}
+	r.Tasks[11].TestsChanged = []string{"tests/test_add.py (+1 -3: fewer lines)"}
 	lines := shown(t, r, Terminal{})
 	if len(lines) > screenLines {
 		t.Errorf("%d lines", len(lines))

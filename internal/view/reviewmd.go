@@ -32,7 +32,7 @@ func (r *Review) markdown(out *bufio.Writer, only string) {
 		}
 	}
 	if len(risks) > 0 {
-		fmt.Fprintf(out, "\nTo look at:\n\n%s\n", strings.Join(risks, "\n"))
+		fmt.Fprintf(out, "\nTo check:\n\n%s\n", strings.Join(risks, "\n"))
 	}
 }
 

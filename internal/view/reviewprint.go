@@ -70,7 +70,7 @@ func (r *Review) edited() []string {
 	if len(r.Edited) == 0 {
 		return nil
 	}
-	return []string{"in no commit: edits inside of " + strings.Join(r.Edited, ", ")}
+	return []string{"uncommitted edits in submodules: " + strings.Join(r.Edited, ", ")}
 }
 
 // screenLine is a line of the screen: its style, its head in that, and the rest.
@@ -117,7 +117,7 @@ func (r *Review) screen(p printer, wide bool) {
 	p.rows(tasks, room)
 	if len(risks) > 0 {
 		fmt.Fprintln(p.out)
-		p.line(bold, "look at"+r.beforeTaking()+"; in full: git tilth review "+strings.TrimSpace(risks[0].head), "")
+		p.line(bold, "check"+r.beforeTaking()+"; details: git tilth review "+strings.TrimSpace(risks[0].head), "")
 		room = max(screenLines-above-1-min(len(tasks), room)-2-1-len(r.Commands), 1)
 		if long := r.riskRows(p, 2); len(long) <= room {
 			risks = long
@@ -184,7 +184,7 @@ func (r *Review) taskRows(p printer, most int, wide bool, without []*ReviewTask)
 		case brief && !r.refused(t):
 			rows = append(rows, p.lines(indent, t.inBrief(p.term.Width-len(indent), most, p.term.TTY), most, false)...)
 		case r.refused(t):
-			rows = append(rows, screenLine{yellow, indent, first + "; the hook says:"})
+			rows = append(rows, screenLine{yellow, indent, first + "; the commit hook says:"})
 			for _, said := range r.HookSaid[:min(len(r.HookSaid), maxHookLines)] {
 				rows = append(rows, p.lines(indent+"  ", said, 3, true)...)
 			}
@@ -263,7 +263,7 @@ func (r *Review) next(p printer) { fmt.Fprint(p.out, "\n"+p.term.Commands("next 
 func (r *Review) headline() string {
 	n, s := r.counts, r.State
 	s += fmt.Sprintf(": %d of %s done", n.Done, text.Plural(n.Total, "task"))
-	return s + counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"}, count{n.Pending, "to do"})
+	return s + counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"}, count{n.Pending, "pending"})
 }
 
 // stopped says why the last run stopped, "" where all was done. What failed, its task says.
@@ -333,7 +333,7 @@ func (t *ReviewTask) line(columns int) string {
 		right = strings.TrimSuffix("taken, "+right, ", ")
 	}
 	if t.Aside != nil {
-		right = "partial work set aside"
+		right = "partial work stashed"
 	}
 	if t.Cost > 0 {
 		right += fmt.Sprintf("%8s", Money(t.Cost))
@@ -347,7 +347,7 @@ func stat(files, added, deleted int) string {
 }
 
 func statusWord(status string) string {
-	return cmp.Or(map[string]string{session.TaskPending: "to do", session.TaskFailed: "FAILED"}[status], status)
+	return cmp.Or(map[string]string{session.TaskPending: "pending", session.TaskFailed: "FAILED"}[status], status)
 }
 
 // task is the review of one task.
@@ -369,9 +369,9 @@ func (r *Review) task(p printer, t *ReviewTask) {
 			p.wrap("  ", l)
 		}
 	}
-	wrapped("look at", t.risks())
+	wrapped("check", t.risks())
 	if t.Summary != "" {
-		wrapped("the worker's case", []string{t.Summary})
+		wrapped("hand-in summary", []string{t.Summary})
 	}
 	for _, c := range t.Coverage {
 		p.wrap("  - ", joined(": ", oneLine(c.Criterion), joined(", ", oneLine(c.AddressedBy), oneLine(c.Evidence))))
@@ -379,14 +379,14 @@ func (r *Review) task(p printer, t *ReviewTask) {
 	if t.Verdict != "" {
 		last := "accepted"
 		if t.Verdict != "accept" {
-			last = "the last one: " + t.Verdict
+			last = "last: " + t.Verdict
 		}
-		wrapped("the verdicts", append(slices.Clone(t.Rejected), last+prefixed(" by ", t.By)))
+		wrapped("verdicts", append(slices.Clone(t.Rejected), last+prefixed(" by ", t.By)))
 	}
 	wrapped("validators", t.Validators)
 	wrapped("changed", t.Changed)
 	if t.Aside != nil {
-		wrapped("set aside in kept.git, "+t.Aside.Ref, t.Aside.Files)
+		wrapped("stashed in kept.git, "+t.Aside.Ref, t.Aside.Files)
 	}
 	r.next(p)
 }

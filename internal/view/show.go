@@ -193,7 +193,7 @@ func (p printer) facts(d Detail) {
 	p.fact("branch", o.Branch+tipPhrase(d.Worktree), plain)
 	phrase, style := worktreePhrase(d.Worktree)
 	p.fact("worktree", d.Worktree.Path+phrase, style)
-	p.fact("begun", withAge(p.term.Now, startOf(o)), plain)
+	p.fact("started", withAge(p.term.Now, startOf(o)), plain)
 	p.fact("last event", withAge(p.term.Now, record.ParseTime(o.LastEventAt)), plain)
 	for _, role := range slices.Sorted(maps.Keys(d.Summary.Models)) {
 		p.fact(role, d.Summary.Models[role], plain)
@@ -212,7 +212,7 @@ func (p printer) failure(f *failure) {
 		return
 	}
 	p.fact("why", f.Detail, red)
-	p.fact("mend", f.Hint, plain)
+	p.fact("fix", f.Hint, plain)
 	p.fact("rejected", record.WithNext(joined(": ", f.Category, f.Concern), f.NextStep), yellow)
 	p.fact("validator", joined(": ", f.Validator, f.Said), red)
 }
@@ -360,7 +360,7 @@ func (p printer) conversations(list []Conversation) {
 			}
 		}
 		if c.Uncounted {
-			c.Why += "; what its turns took is not known"
+			c.Why += "; usage unknown"
 		}
 		t.rows = append(t.rows, newRow(c.Why, cell{c.Task, plain}, cell{c.Agent, plain}, cell{yes, style},
 			cell{c.ID, dim}, cell{age(p.term.Now, record.ParseTime(c.LastUsed)), plain}))
