@@ -196,7 +196,7 @@ func checkArgs(ctx *cli.Context, most int) error {
 	}
 	if len(args) > most && ctx.Command.Name == "run" {
 		return refuse(name+" "+text.ShellQuote(strings.Join(args, " "))+"\n"+name+" -h",
-			"unexpected argument %q; a sentence is quoted", args[most])
+			"unexpected argument %q; quote a sentence", args[most])
 	}
 	if len(args) > most {
 		return refuse(name+" -h", "unexpected argument %q", args[most])
@@ -232,7 +232,7 @@ func commandName(ctx *cli.Context) string {
 func (p *process) checkVariables(c *cli.Command) error {
 	begins := p.runs || c.Name == "prep-feature"
 	for _, v := range config.UnknownVariables(p.environ) {
-		msg := v.Name + " is no setting"
+		msg := v.Name + " is not a setting"
 		if v.Nearest != "" {
 			msg += "; did you mean " + v.Nearest + "?"
 		}

@@ -43,7 +43,7 @@ func (w *repoContext) showConfig(asJSON bool) error {
 	}
 	if dropped := agent.Dropped(w.p.environ, w.Config.List("tilth.sandboxEnv")); len(dropped) > 0 {
 		rows = append(rows, configRow{"(not in a run)", dropped,
-			"environment: they look like keys; tilth.sandboxEnv, or tilth.agent.<name>.env, keeps them"})
+			"environment: they look like keys; keep them with tilth.sandboxEnv or tilth.agent.<name>.env"})
 	}
 	if w.Config.Text("tilth.sandbox") != "off" {
 		for _, o := range w.Box().Open {

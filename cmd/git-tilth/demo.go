@@ -82,7 +82,7 @@ func (p *process) demo() error {
 			tilth = text.ShellQuote(self)
 		}
 	}
-	p.printf("\nUntil the last command nothing in the checkout was touched. Look at it all with\n  cd %s\n"+
+	p.printf("\nYour checkout was untouched until the last command. To look around:\n  cd %s\n"+
 		"  git log --stat\n  %s log\n  %s visualize --open\n", text.ShellQuote(repo), tilth, tilth)
 	return nil
 }

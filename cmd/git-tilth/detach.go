@@ -49,7 +49,7 @@ func (w *repoContext) childEnded(out io.Writer, s *session.Session, log string, 
 	text, _ := os.ReadFile(log)
 	w.p.stderr.Write(text)
 	if code == exitOK {
-		fmt.Fprintf(out, "session %s has run in the background and is over; its output is in %s\n", s.ID, log)
+		fmt.Fprintf(out, "session %s ran in the background and has ended; its output is in %s\n", s.ID, log)
 		return nil
 	}
 	return &exitError{code: code}

@@ -82,7 +82,7 @@ func (p *process) reportChecks(checks []equip.Check, settings []configRow, asJSO
 	}
 	err := &exitError{code: exitNo, msg: text.Plural(findings, "finding")}
 	if safe > 0 {
-		err.hint = fmt.Sprintf("git tilth doctor --fix mends %d of them", safe)
+		err.hint = fmt.Sprintf("git tilth doctor --fix fixes %d of them", safe)
 	}
 	return err
 }

@@ -154,7 +154,7 @@ func worldHint(err error) string {
 	if m := dubious().FindStringSubmatch(said); m != nil {
 		return "git config --global --add safe.directory " + text.ShellQuote(m[1])
 	}
-	if !strings.Contains(said, "sessions root") && !strings.Contains(said, "the session could not be made") {
+	if !strings.Contains(said, "sessions root") && !strings.Contains(said, "the session could not be created") {
 		return ""
 	}
 	for _, no := range []error{syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENOTDIR} {
@@ -171,7 +171,7 @@ func (p *process) executionError(err error, sessionID string) error {
 	resume := "git tilth resume " + sessionID
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &exitError{code: exitCap, msg: "stopped: disk full (" + err.Error() + "); free some room", hint: resume,
+		return &exitError{code: exitCap, msg: "stopped: disk full (" + err.Error() + "); free some space", hint: resume,
 			err: err}
 	case errors.As(err, new(*held.RefusedError)), errors.As(err, new(*held.StepError)):
 		return err
@@ -234,9 +234,9 @@ func stopError(s loop.Stop) error {
 	case record.TasksFailed:
 		e.msg = "some tasks are not done: " + s.Detail
 	case record.CommitRefused:
-		e.msg = s.Task + " is accepted, and "
+		e.msg = s.Task + " was accepted, but "
 		if !gitx.SaysUnsigned(s.Detail) {
-			e.msg += "a commit hook refuses it: "
+			e.msg += "a commit hook rejects it: "
 		}
 		e.msg += cmp.Or(text.FailingLine(s.Detail), "it says nothing")
 	case record.ReviewerFailed:

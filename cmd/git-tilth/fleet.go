@@ -113,7 +113,8 @@ func (p *process) inDir(file string) string {
 // place is where a session that is held is pushed from.
 func (w *repoContext) place(h *held.Handle, remote string) (fleet.Remote, error) {
 	if h.Common == "" {
-		return fleet.Remote{}, refuse("git tilth show "+h.S.ID, "the repository of session %s is not here", h.S.ID)
+		return fleet.Remote{}, refuse("git tilth show "+h.S.ID,
+			"the repository of session %s is not on this machine", h.S.ID)
 	}
 	place, _ := w.placeHere(cmp.Or(remote, fleet.RemoteOf(h.S))) // the command may be called elsewhere
 	place.Location.Source, place.Location.CommonDir = h.Checkpoint.Source, h.Common
@@ -144,7 +145,7 @@ func (w *repoContext) settleRemote(place *fleet.Remote, named string) error {
 		return refuse("git remote -h", "this repository has no remote (git remote add origin URL)")
 	case named == "" || slices.Contains(known, named) || strings.Contains(host, ":"):
 	case slash && missing != nil:
-		return refuse("git init --bare "+text.ShellQuote(dir), "there is no directory %s", dir)
+		return refuse("git init --bare "+text.ShellQuote(dir), "%s: no such directory", dir)
 	case missing == nil && !isRepository(dir):
 		return refuse("git init --bare "+text.ShellQuote(dir), "%s is not a git repository", dir)
 	case missing == nil:
@@ -199,7 +200,7 @@ func (p *process) remoteSession(place fleet.Remote, part string) (found fleet.Cl
 		return claims[0], nil // all are held
 	}
 	if len(ids) != 1 {
-		return found, refuse("git tilth list --remote", "%d sessions of the remote are called %q", len(ids), part)
+		return found, refuse("git tilth list --remote", "%d sessions of the remote match %q", len(ids), part)
 	}
 	return found, nil
 }

@@ -116,13 +116,14 @@ func (p *process) sayStanding() {
 		return
 	}
 	if !w.inRepo {
-		say("This directory is in no git repository; sessions belong to one.\nnext: git init, or cd into a repository")
+		say("This directory is not in a git repository, and every session belongs to one.\n" +
+			"next: git init, or cd into a repository")
 		return
 	}
 	all, err := w.overviews(false)
 	_, none := w.Git.RevParse(p.ctx, w.Loc.GitDir, "HEAD^{commit}")
 	if len(all) == 0 && errors.Is(none, gitx.ErrNotFound) {
-		say("This repository has no commit yet; a session begins at one.\nnext: %s", w.FirstCommit())
+		say("This repository has no commit yet, and a session starts from a commit.\nnext: %s", w.FirstCommit())
 		return
 	}
 	if err != nil || len(all) == 0 {
@@ -132,9 +133,9 @@ func (p *process) sayStanding() {
 		case errors.As(unset, &refused):
 			say("%s (git tilth doctor)", text.OneLine(refused.Why))
 		case unset == nil && worker.Program != nil:
-			say("The work is done by %s: %s", worker.Program.Name, worker.Why)
+			say("The worker is %s: %s", worker.Program.Name, worker.Why)
 		}
-		say("No session of this repository yet.\nnext: git tilth run tasks.md, or git tilth run 'what is to be done'")
+		say("No session of this repository yet.\nnext: git tilth run tasks.md, or git tilth run 'describe one task'")
 		return
 	}
 	s, err := w.Store.Find(all[0].ID)

@@ -110,14 +110,14 @@ func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Ov
 	first := way + " it"
 	switch {
 	case way == goOn:
-		first = "go on with its interview"
+		first = "continue its interview"
 	case o.Busy != nil:
-		first = "git tilth log -f follows it: it is running"
+		first = "it is running; follow it with git tilth log -f"
 	case way == "":
 		first = "(nothing to run: it has no seed)"
 	}
 	w.p.warnf("Sessions of this repository are in flight:\n  %s\n\n  1  %s (%s)\n"+
-		"  2  discard it and prep anew\n  3  start alongside\n  4  cancel\n> ", strings.Join(names, "\n  "),
+		"  2  discard it and start over\n  3  start alongside\n  4  cancel\n> ", strings.Join(names, "\n  "),
 		first, o.ID)
 	line, err := w.p.readLine()
 	if err != nil {

@@ -90,7 +90,7 @@ func TestMenuAfterAnInterviewWithoutASeed(t *testing.T) {
 	}
 	first := p.newest().ID
 	c := p.console("prep", "--brief", "second")
-	c.Expect(first, "failed, no seed", "first", "1  go on with its interview", "> ")
+	c.Expect(first, "failed, no seed", "first", "1  continue its interview", "> ")
 	c.Send("4\r")
 	c.Ends(1)
 	c = p.console("prep", "--brief", "second")

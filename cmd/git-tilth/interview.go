@@ -29,7 +29,7 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 	if err != nil {
 		var e *held.RefusedError
 		if errors.As(err, &e) {
-			e.Hint += "\n  or write the tasks down and use git tilth prep-feature --from PATH"
+			e.Hint += "\n  or write the tasks into a file: git tilth prep-feature --from PATH"
 		}
 		return err
 	}
@@ -55,16 +55,16 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 	}
 	if !r.typed {
 		return refuse(
-			`git tilth prep-feature --brief "what is to be built"`,
-			"there is no brief, and no terminal to ask for one on",
+			`git tilth prep-feature --brief "describe the feature"`,
+			"there is no brief, and no terminal to ask for one",
 		)
 	}
-	w.p.warnf("What is to be built? One line is enough.\n> ")
+	w.p.warnf("What should be built? One line is enough.\n> ")
 	if r.brief, err = w.p.readLine(); err != nil {
 		return err
 	}
 	if strings.TrimSpace(r.brief) == "" {
-		return &exitError{code: exitNo, msg: "no brief, nothing was made"}
+		return &exitError{code: exitNo, msg: "no brief; nothing was created"}
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (w *repoContext) unseeded() (*session.Session, error) {
 		}
 		return s, nil
 	}
-	return nil, refuse("git tilth prep-feature", "no interview of this repository waits to be gone on with")
+	return nil, refuse("git tilth prep-feature", "no unfinished interview in this repository")
 }
 
 // continuePrep goes on with an interview that was interrupted or killed: its answers are in interview.jsonl.
@@ -171,7 +171,7 @@ func (w *repoContext) continuePrep(r prepRequest) (*session.Session, error) {
 		return nil, err
 	}
 	if w.p.dryRun {
-		w.p.printf("would go on with the interview of session %s\n", s.ID)
+		w.p.printf("would continue the interview of session %s\n", s.ID)
 		return nil, nil
 	}
 	if err := w.readyInterview(&r); err != nil {

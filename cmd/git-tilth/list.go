@@ -31,7 +31,7 @@ func (p *process) listCommand() *cli.Command {
 			}
 			if ctx.NArg() > 0 {
 				return refuse("git tilth list --remote "+text.ShellQuote(ctx.Args().First()),
-					"only the sessions of a remote have a place")
+					"list takes a remote only with --remote")
 			}
 			all := ctx.Bool("all") || !w.inRepo
 			rows, err := w.overviews(all)
@@ -40,7 +40,7 @@ func (p *process) listCommand() *cli.Command {
 			}
 			for _, r := range rows {
 				if r.Skipped > 0 && !ctx.Bool("json") {
-					p.warnf("git-tilth: session %s: lines at the end of its record that are no events: %d\n", r.ID,
+					p.warnf("git-tilth: session %s: lines at the end of its record that are not events: %d\n", r.ID,
 						r.Skipped)
 				}
 			}

@@ -24,7 +24,7 @@ func (p *process) logCommand() *cli.Command {
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.IsSet("tail") && ctx.Int("tail") < 1 {
-				return refuse("git tilth log -h", "--tail takes a number from 1")
+				return refuse("git tilth log -h", "--tail needs a number of at least 1")
 			}
 			o := view.LogOptions{
 				Terminal: p.terminal(ctx.Bool("json")), Follow: ctx.Bool("follow"), Tail: ctx.Int("tail"),
@@ -38,7 +38,7 @@ func (p *process) logCommand() *cli.Command {
 			}
 			skipped, err := view.Log(p.ctx, p.stdout, s, o)
 			if skipped > 0 {
-				p.warnf("git-tilth: skipped of the record, since they are no events: %s\n",
+				p.warnf("git-tilth: skipped lines of the record that are not events: %s\n",
 					text.Plural(skipped, "line"))
 			}
 			if err == nil && o.Follow && p.ctx.Err() == nil {

@@ -93,7 +93,7 @@ func (w *repoContext) mark(h *held.Handle, task, mark, note, will string) error 
 		return fail("", err)
 	}
 	if w.p.dryRun {
-		w.p.printf("would note that %s %s\n", task, will)
+		w.p.printf("would note: %s %s\n", task, will)
 		return nil
 	}
 	w.p.printf("%s %s\n", task, will)
@@ -137,7 +137,7 @@ func (w *repoContext) conclude(h *held.Handle) (next string, err error) {
 func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note string) error {
 	if plan.MovesAside() {
 		return refuse("git tilth resume "+h.S.ID,
-			"what is in %s is no worktree, and would not be committed; a resume moves it aside", h.Path())
+			"%s is not a worktree, so its files would not be committed; a resume moves it away", h.Path())
 	}
 	if plan.Begun != "" && plan.Begun != task {
 		if dirty, err := w.Git.IsDirty(w.p.ctx, h.Path()); err != nil || dirty || len(plan.Unwind) > 0 {
@@ -154,7 +154,7 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 		return w.p.executionError(err, h.S.ID)
 	}
 	if note == "" {
-		note = "A person says that this is done."
+		note = "Marked as done by the user."
 	}
 	if w.p.dryRun {
 		return w.planDone(h, plan, task, note)
@@ -180,11 +180,11 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 		return w.p.executionError(err, h.S.ID)
 	}
 	if !isDone {
-		msg := fmt.Sprintf("%s is not done: what is in %s was refused", task, workPlace(h, task))
+		msg := fmt.Sprintf("%s is not done: the work in %s was rejected", task, workPlace(h, task))
 		return &exitError{code: exitNo, msg: msg, hint: "git tilth log --task " + task + " " + h.S.ID}
 	}
 	if work := w.aside(h.S, task); work != nil {
-		w.p.printf("not in it: what was set aside of %s, in %s of %s\n", task, work.Ref, h.S.Path(session.KeptGitDir))
+		w.p.printf("not included: the stashed work of %s, in %s of %s\n", task, work.Ref, h.S.Path(session.KeptGitDir))
 	}
 	next := "resume"
 	if h.Checkpoint.Status == session.AllDone {
@@ -208,7 +208,7 @@ func (w *repoContext) planDone(h *held.Handle, plan lifecycle.Plan, task, note s
 	if err != nil {
 		return fail("", err)
 	}
-	w.p.printf("%s: what is in %s is validated, then committed\n", task, workPlace(h, task))
+	w.p.printf("%s: would validate and commit the work in %s\n", task, workPlace(h, task))
 	wt, err := h.Worktree(w.p.ctx)
 	if err != nil {
 		return nil // it is made first

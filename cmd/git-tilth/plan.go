@@ -99,7 +99,8 @@ func (w *repoContext) editTasks(h *held.Handle, again string, old []byte, done [
 		return fail("", err)
 	}
 	if len(broken) > 0 {
-		return refuse(again+" goes on with your text", "the edited plan cannot be used:\n%s", seed.Explain(broken, 20))
+		return refuse(again+" continues with your text", "the edited plan cannot be used:\n%s",
+			seed.Explain(broken, 20))
 	}
 	says, err := replace(tasks, len(files))
 	if err != nil {

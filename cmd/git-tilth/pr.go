@@ -53,7 +53,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 	}
 	found := w.review(s)
 	if s.Overview().Tasks.Done == 0 {
-		return refuse("git tilth review "+s.ID, "nothing of session %s is done yet", s.ID)
+		return refuse("git tilth review "+s.ID, "no task of session %s is done yet", s.ID)
 	}
 	if found.Gone {
 		return refuse("git tilth review "+s.ID, "branch %s is gone", s.Branch())
@@ -63,7 +63,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 		return fail("", err)
 	}
 	if remote == "" {
-		return refuse("git tilth take "+s.ID, "there is no remote to push to (git remote add names one)")
+		return refuse("git tilth take "+s.ID, "there is no remote to push to; add one with git remote add")
 	}
 	r.branch, r.dir = s.Branch(), held.SourceNow(s.Overview().Source, common)
 	head, _ := w.Git.Line(w.p.ctx, gitx.InRepo(common, "symbolic-ref", "--quiet", "refs/remotes/"+remote+"/HEAD"))
@@ -120,7 +120,7 @@ func (w *repoContext) openRequest(r request, address string) error {
 		return nil
 	}
 	if at := compareURL(host, path, r); at != "" {
-		w.p.printf("open it at %s\n", at)
+		w.p.printf("open the request at %s\n", at)
 	} else {
 		w.p.printf("pushed %s, to be merged into %s\n", r.branch, r.base)
 	}

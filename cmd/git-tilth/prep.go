@@ -199,7 +199,7 @@ func (w *repoContext) anew(r prepRequest) string {
 // brief.
 func (r prepRequest) unchanged() error {
 	if now := r.discard.Overview(); now.Status != r.asFound.Status || now.LastEventAt != r.asFound.LastEventAt {
-		return refuse("git tilth show "+r.discard.ID, "session %s has changed meanwhile, and was not discarded",
+		return refuse("git tilth show "+r.discard.ID, "session %s changed in the meantime and was not discarded",
 			r.discard.ID)
 	}
 	return nil
@@ -215,25 +215,26 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		return refuse("git tilth prep-feature -h", "--force and --keep-existing exclude each other")
 	}
 	if r.cont && (r.force || r.keep || r.from != "" || r.brief != "" || r.base != "") {
-		return refuse("git tilth prep-feature -h", "--continue goes on with what was asked for then")
+		return refuse("git tilth prep-feature -h",
+			"--continue keeps the brief and base of that interview; leave the other options out")
 	}
 	// checkpoint.json and the record are JSON: a path that is no text could not be found again.
 	for _, path := range []string{w.Loc.Source, w.Loc.CommonDir, w.Store.Root} {
 		if !utf8.ValidString(path) {
-			return refuse("", "the path %q is not UTF-8, and cannot be recorded", path)
+			return refuse("", "the path %q is not UTF-8, so it cannot be recorded", path)
 		}
 	}
 	var err error
 	if r.baseSHA, err = w.Git.RevParse(w.p.ctx, w.Loc.GitDir, cmp.Or(r.base, "HEAD")+"^{commit}"); err != nil {
 		if r.base == "" {
-			return refuse(w.FirstCommit(), "the repository has no commit to begin at")
+			return refuse(w.FirstCommit(), "the repository has no commit to start from")
 		}
 		return refuse("git log --oneline --all", "--base %s is not a commit", r.base)
 	}
 	// Refs are files: a branch of this name leaves no room for session/<id>.
 	if _, taken, err := w.Git.BranchTip(w.p.ctx, w.Loc.CommonDir, "session"); err == nil && taken {
 		return refuse("git branch -m session another-name",
-			"a branch is called session, so that none can be called session/<id>")
+			"a branch is named session, so git cannot create session/<id>")
 	}
 	if r.from != "" {
 		if err := w.importTasks(r); err != nil {
@@ -268,7 +269,7 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 		}
 	}
 	if w.p.dryRun {
-		fmt.Fprintf(out, "would make a session from %.10s in %s\n", r.baseSHA, w.Store.Root)
+		fmt.Fprintf(out, "would create a session from %.10s in %s\n", r.baseSHA, w.Store.Root)
 	}
 	start := w.prepStart()
 	start.InterviewerModel = r.interviewer.Model
@@ -287,7 +288,7 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 		if w.p.ctx.Err() != nil {
 			return nil, context.Canceled
 		}
-		return nil, fail("", fmt.Errorf("the session could not be made: %w", err))
+		return nil, fail("", fmt.Errorf("the session could not be created: %w", err))
 	}
 	defer h.Close()
 	return h.S, w.seedIt(h, r)
@@ -389,7 +390,7 @@ func (w *repoContext) fillSeed(h *held.Handle, r prepRequest) error {
 		seeded := "would commit the seed, " + message.SeedSubject(len(b.Tasks), tests) + ":"
 		switch {
 		case r.imported == nil:
-			seeded, tests = "would commit the seed, with the tests that the interview comes to:", 1
+			seeded, tests = "would commit the seed, with the interview's tests:", 1
 		case tests == 0 && !h.KeepEmptySeed:
 			seeded = "would commit no seed: there are no acceptance tests"
 		}

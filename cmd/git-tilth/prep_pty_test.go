@@ -306,7 +306,7 @@ func TestBriefIsAskedAtATerminal(t *testing.T) {
 	p := newPlace(t)
 	server := p.model(&scripted.Script{Interview: []scripted.Step{expecting(seeds(subTest), "teach it to subtract")}})
 	c := p.console("prep")
-	c.Expect("What is to be built?", "> ")
+	c.Expect("What should be built?", "> ")
 	c.Send("teach it to subtract\r")
 	takePlan(c)
 	c.Expect("is prepared")
@@ -317,7 +317,7 @@ func TestBriefIsAskedAtATerminal(t *testing.T) {
 	// No brief is a no.
 	for keys, code := range map[string]int{"\r": 1, "\x04": 1, "\x03": 130} {
 		c := p.console("prep", "--keep-existing")
-		c.Expect("What is to be built?", "> ")
+		c.Expect("What should be built?", "> ")
 		c.Send(keys)
 		c.Ends(code)
 	}
@@ -338,7 +338,7 @@ func TestRunAtATerminalInterviewsFirst(t *testing.T) {
 	})
 	p.git("config", "tilth.validator", "none=true")
 	c := p.console("run")
-	c.Expect("What is to be built?", "> ")
+	c.Expect("What should be built?", "> ")
 	c.Send("subtraction\r")
 	c.Expect("Well?", "> ")
 	c.Send("my own words\r\r")

@@ -98,7 +98,7 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 		// A new clone at the path of a deleted one has its sessions, but not their branches.
 		if _, there, err := w.Git.BranchTip(w.p.ctx, w.Loc.CommonDir, o.Branch); there || err != nil {
 			return refuse("git tilth take "+o.ID,
-				"%s of %s: done by session %s, and not taken yet; --again does it once more", strings.Join(ids, ", "),
+				"%s of %s: done by session %s, and not taken yet; --again redoes them", strings.Join(ids, ", "),
 				text.Clip(text.OneLine(from), 200), o.ID)
 		}
 	}
@@ -131,7 +131,7 @@ func (w *repoContext) nothingLeft(r *prepRequest) bool {
 		if r.runs {
 			verb = "run"
 		}
-		fmt.Fprintf(out, "next: git tilth %s --all --from %s does them again\n", verb, text.ShellQuote(r.from))
+		fmt.Fprintf(out, "next: git tilth %s --all --from %s redoes them\n", verb, text.ShellQuote(r.from))
 	}
 	return true
 }

@@ -161,7 +161,7 @@ func (p *process) confirm(yes bool, question, otherwise string) error {
 		return nil
 	}
 	if !p.interactive() {
-		return refuse("", "this asks for confirmation, and there is no terminal to ask on; -y answers yes")
+		return refuse("", "this needs a confirmation, and there is no terminal to ask on; -y answers yes")
 	}
 	fmt.Fprintf(p.stderr, "%s [y/N] ", question)
 	line, err := p.readLine()

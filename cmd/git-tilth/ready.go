@@ -17,7 +17,7 @@ import (
 func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
 	draft, err := lifecycle.Draft(w.Deps(nil), *n)
 	if err != nil {
-		return fail("", fmt.Errorf("the session could not be made: %w", err))
+		return fail("", fmt.Errorf("the session could not be created: %w", err))
 	}
 	draft.Tell = w.Tell
 	err = r.check(draft, loop.Ahead{Base: r.baseSHA, Tasks: r.imported.Tasks, Tests: r.imported.TestFiles})

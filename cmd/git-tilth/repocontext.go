@@ -63,7 +63,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	w.Store = session.Store{Root: sessionsRoot(p.getenv, root)}
 	if w.Store.Root == "" {
 		return nil, refuse(equip.AnyRoot(),
-			"there is no home directory to keep sessions in: HOME is not set")
+			"HOME is not set, so there is no directory for sessions")
 	}
 	w.Git.FilterTime = w.Config.Duration("tilth.validatorTimeout")
 	return w, w.notInside()
@@ -81,7 +81,7 @@ func (w *repoContext) notInside() error {
 	if !w.p.changes || w.p.dryRun || id == "" {
 		return nil
 	}
-	return refuse("", "this was called from inside the run of session %s, where git tilth changes nothing", id)
+	return refuse("", "this command runs inside the run of session %s, where git tilth changes nothing", id)
 }
 
 // settingsOf returns the git directory with the settings of a location: a linked worktree's own (git config
@@ -124,7 +124,7 @@ func (w *repoContext) configureFor(s *session.Session) error {
 	err = w.configure(common, common)
 	if failed := new(exitError); errors.As(err, &failed) && failed.code == exitFailed {
 		return fail("git tilth doctor",
-			fmt.Errorf("looking at the settings of session %s: %w", s.ID, err))
+			fmt.Errorf("read the settings of session %s: %w", s.ID, err))
 	}
 	return err
 }
@@ -220,7 +220,7 @@ func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 			flag, task := taskFlags[ctx.Command.Name], cmdline.TaskNumber(part)
 			if err != nil && flag != "" && task != "" {
 				return refuse(fmt.Sprintf("git tilth %s %s T-%03s", ctx.Command.Name, flag, task),
-					"%s names a task, and no session", part)
+					"%s is a task, not a session", part)
 			}
 		}
 		if err == nil && toChange {
@@ -249,7 +249,7 @@ func (w *repoContext) tasksAndSession(ctx *cli.Context, toChange bool) (*session
 	}
 	needed := ctx.Command.ArgsUsage[0] == '<'
 	if len(args) > n+1 || needed && n == 0 {
-		return nil, refuse(commandName(ctx)+" -h", "%q is no task", args[n])
+		return nil, refuse(commandName(ctx)+" -h", "%q is not a task", args[n])
 	}
 	if n < len(args) {
 		s, err := w.session(args[n], toChange)

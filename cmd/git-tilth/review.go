@@ -75,7 +75,7 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 	if err != nil {
 		r := view.NewReview(s, d)
 		r.Next = "git tilth show " + s.ID
-		r.Commands = append(r.Commands, view.Command{Line: r.Next, Why: "says what is wrong: " + err.Error()})
+		r.Commands = append(r.Commands, view.Command{Line: r.Next, Why: "shows the problem: " + err.Error()})
 		return r
 	}
 	tip, there, err := w.Git.BranchTip(w.p.ctx, common, s.Branch())
@@ -202,7 +202,7 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	case t.Aside != nil:
 		work := snapshot.AsideOf(s, task)
 		if work == nil {
-			return fail("git tilth review "+task+" "+s.ID, errors.New("it was brought back meanwhile"))
+			return fail("git tilth review "+task+" "+s.ID, errors.New("its stashed work was restored in the meantime"))
 		}
 		revs, objects = []string{work.SHA + "^", work.SHA}, filepath.Join(work.Dir, "objects")
 	case t.Iterations > 0:

@@ -62,8 +62,8 @@ func (p *process) undoCommand() *cli.Command {
 func (w *repoContext) goBack(h *held.Handle, plan rewind.Plan, yes bool) error {
 	s := h.S
 	if plan.Over {
-		w.p.printf("nothing to do: the last %s of session %s did it\nnext: git tilth undo %[2]s takes it back\n",
-			plan.What, s.ID)
+		w.p.printf("nothing to do: the last %s of session %s already did this\n"+
+			"next: git tilth undo %[2]s takes it back\n", plan.What, s.ID)
 		return nil
 	}
 	w.p.printf("session   %s\nplan      %s\n", s.ID, plan.What)
@@ -71,7 +71,7 @@ func (w *repoContext) goBack(h *held.Handle, plan rewind.Plan, yes bool) error {
 		w.p.printf("branch    %.10s becomes %.10s\nto do     %s\n", plan.From, plan.SHA,
 			cmp.Or(strings.Join(plan.Pending, ", "), "nothing"))
 	}
-	question := "What was done since is kept for git tilth undo. Go on?"
+	question := "Later work is kept for git tilth undo. Continue?"
 	if err := w.p.confirm(yes || plan.Begun, question, "nothing was changed"); err != nil {
 		return err
 	}
@@ -105,8 +105,8 @@ func (w *repoContext) sayUntracked(h *held.Handle, wt gitx.Worktree) {
 	if n := len(files) - 10; n > 0 {
 		names += fmt.Sprintf(" and %d more", n)
 	}
-	w.p.printf("not ignored any more, so a part of the next task's change: %s\n"+
-		"move away from %s what is not to be committed\n", names, wt.Path)
+	w.p.printf("no longer ignored, so part of the next task's change: %s\n"+
+		"move files that should not be committed out of %s\n", names, wt.Path)
 }
 
 func (p *process) forkCommand() *cli.Command {

@@ -94,7 +94,7 @@ func (p *process) readWhat(what string, r *runRequest) (dir string, err error) {
 	switch {
 	case r.from != "":
 		return "", refuse("git tilth run --from "+text.ShellQuote(r.from),
-			"the tasks are given twice: by --from and by %q", what)
+			"tasks are given twice: with --from and as %q", what)
 	case missing == nil || what == "-":
 		r.from = what
 	case strings.ContainsAny(strings.TrimSpace(what), " \t\n") && !looksLikePath(what):
@@ -219,7 +219,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	}
 	if r.from == "" && !w.p.interactive() {
 		w.headsUp(all)
-		return refuse("git tilth prep-feature\ngit tilth run --from tasks.md\ngit tilth run 'what is to be done'",
+		return refuse("git tilth prep-feature\ngit tilth run --from tasks.md\ngit tilth run 'describe one task'",
 			"no prepared session in this repository")
 	}
 	o, unready := w.Options(r.options)
@@ -359,7 +359,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 			if o.Lanes > 1 && slices.IndexFunc(out.Tasks, func(t session.Task) bool {
 				return len(t.Needs)+len(t.Touches) > 0
 			}) < 0 {
-				show.Tell("no task says what it needs or touches: all are taken to be independent")
+				show.Tell("no task has needs or touches, so all count as independent")
 			}
 		}
 		o.From = out
@@ -372,7 +372,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 			w.notify(h, stop)
 			return result
 		}
-		w.p.warnf("%s; resuming by itself (%d of %d)\n", w.p.outcome(stop), again+1, r.autoResume)
+		w.p.warnf("%s; resuming automatically (%d of %d)\n", w.p.outcome(stop), again+1, r.autoResume)
 		if plan, err = lifecycle.PlanOf(w.p.ctx, h); err != nil {
 			return fail("", err)
 		}

@@ -48,7 +48,7 @@ func (w *repoContext) editSeed(h *held.Handle) error {
 	}
 	if ran {
 		return refuse("git tilth plan "+s.ID+"\ngit tilth reset --to-seed "+s.ID,
-			"session %s has been run: what is to do can be edited, its seed only as if it had not been", s.ID)
+			"session %s has already run: edit its remaining tasks, or reset it to its seed first", s.ID)
 	}
 	return w.editUnrun(h)
 }
@@ -77,7 +77,7 @@ func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byt
 			return nil, fail("", err)
 		}
 	} else {
-		w.p.warnf("going on with the edit that was refused last time (%s)\n", draft)
+		w.p.warnf("continuing the edit that was rejected last time (%s)\n", draft)
 	}
 	failed := w.openEditor(h, again, draft)
 	edited, err := os.ReadFile(draft)
@@ -96,7 +96,7 @@ func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byt
 	case failed != nil:
 		return nil, failed
 	case empty:
-		return nil, &exitError{code: exitNo, msg: "the file was saved empty; the plan is as it was"}
+		return nil, &exitError{code: exitNo, msg: "the file was saved empty; the plan is unchanged"}
 	case untouched:
 		w.p.printf("nothing was changed\n")
 		return nil, nil

@@ -51,7 +51,7 @@ func (w *repoContext) session(arg string, toChange bool) (*session.Session, erro
 	if arg != "" {
 		s, err := w.Store.FindFirst(arg, w.isOurs())
 		if n := cmdline.TaskNumber(arg); err != nil && n != "" && len(n) <= 3 {
-			return nil, refuse("git tilth review "+arg, "%q would be a task, and a session is meant here", arg)
+			return nil, refuse("git tilth review "+arg, "%q is a task; this command takes a session", arg)
 		}
 		return s, err
 	}
@@ -82,12 +82,13 @@ func (w *repoContext) session(arg string, toChange bool) (*session.Session, erro
 	switch {
 	case len(unclear) > 0:
 		return nil, refuse("git tilth list --all",
-			"no session in %s is known to be of this repository; of %s it cannot be told", w.Store.Root,
+			"no session in %s is known to belong to this repository; %s may, but cannot be read", w.Store.Root,
 			strings.Join(unclear, ", "))
 	case w.inRepo:
 		return nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.Store.Root)
 	}
-	return nil, refuse("git init && "+w.FirstCommit(), "no session in %s, and this is no git repository", w.Store.Root)
+	return nil, refuse("git init && "+w.FirstCommit(), "no session in %s, and this is not a git repository",
+		w.Store.Root)
 }
 
 // isOurs tells the sessions of this repository; nil outside of one.
@@ -128,11 +129,11 @@ func (w *repoContext) passOver(unclear []string, s *session.Session, toChange bo
 	if len(unclear) == 0 {
 		return nil
 	}
-	says := fmt.Sprintf("session %s is newer than the newest that is known to be of this repository, and too damaged "+
-		"to say of which repository it is", strings.Join(unclear, ", "))
+	says := fmt.Sprintf("session %s is newer than the sessions of this repository, and too damaged to tell whether it "+
+		"belongs to them", strings.Join(unclear, ", "))
 	if toChange {
 		return refuse("git tilth reset "+unclear[0],
-			"%s; name the session that is meant, as %s, or remove that one", says, s.ID)
+			"%s; name a session, for example %s, or remove the damaged one", says, s.ID)
 	}
 	w.p.warnf("git-tilth: %s\n", says)
 	return nil

@@ -43,7 +43,7 @@ func (p *process) stopCommand() *cli.Command {
 			// Someone's own program may hold the lock file while it calls this, as flock(1) does; 0 and -1 are all of
 			// us.
 			if holder.PID <= 0 || slices.Contains(proc.Above(), holder.PID) {
-				return refuse("", "%s; that is no run that stop could end", holder)
+				return refuse("", "%s; stop cannot end that process", holder)
 			}
 			if p.dryRun {
 				p.printf("would run: kill -INT %d\n", holder.PID)
@@ -91,7 +91,7 @@ func (w *repoContext) awaitRelease(s *session.Session, pid int) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return &exitError{code: exitBusy, msg: "session " + s.ID + " was told to stop and has not ended yet",
+			return &exitError{code: exitBusy, msg: "session " + s.ID + " is stopping, but has not ended yet",
 				hint: "git tilth stop " + s.ID}
 		}
 		select {

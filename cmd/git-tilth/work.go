@@ -32,7 +32,9 @@ func (p *process) workCommand() *cli.Command {
 			jobs := ctx.Int("jobs")
 			once, drain := ctx.Bool("once"), ctx.Bool("drain")
 			if jobs < 1 || once && (drain || jobs > 1) || ctx.Bool("detach") {
-				return refuse("git tilth work -h", "--once, --drain, --jobs or --detach do not go together like this")
+				return refuse("git tilth work -h",
+					"--jobs needs a number of at least 1, --once excludes --drain and --jobs, "+
+					"and work has no --detach")
 			}
 			if p.dryRun {
 				jobs = 1
@@ -84,7 +86,7 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 				return fleetError(err, "")
 			}
 			if !away {
-				p.warnf("git-tilth: the remote does not answer, and is asked again: %s\n", text.OneLine(err.Error()))
+				p.warnf("git-tilth: the remote does not answer, retrying: %s\n", text.OneLine(err.Error()))
 			}
 		}
 		away, heard = err != nil, heard || err == nil
@@ -108,7 +110,7 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 			lost = 0
 			if err == nil && !idle {
 				idle = true
-				p.warnf("no session of %s is to be run now; waiting for one (Ctrl-C ends)\n", place.Shown())
+				p.warnf("%s has no session to run; waiting for one (Ctrl-C stops)\n", place.Shown())
 			}
 		}
 		select {

@@ -151,7 +151,7 @@ func (d *Doctor) examineDisk() {
 		switch {
 		case dir == "" || !known:
 		case free < least:
-			d.add("disk", equip.Finding, "free some room, or lower tilth.minFree",
+			d.add("disk", equip.Finding, "free some space, or lower tilth.minFree",
 				"%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir, least>>20)
 		default:
 			left := fmt.Sprintf("%d MB left on the disk of ", free>>20)

@@ -60,7 +60,7 @@ var reasons = []Reason{
 	{Word: CostCap, Says: "the dollar cap was reached", Status: "running", Exit: 5, Calm: true},
 	{Word: UsageLimit, Says: "the provider's usage limit was reached", Status: "running", Exit: 5},
 	{Word: DiskFull, Says: "a disk is full", Status: "running", Exit: 5, Cuts: true,
-		Hint: "free some room, or lower tilth.minFree"},
+		Hint: "free some space, or lower tilth.minFree"},
 	{Word: ClaimLost, Says: "another machine took the session over", Status: "running", Exit: 4, Cuts: true},
 	{Word: ReviewerFailed, Says: "the reviewer's answers could not be read", Status: "running", Exit: 3,
 		Hint: "set another --evaluator-model or tilth.evaluator.agent"},

@@ -199,7 +199,7 @@ func (p printer) facts(d Detail) {
 		p.fact(role, d.Summary.Models[role], plain)
 	}
 	if n := d.Summary.Skipped; n > 0 {
-		p.fact("skipped", fmt.Sprintf("lines of the record that are no events: %d", n), red)
+		p.fact("skipped", fmt.Sprintf("lines of the record that are not events: %d", n), red)
 	}
 	for _, problem := range o.Problems {
 		p.fact("problem", problem, red)
