@@ -47,8 +47,8 @@ func TestABadRemoteByHTTP(t *testing.T) {
 	id := home.newest().ID
 	home.git("tilth", "push")
 	out, code := home.try("git", "tilth", "run")
-	if code != 0 || strings.Count(out, "cannot be pushed, which is tried again later") != 3 ||
-		strings.Count(out, "is pushed again") != 3 || strings.Contains(out, "could not be pushed at its end") {
+	if code != 0 || strings.Count(out, "cannot be pushed now, retrying later") != 3 ||
+		strings.Count(out, "can be pushed again") != 3 || strings.Contains(out, "could not be pushed at its end") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	home.git("-C", remote, "fsck", "--connectivity-only", "--no-dangling")

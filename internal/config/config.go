@@ -249,8 +249,7 @@ func resolveList(s Setting, v Value, entries []Entry) (Value, error) {
 		v.Values, v.Origin = append(v.Values, e.Value), e.Origin
 	}
 	if alone != "" && len(v.Values) > 1 {
-		msg := fmt.Sprintf("%s = %s (%s) has other values beside it: %[2]s has to be the only one", s.Name, s.alone,
-			alone)
+		msg := fmt.Sprintf("%s = %s (%s) cannot be combined with other values", s.Name, s.alone, alone)
 		hint := unsetHint(s.Name, alone)
 		if hint != "" {
 			hint += " " + text.ShellQuote("^"+s.alone+"$")

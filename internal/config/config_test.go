@@ -74,7 +74,7 @@ func TestGarbageIsNamed(t *testing.T) {
 	_, err := Load(nil, nil, []Entry{none, {Key: "tilth.setup", Value: "npm ci", Origin: "file:there"}})
 	var e *Error
 	if !errors.As(err, &e) ||
-		!strings.HasPrefix(e.Error(), "tilth.setup = none (file:here) has other values beside it") ||
+		!strings.HasPrefix(e.Error(), "tilth.setup = none (file:here) cannot be combined with other values") ||
 		e.Hint != "git config --file here --unset-all tilth.setup '^none$'" {
 		t.Errorf("none beside a command: %#v", e)
 	}

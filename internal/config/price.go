@@ -29,8 +29,8 @@ func (c *Config) setPrice(model string, e Entry) error {
 		}
 	}
 	if len(parts) != 2 || err != nil {
-		return &Error{fmt.Sprintf("%s = %q (%s): not two numbers, the dollars for a million tokens of prompt and of "+
-			"answer, as in \"3 15\"", e.Key, e.Value, e.Origin), unsetHint(e.Key, e.Origin)}
+		return &Error{fmt.Sprintf("%s = %q (%s): not two numbers, the dollars per million prompt and answer "+
+			"tokens, as in \"3 15\"", e.Key, e.Value, e.Origin), unsetHint(e.Key, e.Origin)}
 	}
 	c.prices[model] = p
 	return nil

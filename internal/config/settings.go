@@ -190,7 +190,7 @@ func checkSubject(form string) error {
 	parts := subjectPart().FindAllString(form, -1)
 	for _, part := range parts {
 		if !slices.Contains([]string{"{id}", "{title}", "{title:lower}", "{type}", "{scope}"}, part) {
-			return fmt.Errorf("%s is none of {id}, {title}, {title:lower}, {type} and {scope}", part)
+			return fmt.Errorf("%s is not one of {id}, {title}, {title:lower}, {type} and {scope}", part)
 		}
 	}
 	if !slices.ContainsFunc(parts, func(p string) bool { return p == "{id}" || strings.HasPrefix(p, "{title") }) {

@@ -49,7 +49,7 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []equip.Chec
 		out = append(out, ofSession(s.ID, fmt.Sprintf(format, args...), command, nil))
 	}
 	if held.Resetting(s) {
-		what, reset := "its teardown was begun and not finished", "git tilth reset -y "+s.ID
+		what, reset := "its reset was not finished", "git tilth reset -y "+s.ID
 		if _, _, fork := held.ResetMark(s); fork {
 			what = "a fork that is not whole"
 		}

@@ -43,7 +43,7 @@ const ownState = -1
 func readForeign(ctx context.Context, scratch *scratchRepo, id string, limit int64) (*foreign, error) {
 	f := &foreign{scratch: scratch, files: map[string][]entry{}}
 	bad := func(format string, a ...any) (*foreign, error) {
-		return nil, fmt.Errorf("what is there is no session %s: "+format, append([]any{id}, a...)...)
+		return nil, fmt.Errorf("the remote does not hold a valid session %s: "+format, append([]any{id}, a...)...)
 	}
 	messages, err := scratch.messages(ctx, sessionRef(id))
 	if err != nil {
@@ -58,13 +58,13 @@ func readForeign(ctx context.Context, scratch *scratchRepo, id string, limit int
 	commit := scratch.ref(sessionRef(id))
 	for _, sha := range []string{f.Tip, f.Files} {
 		if !text.IsObjectID(sha) || !scratch.reaches(ctx, commit, sha) {
-			return bad("it does not hold its branch")
+			return bad("it does not contain its branch")
 		}
 	}
 	if limit != ownState {
 		at := []string{f.Tip, f.Files}
 		if err := scratch.measure(ctx, commit, scratch.baseOf(ctx, f.Tip), at, limit); err != nil {
-			return nil, fmt.Errorf("session %s is not taken: %w", id, err)
+			return nil, fmt.Errorf("session %s was not fetched: %w", id, err)
 		}
 	}
 	entries, err := scratch.entries(ctx, commit)
@@ -105,7 +105,7 @@ func (f *foreign) fill(ctx context.Context, s *session.Session) (*session.Checkp
 	}
 	statuses := []string{session.Prepared, session.Running, session.AllDone, session.Failed}
 	if check.SessionID != s.ID || !slices.Contains(statuses, check.Status) {
-		return nil, errors.New("its checkpoint is not that of a session that can travel")
+		return nil, errors.New("its checkpoint does not describe a session that can be fetched")
 	}
 	check.Conversations, check.Preflight = nil, ""
 	tasks, err := s.StoredTasks()
@@ -213,7 +213,7 @@ func (p Remote) arrive(ctx context.Context, scratch *scratchRepo, id string, for
 	dry := p.Deps.Git.IsDryRun()
 	s, err := lifecycle.Import{
 		Store: p.Store, ID: id, Location: p.Location, Tip: f.Tip, Files: f.Files,
-		Step: "making session " + id + " here", Again: "git tilth fetch " + id,
+		Step: "create session " + id + " here", Again: "git tilth fetch " + id,
 		Fill: func(h *held.Handle) (err error) {
 			s := h.S
 			if dry {
@@ -279,13 +279,13 @@ func (p Remote) makeRoom(ctx context.Context, id string, force bool) error {
 }
 
 func unpushedHere(id string, err error) error {
-	why := "session " + id + " is here, and has what was not pushed"
+	why := "session " + id + " exists here and has unpushed work"
 	if err != nil {
 		why += " (" + err.Error() + ")"
 	}
 	keep := "git tilth push --remote ~/" + id + ".git " + id
 	return &held.RefusedError{
-		Why:  why + "; push sends it to a remote that has no later state, or to a new bare repository",
+		Why:  why + "; push it to a remote without a later state, or to a new bare repository",
 		Hint: fmt.Sprintf("git tilth push %s\ngit init -q --bare ~/%[1]s.git && %s && git tilth reset %[1]s", id, keep)}
 }
 

@@ -53,12 +53,12 @@ func (c Claim) Held(now time.Time) bool {
 type HeldError struct{ Claim Claim }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("session %s is worked on by %s until %s", e.Claim.Session, text.VisibleLine(e.Claim.Host),
+	return fmt.Sprintf("session %s is held by %s until %s", e.Claim.Session, text.VisibleLine(e.Claim.Host),
 		text.VisibleLine(e.Claim.Expires))
 }
 
 // ErrBehind says that the remote has a later state of the session than this machine has seen.
-var ErrBehind = errors.New("the remote has a later state of the session than is here")
+var ErrBehind = errors.New("the remote has a later state of the session than this machine")
 
 // ErrLost says that another one has taken the claim.
 var ErrLost = errors.New("claim_lost")
@@ -105,7 +105,7 @@ func (p Remote) look(ctx context.Context, scratch *scratchRepo, id string) (c Cl
 	}
 	c, ok := parseClaim(id, found[claimRef(id)])
 	if !ok {
-		return c, "", p.broken(id, "reading "+claimRef(id), "the remote has no claim there")
+		return c, "", p.broken(id, "reading "+claimRef(id), "the remote's claim cannot be read")
 	}
 	return c, scratch.ref(claimRef(id)), nil
 }
@@ -142,7 +142,7 @@ func (p Remote) fetch(ctx context.Context, scratch *scratchRepo, id string, forc
 	}
 	state := scratch.ref(sessionRef(id))
 	if state == "" {
-		return nil, p.broken(id, "reading "+sessionRef(id), "the remote has a claim on it, and no state")
+		return nil, p.broken(id, "reading "+sessionRef(id), "the remote has a claim but no state of it")
 	}
 	if s := p.at(id, state); s != nil && force {
 		return s, nil // it was worked on here since it was listed

@@ -143,10 +143,10 @@ func (l *Lease) Progress(ctx context.Context) {
 	case errors.Is(err, ErrLost) || errors.Is(ctx.Err(), context.Canceled):
 	case err != nil && !l.away:
 		l.away = true
-		l.say("cannot be pushed, which is tried again later: " + text.OneLine(err.Error()))
+		l.say("cannot be pushed now, retrying later: " + text.OneLine(err.Error()))
 	case err == nil && l.away:
 		l.away = false
-		l.say("is pushed again")
+		l.say("can be pushed again")
 	}
 }
 
@@ -177,7 +177,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	l.w.begins = false
 	err := l.push(ctx, true, true)
 	if err != nil && !errors.Is(err, ErrLost) {
-		l.say("could not be pushed at its end; git tilth push " + l.w.s.ID + ": " + text.OneLine(err.Error()))
+		l.say("could not be pushed at its end; run git tilth push " + l.w.s.ID + ": " + text.OneLine(err.Error()))
 	}
 	return err
 }
@@ -260,6 +260,7 @@ func (l *Lease) inTheWay(ctx context.Context, tip string, failed error) error {
 		return failed
 	}
 	return &held.StepError{Step: "pushing session " + l.w.s.ID,
-		Err:  errors.New("the remote's " + branch + " has commits that the session has not; deleting it gives them up"),
+		Err: errors.New("the remote's " + branch + " has commits that the session does not have; deleting it loses " +
+			"them"),
 		Hint: "git push " + text.ShellQuote(l.place.Shown()) + " --delete " + branch}
 }

@@ -56,8 +56,8 @@ func (s *scratchRepo) measure(ctx context.Context, session, base string, commits
 	}
 	files, size := whole.files+most.files, max(whole.bytes+most.bytes, sent)
 	if files > maxFiles || size > limit {
-		return fmt.Errorf("it is too much: %d files and %d bytes more than the base has; at most %d files, and %d "+
-			"bytes (tilth.maxFetch), are taken", files, size, maxFiles, limit)
+		return fmt.Errorf("it is too large: %d files and %d bytes more than the base; the limits are %d files and %d "+
+			"bytes (tilth.maxFetch)", files, size, maxFiles, limit)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (s *scratchRepo) extent(ctx context.Context, commit string, most int64) (e 
 	c.Limit = most * entrySize
 	out, err := s.git.Read(ctx, c)
 	if err == nil && most > 0 && int64(len(out)) >= c.Limit {
-		err = fmt.Errorf("it is too much: a tree of it has too many files; at most %d more than the base are taken",
+		err = fmt.Errorf("it is too large: a tree in it has too many files; the limit is %d more than the base",
 			maxFiles)
 	}
 	for line := range bytes.Lines(out) {

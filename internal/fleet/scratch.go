@@ -300,7 +300,7 @@ func (s *scratchRepo) entries(ctx context.Context, commit string) ([]entry, erro
 		meta, path, _ := strings.Cut(f, "\t")
 		words := strings.Fields(meta)
 		if len(words) != 4 || words[0] != "100644" || words[1] != "blob" {
-			return nil, fmt.Errorf("%q is no ordinary file", path)
+			return nil, fmt.Errorf("%q is not a regular file", path)
 		}
 		size, err := strconv.ParseInt(words[3], 10, 64)
 		if err != nil {

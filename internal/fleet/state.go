@@ -417,7 +417,7 @@ func writeCommit(s *scratchRepo, tree string, message []byte, parents ...string)
 // settled refuses a session that is in the middle of something else.
 func settled(s *session.Session, check *session.Checkpoint) error {
 	if held.Unfinished(s) {
-		return &held.RefusedError{Why: "a rewind or reset of session " + s.ID + " was begun and not finished",
+		return &held.RefusedError{Why: "a rewind or reset of session " + s.ID + " was not finished",
 			Hint: "git tilth show " + s.ID}
 	}
 	return nil

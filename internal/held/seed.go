@@ -76,7 +76,7 @@ func withSeed(b *record.State, err error) (*record.State, error) {
 }
 
 // WorkedUnseeded is the problem of a session that has Worked without a seed in its record.
-const WorkedUnseeded = "the seed's commit is not on record, and work was done after it"
+const WorkedUnseeded = "the record does not name the seed's commit, and work was done after it"
 
 // Worked reports whether a session without a seed in its record had one, by its status, its task list or a task's
 // commit.
@@ -100,7 +100,7 @@ func Worked(ctx context.Context, g *gitx.Git, s *session.Session, check *session
 // Why the beginning of a record cannot be used.
 var (
 	ErrNoSeed = errors.New("no seed_committed event in the record")
-	ErrNoBase = errors.New("its record does not name the commit at which its branch begins")
+	ErrNoBase = errors.New("its record does not name the commit at which its branch starts")
 )
 
 // AuthorIn knows the commits of a session.
@@ -136,7 +136,7 @@ func Inherited(ctx context.Context, g *gitx.Git, common, seed string, commits []
 // to it would be none.
 func ResolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (string, error) {
 	if !text.IsSHA(recorded) {
-		return "", fmt.Errorf("%q is not the id of a commit", recorded)
+		return "", fmt.Errorf("%q is not a commit id", recorded)
 	}
 	full, err := g.RevParse(ctx, common, recorded+"^{commit}")
 	if err != nil {

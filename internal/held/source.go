@@ -93,7 +93,7 @@ func AtRest(s *session.Session) (check *session.Checkpoint, common string, err e
 		return nil, "", &RefusedError{fmt.Sprintf("session %s is damaged: %s", s.ID, err), "git tilth doctor"}
 	}
 	if Unfinished(s) {
-		return nil, "", &RefusedError{"a rewind or reset of session " + s.ID + " was begun and not finished",
+		return nil, "", &RefusedError{"a rewind or reset of session " + s.ID + " was not finished",
 			"git tilth resume " + s.ID + "\ngit tilth reset " + s.ID}
 	}
 	if common, err = CommonOf(s, check); err != nil {

@@ -74,7 +74,7 @@ func (h *Handle) MoveAside(path, to string) (aside string, err error) {
 	if err := h.Change(func() error { return os.Rename(path, aside) }); err != nil {
 		return "", err
 	}
-	return aside, h.Append(&record.LogRepaired{What: "a directory that is no worktree stood at " + path,
+	return aside, h.Append(&record.LogRepaired{What: "a directory that is not a worktree was at " + path,
 		Done: "moved to " + aside})
 }
 
@@ -118,7 +118,7 @@ func (h *Handle) putAwayRepository(ctx context.Context, path string) error {
 	if _, err := h.Git.Relink(ctx, h.Common, path); err != nil {
 		return err
 	}
-	return h.Append(&record.LogRepaired{What: "the .git of the worktree was a repository of its own",
+	return h.Append(&record.LogRepaired{What: "the worktree's .git was a separate repository",
 		Done: "moved to " + aside + ", the worktree's files kept"})
 }
 

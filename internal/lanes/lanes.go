@@ -324,8 +324,8 @@ func CleanWorktree(ctx context.Context, h *held.Handle, accepted func(tree strin
 	if err != nil || ref == "" {
 		return wt, err
 	}
-	return wt, h.Append(&record.LogRepaired{What: "the worktree held changes of nobody's task",
-		Done: "set aside in " + ref + " of kept.git"})
+	return wt, h.Append(&record.LogRepaired{What: "the worktree had changes that belong to no task",
+		Done: "stashed in " + ref + " of kept.git"})
 }
 
 // SetAside stashes a lane's work as its task's partial work, and removes the lane.
@@ -340,8 +340,8 @@ func SetAside(ctx context.Context, h *held.Handle, task string, a record.Attempt
 			return err
 		}
 		if ref != "" {
-			if err := h.Append(&record.LogRepaired{What: "the lane of " + task + " held work",
-				Done: "set aside in " + ref + " of kept.git"}); err != nil {
+			if err := h.Append(&record.LogRepaired{What: "the lane of " + task + " had work",
+				Done: "stashed in " + ref + " of kept.git"}); err != nil {
 				return err
 			}
 		}

@@ -51,7 +51,7 @@ func (a Import) Arrive(ctx context.Context, d held.Deps) (*session.Session, erro
 		if s, missing := a.Store.Find(a.ID); err == nil && missing == nil {
 			return nil, held.InUse(s) // somebody else was quicker to make it
 		}
-		return nil, errors.Join(err, &held.RefusedError{Why: "there is a branch " + branch + " here already",
+		return nil, errors.Join(err, &held.RefusedError{Why: "branch " + branch + " exists already",
 			Hint: "git branch -m " + branch + " another-name"})
 	}
 	n := New{Store: a.Store, making: a.Location.CommonDir}

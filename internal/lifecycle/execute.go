@@ -31,8 +31,8 @@ func (x *execution) clearAside(ctx context.Context, wt gitx.Worktree) error {
 	if err != nil || name == "" {
 		return err
 	}
-	return x.Append(&record.LogRepaired{What: "the worktree held work of " + task + ", which is not to be done",
-		Done: "set aside in " + name})
+	return x.Append(&record.LogRepaired{What: "the worktree had work of " + task + ", which is not pending",
+		Done: "stashed in " + name})
 }
 
 // PlanOf returns the plan of a resume.

@@ -93,7 +93,7 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	}
 	i := slices.IndexFunc(points, func(at rewind.Point) bool { return at.Name == f.At })
 	if i < 0 {
-		return cannot(fmt.Errorf("it has no point %q: there are %s", f.At, rewind.Names(points)))
+		return cannot(fmt.Errorf("it has no point %q; its points are %s", f.At, rewind.Names(points)))
 	}
 	p.point = points[i]
 	if p.tasks, err = p.Tasks(); err != nil {
@@ -117,7 +117,7 @@ func (p *parent) stayed() error {
 		return nil
 	})
 	if back || errors.Is(err, jsonl.ErrShrunk) {
-		return held.Refuse("git tilth fork "+p.ID, "session %s was taken back meanwhile", p.ID)
+		return held.Refuse("git tilth fork "+p.ID, "session %s was rewound in the meantime", p.ID)
 	}
 	return err
 }

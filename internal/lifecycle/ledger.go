@@ -37,7 +37,7 @@ func settleLedgers(h *held.Handle, p Plan) error {
 			err = h.Record.Append(appended)
 		case anew:
 			err = h.Append(&record.LogRepaired{File: session.LedgerDir + "/" + t.ID + ".jsonl",
-				Why: "did not hold the verdicts on record", Done: "written anew"})
+				Why: "did not match the verdicts on record", Done: "rewritten"})
 		}
 		if err != nil {
 			return err

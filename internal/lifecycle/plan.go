@@ -216,7 +216,7 @@ func refusal(s State) (why, hint string) {
 	reset := "git tilth reset " + s.SessionID
 	switch {
 	case s.Resetting:
-		return "its teardown was begun and not finished", reset
+		return "its reset was not finished", reset
 	case s.SeedSHA == "" && s.Status != session.Prepared && (!s.Worked || s.SourceGone == ""):
 		return s.unseeded(reset)
 	case s.NoBase:

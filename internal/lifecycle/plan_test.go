@@ -79,7 +79,8 @@ func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 		Commits: chain(plain("a person's"), failedBy(testID, "T-001")),
 	}
 	p := MakePlan(s)
-	if len(p.Unwind) != 0 || len(p.KeptPlaceholders) != 1 || !strings.Contains(p.String(), "c1 stays where it is") {
+	if len(p.Unwind) != 0 || len(p.KeptPlaceholders) != 1 ||
+		!strings.Contains(p.String(), "keep the partial work in c1,") {
 		t.Errorf("%+v\n%s", p, p)
 	}
 }
@@ -258,7 +259,7 @@ func TestMakePlan(t *testing.T) {
 		{"the worktree is missing, unregistered", "missing", func(s *State) { s.Tree = held.TreeMissing },
 			want{action: Continue, worktree: held.TreeMissing, pending: "T-001 T-002", line: "re-create the worktree"}},
 		{"a merge or the like was left unfinished", "", func(s *State) { s.Unfinished = "rebase" },
-			want{action: Continue, pending: "T-001 T-002", line: "drop the unfinished rebase"}},
+			want{action: Continue, pending: "T-001 T-002", line: "abort the unfinished rebase"}},
 		{"the task last worked on is not the first pending", "someone put one before it",
 			func(s *State) { s.History.LastTask = "T-002" },
 			want{action: Continue, pending: "T-002 T-001", line: "next T-002"}},
@@ -268,14 +269,14 @@ func TestMakePlan(t *testing.T) {
 		}, want{action: Continue, pending: "T-002 T-003"}},
 		{"the task last worked on is skipped or removed", "skipped, its work in the worktree", func(s *State) {
 			s.History.LastTask, s.Tasks, s.Dirty = "T-001", tasks(session.TaskSkipped, "pending"), true
-		}, want{action: Continue, pending: "T-002", line: "set aside what T-001 left"}},
+		}, want{action: Continue, pending: "T-002", line: "stash the work of T-001"}},
 		{"the task last worked on is skipped or removed", "its placeholder is unwound", func(s *State) {
 			s.History.LastTask, s.Tasks = "T-001", tasks(session.TaskSkipped, "pending")
 			s.Commits = chain(failedBy(testID, "T-001"))
-		}, want{action: Continue, pending: "T-002", unwind: "c1", to: "seed", line: "set aside what T-001 left"}},
+		}, want{action: Continue, pending: "T-002", unwind: "c1", to: "seed", line: "stash the work of T-001"}},
 		{"the task last worked on is skipped or removed", "removed", func(s *State) {
 			s.History.LastTask, s.Dirty = "T-009", true
-		}, want{action: Continue, pending: "T-001 T-002", line: "set aside what T-009 left"}},
+		}, want{action: Continue, pending: "T-001 T-002", line: "stash the work of T-009"}},
 		{"the task last worked on is skipped or removed", "nothing is in the worktree", func(s *State) {
 			s.History.LastTask, s.Tasks = "T-001", tasks(session.TaskSkipped, "pending")
 		}, want{action: Continue, pending: "T-002", line: "1 of 2 tasks to do, next T-002"}},
@@ -286,7 +287,7 @@ func TestMakePlan(t *testing.T) {
 		{"a need is not done", "of all of them", func(s *State) {
 			s.Tasks = tasks("skipped", "pending")
 			s.Tasks[1].Needs = []string{"T-001"}
-		}, want{action: Continue, pending: "T-002", line: "none can be begun: T-002 waits for T-001"}},
+		}, want{action: Continue, pending: "T-002", line: "no task can start: T-002 waits for T-001"}},
 		{"a need is not done", "of what was begun", func(s *State) {
 			s.Tasks, s.History.LastTask = tasks("skipped", "pending"), "T-002"
 			s.Tasks[1].Needs = []string{"T-001"}

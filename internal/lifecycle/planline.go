@@ -46,7 +46,7 @@ func (p Plan) line(aside string) string {
 		return "nothing to resume: all tasks are done"
 	}
 	if p.GoingBack != "" {
-		return "finish " + p.GoingBack + ", then go on"
+		return "finish " + p.GoingBack + ", then continue"
 	}
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -56,9 +56,9 @@ func (p Plan) line(aside string) string {
 	switch p.Tree {
 	case held.TreePlain:
 		if aside == "" {
-			add("move aside what stands in the worktree's place, re-create the worktree")
+			add("move away the directory at the worktree's path, re-create the worktree")
 		} else {
-			add("what stood in the worktree's place is in %s; re-create the worktree", aside)
+			add("the directory at the worktree's path was moved to %s; re-create the worktree", aside)
 		}
 	case held.TreeMissing:
 		add("re-create the worktree")
@@ -68,7 +68,7 @@ func (p Plan) line(aside string) string {
 		add("bring HEAD back to the session's branch")
 	}
 	if p.Unfinished != "" {
-		add("drop the unfinished %s, files kept", p.Unfinished)
+		add("abort the unfinished %s, keep its files", p.Unfinished)
 	}
 	if p.CommitTree != nil {
 		add("commit the accepted work of %s", p.CommitTree.TaskID)
@@ -77,16 +77,16 @@ func (p Plan) line(aside string) string {
 		if p.CommitTree != nil && p.CommitTree.TaskID == id {
 			continue // it was just committed
 		}
-		add("mark %s done, its commit is there", id)
+		add("mark %s done, because its commit exists", id)
 	}
 	if n := len(p.Unwind); n > 0 {
 		add("unwind %s into the index", text.Plural(n, "commit"))
 	}
 	for _, c := range p.KeptPlaceholders {
-		add("the partial work in %.10s stays where it is, another commit stands on it", c.SHA)
+		add("keep the partial work in %.10s, because a later commit is based on it", c.SHA)
 	}
 	if p.Unjudged > 0 && p.CommitTree == nil && len(p.Pending) > 0 {
-		add("judge %s since %.10s with the work", text.Plural(p.Unjudged, "commit"), p.JudgedTo)
+		add("review %s since %.10s together with the task's work", text.Plural(p.Unjudged, "commit"), p.JudgedTo)
 	}
 	if len(p.Retried) > 0 {
 		add("retry %s", strings.Join(p.Retried, ", "))
@@ -95,10 +95,10 @@ func (p Plan) line(aside string) string {
 		add("ask the reviewer about %s", p.Review.TaskID)
 	}
 	if p.SetAside != "" {
-		add("set aside what %s left, which is not to be done", p.SetAside)
+		add("stash the work of %s, which is not pending", p.SetAside)
 	}
 	if lanes := p.standing(); len(lanes) > 0 {
-		add("go on with %s side by side", strings.Join(lanes, ", "))
+		add("continue %s side by side", strings.Join(lanes, ", "))
 	}
 	switch {
 	case p.Action == conclude:
@@ -121,7 +121,7 @@ func (p Plan) next() string {
 		}
 		return "next " + id
 	}
-	return "none can be begun: " + strings.Join(waits, "; ")
+	return "no task can start: " + strings.Join(waits, "; ")
 }
 
 // standing are the pending tasks that have a lane.

@@ -90,7 +90,7 @@ func TestUnjudged(t *testing.T) {
 		if p.JudgedTo != c.from || p.Unjudged != c.count || len(p.Unwind) != 0 {
 			t.Errorf("%s: %d commits from %q, want %d from %q: %s", c.row, p.Unjudged, p.JudgedTo, c.count, c.from, p)
 		}
-		if said := strings.Contains(p.String(), " with the work"); said != (c.count > 0) {
+		if said := strings.Contains(p.String(), " with the task's work"); said != (c.count > 0) {
 			t.Errorf("%s: the plan says %s", c.row, p)
 		}
 	}

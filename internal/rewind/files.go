@@ -137,7 +137,7 @@ func moveLoose(h *held.Handle, paths [][]byte, from, to string) error {
 	back := filepath.Base(from) == keptLoose
 	for _, path := range paths {
 		if !filepath.IsLocal(string(path)) {
-			return fmt.Errorf("%q is no path in a worktree", path)
+			return fmt.Errorf("%q is not a path in a worktree", path)
 		}
 		source, target := filepath.Join(from, string(path)), filepath.Join(to, string(path))
 		if _, err := root.Lstat(source); errors.Is(err, fs.ErrNotExist) {
@@ -145,7 +145,7 @@ func moveLoose(h *held.Handle, paths [][]byte, from, to string) error {
 		}
 		if _, err := root.Lstat(target); err == nil {
 			if back {
-				return fmt.Errorf("%s is in the way of a file that is brought back; move it away", target)
+				return fmt.Errorf("%s is in the way of a file to restore; move it away", target)
 			}
 			continue
 		}

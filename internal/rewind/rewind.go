@@ -95,7 +95,7 @@ func PlanTo(ctx context.Context, h *held.Handle, name, note string) (Plan, error
 	}
 	i := slices.IndexFunc(points, func(at Point) bool { return at.Name == name })
 	if i < 0 {
-		return p, held.Refuse("git tilth show "+h.S.ID, "session %s has no point %q: one can go back to %s", h.S.ID,
+		return p, held.Refuse("git tilth show "+h.S.ID, "session %s has no point %q; its points are %s", h.S.ID,
 			name, Names(points))
 	}
 	p.point = points[i]
@@ -197,7 +197,7 @@ func newPlan(ctx context.Context, h *held.Handle) (p Plan, err error) {
 			return p, held.Refuse(held.GitLine(h.Path(), "switch", h.S.Branch()), "session %s cannot be rewound: %s",
 				h.S.ID, err)
 		}
-		return p, held.Refuse("git tilth resume "+h.S.ID, "session %s cannot be rewound: %s; a resume makes it again",
+		return p, held.Refuse("git tilth resume "+h.S.ID, "session %s cannot be rewound: %s; a resume creates it again",
 			h.S.ID, err)
 	}
 	if p.tasks, err = h.S.Tasks(); err != nil {

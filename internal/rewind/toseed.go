@@ -70,7 +70,7 @@ func notLooked(h *held.Handle, what string, err error) error {
 func preflight(ctx context.Context, h *held.Handle, sha string) (full, tip string, err error) {
 	switch {
 	case held.Resetting(h.S):
-		return "", "", notRewound(h, "its teardown was begun and not finished")
+		return "", "", notRewound(h, "its reset was not finished")
 	case errors.Is(h.SourceErr, held.ErrSourceGone):
 		return "", "", held.Refuse(held.SourceHint(h.S, h.Path())+" and git tilth prep-feature",
 			"session %s cannot be rewound: %s", h.S.ID, h.SourceErr)
@@ -79,7 +79,7 @@ func preflight(ctx context.Context, h *held.Handle, sha string) (full, tip strin
 	case h.SourceErr != nil:
 		return "", "", notLooked(h, "the source", h.SourceErr)
 	case !text.IsSHA(sha):
-		return "", "", notRewound(h, "its seed is recorded as %q, which is not the id of a commit", sha)
+		return "", "", notRewound(h, "its seed is recorded as %q, which is not a commit id", sha)
 	}
 	full, err = held.ResolveSeed(ctx, h.Git, h.Common, sha)
 	if errors.Is(err, gitx.ErrNotFound) {
@@ -119,7 +119,7 @@ func PlanToSeed(ctx context.Context, h *held.Handle) (p Plan, err error) {
 			checkCut(ctx, h, j)
 	}
 	if held.Resetting(h.S) {
-		return p, notRewound(h, "its teardown was begun and not finished")
+		return p, notRewound(h, "its reset was not finished")
 	}
 	begun, err := h.S.State()
 	if err != nil {

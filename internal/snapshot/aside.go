@@ -149,7 +149,7 @@ func NoteLost(h *held.Handle, task string) error {
 
 func asideLost(h *held.Handle, name, why string) error {
 	return h.Append(&record.LogRepaired{File: session.AsideDir + "/" + name, Why: why,
-		Done: "the task begins without it"})
+		Done: "the task starts without it"})
 }
 
 // DropDone removes stashed work of finished tasks that did not fit.

@@ -25,7 +25,7 @@ func unbundle(ctx context.Context, g *gitx.Git, common, path string) error {
 // bundleHead is the first commit that a bundle has, "" for none. Its objects may not be there yet.
 func bundleHead(ctx context.Context, g *gitx.Git, common, path string) (sha string, err error) {
 	if !isFile(path) {
-		return "", errors.New("it is no file")
+		return "", errors.New("it is not a file")
 	}
 	out, err := g.Read(ctx, gitx.InRepo(common, "bundle", "list-heads", path))
 	sha, _, _ = strings.Cut(string(out), " ")

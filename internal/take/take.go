@@ -128,7 +128,7 @@ func (t *taker) work(ctx context.Context) error {
 			return err
 		}
 		if t.want.How == Merge {
-			return &held.RefusedError{Why: "a merge would bring the seed's commit along, in which nothing is",
+			return &held.RefusedError{Why: "a merge would bring along the seed's commit, which is empty",
 				Hint: "git tilth take --pick " + t.S.ID}
 		}
 	}
@@ -233,7 +233,7 @@ func (t *taker) read(ctx context.Context) error {
 		}
 		if task.Status != session.TaskDone {
 			if len(t.want.Tasks) > 0 {
-				return &held.RefusedError{Why: task.ID + " is " + task.Status + "; only what is done is taken",
+				return &held.RefusedError{Why: task.ID + " is " + task.Status + "; take only brings finished tasks",
 					Hint: "git tilth review " + task.ID + " " + s.ID}
 			}
 			t.Left = append(t.Left, task.ID+" "+task.Status)
@@ -244,13 +244,13 @@ func (t *taker) read(ctx context.Context) error {
 			i = slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return strings.HasPrefix(c.SHA, of.Commit) })
 		}
 		if i < 0 {
-			return held.Refuse("git log "+s.Branch(), "the commit of %s that the record names is not on %s: it was "+
-				"rebased, or made by hand", task.ID, s.Branch())
+			return held.Refuse("git log "+s.Branch(), "the commit of %s on record is not on %s: the branch was "+
+				"rebased or rewritten", task.ID, s.Branch())
 		}
 		t.Note.Tasks[task.ID] = t.commits[i].SHA
 	}
 	if len(t.Note.Tasks) == 0 {
-		return &held.RefusedError{Why: "nothing of session " + s.ID + " is done yet", Hint: "git tilth review " + s.ID}
+		return &held.RefusedError{Why: "no task of session " + s.ID + " is done yet", Hint: "git tilth review " + s.ID}
 	}
 	return nil
 }
@@ -297,7 +297,7 @@ func (t *taker) target(ctx context.Context) error {
 			where := "branch " + branch + " is checked out in " + e.Path
 			if e.Gone {
 				return held.Refuse("git worktree remove "+text.ShellQuote(e.Path),
-					"%s, which is not there: it may be on a disk that is not, or gone for good", where)
+					"%s, which does not exist: it was deleted, or its disk is not mounted", where)
 			}
 			return &held.RefusedError{Why: where,
 				Hint: "cd " + text.ShellQuote(e.Path) + " && " + t.again}
@@ -309,7 +309,7 @@ func (t *taker) target(ctx context.Context) error {
 	}
 	to, _ := t.Git.Line(ctx, gitx.InRepo(t.common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
 	if to != "" && t.place == "" {
-		return &held.RefusedError{Why: "branch " + branch + " is another name of " + to,
+		return &held.RefusedError{Why: "branch " + branch + " is a symbolic ref to " + to,
 			Hint: t.again + " --onto " + text.ShellQuote(strings.TrimPrefix(to, "refs/heads/"))}
 	}
 	from, ok, err := t.Git.BranchTip(ctx, t.common, branch)

@@ -29,7 +29,7 @@ const (
 )
 
 // ErrTaking says that another process takes something into a branch of the repository.
-var ErrTaking = errors.New("another take into this repository is at work")
+var ErrTaking = errors.New("another take into this repository is running")
 
 // execute moves the branch and notes the taken tasks.
 func (p Plan) execute(ctx context.Context, d held.Deps) error {
@@ -83,7 +83,7 @@ func (p Plan) advance(ctx context.Context, d held.Deps) error {
 		return err // git refuses in the middle where the disk is full
 	}
 	if p.cutOff {
-		return &held.RefusedError{Why: refused + "; a take into " + n.Onto + " was cut off here before",
+		return &held.RefusedError{Why: refused + "; an earlier take into " + n.Onto + " was cut off",
 			Hint: p.putAway()}
 	}
 	return errors.Join(&held.RefusedError{Why: refused + "; nothing was changed",
@@ -126,5 +126,5 @@ func (p Plan) unchanged(ctx context.Context, d held.Deps) error {
 	if err != nil || slices.Equal(now, p.dirty) {
 		return err
 	}
-	return held.Refuse(p.putAway(), "a take into %s was cut off while it changed %s", p.Note.Onto, p.place)
+	return held.Refuse(p.putAway(), "an earlier take into %s was cut off while it changed %s", p.Note.Onto, p.place)
 }

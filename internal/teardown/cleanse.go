@@ -24,7 +24,7 @@ const cleanseBegun = "cleanse\n"
 func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote string,
 	report func(step, skipped string)) error {
 	if check, err := s.Checkpoint(); err == nil && neverRun(ctx, g, s, check) {
-		return &held.RefusedError{Why: "session " + s.ID + " has not been run",
+		return &held.RefusedError{Why: "session " + s.ID + " has not run yet",
 			Hint: "git tilth resume " + s.ID + "\ngit tilth reset " + s.ID}
 	}
 	r, err := PlanOf(ctx, g, s, here, report)
@@ -35,7 +35,7 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 		return held.Refuse("git tilth show "+s.ID, "the repository of session %s is not known: %s", s.ID, r.Lost)
 	}
 	if begun, _ := os.ReadFile(s.Path(held.RemakeMark)); r.Dirty != "" && string(begun) != cleanseBegun {
-		return &held.RefusedError{Why: "the worktree of session " + s.ID + " has changes that are not committed",
+		return &held.RefusedError{Why: "the worktree of session " + s.ID + " has uncommitted changes",
 			Hint: held.GitLine(r.Dirty, "status")}
 	}
 	lost, err := take.Lost(ctx, g, r.Common, s, r.Tip, r.Branch)
@@ -44,7 +44,7 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	}
 	if len(lost) > 0 && (remote == "" || r.remoteTip(ctx, remote) != r.Tip) {
 		return &held.RefusedError{Why: "not merged, taken or pushed: " + strings.Join(lost, ", ") +
-			"; a reset gives it up, and the record", Hint: "git tilth take " + s.ID + "\ngit tilth push " + s.ID}
+			"; a reset deletes them and the record", Hint: "git tilth take " + s.ID + "\ngit tilth push " + s.ID}
 	}
 	admin, _ := gitx.AdminDir(r.Common, r.Worktree)
 	if !g.IsDryRun() { // a worktree of which half is gone is made anew by a resume

@@ -141,7 +141,7 @@ func PlanOf(ctx context.Context, g *gitx.Git, s *session.Session, here string,
 func (r Plan) unclear(err error) error {
 	where := cmp.Or(r.Common, "its source repository")
 	return &held.StepError{
-		Step: "looking for the worktree and branch of session " + r.S.ID + " in " + where, Err: err,
+		Step: "find the worktree and branch of session " + r.S.ID + " in " + where, Err: err,
 		Hint: "git tilth reset -y " + r.S.ID,
 	}
 }
@@ -237,7 +237,7 @@ func (r Plan) Execute(ctx context.Context) error {
 		r.report("worktree", r.Lost)
 		r.report("branch "+r.Branch, r.Lost)
 	case r.Original != "":
-		r.report("worktree and branch "+r.Branch, "they are of the session in "+r.Original+", of which this is a copy")
+		r.report("worktree and branch "+r.Branch, "they belong to the session in "+r.Original+"; this is a copy of it")
 	default:
 		if err := r.removeFromRepo(ctx, admin, again); err != nil {
 			return err
@@ -322,7 +322,7 @@ func (r Plan) removeWorktree(ctx context.Context, admin string) error {
 	case r.Entry:
 		r.report("worktree "+r.Worktree, "")
 	case r.OnDisk:
-		r.report("worktree "+r.Worktree, "not registered with git; it goes with the session directory")
+		r.report("worktree "+r.Worktree, "not registered with git; deleted with the session directory")
 	default:
 		r.report("worktree "+r.Worktree, "already gone")
 	}
