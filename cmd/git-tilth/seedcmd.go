@@ -111,7 +111,7 @@ func (w *repoContext) openEditor(h *held.Handle, again, file string) error {
 	ask.Environ = environ
 	editor, err := w.Git.Line(w.p.ctx, ask)
 	if err != nil || editor == "" {
-		return refuse("GIT_EDITOR=vi "+again, "there is no editor to open the seed in")
+		return refuse("GIT_EDITOR=vi "+again, "there is no editor to open the tasks in")
 	}
 	w.p.editing.Store(true)
 	defer w.p.editing.Store(false)

@@ -34,7 +34,7 @@ func (p *process) workCommand() *cli.Command {
 			if jobs < 1 || once && (drain || jobs > 1) || ctx.Bool("detach") {
 				return refuse("git tilth work -h",
 					"--jobs needs a number of at least 1, --once excludes --drain and --jobs, "+
-					"and work has no --detach")
+						"and work has no --detach")
 			}
 			if p.dryRun {
 				jobs = 1

@@ -72,16 +72,13 @@ func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string,
 		key = role + "/" + key
 	}
 	a.run.mu.Lock()
-	until := a.run.asksAgain(u.Reset)
-	a.run.outages[key] = outage{u.Stop, a.task.ID, until}
+	a.run.outages[key] = outage{u.Stop, a.task.ID, a.run.asksAgain(u.Reset)}
 	a.run.mu.Unlock()
-	return a.takeOver(ctx, all, who, role, u, until)
+	return a.takeOver(ctx, all, who, role, u)
 }
 
 // takeOver returns the first free agent of a list, with an event where another one takes over, or waits for one.
-func (a *attempt) takeOver(ctx context.Context, all []Role, who Role, role string, u unable, until time.Time) (
-	Role, error,
-) {
+func (a *attempt) takeOver(ctx context.Context, all []Role, who Role, role string, u unable) (Role, error) {
 	if !slices.ContainsFunc(all, a.isFree(role)) {
 		if err := a.awaitOne(ctx, role, all, u); err != nil {
 			return who, err
@@ -95,8 +92,8 @@ func (a *attempt) takeOver(ctx context.Context, all []Role, who Role, role strin
 	if u.Hint != "" {
 		took.Why += "; " + u.Hint
 	}
-	if u.Reason == record.UsageLimit && !until.IsZero() {
-		took.From, took.Until = who.Name(), record.FormatTime(until)
+	if u.Reason == record.UsageLimit && u.Reset.After(a.run.Now()) {
+		took.From, took.Until = who.Name(), record.FormatTime(u.Reset)
 	}
 	return next, a.emit(&took)
 }
@@ -152,7 +149,8 @@ func (a *attempt) startWorker(ctx context.Context, wt gitx.Worktree) (err error)
 	a.run.mu.Unlock()
 	if stored != nil && !stored.Over && !a.run.o.Fresh {
 		if i := slices.IndexFunc(all, func(r Role) bool { return r.Name() == stored.Agent }); i > 0 {
-			all = append([]Role{all[i]}, slices.Delete(all, i, i+1)...)
+			inUse := all[i]
+			all = slices.Insert(slices.Delete(all, i, i+1), 0, inUse)
 		}
 	}
 	a.worker, err = a.openWorker(ctx, wt, a.first("", all))
@@ -209,7 +207,7 @@ func (a *attempt) joinOthers(ctx context.Context) error {
 	if !is || out.task == a.task.ID || out.stop.Reason != record.UsageLimit || a.isFree("")(who) {
 		return nil
 	}
-	next, err := a.takeOver(ctx, all, who, "", unable{out.stop}, out.until)
+	next, err := a.takeOver(ctx, all, who, "", unable{out.stop})
 	if err == nil && next.Name() != who.Name() {
 		err = a.handOver(ctx, next)
 	}
