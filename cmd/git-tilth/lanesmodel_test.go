@@ -167,7 +167,7 @@ func (c *crew) work(task string, q asked) string {
 		command = had + " | grep -a tok- | while read -r l; do grep -qaF $l binary || echo $l >> binary; done; " +
 			command
 	}
-	if strings.Contains(last, "does not go together") || strings.Contains(last, "still stand in") {
+	if strings.Contains(last, "conflicts with theirs") || strings.Contains(last, "are still in") {
 		if c.calm.Load() || c.fate.IntN(3) > 0 {
 			command = `git grep -lE '^(<<<<<<<|>>>>>>>) ' | while read -r f; do ` +
 				`sed -i -E '/^(<<<<<<< .*|=======|>>>>>>> .*)$/d' "$f"; done; find . -name '*~[0-9a-f]*' | ` +

@@ -275,7 +275,7 @@ func TestACPSettings(t *testing.T) {
 		"no login":      {nil, "", "needs:key", false, Refused, "Authentication required", ""},
 		"login":         {map[string]string{"auth": "key"}, "", "needs:key", false, Completed, "", "mode=default"},
 		"another login": {map[string]string{"auth": "token"}, "", "needs:key", false, Refused, `offer "token" but key`, ""},
-		"terminal":      {map[string]string{"auth": "key"}, "", "terminal:key", false, Refused, "wants a terminal", ""},
+		"terminal":      {map[string]string{"auth": "key"}, "", "terminal:key", false, Refused, "needs a terminal", ""},
 	} {
 		for _, options := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, options), func(t *testing.T) {

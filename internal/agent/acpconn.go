@@ -153,7 +153,7 @@ func (c *acpConn) answer(id, member string, value any) {
 func (c *acpConn) send(message any) {
 	line, err := json.Marshal(message)
 	if err != nil || !c.out.send(append(line, '\n')) {
-		c.s.stop(Failed, "it does not read what it is told")
+		c.s.stop(Failed, "it does not read its input")
 	}
 }
 
@@ -254,7 +254,7 @@ func (c *acpConn) permit(params gjson.Result) (option string) {
 		why = "only reading is allowed here"
 	case !c.s.turn.ReadOnly && t.edits():
 		if at := c.outside(t); at != "" {
-			why = at + " is outside of the worktree"
+			why = at + " is outside the worktree"
 		}
 	}
 	options := objects(params.Get("options"))

@@ -225,7 +225,7 @@ func (c *acpConn) ended() *ending {
 	switch c.message.stop {
 	case "end_turn":
 		if c.lied() {
-			own := cmp.Or(said, c.usage.notice, "it ended its turn without having asked its model")
+			own := cmp.Or(said, c.usage.notice, "it ended its turn without calling its model")
 			how, reset := meaning(0, own)
 			c.s.reset, c.lie = reset, true
 			return &ending{how: how, why: own}
@@ -235,18 +235,18 @@ func (c *acpConn) ended() *ending {
 		}
 		return &ending{how: Completed, why: c.s.program.Terminal}
 	case "max_turn_requests":
-		return &ending{how: TurnLimit, why: "it made as many requests as it may in a turn"}
+		return &ending{how: TurnLimit, why: "it reached its limit of requests for a turn"}
 	case "max_tokens":
 		return &ending{how: Unfinished, why: "it reached its limit of tokens"}
 	case "refusal":
-		return &ending{how: Unfinished, why: "its model refuses to go on"}
+		return &ending{how: Unfinished, why: "its model refuses to continue"}
 	case "cancelled":
 		if stopped {
 			return &ending{how: Unfinished, why: "it ended its turn when a permission was refused"}
 		}
-		return &ending{how: Failed, why: "it says that its turn was cancelled, and nobody did that"}
+		return &ending{how: Failed, why: "it reports that its turn was cancelled, but nothing cancelled it"}
 	}
-	return &ending{how: Failed, why: "it ended its turn without a reason that is known: " +
+	return &ending{how: Failed, why: "it ended its turn for an unknown reason: " +
 		cmp.Or(c.message.stop, "none")}
 }
 

@@ -138,7 +138,7 @@ func (c *acpConn) initialize(ctx context.Context) error {
 		return err
 	}
 	if v := said.Get("protocolVersion"); v.Type != gjson.Number || v.Num != 1 {
-		return &ending{how: Refused, hint: "take a version of " + c.s.program.Name + " that speaks it",
+		return &ending{how: Refused, hint: "take a version of " + c.s.program.Name + " that supports it",
 			why: "it does not speak version 1 of the Agent Client Protocol; it answers " +
 				cmp.Or(text.HeadBytes(text.VisibleLine(v.Raw), 50), "none")}
 	}
@@ -196,7 +196,7 @@ func (c *acpConn) open(ctx context.Context) error {
 	case refused != nil:
 		return &ending{how: Failed, why: "the conversation could not be recorded"}
 	case !named:
-		return &ending{how: Failed, why: "it names its conversation in a way that cannot be stored"}
+		return &ending{how: Failed, why: "the id of its conversation cannot be stored"}
 	}
 	return c.configure(ctx, said)
 }
@@ -205,7 +205,7 @@ func (c *acpConn) open(ctx context.Context) error {
 func (c *acpConn) load(ctx context.Context, id string) (gjson.Result, error) {
 	lost := func(why string) error { return &ending{how: NotFound, why: why} }
 	if c.info.Resume == ResumeByNone {
-		return gjson.Result{}, lost("it cannot take up a conversation")
+		return gjson.Result{}, lost("it cannot resume a conversation")
 	}
 	c.s.mu.Lock()
 	c.session, c.phase = id, acpReplaying
@@ -228,7 +228,7 @@ func (c *acpConn) load(ctx context.Context, id string) (gjson.Result, error) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if c.heardUser == 0 {
-		return said, lost("it took the conversation up and knows nothing of it")
+		return said, lost("it resumed the conversation without its history")
 	}
 	return said, nil
 }
@@ -298,7 +298,7 @@ func (c *acpConn) authenticate(ctx context.Context) error {
 			continue
 		}
 		if m.kind == "terminal" {
-			return &ending{how: Refused, why: m.id + " wants a terminal", hint: "log in with the agent's own command"}
+			return &ending{how: Refused, why: m.id + " needs a terminal", hint: "log in with the agent's own command"}
 		}
 		_, err := c.ask(ctx, "authenticate", map[string]any{"methodId": m.id})
 		return err

@@ -41,7 +41,7 @@ func claude() *Program {
 			[]string{".credentials.json", "projects/{tree}/", "-projects/{tree}/memory", "todos/", "tasks/"}},
 			{place{"", "", ".claude.json"}, nil}},
 		preset: true, validID: uuidForm, CanResume: true,
-		Terminal: "a result that is no error", Login: "claude auth login",
+		Terminal: "a result", Login: "claude auth login",
 		status: []string{"auth", "status"}, loggedOut: pattern.New(`"loggedIn":\s*false`),
 		escapePrompt: escapeClaude, read: events(readClaude), store: claudeStore,
 		rules: []rule{

@@ -104,7 +104,7 @@ func custom(name string, settings map[string]string) (*Program, error) {
 	env := strings.Fields(set["env"])
 	for _, v := range env {
 		if !variable().MatchString(v) {
-			return nil, fmt.Errorf("%s: %q is no name of a variable", Key(name, "env"), v)
+			return nil, fmt.Errorf("%s: %q is not the name of a variable", Key(name, "env"), v)
 		}
 	}
 	p, err := rowOf(name, set)
@@ -172,7 +172,7 @@ func boolOf(name, key string, set map[string]string) (bool, error) {
 	case "", "false", "no", "off", "0":
 		return false, nil
 	}
-	return false, fmt.Errorf("%s: %q is no boolean", Key(name, key), set[key])
+	return false, fmt.Errorf("%s: %q is not a boolean", Key(name, key), set[key])
 }
 
 // describe makes a row from the user's settings.

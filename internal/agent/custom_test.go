@@ -31,7 +31,7 @@ func TestCustomSettings(t *testing.T) {
 		{"mine", map[string]string{"start": "x", "env": "A_KEY=x"}, "tilth.agent.mine.env: \"A_KEY=x\""},
 		{"mine", map[string]string{"start": "x", "acp": "1", "mode": "code", "readonlymode": "ask", "auth": "k"}, ""},
 		{"mine", map[string]string{"acp": "true"}, "tilth.agent.mine.acp: there is no command"},
-		{"mine", map[string]string{"start": "x", "acp": "perhaps"}, "tilth.agent.mine.acp: \"perhaps\" is no boolean"},
+		{"mine", map[string]string{"start": "x", "acp": "perhaps"}, `tilth.agent.mine.acp: "perhaps" is not a boolean`},
 		{"mine", map[string]string{"start": "x", "mode": "code"}, "tilth.agent.mine.mode means nothing"},
 		{"mine", map[string]string{"start": "x", "acp": "1", "resume": "y"}, "tilth.agent.mine.resume means nothing"},
 		{"mine", map[string]string{"start": "x", "acp": "1", "notfound": "y"}, "tilth.agent.mine.notFound means"},
@@ -175,8 +175,8 @@ func TestTextProgramWithoutADoneLine(t *testing.T) {
 		if out.How != want {
 			t.Errorf("%s: %+v", command, out)
 		}
-		if says := map[string]string{"true": "it ended with exit status 0 and without a line of output",
-			"echo hello; exit 1": "it ended with exit status 1 after a line of output"}[command]; want == Failed &&
+		if says := map[string]string{"true": "it exited with status 0 without a line of output",
+			"echo hello; exit 1": "it exited with status 1 after a line of output"}[command]; want == Failed &&
 			out.Detail != says {
 			t.Errorf("%s: %q", command, out.Detail)
 		}

@@ -213,14 +213,14 @@ func (s *stream) verdict(res proc.Outcome, cause *ending) (How, string) {
 	case res.Signal != "" || res.ExitCode == 130 || res.ExitCode == 143:
 		return Interrupted, "ended by a signal"
 	case s.success:
-		return Failed, fmt.Sprintf("it ended with exit status %d after %s", res.ExitCode, s.program.Terminal)
+		return Failed, fmt.Sprintf("it exited with status %d after %s", res.ExitCode, s.program.Terminal)
 	}
 	return Failed, s.unfinished(res)
 }
 
 // unfinished is the program's own words, and the event that is missing.
 func (s *stream) unfinished(res proc.Outcome) string {
-	missing := fmt.Sprintf("it ended with exit status %d and without %s", res.ExitCode, s.program.Terminal)
+	missing := fmt.Sprintf("it exited with status %d without %s", res.ExitCode, s.program.Terminal)
 	said := lastLine(string(res.Stderr))
 	if n := len(s.errors); n > 0 {
 		said = s.errors[n-1]

@@ -108,7 +108,7 @@ func TestDetailIsOneVisibleLine(t *testing.T) {
 		if out.How != Failed || strings.ContainsFunc(out.Detail, func(r rune) bool { return r < ' ' }) {
 			t.Errorf("%q", out.Detail)
 		}
-		want := "boom (it ended with exit status 1 and without " + p.Terminal + ")"
+		want := "boom (it exited with status 1 without " + p.Terminal + ")"
 		if !strings.HasSuffix(out.Detail, want) || strings.Count(out.Detail, "without") != 1 {
 			t.Errorf("%q, want ...%q", out.Detail, want)
 		}

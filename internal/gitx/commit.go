@@ -48,7 +48,7 @@ func (g *Git) TrySignature(ctx context.Context, wt Worktree, commit string) erro
 // signTime bounds a signature, because a signing dialog would wait for ever.
 const signTime = 20 * time.Second
 
-var errSignTime = errors.New("no signature within " + signTime.String() + ": what signs waits for somebody")
+var errSignTime = errors.New("no signature within " + signTime.String() + ": the signing program waits for input")
 
 // TreeCommit is a commit to make of a tree.
 type TreeCommit struct {

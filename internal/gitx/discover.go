@@ -106,7 +106,7 @@ func absolute(dir, p string) string { return proc.RealPath(relativeTo(dir, p)) }
 // read, or lacks a part, has not vanished: it may still have the entry of a worktree.
 func CommonDirOf(path string) (common string, err error) {
 	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("%q is no absolute path: %w", path, fs.ErrNotExist)
+		return "", fmt.Errorf("%q is not an absolute path: %w", path, fs.ErrNotExist)
 	}
 	if common, err = gitDirAt(path); err == nil {
 		common, err = commonDir(common)
@@ -222,7 +222,7 @@ func LinkedCommon(path string) (common string, registered bool, err error) {
 		return "", false, fmt.Errorf("%s: %w", path, errNotRepo)
 	}
 	if filepath.Base(filepath.Dir(admin)) != "worktrees" {
-		return "", false, fmt.Errorf("%s: %w: it is no linked worktree", path, errNotRepo)
+		return "", false, fmt.Errorf("%s: %w: it is not a linked worktree", path, errNotRepo)
 	}
 	real, err := filepath.EvalSymlinks(filepath.Dir(filepath.Dir(admin)))
 	if err != nil {

@@ -111,7 +111,7 @@ func (e *HookRefusedError) Error() string {
 	if said := text.FirstLines(e.Output, 3); said != "" {
 		return "a commit hook refused: " + said
 	}
-	return "a commit hook refused without a word"
+	return "a commit hook refused without output"
 }
 
 // BeforeCommit runs the hooks that git commit runs before it makes a commit, over private copies of index, refs and

@@ -93,7 +93,7 @@ func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
 		time.Since(lock.ModTime()) > staleAfter:
 		return ""
 	case err != nil:
-		return "it is recent; remove it if no git is at work there"
+		return "it is recent; remove it if no git process is running there"
 	}
 	return "git, process " + strconv.Itoa(pid)
 }

@@ -38,7 +38,7 @@ func checkObject(ctx context.Context, name, id string) error {
 	}
 	defer f.Close()
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return errors.Join(err, errors.New("it is no file"))
+		return errors.Join(err, errors.New("it is not a file"))
 	}
 	in := bufio.NewReader(f)
 	z, err := zlib.NewReader(in)

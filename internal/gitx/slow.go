@@ -190,7 +190,7 @@ func readFile(name string) ([]byte, error) {
 	case fi.IsDir():
 		return nil, &os.PathError{Op: "read", Path: name, Err: syscall.EISDIR}
 	case !fi.Mode().IsRegular() || fi.Size() > outputLimit:
-		return nil, &os.PathError{Op: "read", Path: name, Err: errors.New("it is no file of git's")}
+		return nil, &os.PathError{Op: "read", Path: name, Err: errors.New("it is not one of git's files")}
 	}
 	return io.ReadAll(f)
 }

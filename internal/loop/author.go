@@ -31,7 +31,7 @@ func verdictOf(message, word string) (args string, err error) {
 	whole := unfenced(message)
 	if strings.HasPrefix(whole, "{") && json.Valid([]byte(whole)) {
 		if named := reviewOf([]byte(whole)); named != nil && *named != word {
-			return "", fmt.Errorf("%q is not the word of this review: JSON of others is no verdict", *named)
+			return "", fmt.Errorf("the word %q is not this review's word: quoted JSON is not a verdict", *named)
 		}
 		return whole, nil
 	}
@@ -44,7 +44,7 @@ func verdictOf(message, word string) (args string, err error) {
 		var v struct{ Verdict any }
 		_ = json.Unmarshal(object, &v) // what it is not, parseVerdict says
 		if verdict := fmt.Sprint(v.Verdict); len(own) > 0 && verdict != said {
-			return "", errors.New("it says two things: give one verdict")
+			return "", errors.New("the answer has two verdicts: give one")
 		} else {
 			said = verdict
 		}
@@ -57,9 +57,10 @@ func verdictOf(message, word string) (args string, err error) {
 	}
 	switch {
 	case begun > len(own) || len(own) == 0 && strings.HasPrefix(whole, "{"):
-		return "", errors.New("it is no valid JSON: send one complete object, with the quotes in its texts escaped")
+		return "", errors.New("the answer is not valid JSON: " +
+			"send one complete object and escape the quotes in its texts")
 	case len(own) == 0:
-		return "", errors.New("there is no verdict in it: a message that is one JSON object and nothing else is one")
+		return "", errors.New("the reviewer's answer was not a JSON verdict")
 	}
 	return own[len(own)-1], nil
 }

@@ -118,7 +118,7 @@ const lastBytes = 1 << 20
 func (r *run) fullAfter(failed Stop) Stop {
 	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
 		if free, known := DiskFree(dir); known && free < lastBytes {
-			failed.Reason, failed.Detail = record.DiskFull, "nothing is left on the disk of "+dir+": "+failed.Detail
+			failed.Reason, failed.Detail = record.DiskFull, "no space left on the disk of "+dir+": "+failed.Detail
 			break
 		}
 	}

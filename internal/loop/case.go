@@ -156,10 +156,10 @@ func decodeObject(args string, into any) error {
 		return fmt.Errorf("the arguments must be one JSON object")
 	}
 	if !json.Valid([]byte(trimmed)) {
-		return fmt.Errorf("the arguments are no valid JSON: send one complete object")
+		return fmt.Errorf("the arguments are not valid JSON: send one complete object")
 	}
 	if name := repeated(trimmed); name != "" {
-		return fmt.Errorf("%q is there twice: escape the quotes in texts, and send each member once", name)
+		return fmt.Errorf("%q appears twice: escape the quotes in texts, and send each member once", name)
 	}
 	if err := json.Unmarshal([]byte(trimmed), into); err != nil {
 		if te, ok := err.(*json.UnmarshalTypeError); ok {

@@ -46,9 +46,9 @@ func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error
 		a.extra++
 	}
 	sides, err := a.sides(ctx, dropped, news)
-	return "While you worked, other tasks were committed, and your change does not go together with theirs. Your " +
-		"working tree holds the merge, with conflict markers where it is about lines, in these files: " +
-		strings.Join(quoted(a.beside.merged.Conflicts), ", ") + ". Keep what both sides are for, take the markers " +
+	return "While you worked, other tasks were committed, and your change conflicts with theirs. Your " +
+		"working tree holds the merge, with conflict markers where lines conflict, in these files: " +
+		strings.Join(quoted(a.beside.merged.Conflicts), ", ") + ". Keep the purpose of both sides, take the markers " +
 		"out, and submit again.\n\n" + sides, err
 }
 
@@ -71,8 +71,8 @@ func (a *attempt) sides(ctx context.Context, dropped []string, news string) (str
 
 // madeAgain returns the message about files that lost the worker's change in a merge.
 func madeAgain(m *record.LaneMerged, dropped []string) string {
-	return "These cannot be put together line by line, and were left as the others have them: " +
-		strings.Join(quoted(dropped), ", ") + ". Make your change to them again; what you had is in git, as " +
+	return "Git cannot merge these line by line, so they were left as the others have them: " +
+		strings.Join(quoted(dropped), ", ") + ". Repeat your change in them; what you had is in git, as " +
 		m.Was + ":<file>."
 }
 
@@ -130,8 +130,8 @@ func (a *attempt) markersLeft() string {
 	if in == nil {
 		return ""
 	}
-	return "Conflict markers of the merge with other tasks' work still stand in " + strings.Join(quoted(in), ", ") +
-		". Put both sides together there, take the markers out, of a file's name as well, and submit again."
+	return "Conflict markers of the merge with other tasks' work are still in " + strings.Join(quoted(in), ", ") +
+		". Combine both sides there, remove the markers, also from file names, and submit again."
 }
 
 // unresolved keeps a change with such markers from being judged. It is on record like a validator that failed.

@@ -247,7 +247,7 @@ func (c *taskContext) ledger(entries []session.LedgerEntry) string {
 	var notes strings.Builder
 	for _, e := range entries {
 		if e.Note != "" {
-			notes.WriteString("A person, who has the task done again from here, says: " + e.Note + "\n\n")
+			notes.WriteString("The user, who asked for this task to be redone, says: " + e.Note + "\n\n")
 		}
 	}
 	reviews := c.others("ledger", ledgerText(entries), ledgerCap)

@@ -68,7 +68,7 @@ func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user 
 		}
 	}
 	return nil, unable{Stop{Reason: record.ReviewerFailed,
-		Detail: fmt.Sprintf("%s gave no verdict that can be read, %d times: %s", r.who(), verdictTries, problem)}}
+		Detail: fmt.Sprintf("%s gave no readable verdict %d times: %s", r.who(), verdictTries, problem)}}
 }
 
 // evaluatorPrompt assembles the evaluator's prompt and records it.
@@ -158,7 +158,7 @@ const filesCap = 400_000
 // diff is the change as a patch, as much of it as a prompt holds. What it does not show is noted.
 func (j *judged) diff() string {
 	if len(j.files) == 0 {
-		return "The change is empty: the tree is the one at which the task began."
+		return "The change is empty: the tree is the same as when the task began."
 	}
 	diff := strings.ToValidUTF8(string(j.patch), "\uFFFD")
 	if !j.cut {
@@ -194,7 +194,7 @@ func (j *judged) allFiles() string {
 			fmt.Fprintf(&b, ", was %s", f.OldPath)
 		}
 		if slices.Contains(j.unseen, f.Path) {
-			b.WriteString(" (not shown, or not whole)")
+			b.WriteString(" (not shown, or only in part)")
 		}
 		b.WriteByte('\n')
 	}

@@ -48,7 +48,7 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 		return nil, err
 	}
 	for _, path := range edited {
-		unfit[path] = "an edit inside of a submodule is in no commit of this repository; undo it there"
+		unfit[path] = "an edit inside a submodule cannot be committed here; undo it there"
 	}
 	published, cancel := context.WithTimeout(ctx, publishedTime)
 	defer cancel()
@@ -91,7 +91,7 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 	for i, line := range strings.Split(out, "\n") {
 		size, err := strconv.ParseInt(line, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("git cat-file: %q is no size", line)
+			return nil, fmt.Errorf("git cat-file: %q is not a size", line)
 		}
 		if size > maxSize {
 			tooLarge(large[i], size)

@@ -81,7 +81,7 @@ func (g *ground) runLastHook(ctx context.Context, s Stop) {
 		if ctx = urgency.IgnoreFirstSignal(ctx); ctx.Err() != nil {
 			return
 		}
-		g.run.Say("interrupted; the tilth-post-run hook is waited for, a second signal ends it")
+		g.run.Say("interrupted; waiting for the tilth-post-run hook, a second signal ends it")
 	}
 	g.runHook(ctx, g.run.Record.Append, postRun, "", nil, s.Reason)
 }

@@ -146,7 +146,7 @@ func (a *attempt) told(ctx context.Context, feedback string) (string, error) {
 		return feedback, err
 	}
 	return feedback + "\n\nMeanwhile other tasks were committed. Your working tree has their work now; these files " +
-		"are theirs, and to be kept as they are but where your task says otherwise:\n\n" + fenced("changed", news), nil
+		"are theirs; keep them as they are unless your task says otherwise:\n\n" + fenced("changed", news), nil
 }
 
 // holdsFor reports whether the verdict that was given still holds: the branch has not moved since, or nothing that

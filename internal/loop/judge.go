@@ -216,10 +216,10 @@ func (a *attempt) doneBefore(j *judged) bool {
 // emptyDiff is the harness's own verdict on a change that changes nothing; no model is asked for it.
 func emptyDiff(leftOut []string) *Verdict {
 	category := "acceptance_gap"
-	concern := "The change is empty: no file differs from where the task began."
+	concern := "The change is empty: no file differs from the start of the task."
 	next := "Make the change, check with git status that it is in the working tree, and submit again."
 	if len(leftOut) > 0 {
-		concern += " Not taken, as build products, repositories of their own or unreadable files: " +
+		concern += " Left out as build products, nested repositories or unreadable files: " +
 			strings.Join(leftOut, ", ") + "."
 	}
 	return &Verdict{Verdict: Reject, Category: &category, Concern: &concern, NextStep: &next}
@@ -298,7 +298,7 @@ func (a *attempt) noteCommitted(sha string, j *judged) {
 	defer r.mu.Unlock()
 	r.branch.judgedTo = ""
 	if validator.Known(r.Checkpoint.KnownFailures).Settle(j.report) { // saved with the task's end
-		r.Say("what was known to fail passes now, and has to from here on")
+		r.Say("checks that were known to fail pass now, and must pass from here on")
 	}
 	a.carryOver(sha, j.files)
 	r.recheck(j.files)

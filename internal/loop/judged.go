@@ -126,8 +126,8 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 		return false, err
 	}
 	if a.run.HadRepository(a.at.path) {
-		return true, a.unfit(j, "the .git of your working tree was a repository of its own, which cannot be committed."+
-			" It is gone now, your files are as they were: do not run git init here, and submit again")
+		return true, a.unfit(j, "the .git of your working tree was a separate repository, which cannot be committed."+
+			" It was removed, your files are unchanged: do not run git init here, and submit again")
 	}
 	boxes := 0
 	if list := a.checklist(); list != "" {
@@ -321,6 +321,6 @@ func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, erro
 		ignored = ignored[:maxIgnored]
 	}
 	return feedback + "\n\nThey ran over exactly what will be committed. These files of your working tree are " +
-		"ignored by git and so were not there; what the tests need must be tracked, or made by them:\n\n" +
+		"ignored by git and were missing there; files that the tests need must be tracked, or made by the tests:\n\n" +
 		fenced("ignored", strings.Join(ignored, "\n")+more), nil
 }

@@ -315,7 +315,7 @@ func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightChe
 		return strings.HasPrefix(v, "GIT_COMMITTER_EMAIL=") && strings.HasSuffix(v, "@localhost")
 	}) {
 		checks = append(checks, record.PreflightCheck{Name: "identity", From: "user.email",
-			Note: "commits are by git-tilth@localhost, for want of user.name and user.email"})
+			Note: "user.name and user.email are not set: commits are by git-tilth@localhost"})
 	}
 	if a.run.o.Ready != nil {
 		checks = append(checks, a.run.o.Ready(ctx)...)

@@ -142,7 +142,7 @@ func (w *worker) stay(out agent.Outcome) {
 		gone, _ = p.Stored(w.conversation.env, w.wt.Path, id)
 	}
 	if gone {
-		w.conversation.choice = p.Fresh(p.Name + " has no conversation to go on with")
+		w.conversation.choice = p.Fresh(p.Name + " has no conversation to continue")
 		return
 	}
 	w.conversation.choice = agent.Choice{Ref: agent.Ref{ID: id, Resume: true}, How: "continued",
@@ -231,9 +231,9 @@ func (r *run) noteCost(who string, u agent.Usage, uncounted bool, fix string) {
 	caps, said := r.o.Caps, ""
 	switch {
 	case uncounted && (caps[config.MaxTokens] > 0 || caps[config.MaxCost] > 0):
-		said = " does not say what its turns take: no cap of tokens or dollars can hold it"
+		said = " does not report its tokens: caps on tokens and dollars cannot limit it"
 	case caps[config.MaxCost] > 0 && !u.CostKnown && u.Counted() > 0:
-		said = " does not say what its turns cost: no cap of dollars can hold it" + fix
+		said = " does not report its cost: a cap on dollars cannot limit it" + fix
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -150,8 +150,8 @@ func TestUnseenFilesAreNamed(t *testing.T) {
 		t.Errorf("unseen are %v\n%s", cut.unseen, diff)
 	}
 	list := cut.allFiles()
-	for _, want := range []string{"M a.go +1 -0\n", "A b.bin binary (not shown, or not whole)\n",
-		"R z.go +0 -2, was y.go (not shown, or not whole)\n"} {
+	for _, want := range []string{"M a.go +1 -0\n", "A b.bin binary (not shown, or only in part)\n",
+		"R z.go +0 -2, was y.go (not shown, or only in part)\n"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("%q is not in\n%s", want, list)
 		}

@@ -39,7 +39,7 @@ func (r *run) seedTree(ctx context.Context) (map[string]string, error) {
 		head, file, _ := strings.Cut(line, "\t")
 		words := strings.Fields(head)
 		if len(words) != 3 {
-			return nil, fmt.Errorf("git ls-tree: %q is no entry", line)
+			return nil, fmt.Errorf("git ls-tree: %q is not an entry", line)
 		}
 		if words[0] == linkMode || facts.configures(file) || project.MayBeLoaded(file) || isAttributes(file) {
 			tree[file] = words[0] + " " + words[2]

@@ -66,7 +66,7 @@ func (a *attempt) stageWith(ctx context.Context, git *gitx.Git, wt gitx.Worktree
 	}
 	if len(news) > 0 {
 		err = a.emit(&record.BuildProducts{LeftOut: news, Reason: "build products that no .gitignore covers, " +
-			"repositories within this one, files that cannot be read, and masses of large ones"})
+			"nested repositories, unreadable files, and large numbers of large files"})
 	}
 	return tree, leftOut, err
 }

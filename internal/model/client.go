@@ -71,10 +71,10 @@ func parseBaseURL(base string) (*url.URL, error) {
 	u, err := url.Parse(base)
 	if err != nil {
 		// The parser's error quotes the whole URL, which may hold a password.
-		return nil, errors.New("the model endpoint's base URL is no URL")
+		return nil, errors.New("the model endpoint's base URL is not a URL")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("the model endpoint's base URL %q is no http or https URL", shownURL(u))
+		return nil, fmt.Errorf("the model endpoint's base URL %q is not an http or https URL", shownURL(u))
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	u.RawPath = strings.TrimRight(u.RawPath, "/")

@@ -97,7 +97,7 @@ func TestFailuresOnTheWire(t *testing.T) {
 		{"finish reason", scripted.Step{Content: "x", FinishReason: "error"}, model.FinishError, "finish_reason"},
 		{"nothing", scripted.Step{Empty: true}, model.Empty, "neither"},
 		{"HTML", scripted.Step{Raw: &html}, model.Malformed, "HTML"},
-		{"broken JSON", scripted.Step{Raw: &broken}, model.Malformed, "no valid chat completion"},
+		{"broken JSON", scripted.Step{Raw: &broken}, model.Malformed, "not a valid chat completion"},
 		{"cut off", scripted.Step{Content: "hello", Cut: &cut}, model.Network, "cut off"},
 		{"no body at all", scripted.Step{Content: "hello", Cut: &none}, model.Network, "cut off"},
 		{"dropped", scripted.Step{Drop: true}, model.Network, ""},

@@ -61,7 +61,7 @@ func classify(c choice) (*Reply, *Failure) {
 	}
 	m := c.message
 	if !isNull([]byte(m.Raw)) && !m.IsObject() {
-		return fail(&Failure{Kind: Malformed, Said: "the message is no object"})
+		return fail(&Failure{Kind: Malformed, Said: "the message is not an object"})
 	}
 	raw := json.RawMessage(m.Raw)
 	if tooManyCalls(m) {
@@ -180,18 +180,18 @@ func noChoices(body []byte, choices gjson.Result) *Failure {
 	if choices.IsArray() && !choices.Get("0").Exists() {
 		return &Failure{Kind: Empty, Said: "an answer with no choices in it"}
 	}
-	return &Failure{Kind: Malformed, Said: "no chat completion: " + oneLine(body)}
+	return &Failure{Kind: Malformed, Said: "not a chat completion: " + oneLine(body)}
 }
 
 // malformed returns the failure of an answer that could not be read.
 func malformed(body []byte, err error) *Failure {
 	if looksLikeHTML(body) {
-		return &Failure{Kind: Malformed, Said: "a page of HTML, no chat completion", cause: err}
+		return &Failure{Kind: Malformed, Said: "a page of HTML, not a chat completion", cause: err}
 	}
 	if errors.Is(err, jsonl.ErrDeep) {
 		return &Failure{Kind: Empty, Said: err.Error(), cause: err}
 	}
-	said := fmt.Sprintf("no valid chat completion (%v): %s", err, oneLine(body))
+	said := fmt.Sprintf("not a valid chat completion (%v): %s", err, oneLine(body))
 	return &Failure{Kind: Malformed, Said: said, cause: err}
 }
 

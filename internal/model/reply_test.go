@@ -61,14 +61,14 @@ func TestHealth(t *testing.T) {
 
 		{"finish error", answerWith(said, "error"), FinishError, `finish_reason "error"`},
 
-		{"broken JSON", `{"choices":[{"message":{"content":"he`, Malformed, "no valid chat completion"},
+		{"broken JSON", `{"choices":[{"message":{"content":"he`, Malformed, "not a valid chat completion"},
 		{"HTML", "<!DOCTYPE html><html><body>Bad gateway</body></html>", Malformed, "HTML"},
 		{"text", "upstream connect error", Malformed, "upstream connect error"},
 		{"a number", "5", Malformed, "5"},
 		{"null", "null", Malformed, "null"},
 		{"a list", "[]", Malformed, "[]"},
 		{"another object", `{"hello":"world"}`, Malformed, "hello"},
-		{"message is no object", answerWith(`"hi"`, "stop"), Malformed, "no object"},
+		{"message is no object", answerWith(`"hi"`, "stop"), Malformed, "not an object"},
 		{"two values", answerWith(said, "stop") + "{}", Malformed, "no valid"},
 	}
 	for _, tt := range tests {

@@ -73,7 +73,7 @@ func (s *streamed) event(data []byte) *Failure {
 func (s *streamed) chunk(raw json.RawMessage) *Failure {
 	c := gjson.ParseBytes(raw)
 	if !c.IsObject() {
-		return malformed(raw, errors.New("a chunk is no object"))
+		return malformed(raw, errors.New("a chunk is not an object"))
 	}
 	if u, known := readUsage(c.Get("usage")); known {
 		s.usage = u

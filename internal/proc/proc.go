@@ -223,7 +223,7 @@ func endLeader(ctx context.Context, c Cmd, fam *family, exited <-chan error) err
 	}
 	// A process in uninterruptible sleep outlives SIGKILL; the caller does not have to wait for the disk that it
 	// hangs on.
-	return errors.New("it does not end, not even when killed")
+	return errors.New("it does not end even when killed")
 }
 
 // setExit translates the exit state as a shell does.

@@ -13,7 +13,7 @@ import (
 func encode(b *bytes.Buffer, ev Event) error {
 	if u, ok := ev.(*Unknown); ok {
 		if !jsonl.IsObject(bytes.TrimSpace(u.Payload)) {
-			return errors.New("the payload is no JSON object")
+			return errors.New("the payload is not a JSON object")
 		}
 		return json.Compact(b, u.Payload)
 	}

@@ -37,7 +37,7 @@ var rows = []row{
 	{"task_done", "Task done", func() Event { return &TaskDone{} }, false, afterVerdict | outside},
 	{"task_failed", "Task failed", func() Event { return &TaskFailed{} }, true, afterVerdict | outside},
 	{"commit", "Commit", func() Event { return &Commit{} }, true, outside},
-	{"task_marked", "A person's word", func() Event { return &TaskMarked{} }, true, aside},
+	{"task_marked", "Marked by you", func() Event { return &TaskMarked{} }, true, aside},
 	{"proposed_learnings", "Learning", func() Event { return &ProposedLearnings{} }, false, afterStop | outside},
 	{"build_products", "Left out of the commit", func() Event { return &BuildProducts{} }, false, outside},
 	{"session_rewound", "Rewound", func() Event { return &SessionRewound{} }, true, outside},

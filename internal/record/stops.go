@@ -70,9 +70,9 @@ var reasons = []Reason{
 	{Word: TasksFailed, Says: "some tasks are not done", Status: "failed", Exit: 1},
 	{Word: IterCap, Says: "the iteration cap was reached", Status: "failed", Exit: 1, Task: true},
 	{Word: EvaluatorCap, Says: "the cap on evaluator calls was reached", Status: "failed", Exit: 1, Task: true},
-	{Word: EmptyResponses, Says: "the model answered with nothing", Status: "failed", Exit: 3, Task: true},
-	{Word: NoCase, Says: "the worker made no case", Status: "failed", Exit: 1, Task: true},
-	{Word: Stuck, Says: "the same objection came again and again", Status: "failed", Exit: 1, Task: true},
+	{Word: EmptyResponses, Says: "the model gave empty answers", Status: "failed", Exit: 3, Task: true},
+	{Word: NoCase, Says: "the worker did not submit its work", Status: "failed", Exit: 1, Task: true},
+	{Word: Stuck, Says: "same failure three times in a row", Status: "failed", Exit: 1, Task: true},
 	{Word: ProviderFailure, Says: "the model endpoint failed", Status: "running", Exit: 3},
 }
 

@@ -153,7 +153,7 @@ func object(args string) (map[string]any, error) {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 			return nil, errors.New("JSON that is cut off")
 		}
-		return nil, fmt.Errorf("no valid JSON (%w)", err)
+		return nil, fmt.Errorf("not valid JSON (%w)", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one JSON value")

@@ -170,7 +170,7 @@ func TestArguments(t *testing.T) {
 		`"a"`:                      "a string and not a JSON object",
 		`5`:                        "a number and not a JSON object",
 		`null`:                     "null and not a JSON object",
-		`path`:                     "no valid JSON",
+		`path`:                     "not valid JSON",
 		``:                         `"path" is missing; expected read_file {path: string}`,
 		`{}`:                       `"path" is missing`,
 		`{"path":5}`:               `"path" must be a string, not a number`,

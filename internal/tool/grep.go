@@ -36,7 +36,7 @@ type search struct {
 func (b *Box) grep(ctx context.Context, in arguments) (Result, error) {
 	re, err := regexp.Compile(in.text["pattern"])
 	if err != nil {
-		return Result{}, fmt.Errorf("the pattern is no valid regular expression (RE2): %w", err)
+		return Result{}, fmt.Errorf("the pattern is not a valid regular expression (RE2): %w", err)
 	}
 	q, err := b.widen(in.query)
 	if err != nil {

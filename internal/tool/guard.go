@@ -117,7 +117,7 @@ func (g guard) writesTo(word, cwd string) string {
 		return harnessDir
 	// Repositories that a test has made for itself are let through.
 	case hasGit(p) && (inAny(g.tops, p) || !inAny([]string{os.TempDir()}, p)):
-		return "git's own files are not to be written; use git commands"
+		return "git's own files must not be written; use git commands"
 	}
 	return ""
 }

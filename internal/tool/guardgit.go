@@ -72,14 +72,14 @@ type gitDenial struct {
 }
 
 const (
-	tilthReason = "git tilth is for the person who runs this session; nothing of it can be done from inside"
-	refsStay    = "no branch is to be moved, renamed or deleted; git commit adds to the one that is checked out"
+	tilthReason = "git tilth is for the person who runs this session; it cannot be run from inside a session"
+	refsStay    = "branches must not be moved, renamed or deleted; git commit adds to the one that is checked out"
 	configWrite = "the configuration belongs to the repository's owner; use git -c name=value for one command"
 )
 
 var gitDenials = []gitDenial{
 	{command: "tilth", reason: tilthReason},
-	{command: "push", reason: "git push is not allowed; commit here, and a person decides what is published"},
+	{command: "push", reason: "git push is not allowed; commit here, and the user decides what is published"},
 	{command: "reset", flags: "--hard", reason: "git reset --hard is not allowed; undo single files with git restore"},
 	{command: "clean", flags: "-f --force", harmless: "-n --dry-run",
 		reason: "git clean with force is not allowed; remove single files with rm"},

@@ -52,7 +52,7 @@ func (b *Box) inside(name string) (string, bool) {
 	return "", false
 }
 
-var errGitsOwn = &blocked{"git's own files are not to be read or written; use git commands"}
+var errGitsOwn = &blocked{"git's own files must not be read or written; use git commands"}
 
 // hasGit reports whether a component is git's own name, which file systems that ignore case know under others.
 func hasGit(rel string) bool {

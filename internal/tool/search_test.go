@@ -83,7 +83,7 @@ func TestGrep(t *testing.T) {
 		strings.Contains(res.Output, "node_modules") {
 		t.Errorf("got %s", res.Output)
 	}
-	f.fails(f.call("grep", "pattern", "("), "no valid regular expression")
+	f.fails(f.call("grep", "pattern", "("), "not a valid regular expression")
 	f.fails(f.call("grep", "pattern", "x", "path_glob", "[a"), "no valid pattern")
 }
 

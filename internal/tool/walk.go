@@ -55,7 +55,7 @@ func (b *Box) newQuery(glob string) (query, error) {
 		q.named[part] = true
 	}
 	if !doublestar.ValidatePattern(glob) || pattern.Endless(glob) {
-		return query{}, fmt.Errorf("%q is no valid pattern: *, ?, **, [a-z] and a few of {a,b} are understood",
+		return query{}, fmt.Errorf("%q is not a valid pattern: *, ?, **, [a-z] and a few of {a,b} are understood",
 			text.Clip(glob, 200))
 	}
 	if hasGit(glob) {

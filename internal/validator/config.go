@@ -29,7 +29,7 @@ func FromConfig(values []string, task string) ([]Validator, error) {
 		case !ok || name == "":
 			return nil, fmt.Errorf("validator %q: expected name=command, for example test=make test", value)
 		case strings.ContainsAny(name, "\n\t\"'`$;&|<>"):
-			return nil, fmt.Errorf("validator %q: %q is no name", value, name)
+			return nil, fmt.Errorf("validator %q: %q is not a name", value, name)
 		case command == "":
 			return nil, fmt.Errorf("validator %q has no command", name)
 		}

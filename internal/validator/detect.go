@@ -83,7 +83,7 @@ func (p *layout) missingTests(t Tasks) []Validator {
 	}
 	return []Validator{{
 		Name: "acceptance tests",
-		fail: "these acceptance tests are gone and have to be put back as they were: " + strings.Join(gone, ", "),
+		fail: "these acceptance tests were deleted and must be restored: " + strings.Join(gone, ", "),
 	}}
 }
 

@@ -51,7 +51,7 @@ func TestPythonSeed(t *testing.T) {
 	}
 	rep = judge(t, dir, Tasks{Current: "T-001", All: three, Seed: seed})
 	wantPassed(t, rep, false)
-	wantText(t, rep, "have to be put back")
+	wantText(t, rep, "must be restored")
 	if _, err := os.Stat(filepath.Join(dir, "__pycache__")); err == nil {
 		t.Error("byte code was left behind")
 	}

@@ -253,7 +253,7 @@ func (r Result) state() string {
 	case r.Passed:
 		return "passed"
 	case r.Known:
-		return "FAILED, as it did before any work (known, bars nothing)"
+		return "FAILED, as before any work (known, does not block)"
 	}
 	return "FAILED"
 }

@@ -59,7 +59,7 @@ func sideBySide(s *scene) error {
 		case made[id]:
 			return answer{text: `{"summary": "it is made"}`}
 		}
-		made[id], went[id] = true, strings.Contains(body, "You are going on with a task that you began")
+		made[id], went[id] = true, strings.Contains(body, "You are continuing a task that you began")
 		return answer{shell: "rm -f begun; echo made > made-" + id + ".txt"}
 	})
 	if _, err := s.said(tilth("resume", "-j", "2")); err != nil {
