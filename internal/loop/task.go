@@ -150,7 +150,7 @@ func (a *attempt) loadSummary() error {
 	entries, err := a.run.S.ReadLedger(a.task.ID, 0)
 	for _, e := range entries {
 		c, unread := parseCase(string(e.Case))
-		if unread == nil && string(e.DiffSummary) != string(record.JSON(diffSummary(nil))) {
+		if unread == nil && e.DiffSummary != diffSummary(nil) {
 			a.summary = message.Completed(a.summary, c.Summary)
 		}
 	}
