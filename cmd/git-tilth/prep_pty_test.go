@@ -75,7 +75,7 @@ func preparedAsAgreed(t *testing.T, p *place) {
 		t.Errorf("status %s, %d tokens, %+v", c.Status, c.TokensUsed, c.Usage.Interview)
 	}
 	calling := []string{"model_call", "tool_call", "tool_result"}
-	want := []string{"session_start"}
+	want := []string{"session_start", "memory_load", "prompt_assembled"}
 	for range 6 {
 		want = append(want, calling...)
 	}

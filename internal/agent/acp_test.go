@@ -188,7 +188,7 @@ func TestACPEnds(t *testing.T) {
 		"max_turn_requests": {"qwen", fakeStep{"acp": m{"stop": "max_turn_requests"}}, TurnLimit, ""},
 		"max_tokens":        {"qwen", fakeStep{"acp": m{"stop": "max_tokens"}}, Unfinished, "limit of tokens"},
 		"refusal":           {"qwen", fakeStep{"acp": m{"stop": "refusal"}}, Unfinished, "refuses"},
-		"cancelled":         {"qwen", fakeStep{"acp": m{"stop": "cancelled"}}, Failed, "nobody"},
+		"cancelled":         {"qwen", fakeStep{"acp": m{"stop": "cancelled"}}, Failed, "nothing cancelled it"},
 		"a new word":        {"qwen", fakeStep{"acp": m{"stop": "tired"}}, Failed, "tired"},
 		"no word":           {"qwen", fakeStep{"acp": m{"stop": "-"}}, Failed, "none"},
 		"crash":             {"qwen", fakeStep{"stderr": "a boom\n", "acp": m{"crash": true}}, Failed, "a boom"},

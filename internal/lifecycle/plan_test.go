@@ -121,7 +121,8 @@ func TestMakePlan(t *testing.T) {
 		want      want
 	}{
 		{"a teardown was begun", "even with all else in order", func(s *State) { s.Resetting = true },
-			want{action: Refuse, why: "teardown", hint: "git tilth reset " + testID, line: "cannot be resumed"}},
+			want{action: Refuse, why: "reset was not finished",
+				hint: "git tilth reset " + testID, line: "cannot be resumed"}},
 		{"prd.json cannot be read, or has no tasks", "", func(s *State) {
 			s.Tasks, s.TasksError = nil,
 				"prd.json: unexpected end"

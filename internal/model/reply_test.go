@@ -69,7 +69,7 @@ func TestHealth(t *testing.T) {
 		{"a list", "[]", Malformed, "[]"},
 		{"another object", `{"hello":"world"}`, Malformed, "hello"},
 		{"message is no object", answerWith(`"hi"`, "stop"), Malformed, "not an object"},
-		{"two values", answerWith(said, "stop") + "{}", Malformed, "no valid"},
+		{"two values", answerWith(said, "stop") + "{}", Malformed, "not a valid"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -177,7 +177,7 @@ func (o *Overview) read(s *Session, room []byte, wanted func(s *Session, source,
 func (o *Overview) readOnce(s *Session, room []byte,
 	wanted func(s *Session, source, commonDir, linked string) bool) bool {
 	o.ID, o.Dir, o.Branch, o.Workspace = s.ID, s.Dir, s.Branch(), s.file(WorkspaceDir)
-	o.readCheckpoint(s, room)
+	hasCheckpoint := o.readCheckpoint(s, room)
 	linked := ""
 	if wanted != nil || o.Source+o.GitCommonDir == "" {
 		linked = s.commonFromLink(room)
@@ -189,7 +189,7 @@ func (o *Overview) readOnce(s *Session, room []byte,
 		o.GitCommonDir = linked
 	}
 	o.countTasks(s, room)
-	if status := o.readLastStop(s); status != "" && o.Tasks.Total > 0 {
+	if status := o.readLastStop(s); status != "" && o.Tasks.Total > 0 && hasCheckpoint {
 		o.Status = status // by the record, which outranks the checkpoint
 		if status == AllDone && o.Tasks.Pending > 0 {
 			o.Status = Running // as record.State has it
@@ -233,15 +233,15 @@ func (s *Session) commonFromLink(room []byte) string {
 	return filepath.Dir(filepath.Dir(admin))
 }
 
-// readCheckpoint takes the checkpoint as far as its members go, and decodes nothing else: a list reads many.
-func (o *Overview) readCheckpoint(s *Session, room []byte) {
+// readCheckpoint reads the members of the checkpoint that a list needs, and reports whether the file is readable.
+func (o *Overview) readCheckpoint(s *Session, room []byte) bool {
 	data, err := jsonl.ReadInto(room, s.file(CheckpointFile))
 	if err == nil && !jsonl.IsObject(bytes.TrimSpace(data)) {
 		err = checkObject(data)
 	}
 	if err != nil {
 		o.problem(CheckpointFile, err)
-		return
+		return false
 	}
 	own := func(value gjson.Result) string { return strings.Clone(value.String()) }
 	gjson.Parse(jsonl.Text(data)).ForEach(func(key, value gjson.Result) bool {
@@ -283,6 +283,7 @@ func (o *Overview) readCheckpoint(s *Session, room []byte) {
 	default:
 		o.Problems = append(o.Problems, fmt.Sprintf("%s: status %q is unknown", CheckpointFile, o.Status))
 	}
+	return true
 }
 
 // rolledUp says how tasks stand by summary.json, "" where it is not there.

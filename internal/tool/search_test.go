@@ -43,7 +43,7 @@ func TestGlob(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", pattern, got, want)
 		}
 	}
-	f.fails(f.call("glob", "pattern", "["), "no valid pattern")
+	f.fails(f.call("glob", "pattern", "["), "not a valid pattern")
 	f.fails(f.call("glob", "pattern", " "), "empty")
 }
 
@@ -84,7 +84,7 @@ func TestGrep(t *testing.T) {
 		t.Errorf("got %s", res.Output)
 	}
 	f.fails(f.call("grep", "pattern", "("), "not a valid regular expression")
-	f.fails(f.call("grep", "pattern", "x", "path_glob", "[a"), "no valid pattern")
+	f.fails(f.call("grep", "pattern", "x", "path_glob", "[a"), "not a valid pattern")
 }
 
 func TestGrepIsCapped(t *testing.T) {
