@@ -180,7 +180,7 @@ func TestLiveKeepsThePlace(t *testing.T) {
 		t.Error("an event folded what the reader had unfolded")
 	}
 	unlock()
-	p.until(`document.querySelector("h1").textContent.startsWith("T-003 failed")`)
+	p.until(`document.querySelector("h1").textContent.startsWith("Crashed: no stop was recorded")`)
 	p.quiet()
 }
 

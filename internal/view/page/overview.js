@@ -10,7 +10,8 @@ const PANELS = [
   ["tasks", "Tasks over time", () => [rec.head.tasks, rec.count], timeline],
   ["prompts", "Prompt size per call", () => groups.calls.length, promptChart],
   ["objections", "Rejections", () => [groups.objections.length, groups.totals.has("evaluator")], objections],
-  ["told", "Task list", () => ["tasks", "tldr", "open_questions", "blockers", "scope_notes", "learnings"].map((k) => rec.head[k]), told],
+  ["told", "Task list", () => [planOf().map((t) => [t.id, t.title, t.description, t.criteria]), // statuses are not shown here
+    ...["tldr", "open_questions", "blockers", "scope_notes", "learnings"].map((k) => rec.head[k])], told],
 ];
 
 const overview = {
