@@ -56,8 +56,11 @@ func (s *scratchRepo) measure(ctx context.Context, session, base string, commits
 	}
 	files, size := whole.files+most.files, max(whole.bytes+most.bytes, sent)
 	if files > maxFiles || size > limit {
-		return fmt.Errorf("it is too large: %d files and %d bytes more than the base; the limits are %d files and %d "+
-			"bytes (tilth.maxFetch)", files, size, maxFiles, limit)
+		limits := fmt.Sprintf("the limit is %d files", maxFiles)
+		if limit < math.MaxInt64 {
+			limits = fmt.Sprintf("the limits are %d files and %d bytes (tilth.maxFetch)", maxFiles, limit)
+		}
+		return fmt.Errorf("it is too large: %d files and %d bytes more than the base; %s", files, size, limits)
 	}
 	return nil
 }
