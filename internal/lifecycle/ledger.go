@@ -18,12 +18,12 @@ func settleLedgers(h *held.Handle, p Plan) error {
 	if err != nil {
 		return err
 	}
-	for i, t := range tasks {
+	for _, t := range tasks {
 		of := state.Tasks[t.ID]
 		if of.Shared {
 			continue
 		}
-		entries, err := h.S.RecordedLedger(state.LedgerLines(t.ID, i == 0))
+		entries, err := h.S.RecordedLedger(of.Ledger)
 		if err != nil {
 			return err
 		}

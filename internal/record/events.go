@@ -382,6 +382,8 @@ type SessionRewound struct {
 	SHA  string `json:"sha"`  // the one that it is at
 	Undo int    `json:"undo"` // the number by which an undo takes this back
 	Note string `json:"note,omitempty"`
+	// Noted is the task whose ledger begins with the note.
+	Noted string `json:"noted,omitempty"`
 	// Counts is the offset up to which earlier events count; those between it and this event are superseded.
 	Counts int64 `json:"counts"`
 	// Tasks are the tasks that changed.

@@ -192,15 +192,14 @@ func (s *State) went(undo int) {
 
 // rewound removes the events after the point: the changed tasks have no attempts any more.
 func (s *State) rewound(off int64, e *SessionRewound) {
-	var note []int64
-	if s.Note = 0; e.Note != "" {
-		note, s.Note = []int64{off}, off
-	}
 	for id, state := range e.Tasks {
 		t := Task{TaskState: state}
 		if id == e.To {
 			first := ContextReset{Scope: Scope{TaskID: id}, Base: e.SHA}
-			t.First, t.Ledger, s.Note = &Begin{first, e.Counts}, note, 0
+			t.First = &Begin{first, e.Counts}
+		}
+		if id == e.Noted {
+			t.Ledger = []int64{off}
 		}
 		s.Tasks[id] = t
 	}

@@ -52,7 +52,6 @@ type Moment struct {
 	Touched  bool   `json:"touched,omitempty"` // there was an event of a task since the last resume
 	// Progress are the ends of tasks, in their order.
 	Progress []End `json:"progress,omitempty"`
-	Note     int64 `json:"note,omitempty"` // where a person's note to the rewind to the seed is; 0 for none
 	// Stop is the session's last word; nil if work went on after it.
 	Stop    *LastStop `json:"stop,omitempty"`
 	Stopped *Stop     `json:"stopped,omitempty"` // its event
@@ -194,16 +193,6 @@ func (s *State) StatusOf(id string) string {
 		return Pending
 	}
 	return cmp.Or(t.Status, Pending)
-}
-
-// LedgerLines is where the lines of the record begin that a task's ledger is written from. The note of a rewind to the
-// seed is in the ledger of the first task of the plan.
-func (s *State) LedgerLines(task string, first bool) []int64 {
-	lines := s.Tasks[task].Ledger
-	if first && s.Note > 0 {
-		return append([]int64{s.Note}, lines...)
-	}
-	return lines
 }
 
 // Recorded reports whether a commit of a task is on record.

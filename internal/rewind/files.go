@@ -28,8 +28,7 @@ func (p Plan) layOutNext(h *held.Handle, next *session.Session) error {
 	if p.journal.Note == "" {
 		return nil
 	}
-	task := p.tasks[p.point.index].ID
-	return h.AppendNote(next, p.journal.Started, task, p.journal.Note)
+	return h.AppendNote(next, p.journal.Started, p.journal.Noted, p.journal.Note)
 }
 
 // CopyFiles copies progress.txt and, of some directories, the files of all tasks but some.

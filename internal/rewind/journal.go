@@ -34,6 +34,7 @@ type journal struct {
 	To      string    `json:"to,omitempty"`     // the point of a rewind
 	Undoes  int       `json:"undoes,omitempty"` // the number of what an undo takes back
 	Note    string    `json:"note,omitempty"`
+	Noted   string    `json:"noted,omitempty"` // the task whose ledger gets the note
 	Started string    `json:"started"`
 	Step    int       `json:"step"`
 	Cut     *cut      `json:"cut,omitempty"` // of a reset to the seed

@@ -105,6 +105,9 @@ func PlanTo(ctx context.Context, h *held.Handle, name, note string) (Plan, error
 	p.tasks, p.drop = p.point.At(p.tasks)
 	p.Pending, p.SHA, p.What = toDo(p.tasks), p.point.SHA, "rewind to "+name
 	p.journal.To, p.journal.Note = name, note
+	if note != "" {
+		p.journal.Noted = p.tasks[p.point.index].ID
+	}
 	p.journal.After = condition{
 		Worktree: snapshot.Snapshot{Tip: p.SHA, Files: p.SHA}, Status: session.Running, Counts: p.point.counts,
 		Conversations: conversations(h.Checkpoint), Tasks: map[string]record.TaskState{},
@@ -335,7 +338,7 @@ func recordRewind(h *held.Handle, j *journal) error {
 		return h.Append(&record.SessionUndone{Undo: j.Undoes, Redo: j.Number, Counts: to.Counts, Tasks: to.Tasks})
 	}
 	return h.Append(&record.SessionRewound{To: j.To, From: j.Before.Worktree.Tip, SHA: to.Worktree.Tip, Undo: j.Number,
-		Note: j.Note, Counts: to.Counts, Tasks: to.Tasks})
+		Note: j.Note, Noted: j.Noted, Counts: to.Counts, Tasks: to.Tasks})
 }
 
 // endRewind takes the steps after git's.

@@ -93,7 +93,7 @@ type mark struct {
 	Sum string `json:"sum"`
 }
 
-const foldVersion = 5
+const foldVersion = 6
 
 const markKey = "rolled_up"
 

@@ -34,12 +34,12 @@ func (c *check) tasks() []session.Task {
 // ledgers compares the ledgers of the plan's tasks with the record. The last entry may be missing where a process died.
 // Of a ledger that a fork began with, the record of another session says more.
 func (c *check) ledgers(plan []session.Task) error {
-	for i, t := range plan {
+	for _, t := range plan {
 		of := c.story.Tasks[t.ID]
 		if of.Shared {
 			continue
 		}
-		said, err := c.s.RecordedLedger(c.story.LedgerLines(t.ID, i == 0))
+		said, err := c.s.RecordedLedger(of.Ledger)
 		if err != nil {
 			return err
 		}

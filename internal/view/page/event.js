@@ -29,7 +29,7 @@ const RENDER = {
 function rewound(p, x) {
   return [
     el("p", "strong", "Rewound to " + str(p.to)), p.note ? el("p", "", str(p.note)) : null,
-    pairs(p, ["to", "note", "tasks", "counts"], x),
+    pairs(p, ["to", "note", "noted", "tasks", "counts"], x),
   ];
 }
 
