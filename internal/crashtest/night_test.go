@@ -19,7 +19,7 @@ import (
 // starts is killed too: only a grep that looked and found nothing lets a message pass.
 const commitMsg = `#!/bin/sh
 test -e "$HOME/refuse" || exit 0
-grep -q '^T-002' "$1"
+grep -q '^Beta' "$1"
 test $? -ne 1 || exit 0
 echo 'no Beta here' >&2
 exit 1
