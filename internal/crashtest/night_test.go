@@ -26,7 +26,7 @@ exit 1
 `
 
 // atNight makes the worlds in which a hook refuses the task that is left, no validator can start, and the endpoint
-// answers the first question about T-002 with a usage limit or an error.
+// answers the first question about T-002 with a usage limit or with nothing, which fails the task.
 func (f *fixtures) atNight() (err error) {
 	if f.refusing, err = f.copy(f.aside); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (f *fixtures) atNight() (err error) {
 	if f.faulty, err = f.copy(f.aside); err != nil {
 		return err
 	}
-	f.faulty.first = http.StatusInternalServerError
+	f.faulty.first = http.StatusOK
 	return os.WriteFile(f.refusing.refuse(), nil, 0o644)
 }
 
@@ -75,8 +75,8 @@ func moody(next http.Handler) *httptest.Server {
 		if status != "v1" && bytes.Contains(body, []byte("# Your task: T-002")) {
 			if _, before := asked.LoadOrStore(r.URL.Path, true); !before {
 				rw.Header().Set("Content-Type", "application/json")
-				answer := `{"error": {"message": "out of order"}}`
-				code := http.StatusInternalServerError
+				answer := `{"choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}`
+				code := http.StatusOK
 				if status == fmt.Sprint(http.StatusTooManyRequests) {
 					code = http.StatusTooManyRequests
 					answer = `{"error": {"type": "usage_limit_reached", "message": "used up", "resets_in_seconds": 1}}`
