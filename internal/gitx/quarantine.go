@@ -86,8 +86,15 @@ func ObjectDirs(common string) []string {
 }
 
 // quarantineName is the prefix of quarantine directories among a repository's objects. Git treats them like its own
-// temporary directories and prunes them after a kill.
+// temporary directories, and its gc prunes them.
 const quarantineName = "tmp_objdir-tilth-"
+
+// ClearQuarantines removes the quarantine directories that killed processes left in a repository.
+func (g *Git) ClearQuarantines(common string) {
+	if !g.dry {
+		proc.ClearTempIn(filepath.Join(common, "objects"), quarantineName)
+	}
+}
 
 // layOut makes the git directory. If its objects will be taken over, it is on their file system.
 func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err error) {

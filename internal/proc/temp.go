@@ -27,11 +27,16 @@ func TempDir(kind string) (dir string, remove func(), err error) {
 	return makeTemp("", tempName(kind))
 }
 
-// TempDirIn is TempDir in a directory of the user's, under a name that begins with prefix. What a kill has left there
-// of such names goes.
+// TempDirIn is TempDir in a directory of the user, under a name that begins with prefix. It first removes the
+// directories that killed processes left there.
 func TempDirIn(parent, prefix string) (dir string, remove func(), err error) {
-	clearTemp(parent, func(name string) bool { return strings.HasPrefix(name, prefix) })
+	ClearTempIn(parent, prefix)
 	return makeTemp(parent, prefix)
+}
+
+// ClearTempIn removes the directories of killed processes that TempDirIn made there.
+func ClearTempIn(parent, prefix string) {
+	clearTemp(parent, func(name string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 func makeTemp(parent, prefix string) (dir string, remove func(), err error) {

@@ -253,8 +253,10 @@ func (r Plan) Execute(ctx context.Context) error {
 	return nil
 }
 
-// removeFromRepo removes the worktree, then the branch. again is the command that finishes it.
+// removeFromRepo removes the leftovers of killed processes, the worktree, then the branch. again is the command that
+// finishes it.
 func (r Plan) removeFromRepo(ctx context.Context, admin, again string) error {
+	r.git.ClearQuarantines(r.Common)
 	places := r.lanes()
 	err := r.git.RemoveIncomplete(r.Common, places)
 	if err != nil {
