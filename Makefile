@@ -46,7 +46,7 @@ install: build
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 0755 bin/git-tilth "$(DESTDIR)$(PREFIX)/bin/git-tilth"
 	BIN=bin/git-tilth ./scripts/share "$(SHARE)"
-	@case "$(DESTDIR):$$PATH:" in :*":$(PREFIX)/bin:"*|[!:]*) ;; \
+	@case "$(DESTDIR)::$$PATH:" in :*":$(PREFIX)/bin:"*|[!:]*) ;; \
 		*) echo 'git finds it after:  export PATH="$(PREFIX)/bin:$$PATH"';; esac
 
 uninstall:

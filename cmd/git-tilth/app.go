@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/pattern"
@@ -22,7 +21,7 @@ import (
 func (p *process) run(args []string) error {
 	p.args = args
 	app := p.app()
-	line := cmdline.Line{ForGit: diffName}
+	line := commandLine{ForGit: diffName}
 	args, err := line.Arrange(app, p.undeprecate(args))
 	if err != nil {
 		return err
@@ -41,7 +40,7 @@ func (p *process) app() *cli.App {
 		case *cli.App:
 			_ = p.printHelp(out, of.Commands, usual)
 		case *cli.Command:
-			_, _ = io.WriteString(out, cmdline.HelpText(of, of.HelpName, p.examples(of), p.helpColumns()))
+			_, _ = io.WriteString(out, helpText(of, of.HelpName, p.examples(of), p.helpColumns()))
 		default:
 			cli.HelpPrinterCustom(out, templ, data, nil)
 		}
@@ -81,7 +80,7 @@ func (p *process) commands() []*cli.Command {
 		p.planCommand(),
 		p.reviewCommand(), p.diffCommand(), p.takeCommand(), p.cleanseCommand(),
 		p.rewindCommand(), p.undoCommand(), p.forkCommand(), p.resetCommand(),
-		p.prCommand(), p.workCommand(),
+		p.prCommand(), p.addressCommand(), p.updateCommand(), p.workCommand(),
 	}, p.fleetCommands(), []*cli.Command{
 		p.listCommand(), p.logCommand(), p.showCommand(), p.visualizeCommand(), p.verifyCommand(),
 		p.configCommand(), p.helpCommand(), p.manCommand(), p.completeCommand(),
@@ -90,14 +89,14 @@ func (p *process) commands() []*cli.Command {
 
 // traits are the properties of a command beyond its flags and arguments.
 type traits struct {
-	wish string // what one wants to do with it, by which the help lists it; "" for one that is not listed
+	wish string // heading in the help; "" for a command that is not listed
 	rare bool   // it is for rarer days
 	// looks: it changes neither sessions nor the repository, and may be called from inside a run.
 	looks bool
 	// starts: it starts agents or runs a worker's code; these processes end if git-tilth is killed.
 	starts bool
-	// hooked: a commit hook of the user may run it. The same hook runs on the commits that it makes: it must neither
-	// start itself again without end nor, refused, keep every task from its commit.
+	// hooked: in a commit hook that git-tilth runs, the command prints a note and does nothing. Otherwise it would
+	// start itself again, or fail the hook and block every commit.
 	hooked bool
 	// ends: its exit code is the end of a run.
 	ends   bool
@@ -148,7 +147,7 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 				return err
 			}
 			if branch := p.getenv(lifecycle.CommittingVar); branch != "" && is.hooked {
-				p.warnf("git-tilth: %s does nothing in a hook of the commits on %s\n", commandName(ctx), branch)
+				p.warnf("git-tilth: %s skipped: it was called by a hook of a commit on %s\n", commandName(ctx), branch)
 				return nil
 			}
 			p.changes, p.runs = !is.looks, is.ends && !p.dryRun
@@ -163,7 +162,7 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 	}
 }
 
-// mostArgs is how many arguments a command takes, by the line that tells people.
+// mostArgs returns the number of arguments of a command, by its usage line.
 func mostArgs(usage string) int {
 	if strings.Contains(usage, "...") {
 		return math.MaxInt
@@ -181,7 +180,7 @@ func anyBool(ctx *cli.Context, name string) bool {
 	return false
 }
 
-// checkArgs refuses arguments that nobody asked for, empty names, and that one is missing.
+// checkArgs refuses unexpected, empty and missing arguments.
 func checkArgs(ctx *cli.Context, most int) error {
 	args := ctx.Args().Slice()
 	name := commandName(ctx)
@@ -227,8 +226,8 @@ func commandName(ctx *cli.Context) string {
 	return strings.Join(append([]string{"git tilth"}, words...), " ")
 }
 
-// checkVariables warns of variables that look like settings and are none. What begins work is refused where one is a
-// slip of the keyboard: the night would go by other settings than were meant.
+// checkVariables warns of variables that look like settings but are not. A command that starts work is refused if one
+// of them is a misspelled setting, because the run would use other settings than intended.
 func (p *process) checkVariables(c *cli.Command) error {
 	begins := p.runs || c.Name == "prep-feature"
 	for _, v := range config.UnknownVariables(p.environ) {
@@ -302,6 +301,9 @@ func givenSettings(ctx *cli.Context) map[string]string {
 		case s.Given != "" && ctx.Bool(s.Flag):
 			out[s.Flag] = s.Given
 		}
+	}
+	if ctx.Bool("wait") {
+		out["no-wait"] = "true"
 	}
 	return out
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// bundleSink puts an accepted bundle in place: all of it, or nothing.
+// bundleSink installs an accepted bundle, completely or not at all.
 type bundleSink struct {
 	w     *repoContext
 	h     *held.Handle
 	rules seed.Rules
-	undo  func() // takes back what was put in place; nil for nothing
-	// approve shows a person the plan; nil where nobody is asked. The answer is an *seed.Objection, or seed.ErrEdit.
+	undo  func() // removes the installed files; nil if there are none
+	// approve shows the plan to the user; nil without a terminal. The error is an *seed.Objection, or seed.ErrEdit.
 	approve func(context.Context, *seed.Bundle) error
 }
 
@@ -74,7 +74,7 @@ func (s *bundleSink) look(ctx context.Context, b *seed.Bundle) (err error) {
 	return nil
 }
 
-// ask lets a person take the plan, change it, or object to it.
+// ask lets the user accept the plan, edit it, or object to it.
 func (s *bundleSink) ask(ctx context.Context, b *seed.Bundle, check func(*seed.Bundle) []seed.Violation) error {
 	for s.approve != nil {
 		err := s.approve(ctx, b)

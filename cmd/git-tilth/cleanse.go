@@ -5,8 +5,8 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/fleet"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/teardown"
 )
 
 func (p *process) cleanseCommand() *cli.Command {
@@ -24,7 +24,7 @@ func (p *process) cleanseCommand() *cli.Command {
 			if common, err := commonOf(s); err == nil && remote == "" {
 				remote, _, _ = w.pushRemote(common) // none is fine
 			}
-			return teardown.Cleanse(p.ctx, w.Git, s, w.Loc.CommonDir, remote, p.sayRemoved)
+			return lifecycle.Cleanse(p.ctx, w.Git, s, w.Loc.CommonDir, remote, p.sayRemoved)
 		}),
 	})
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -23,7 +22,7 @@ func (p *process) completeCommand() *cli.Command {
 			if len(words) == 0 {
 				words = []string{""}
 			}
-			for _, c := range cmdline.Complete(ctx.App, words, p.valuesOf) {
+			for _, c := range completions(ctx.App, words, p.valuesOf) {
 				p.printf("%s\t%s\n", c.Word, text.VisibleLine(c.What))
 			}
 			return nil
@@ -31,12 +30,12 @@ func (p *process) completeCommand() *cli.Command {
 	})
 }
 
-// valuesOf are the values that a flag or an argument may have; a shell completes files where there are none. What
-// cannot be read is left out: a shell has no place for errors.
-func (p *process) valuesOf(kind string) (list []cmdline.Candidate) {
+// valuesOf returns the values of a flag or an argument; a shell completes files if there are none. Errors are dropped,
+// because a shell cannot show them.
+func (p *process) valuesOf(kind string) (list []candidate) {
 	if kind == "type" {
 		for _, t := range record.Types() {
-			list = append(list, cmdline.Candidate{Word: t, What: "event"})
+			list = append(list, candidate{Word: t, What: "event"})
 		}
 	}
 	if !slices.Contains([]string{"session", "task", "point", "at", "onto", "base"}, kind) {
@@ -51,7 +50,7 @@ func (p *process) valuesOf(kind string) (list []cmdline.Candidate) {
 			"refs/heads/"))
 		for _, b := range branches {
 			if b = strings.TrimSpace(b); !strings.HasPrefix(b, "session/") {
-				list = append(list, cmdline.Candidate{Word: b, What: "branch"})
+				list = append(list, candidate{Word: b, What: "branch"})
 			}
 		}
 		return list
@@ -60,7 +59,7 @@ func (p *process) valuesOf(kind string) (list []cmdline.Candidate) {
 		all, _ := w.overviews(!w.inRepo)
 		for _, o := range all {
 			list = append(list,
-				cmdline.Candidate{Word: o.ID, What: fmt.Sprintf("%s, %s", o.State(), text.OneLine(o.Label))})
+				candidate{Word: o.ID, What: fmt.Sprintf("%s, %s", o.State(), text.OneLine(o.Label))})
 		}
 		return list
 	}
@@ -69,11 +68,11 @@ func (p *process) valuesOf(kind string) (list []cmdline.Candidate) {
 		return nil
 	}
 	if kind != "task" {
-		list = append(list, cmdline.Candidate{Word: "seed", What: "before any work"})
+		list = append(list, candidate{Word: "seed", What: "before any work"})
 	}
 	tasks, _ := s.Tasks()
 	for _, t := range tasks {
-		list = append(list, cmdline.Candidate{Word: t.ID, What: t.Status + ": " + t.Title})
+		list = append(list, candidate{Word: t.ID, What: t.Status + ": " + t.Title})
 	}
 	return list
 }

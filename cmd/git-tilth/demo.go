@@ -57,7 +57,7 @@ func (p *process) demo() error {
 	git := p.inDemo(dir, repo, url).git(false)
 	sessions := filepath.Join(dir, "sessions")
 	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"},
-		// In the repository's own settings, so that the shell from which it is looked at needs nothing.
+		// In the repository's settings, so that commands typed there need no environment.
 		{"config", "tilth.sessionsDir", sessions}, {"config", "tilth.validator", "checks=sh checks.sh"},
 		{"config", "user.name", "Demo"}, {"config", "user.email", "demo@localhost"},
 		{"add", "--all"}, {"commit", "--quiet", "--no-verify", "-m", "A word counter, still empty"}} {
@@ -70,7 +70,7 @@ func (p *process) demo() error {
 	for _, step := range [][]string{{"run", "--from", "tasks"}, {"review"}, {"take"}} {
 		p.printf("\n$ git tilth %s\n\n", strings.Join(step, " "))
 		if step[0] == "run" {
-			step = []string{"run", "--from", filepath.Join(dir, "tasks"), "--yes"} // which is beside the repository
+			step = []string{"run", "--from", filepath.Join(dir, "tasks"), "--yes"} // next to the repository
 		}
 		if err := p.inDemo(dir, repo, url).run(append([]string{"git-tilth"}, step...)); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (p *process) demo() error {
 	return nil
 }
 
-// inDemo is this process as if it had been started in the demo's repository, with nothing of the user's settings.
+// inDemo returns a process for the demo's repository, without the user's settings.
 func (p *process) inDemo(dir, repo, url string) *process {
 	inside := &process{ctx: p.ctx, dir: repo, stdin: p.stdin, stdout: p.stdout, stderr: p.stderr, verbose: p.verbose,
 		interrupted: p.interrupted}

@@ -6,19 +6,19 @@ import (
 	"os"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// detach starts this program in the background, its output in the session's directory, and returns once
-// the child has the session. A child that ends before that says why in the log, which is shown.
+// detach starts this program in the background, with its output in the session's directory, and returns once the child
+// holds the session. If the child ends before that, detach prints its log.
 func (w *repoContext) detach(s *session.Session, r runRequest) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fail("", err)
 	}
-	out, log, which := w.p.humanOut(r.json), s.Path(rewind.RunLog), s.ID
+	out, log, which := w.p.humanOut(r.json), s.Path(lifecycle.RunLog), s.ID
 	if r.verb == "run" {
 		which = "--session=" + s.ID
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/doctor"
 	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -22,10 +21,11 @@ func (p *process) doctorCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "fix", Usage: "apply the safe fixes"},
 			&cli.BoolFlag{Name: "all", Usage: "check the sessions of all repositories"},
+			&cli.StringFlag{Name: "flaky", Usage: "run the test `TEST` alone 20 times and print how often it failed"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
 		},
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
-			d := &doctor.Doctor{Kit: w.Kit, Dry: p.dryRun, Hint: func(err error) (msg, hint string) {
+			d := &setupDoctor{Kit: w.Kit, Dry: p.dryRun, Hint: func(err error) (msg, hint string) {
 				_, msg, hint = p.exitFor(err)
 				return msg, hint
 			}}
@@ -33,12 +33,15 @@ func (p *process) doctorCommand() *cli.Command {
 				d.Of = w.belongs
 			}
 			if isTerminal(p.stderr) && !ctx.Bool("json") {
-				d.Trying = func(what string) { w.Tell("trying " + what) }
+				d.Trying = w.trial().begins
+			}
+			if test := ctx.String("flaky"); test != "" {
+				return p.reportFlaky(d, test, ctx.Bool("json"))
 			}
 			rows := w.settingRows()
 			d.Check(len(rows))
 			if err := p.ctx.Err(); err != nil {
-				return err // what a signal kept from being read is no finding
+				return err // a check cut off by a signal is not a finding
 			}
 			if ctx.Bool("fix") {
 				d.Fix()
@@ -46,6 +49,27 @@ func (p *process) doctorCommand() *cli.Command {
 			return p.reportChecks(d.Checks, rows, ctx.Bool("json"))
 		}),
 	})
+}
+
+// reportFlaky runs one test many times and prints how often it failed.
+func (p *process) reportFlaky(d *setupDoctor, test string, asJSON bool) error {
+	if d.Dry {
+		p.printf("would run %s alone 20 times on the current commit\n", text.Visible(test))
+		return nil
+	}
+	rate, err := d.Repeat(test)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return p.printJSON(rate)
+	}
+	p.printf("%s failed %d of %d runs (%d %%)\n", text.Visible(rate.Test), rate.Failed, rate.Runs,
+		100*rate.Failed/rate.Runs)
+	if rate.Cause != "" {
+		p.printf("last failure: %s\n", rate.Cause)
+	}
+	return nil
 }
 
 // settingRows returns the settings that differ from their defaults, and effective values of some unset ones.
@@ -87,10 +111,17 @@ func (p *process) reportChecks(checks []equip.Check, settings []configRow, asJSO
 	return err
 }
 
+// printChecks prints the checks, on a terminal with breaks between words. Commands stay on one line, to be pasted.
 func (p *process) printChecks(checks []equip.Check, settings []configRow) {
+	show := func(line string) {
+		if t := p.terminal(false); t.TTY {
+			line = text.Hang(line, t.Width, "         ")
+		}
+		p.printf("%s\n", line)
+	}
 	for i, c := range checks {
 		about := strings.TrimSpace(strings.Join(append([]string{c.Name}, c.Also...), ", ") + " " + c.Session)
-		p.printf("%-7s  %s: %s\n", c.Status, about, text.Visible(text.OneLine(c.Detail)))
+		show(fmt.Sprintf("%-7s  %s: %s", c.Status, about, text.Visible(text.OneLine(c.Detail))))
 		again := i+1 < len(checks) && checks[i+1].Command == c.Command // the next one is mended by the same
 		if c.Status == equip.Finding && !again {
 			for line := range strings.SplitSeq(c.Command, "\n") {
@@ -99,7 +130,8 @@ func (p *process) printChecks(checks []equip.Check, settings []configRow) {
 		}
 		if c.Name == "settings" {
 			for _, r := range settings {
-				p.printf("         %s = %s (%s)\n", r.Name, text.Visible(text.OneLine(fmt.Sprint(r.Value))), r.Origin)
+				value := text.Visible(text.OneLine(fmt.Sprint(r.Value)))
+				show(fmt.Sprintf("         %s = %s (%s)", r.Name, value, r.Origin))
 			}
 		}
 	}

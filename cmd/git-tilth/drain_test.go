@@ -80,8 +80,8 @@ func newDrain(t *testing.T, sessions, kills int, seed uint64) *drain {
 	p.git("init", "-q", "--bare", d.remote)
 	p.git("-C", d.remote, "config", "core.logAllRefUpdates", "always")
 	p.git("-C", d.remote, "config", "http.receivepack", "true")
-	// Behind a server, as any remote: with a path, git moves its refs in a process of the worker's, one by one, and a
-	// kill there leaves some of them moved and a lock.
+	// Behind a server, as usual for a remote. With a path, git would move the refs one by one in a process of the
+	// worker, and a kill would leave a lock and only some of them moved.
 	server := httptest.NewServer(gitBackend(t, d.dir))
 	t.Cleanup(server.Close)
 	d.url = server.URL + "/remote.git"
@@ -101,7 +101,7 @@ func newDrain(t *testing.T, sessions, kills int, seed uint64) *drain {
 	return d
 }
 
-// serve starts the model, behind a log of its own. Some of the calls are the last that their caller makes.
+// serve starts the model with a log of its calls. Some calls are the last of their caller.
 func (d *drain) serve() {
 	server := d.model(writes("a", "b"))
 	to, err := url.Parse(server.URL)
@@ -254,8 +254,8 @@ func (d *drain) check(id string) {
 	}
 }
 
-// checkCalls holds the model's log against the holders: whoever was followed by another one was never heard again, and
-// where nobody was killed no call was made twice.
+// checkCalls compares the model's log with the holders: a holder makes no call after the next holder, and without a
+// kill no call is made twice.
 func (d *drain) checkCalls(id string, holders []string) {
 	calls := d.calls[strconv.Itoa(slices.Index(d.ids, id))]
 	var callers []string

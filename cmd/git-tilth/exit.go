@@ -20,13 +20,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 // The exit codes, one table for all commands.
 const (
 	exitOK          = 0
-	exitNo          = 1   // a task failed, or the person said no
+	exitNo          = 1   // a task failed, or the user said no
 	exitRefused     = 2   // refused before anything was changed
 	exitFailed      = 3   // git, the filesystem or the model endpoint failed
 	exitBusy        = 4   // the session is in use by another process
@@ -61,12 +60,12 @@ func (p *process) exitCode(err error) (code int) {
 	if err == nil && !p.runs {
 		err = p.stdout.failed()
 	}
-	if err != nil && !errors.Is(err, syscall.EPIPE) { // else the reader has seen enough
+	if err != nil && !errors.Is(err, syscall.EPIPE) { // EPIPE: the reader closed the pipe
 		var msg, hint string
 		code, msg, hint = p.interruptedOr(err)
 		if msg != "" {
 			msg = "git-tilth: " + strings.TrimSpace(msg)
-			if !strings.Contains(msg, "\n") { // else there are commands in it, to be pasted
+			if !strings.Contains(msg, "\n") { // several lines are commands to paste
 				msg = p.shownOn(p.stderr).Fold(msg)
 			}
 			p.warnf("%s\n", msg)
@@ -80,7 +79,7 @@ func (p *process) exitCode(err error) (code int) {
 		p.warnf("%s", hinted(hint))
 	}
 	if p.twice.Load() {
-		return exitInterrupted // whatever else the second signal made fail
+		return exitInterrupted // even if the second signal made something fail
 	}
 	return code
 }
@@ -165,8 +164,8 @@ func worldHint(err error) string {
 	return ""
 }
 
-// executionError is why a session could not be brought to where its loop begins. What was reached is kept, so that
-// the way on is always a resume; a cause that says more about it has the word.
+// executionError returns the error of a session that failed before its loop. Its state is kept, so the hint is a
+// resume, unless the cause has a better hint.
 func (p *process) executionError(err error, sessionID string) error {
 	resume := "git tilth resume " + sessionID
 	switch {
@@ -177,7 +176,7 @@ func (p *process) executionError(err error, sessionID string) error {
 		return err
 	case p.interrupted() && errors.Is(err, context.Canceled):
 		return &exitError{code: exitInterrupted, msg: "interrupted", hint: resume, err: err}
-	case errors.As(err, new(*validator.SetupError)):
+	case errors.As(err, new(*held.SetupError)):
 		return fail("git config --edit && "+resume, err)
 	}
 	return fail(resume, err)
@@ -238,7 +237,7 @@ func stopError(s loop.Stop) error {
 		if !gitx.SaysUnsigned(s.Detail) {
 			e.msg += "a commit hook rejects it: "
 		}
-		e.msg += cmp.Or(text.FailingLine(s.Detail), "it says nothing")
+		e.msg += cmp.Or(text.FailingLine(s.Detail), "the hook printed nothing")
 	case record.ReviewerFailed:
 		e.msg = s.Task + " waits for its review: " + s.Reason + detail
 	default:
@@ -254,7 +253,7 @@ func stopError(s loop.Stop) error {
 	return e
 }
 
-// resumeOf is the command that goes on with a session that is not at hand, by the caps that hold here.
+// resumeOf returns the command that resumes another session, by the caps of this repository.
 func (w *repoContext) resumeOf(o session.Overview) string {
 	return loop.Resume(o.ID, w.Config.Caps().Reached(loop.Usage(o.TokensUsed, o.Cost, 0)))
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/fleet"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -48,7 +47,7 @@ func (p *process) fleetCommands() []*cli.Command {
 				if err != nil {
 					return err
 				}
-				if err = lanes.SetAllAside(p.ctx, h); err == nil {
+				if err = held.StashLanes(p.ctx, h); err == nil {
 					err = place.Push(p.ctx, h.S)
 				}
 				switch {
@@ -66,8 +65,8 @@ func (p *process) fleetCommands() []*cli.Command {
 			Name:      "fetch",
 			Usage:     "fetch a session from a remote",
 			ArgsUsage: "[<session>]",
-			Description: "Without <session>: the newest that no machine holds. A session that exists here is " +
-				"updated, unless it has work that was not pushed.",
+			Description: "Without <session>, fetches the newest session that no machine has claimed. Updates a " +
+				"session that exists here, unless it has work that was not pushed.",
 			Flags: []cli.Flag{remoteFlag()},
 			Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 				named, part := ctx.String("remote"), ctx.Args().First()
@@ -110,7 +109,7 @@ func (p *process) inDir(file string) string {
 	return filepath.Join(p.dir, file)
 }
 
-// place is where a session that is held is pushed from.
+// place returns the remote for pushing a held session.
 func (w *repoContext) place(h *held.Handle, remote string) (fleet.Remote, error) {
 	if h.Common == "" {
 		return fleet.Remote{}, refuse("git tilth show "+h.S.ID,
@@ -177,7 +176,7 @@ func (w *repoContext) remoteToList(remote string) (fleet.Remote, error) {
 	return place, err
 }
 
-// remoteSession is the session of a remote that a name means, or the newest that nobody works on.
+// remoteSession returns the remote session with a name, or the newest unclaimed one.
 func (p *process) remoteSession(place fleet.Remote, part string) (found fleet.Claim, err error) {
 	claims, err := place.Remotes(p.ctx)
 	if err != nil {
@@ -295,9 +294,9 @@ func (w *repoContext) remoteRows(ctx context.Context, place fleet.Remote) ([]rem
 	return rows, err
 }
 
-// claim takes the claim of a session that has a remote, for the run that begins. release gives it back at the end, and
-// makes of the run's end the command's; the context ends with the claim. In a dry run nothing is to be released. An end
-// that could not be pushed is a failure where the remote alone knows of the session: at a worker's (forRemote).
+// claim claims a session with a remote for a run. The context ends with the claim. release gives the claim back at the
+// end, and returns the error of the command from that of the run; it does nothing in a dry run. For a worker of a
+// remote (forRemote), an end that could not be pushed is a failure, because only the remote knows the session.
 func (w *repoContext) claim(ctx *context.Context, h *held.Handle, o *loop.Options, forRemote bool) (
 	release func(error) error, err error) {
 	if fleet.RemoteOf(h.S) == "" {

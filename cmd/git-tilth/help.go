@@ -9,7 +9,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
@@ -38,14 +37,14 @@ func (p *process) helpCommand() *cli.Command {
 }
 
 func unknownCommand(name string, cmds []*cli.Command) error {
-	return refuse("git tilth -h", "unknown command %q%s", name, cmdline.Suggest(name, cmds))
+	return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, cmds))
 }
 
 // helpSize is how much of the help is printed.
 type helpSize int
 
 const (
-	brief helpSize = iota // what leaves room on a screen for how things stand
+	brief helpSize = iota // short enough for a screen with the repository's state
 	usual                 // one screen
 	whole
 )
@@ -143,7 +142,7 @@ func (p *process) sayStanding() {
 		say("%s", err)
 		return
 	}
-	r := w.review(s)
+	r := w.report(s)
 	say("%s", text.Clip(text.VisibleLine(s.ID+"  "+r.Label), 79))
 	for _, line := range r.Standing() {
 		say("%s", line)

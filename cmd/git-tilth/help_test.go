@@ -7,8 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/git-tilth/git-tilth/internal/cmdline"
 )
 
 // The help of each command fits 80 columns, breaks between words and has two examples that its options accept.
@@ -22,14 +20,14 @@ func TestHelp(t *testing.T) {
 			}
 			name := parents + " " + c.Name
 			each(name, c.Subcommands)
-			text := cmdline.HelpText(c, name, p.examples(c), 80)
+			text := helpText(c, name, p.examples(c), 80)
 			for line := range strings.Lines(text) {
 				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 					t.Errorf("%s: a line of %d columns: %s", name, n, line)
 				}
 			}
 			words := strings.Fields(c.Usage + " " + c.Description)
-			for _, f := range cmdline.Visible(c.Flags) {
+			for _, f := range visibleFlags(c.Flags) {
 				words = append(words, strings.Fields(strings.ReplaceAll(f.GetUsage(), "`", ""))...)
 			}
 			shown := strings.Fields(text)
@@ -49,7 +47,7 @@ func TestHelp(t *testing.T) {
 					t.Errorf("%s: example %q is of another command", name, e)
 				}
 				for _, w := range strings.Fields(e) {
-					if strings.HasPrefix(w, "-") && w != "--" && !hasFlag(c, w) && c.Name != diffName {
+					if strings.HasPrefix(w, "-") && w != "--" && !knowsFlag(c, w) && c.Name != diffName {
 						t.Errorf("%s: example %q has an unknown flag %s", name, e, w)
 					}
 				}
@@ -59,7 +57,7 @@ func TestHelp(t *testing.T) {
 	each("git tilth", p.app().Commands)
 }
 
-func hasFlag(c *cli.Command, arg string) bool {
+func knowsFlag(c *cli.Command, arg string) bool {
 	return slices.ContainsFunc(c.Flags, func(f cli.Flag) bool {
 		return slices.Contains(f.Names(), strings.TrimLeft(arg, "-"))
 	})

@@ -25,13 +25,13 @@ type walk struct {
 	*place
 	*rand.Rand
 	ids  []string
-	told []string // the commands, for whoever reads a failure
+	told []string // the commands, for the message of a failure
 }
 
 const person = "A Person"
 
-// TestHonestSessions runs random commands on sessions that nobody tampers with. After every step verify finds no
-// difference, and names the user's commits as such. TILTH_TESTS=full runs up to 60 sessions.
+// TestHonestSessions runs random commands on sessions without tampering. After every step verify finds no difference,
+// and names the user's commits as such. TILTH_TESTS=full runs up to 60 sessions.
 func TestHonestSessions(t *testing.T) {
 	t.Parallel()
 	most, steps := testsize.Of(1, 60), testsize.Of(12, 40)
@@ -52,8 +52,8 @@ func TestHonestSessions(t *testing.T) {
 	t.Logf("%d honest sessions", seen)
 }
 
-// begin makes a session of four tasks. The second is sent back once, the third fails where nobody helps, and a hook of
-// the repository changes the first's tree.
+// begin makes a session of four tasks. The second is rejected once, the third fails without help from the user, and a
+// hook of the repository changes the tree of the first.
 func (w *walk) begin() {
 	does := func(task int, command string, submits bool) scripted.Step {
 		step := calls("bash", map[string]any{"command": command})

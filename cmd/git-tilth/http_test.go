@@ -124,7 +124,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 		t.Errorf("refs:\n%s", after)
 	}
 
-	// At home it goes on from where it stands there.
+	// At home it continues from its state there.
 	if out, code := home.try("git", "tilth", "resume"); code != exitRefused ||
 		!strings.Contains(out, "git tilth fetch "+id) {
 		t.Errorf("exit code %d\n%s", code, out)
@@ -133,7 +133,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 		t.Errorf("fetch: %s", out)
 	}
 	home.git("tilth", "verify")
-	// A commit's message has a digest of the record, which has times in it; all else is the same at any place.
+	// A commit's message has a hash of the record with its times; everything else is the same in any place.
 	commits := func(p place) string {
 		log := p.git("log", "--format=%an %ae %ad %cn %ce %cd %T%n%B", "session/"+id)
 		return regexp.MustCompile(`(?m)^Tilth-Record: .*\n`).ReplaceAllString(log, "")
@@ -143,7 +143,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 		t.Errorf("%s\n%s", commits(*home), travelled)
 	}
 
-	// As it was before it travelled, it comes to the same at home.
+	// From its state before the first push, a run at home has the same result.
 	for _, args := range [][]string{{"reset", "-y", id}, {"fetch", "--remote", "../before.git"}, {"resume", id}} {
 		home.git(append([]string{"tilth"}, args...)...)
 	}
@@ -151,7 +151,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 		t.Errorf("at home:\n%s\nelsewhere:\n%s", stayed, travelled)
 	}
 
-	// Without the password nothing begins, nobody is asked, and no password is shown.
+	// Without the password nothing starts, no prompt appears, and no password is shown.
 	wrong := strings.Replace(remote, "http://", "http://me:wrong-guess@", 1)
 	for _, args := range [][]string{{"push", "--remote", wrong + "/remote.git"},
 		{"push", "-n", "--remote", wrong + "/x"}} {
@@ -162,7 +162,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 	}
 }
 
-// serveGit serves the bare repositories in a directory to whoever knows the password.
+// serveGit serves the bare repositories in a directory with a password.
 func serveGit(t *testing.T, dir string) string {
 	backend := gitBackend(t, dir)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -215,7 +215,7 @@ func (p *place) tasks(path, where string, names ...string) {
 	p.write(path, string(data))
 }
 
-// serveList is the live page's list of sessions, as it is served in a place.
+// serveList returns the live page's list of sessions in a place.
 func serveList(t *testing.T, at *place) []byte {
 	t.Helper()
 	serve := exec.Command("git-tilth", "visualize", "--serve", "--addr", "127.0.0.1:0")

@@ -75,11 +75,11 @@ func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 	return w.menu(r, newest, found[0], names)
 }
 
-// goOn is the command that goes on with an interview.
+// goOn is the command that continues an interview.
 const goOn = "git tilth prep-feature --continue"
 
-// nextVerb is the command that goes on with a session in flight: run, resume, or none where nothing can be gone on
-// with, as after an interview that came to no seed.
+// nextVerb returns the command that continues a session in flight: run or resume, or "" if it cannot be continued, as
+// after an interview without a seed.
 func (w *repoContext) nextVerb(s *session.Session) string {
 	plan, err := w.planOf(s)
 	switch {

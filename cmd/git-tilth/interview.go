@@ -17,7 +17,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
 // readyInterview checks the needs of an interview before anything is made: a model, answers and a brief.
@@ -76,7 +75,7 @@ func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink)
 		// A bare repository has no tree to read; the new worktree is one.
 		source = h.Path()
 	}
-	box, err := tool.Open(source, tool.Options{ReadOnly: true})
+	box, err := agent.OpenTools(source, agent.ToolOptions{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +93,7 @@ func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink)
 	if r.typed {
 		sink.approve = terminal.Approve
 	}
-	calls := agent.Calls{Attempts: int(w.Config.Count("tilth.providerAttempts"))}
+	calls := agent.Calls{Attempts: int(w.Config.Count("tilth.providerAttempts")), MaxOutage: w.MaxOutage()}
 	var turn agent.Turn
 	if r.interviewer.Program == nil {
 		calls.Chat = r.interviewer.Client.Chat
@@ -139,7 +138,7 @@ func (w *repoContext) interviewTurn(h *held.Handle, r loop.Role, source string) 
 	}
 }
 
-// begun are the messages of a session's interview, nil where it has none to go on with.
+// begun returns the messages of a session's interview, nil if there is none to continue.
 func begun(s *session.Session) []json.RawMessage {
 	history, err := s.ReadTranscript(record.RoleInterview, "")
 	if err != nil || agent.Continuable(history) != nil {
@@ -164,7 +163,7 @@ func (w *repoContext) unseeded() (*session.Session, error) {
 	return nil, refuse("git tilth prep-feature", "no unfinished interview in this repository")
 }
 
-// continuePrep goes on with an interview that was interrupted or killed: its answers are in interview.jsonl.
+// continuePrep continues an interview that was interrupted or killed: its answers are in interview.jsonl.
 func (w *repoContext) continuePrep(r prepRequest) (*session.Session, error) {
 	s, err := w.unseeded()
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 type crew struct {
 	t    *testing.T
 	url  string
-	calm atomic.Bool // nothing goes wrong any more but what cannot be done
+	calm atomic.Bool // no more random failures
 
 	mu       sync.Mutex
 	fate     *rand.Rand
-	kinds    map[string][]string // what each task's worker does to files
-	hopeless map[string]bool     // tasks that nobody can do
+	kinds    map[string][]string // changes of each task's worker
+	hopeless map[string]bool     // impossible tasks
 	rejects  map[string]int      // how often each is sent back
-	shown    map[string]bool     // what workers were told of, as work that does not fit any more
-	binary   map[string][]string // what each task's worker wrote where git shows no lines
+	shown    map[string]bool     // stashed work that workers were told of
+	binary   map[string][]string // binary contents of each task's worker
 	calls    int
 }
 
@@ -144,7 +144,7 @@ func (c *crew) review(task string) string {
 func (c *crew) work(task string, q asked) string {
 	last := q.Messages[len(q.Messages)-1].Content
 	_, earlier, unfit := strings.Cut(last, "he tree has changed since")
-	_, tree, dropped := strings.Cut(last, "what you had is in git, as ")
+	_, tree, dropped := strings.Cut(last, "your version is in git, as ")
 	if unfit || dropped {
 		for _, tok := range append(token.FindAllString(earlier, -1), c.binary[task]...) {
 			c.shown[tok] = true
@@ -195,7 +195,7 @@ func (c *crew) call(tools ...any) string {
 	return completion(map[string]any{"role": "assistant", "content": nil, "tool_calls": calls}, "tool_calls")
 }
 
-// said is an answer of text alone.
+// said returns an answer with text only.
 func said(text string) string {
 	return completion(map[string]any{"role": "assistant", "content": text}, "stop")
 }

@@ -57,9 +57,9 @@ type simulation struct {
 	walk
 	crew  *crew
 	id    string
-	user  string // what the session must leave alone
+	user  string // state that the session must not change
 	tasks []string
-	wrote map[string]bool // what the person wrote
+	wrote map[string]bool // contents that the user wrote
 	loose bool            // and did not always commit
 }
 
@@ -258,7 +258,7 @@ func (s *simulation) between() {
 		}
 		s.told = append(s.told, fmt.Sprintf("a person commits %s in %s [%d]", tok, name, code))
 		s.wrote[tok] = true
-		return // what a killed run had committed and not noted is under it until the next one notes it
+		return // below it is an unrecorded commit of a killed run
 	case 4:
 		tok := fmt.Sprintf("tok-0-%x", s.Uint64())
 		name := []string{"base", "untracked"}[s.IntN(2)]
@@ -404,7 +404,7 @@ func (s *simulation) ended(code int) {
 			s.t.Errorf("%s is a merge", ids[0])
 		}
 		if strings.HasSuffix(f[0], person) || strings.HasPrefix(f[3], "FAILED (") {
-			continue // a person's, or a placeholder under one
+			continue // the user's, or a placeholder below one
 		}
 		commits[f[1]]++
 		if !accepted[f[1]+" "+ids[1]] {

@@ -14,16 +14,16 @@ func (p *process) listCommand() *cli.Command {
 		Name:      "list",
 		Usage:     "list the sessions of this repository, newest first",
 		ArgsUsage: "[<remote>]",
-		Description: "STATUS is running, prepared, all_done or failed, or one of: stopped (a resume continues " +
-			"it), crashed (ended without a stop), rewound, rewinding or resetting (not finished), " +
-			"taken (its work is merged, taken or pushed), cleansed (worktree and branch are deleted), " +
-			"damaged (checkpoint.json cannot be read). With --json, status is the word in " +
+		Description: "The state of a session is prepared, running, all_done, failed, or one of: stopped (resume " +
+			"continues it), crashed (ended without recording a stop), rewound, rewinding or resetting " +
+			"(interrupted), taken (its work is merged, taken or pushed), cleansed (worktree and branch are " +
+			"deleted), damaged (checkpoint.json cannot be read). With --json, status is the word in " +
 			"checkpoint.json, and state is that word, taken, cleansed or damaged.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list the sessions of all repositories"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON array"},
 			&cli.BoolFlag{Name: "remote",
-				Usage: "list the sessions of a remote and their holders"},
+				Usage: "list the sessions of a remote, and the machine that works on each"},
 		},
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 			if ctx.Bool("remote") {

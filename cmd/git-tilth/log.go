@@ -24,7 +24,7 @@ func (p *process) logCommand() *cli.Command {
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.IsSet("tail") && ctx.Int("tail") < 1 {
-				return refuse("git tilth log -h", "--tail needs a number of at least 1")
+				return refuse("git tilth log -h", "--tail must be at least 1")
 			}
 			o := view.LogOptions{
 				Terminal: p.terminal(ctx.Bool("json")), Follow: ctx.Bool("follow"), Tail: ctx.Int("tail"),

@@ -1,5 +1,5 @@
-// Command git-tilth runs a coding agent unattended over a list of tasks, in a git worktree of its own. It is a
-// git plugin: as long as it is on PATH, it is called as `git tilth`.
+// Command git-tilth runs a coding agent unattended over a list of tasks, in a separate git worktree. It is a git
+// plugin: if it is on PATH, it is called as `git tilth`.
 package main
 
 import (

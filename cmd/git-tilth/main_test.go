@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"git-tilth": func() {
 			sandbox.Without = os.Getenv("TEST_WITHOUT")
+			if file := os.Getenv("TEST_CLOCK"); file != "" {
+				scripttest.SkipWaits(file)
+			}
 			os.Exit(Main())
 		},
 		"nolandlock": scripttest.NoLandlock,

@@ -5,11 +5,9 @@ import (
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/git-tilth/git-tilth/internal/cmdline"
 )
 
-// date is that of the man pages, set by the Makefile from git.
+// date is the date of the man pages, set by the Makefile from git.
 var date = "1970-01-01"
 
 // manCommand writes the man pages, git-tilth(1) and one a command, from the definitions that -h prints.
@@ -17,7 +15,7 @@ func (p *process) manCommand() *cli.Command {
 	return p.declare(traits{looks: true}, &cli.Command{
 		Name: "man", Hidden: true, Usage: "write the man pages into a directory", ArgsUsage: "<directory>",
 		Action: func(ctx *cli.Context) error {
-			for name, page := range cmdline.Pages(ctx.App, version, date, p.examples) {
+			for name, page := range manPages(ctx.App, version, date, p.examples) {
 				if err := os.WriteFile(filepath.Join(ctx.Args().First(), name+".1"), []byte(page), 0o644); err != nil {
 					return fail("", err)
 				}

@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -18,7 +17,7 @@ import (
 // taskAction carries out the user's decision on a task, with a note, in a session with this plan.
 type taskAction func(w *repoContext, h *held.Handle, plan lifecycle.Plan, task, note string) error
 
-// markCommands are a person's word on one task.
+// markCommands returns the commands for manual decisions on one task.
 func (p *process) markCommands() []*cli.Command {
 	note := func(usage string) []cli.Flag {
 		return []cli.Flag{&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: usage}}
@@ -46,7 +45,7 @@ func (p *process) markCommands() []*cli.Command {
 		command(traits{rare: true, starts: true, hooked: true}, "done",
 			"commit your changes in the worktree as a task",
 			"Runs the validators and asks no model. The change may be empty.",
-			note("the text of the commit"), (*repoContext).markDone),
+			note("the body of the commit message"), (*repoContext).markDone),
 	}
 }
 
@@ -133,7 +132,7 @@ func (w *repoContext) conclude(h *held.Handle) (next string, err error) {
 	return "review", nil
 }
 
-// markDone brings the session to where a run would begin, and commits the task there.
+// markDone prepares the session as for a run, and commits the task.
 func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note string) error {
 	if plan.MovesAside() {
 		return refuse("git tilth resume "+h.S.ID,
@@ -173,7 +172,7 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 	if stop := (loop.Stop{}); errors.As(err, &stop) {
 		stop.Task = task
 		result := w.p.outcome(stop)
-		w.next(h, result)
+		w.hintOf(h, result)
 		return result
 	}
 	if err != nil {
@@ -196,8 +195,8 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 
 // workPlace is where the files of a task are.
 func workPlace(h *held.Handle, task string) string {
-	if lanes.Has(h.S, task) {
-		return lanes.Path(h.S, task)
+	if held.HasLane(h.S, task) {
+		return held.LanePath(h.S, task)
 	}
 	return h.Path()
 }

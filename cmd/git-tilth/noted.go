@@ -5,12 +5,11 @@ import (
 	"fmt"
 
 	"github.com/git-tilth/git-tilth/internal/loop"
-	"github.com/git-tilth/git-tilth/internal/progress"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// maxNoted is the longest value of a setting that is noted as it is.
+// maxNoted is the longest value of a setting that is recorded in full.
 const maxNoted = 500
 
 // noted are the settings that decide how work is judged, as each start of a run puts them on record. Prompts are noted
@@ -33,7 +32,7 @@ func (w *repoContext) noted(o loop.Options) map[string]record.Setting {
 }
 
 // tellChanged prints the settings that changed since the last start, with their origins.
-func tellChanged(show *progress.Lines, changed []record.SettingChange) {
+func tellChanged(show *runLines, changed []record.SettingChange) {
 	for _, c := range changed {
 		before, after := orUnset(c.Before), orUnset(c.After)
 		line := fmt.Sprintf("since the last start %s changed from %s to %s", c.Name, before, after)

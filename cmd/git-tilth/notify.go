@@ -6,25 +6,104 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// notifyPatience is how long a notification may take.
-const notifyPatience = 30 * time.Second
+const (
+	notifyPatience = 30 * time.Second // the longest time of one notification
+	briefOutage    = time.Minute      // the longest outage that is not notified
+)
 
-// notify tells the user of a run's end by tilth.notify. What goes wrong in it is said and changes nothing.
-func (w *repoContext) notify(h *held.Handle, stop loop.Stop) {
-	how := w.Config.Text("tilth.notify")
-	if how == "" {
+// notifier runs tilth.notify at a run's end, and at the failures, limits and outages that tilth.notifyOn names. An
+// error in it is printed and changes nothing.
+type notifier struct {
+	w       *repoContext
+	s       *session.Session
+	on      []string // of tilth.notifyOn; nil if nothing is to be notified
+	cost    float64  // of the session so far
+	told    map[string]bool
+	outages map[string]time.Time // when the outage of each endpoint or agent program began
+	waiting map[string]string    // the endpoint or agent program that each role of each task waits for
+	pending sync.WaitGroup
+}
+
+func (w *repoContext) newNotifier(s *session.Session) *notifier {
+	n := &notifier{w: w, s: s, told: map[string]bool{}, outages: map[string]time.Time{}, waiting: map[string]string{}}
+	if check, err := s.Checkpoint(); err == nil {
+		n.cost = check.Usage.Sum().Cost
+	}
+	if w.Config.Text("tilth.notify") != "" {
+		n.on = strings.Split(w.Config.Text("tilth.notifyOn"), ",")
+	}
+	return n
+}
+
+// event notifies in the background. It is called for one event at a time.
+func (n *notifier) event(l record.Line) {
+	if n.on == nil {
 		return
 	}
-	tasks := h.S.Overview().Tasks
-	said := fmt.Sprintf("%s: %d of %s done", stop.Reason, tasks.Done, text.Plural(tasks.Total, "task"))
+	e := l.Event()
+	of := e.Common().TaskID + "/" + e.Common().Phase
+	switch e := e.(type) {
+	case *record.ModelCall:
+		if e.Cost != nil {
+			n.cost += *e.Cost
+		}
+		if e.Health == model.HealthOK {
+			delete(n.outages, n.waiting[of])
+		}
+	case *record.TaskFailed:
+		n.once("failure", e.TaskID, e.Reason)
+	case *record.AgentWaits:
+		switch until := record.ParseTime(e.Until); {
+		case e.Attempt == 0: // the program waits by itself
+		case e.Reason == record.UsageLimit:
+			n.once("limit", e.Who+e.Until, e.Reason)
+		default:
+			if n.outages[e.Who].IsZero() {
+				n.outages[e.Who] = record.ParseTime(l.TS)
+			}
+			n.waiting[of] = e.Who
+			if began := n.outages[e.Who]; until.Sub(began) > briefOutage {
+				n.once("outage", e.Who+began.String(), e.Reason)
+			}
+		}
+	}
+}
+
+// once notifies in the background of something that tilth.notifyOn names, unless it was notified before.
+func (n *notifier) once(kind, which, reason string) {
+	if !slices.Contains(n.on, kind) || n.told[kind+which] {
+		return
+	}
+	n.told[kind+which] = true
+	cost := n.cost
+	n.pending.Go(func() { n.notify(reason, cost) })
+}
+
+// end notifies of a run's end, after what is notified in the background.
+func (n *notifier) end(h *held.Handle, reason string) {
+	n.pending.Wait()
+	if slices.Contains(n.on, "end") {
+		n.notify(reason, h.Checkpoint.Usage.Sum().Cost)
+	}
+}
+
+func (n *notifier) notify(reason string, cost float64) {
+	w := n.w
+	plan, _ := n.s.Tasks()
+	tasks := session.CountTasks(plan)
+	said := fmt.Sprintf("%s: %d of %s done", reason, tasks.Done, text.Plural(tasks.Total, "task"))
+	how := w.Config.Text("tilth.notify")
 	argv := []string{"sh", "-c", how}
 	switch {
 	case how == "bell":
@@ -38,12 +117,12 @@ func (w *repoContext) notify(h *held.Handle, stop loop.Stop) {
 		argv = []string{"notify-send", "git tilth", said}
 	}
 	env := append(slices.Clone(w.p.environ),
-		"TILTH_NOTIFY_REASON="+stop.Reason, "TILTH_NOTIFY_SESSION="+h.S.ID,
+		"TILTH_NOTIFY_REASON="+reason, "TILTH_NOTIFY_SESSION="+n.s.ID,
 		fmt.Sprintf("TILTH_NOTIFY_DONE=%d", tasks.Done),
 		fmt.Sprintf("TILTH_NOTIFY_FAILED=%d", tasks.Failed),
 		fmt.Sprintf("TILTH_NOTIFY_PENDING=%d", tasks.Pending),
-		fmt.Sprintf("TILTH_NOTIFY_COST=%.4f", h.Checkpoint.Usage.Sum().Cost))
-	// The run may have ended by a signal, which is worth telling too.
+		fmt.Sprintf("TILTH_NOTIFY_COST=%.4f", cost))
+	// A run that ended by a signal is notified too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.p.ctx), notifyPatience)
 	defer cancel()
 	out, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: w.p.dir, Env: env, OutputCap: 4096})

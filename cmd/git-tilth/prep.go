@@ -6,24 +6,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
-	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/prompt"
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 func (p *process) prepCommand() *cli.Command {
@@ -45,7 +47,7 @@ func (p *process) prepCommand() *cli.Command {
 			&cli.StringFlag{Name: "base", Usage: "start the branch at `REV` instead of HEAD"},
 			&cli.StringFlag{
 				Name:  "answers",
-				Usage: "read the interview's answers from `FILE`, one a line; - is standard input",
+				Usage: "read the interview's answers from `FILE`, one per line; - is standard input",
 			},
 			&cli.BoolFlag{Name: "force", Usage: "discard the newest unfinished session first"},
 			&cli.BoolFlag{Name: "keep-existing", Usage: "keep unfinished sessions and start another one"},
@@ -67,14 +69,11 @@ func (p *process) prepCommand() *cli.Command {
 	})
 }
 
-func allFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "all", Usage: "take all tasks of the list, also finished ones"}
-}
-
 // prepRequest has the arguments of a preparation and the results of checkPrep.
 type prepRequest struct {
 	brief, from, base, answers string
 	sentence                   bool // from is one task, in words
+	foreign                    bool // from names an issue, a label or a pull request
 	force, keep, cont, all     bool
 	committed                  bool // the base has commits of all tasks of the list
 	runs, json                 bool // run follows; print the events as they happen
@@ -82,20 +81,20 @@ type prepRequest struct {
 	unready                    error // why it could not
 	// before prints a note before anything is made, and reports whether to pause; nil for none.
 	before func() (wait bool)
-	// check finds out, before a session is made, whether it could be run; nil where that is not asked.
+	// check runs the preflight before a session is made; nil for none.
 	check func(*held.Handle, loop.Ahead) error
 
 	baseSHA  string
 	imported *seed.Imported
 	discard  *session.Session  // to be torn down first
-	asFound  session.Overview  // that one, when that was said
-	history  []json.RawMessage // of the interview that is gone on with
+	asFound  session.Overview  // that session at the time of the note
+	history  []json.RawMessage // of the continued interview
 
 	// For an interview: the interviewer and the source of the answers.
 	interviewer loop.Role
-	prompts     *prompt.Set
+	prompts     *text.Prompts
 	in          *text.Lines
-	typed       bool // a person types them
+	typed       bool // typed by the user
 }
 
 // prep makes a session and its seed, or continues one with an interview that was cut off. It returns nil if nothing was
@@ -148,14 +147,14 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 	return s, err
 }
 
-// refusedAtOnce is why an agent program began no interview: nobody is logged in, or a setting of its own is wrong. It
-// is nil where it did, or where anything else went wrong.
+// refusedAtOnce returns the failure of an agent program that could not start the interview, because it is logged out or
+// has a wrong setting. It returns nil after a start, and for any other error.
 func refusedAtOnce(s *session.Session, r prepRequest, err error) *model.Failure {
 	f, failed := errors.AsType[*model.Failure](err)
 	if !failed || s == nil || r.interviewer.Program == nil || f.Kind != model.Fatal {
 		return nil
 	}
-	const asked = 2 // messages: what the interview is, and what is to be built
+	const asked = 2 // messages: the instructions and the brief
 	if history, err := s.ReadTranscript(record.RoleInterview, ""); err != nil || len(history) > asked {
 		return nil
 	}
@@ -173,7 +172,7 @@ func (r prepRequest) again(flag string) string {
 	return text.ShellQuote(words...)
 }
 
-// anew is the command that makes a session of the same tasks once more, wherever it is given, "" where they cannot be
+// anew returns the command that makes a session of the same tasks again, from any directory, or "" if they cannot be
 // read again.
 func (w *repoContext) anew(r prepRequest) string {
 	if r.imported == nil || r.from == "-" {
@@ -189,14 +188,14 @@ func (w *repoContext) anew(r prepRequest) string {
 	if r.all {
 		words = append(words, "--all")
 	}
-	if r.sentence {
+	if r.sentence || r.foreign {
 		return text.ShellQuote(append(words, r.from)...)
 	}
 	return text.ShellQuote(append(words, "--from", w.p.inDir(r.from))...)
 }
 
-// unchanged refuses to discard a session that was run, or edited, since a person said so. It may take a while to type a
-// brief.
+// unchanged refuses to discard a session that was run or edited since the user chose to discard it, for example while
+// they typed a brief.
 func (r prepRequest) unchanged() error {
 	if now := r.discard.Overview(); now.Status != r.asFound.Status || now.LastEventAt != r.asFound.LastEventAt {
 		return refuse("git tilth show "+r.discard.ID, "session %s changed in the meantime and was not discarded",
@@ -218,10 +217,18 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		return refuse("git tilth prep-feature -h",
 			"--continue keeps the brief and base of that interview; leave the other options out")
 	}
-	// checkpoint.json and the record are JSON: a path that is no text could not be found again.
+	// checkpoint.json and the record are JSON: a path that is not UTF-8 could not be found again.
 	for _, path := range []string{w.Loc.Source, w.Loc.CommonDir, w.Store.Root} {
 		if !utf8.ValidString(path) {
 			return refuse("", "the path %q is not UTF-8, so it cannot be recorded", path)
+		}
+	}
+	for dir := w.Store.Root; !r.noPreflight && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		common, err := gitx.CommonDirOf(dir)
+		if err == nil && common == w.Loc.CommonDir && held.Exists(filepath.Join(dir, ".git")) {
+			return refuse(w.Change("tilth.sessionsDir", "~/.tilth/sessions"),
+				"the sessions directory %s is inside of the worktree %s, whose tests and tools would find the sessions",
+				w.Store.Root, dir)
 		}
 	}
 	var err error
@@ -231,10 +238,13 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		}
 		return refuse("git log --oneline --all", "--base %s is not a commit", r.base)
 	}
-	// Refs are files: a branch of this name leaves no room for session/<id>.
-	if _, taken, err := w.Git.BranchTip(w.p.ctx, w.Loc.CommonDir, "session"); err == nil && taken {
-		return refuse("git branch -m session another-name",
-			"a branch is named session, so git cannot create session/<id>")
+	// Refs are files: a branch named session leaves no room for session/<id>.
+	form := w.Config.Text("tilth.branch")
+	for dir := path.Dir(form); dir != "."; dir = path.Dir(dir) {
+		if _, taken, err := w.Git.BranchTip(w.p.ctx, w.Loc.CommonDir, dir); err == nil && taken {
+			return refuse("git branch -m "+dir+" another-name", "a branch is named %s, so git cannot create %s", dir,
+				strings.NewReplacer("{", "<", "}", ">").Replace(form))
+		}
 	}
 	if r.from != "" {
 		if err := w.importTasks(r); err != nil {
@@ -250,7 +260,7 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 
 // prepare makes a session and its seed. The session that it returns is prepared and not held.
 func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
-	// With --json, standard output is the events and nothing else.
+	// With --json, standard output has only events.
 	out, sink := w.p.humanOut(r.json), (func(record.Line))(nil)
 	if r.json {
 		sink = func(l record.Line) { fmt.Fprintf(w.p.stdout, "%s\n", l.Raw) }
@@ -268,6 +278,7 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 				w.Loc.TopLevel)
 		}
 	}
+	w.noteBehind(r)
 	if w.p.dryRun {
 		fmt.Fprintf(out, "would create a session from %.10s in %s\n", r.baseSHA, w.Store.Root)
 	}
@@ -294,6 +305,18 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 	return h.S, w.seedIt(h, r)
 }
 
+// noteBehind says that the base is behind its upstream, as it was fetched last.
+func (w *repoContext) noteBehind(r prepRequest) {
+	git := func(args ...string) string {
+		out, _ := w.Git.Line(w.p.ctx, w.Git.In(w.Loc.Source, args...)) // "" without an upstream
+		return out
+	}
+	upstream := git("rev-parse", "--abbrev-ref", "--quiet", r.base+"@{upstream}")
+	if n, _ := strconv.Atoi(git("rev-list", "--count", r.baseSHA+".."+r.base+"@{upstream}")); upstream != "" && n > 0 {
+		w.p.warnf("note: the base %.10s is %s behind %s\n", r.baseSHA, text.Plural(n, "commit"), upstream)
+	}
+}
+
 // prepStart returns the session_start event of a new session: its worker and evaluator as configured now. The run
 // writes another session_start.
 func (w *repoContext) prepStart() record.SessionStart {
@@ -304,7 +327,7 @@ func (w *repoContext) prepStart() record.SessionStart {
 	}
 }
 
-// seedIt brings a session to its seed, or ends it with why there is none.
+// seedIt makes the session's seed, or ends the session with the reason for the failure.
 func (w *repoContext) seedIt(h *held.Handle, r prepRequest) error {
 	err := w.fillSeed(h, r)
 	switch {
@@ -329,7 +352,7 @@ func (w *repoContext) seedIt(h *held.Handle, r prepRequest) error {
 // draftFile holds the refused seed that ended an interview, for git tilth plan.
 const draftFile = "seed-draft.json"
 
-func prepError(err error, s *session.Session, setup validator.SetupSetting, reason string) error {
+func prepError(err error, s *session.Session, setup packages.SetupSetting, reason string) error {
 	var refused *seed.RefusedError
 	reset := "git tilth reset " + s.ID
 	e := &exitError{code: exitFailed, msg: err.Error(), hint: reset, err: err}
@@ -339,8 +362,8 @@ func prepError(err error, s *session.Session, setup validator.SetupSetting, reas
 	if failure, ok := errors.AsType[*model.Failure](err); ok && failure.Hint() != "" {
 		e.msg += "; " + failure.Hint()
 	}
-	if errors.As(err, new(*validator.SetupError)) {
-		e.hint = setup.Only(validator.NoSetup) + " && " + e.hint
+	if errors.As(err, new(*held.SetupError)) {
+		e.hint = setup.Only(packages.NoSetup) + " && " + e.hint
 	}
 	switch {
 	case reason == record.Interrupted:
@@ -387,7 +410,7 @@ func (w *repoContext) fillSeed(h *held.Handle, r prepRequest) error {
 	}
 	tests := len(b.TestFiles)
 	if w.p.dryRun {
-		seeded := "would commit the seed, " + message.SeedSubject(len(b.Tasks), tests) + ":"
+		seeded := "would commit the seed, " + held.SeedSubject(len(b.Tasks), tests) + ":"
 		switch {
 		case r.imported == nil:
 			seeded, tests = "would commit the seed, with the interview's tests:", 1
@@ -397,8 +420,9 @@ func (w *repoContext) fillSeed(h *held.Handle, r prepRequest) error {
 		fmt.Fprintln(w.p.planOut, seeded)
 	}
 	prepared := record.SessionPrepared{InterviewerModel: record.Optional(r.interviewer.Model)}
-	if r.imported != nil {
-		prepared.Imported = r.imported.Format
+	if im := r.imported; im != nil {
+		prepared.Import = &record.Import{Format: im.Format, Tasks: len(im.Tasks), Done: im.Done, Optional: im.Optional,
+			LeftOut: append([]string{}, im.Dropped...)}
 	}
 	err = lifecycle.CommitSeed(w.p.ctx, h, len(b.Tasks), tests, prepared)
 	if err != nil && !held.Seeded(h.S) && sink.undo != nil {
@@ -407,7 +431,7 @@ func (w *repoContext) fillSeed(h *held.Handle, r prepRequest) error {
 	return err
 }
 
-// label is a few words by which a person knows the session in a list.
+// label returns a few words that identify the session in a list.
 func (w *repoContext) label(r prepRequest) string {
 	subject := r.brief
 	if r.imported != nil && subject == "" {

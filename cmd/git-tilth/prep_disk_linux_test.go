@@ -49,7 +49,7 @@ func fill(t *testing.T, dir string, leave int64) {
 	}
 }
 
-// fullDisk is how Go and git word it.
+// fullDisk matches the errors of Go and git for a full disk.
 var fullDisk = regexp.MustCompile(`(?i)no space left|out of disk ?space|unable to write file`)
 
 // TestInterviewOnAFullDisk lets the disk run full at every stage: while the worktree is made, in the middle of the

@@ -49,13 +49,13 @@ func verbatim(args string) scripted.Step {
 	return scripted.Step{Raw: &body}
 }
 
-// TestHostileBundles proposes one bundle after the other that breaks a rule: each is answered with that rule, and
-// nothing of it is written, inside the worktree or out of it.
+// TestHostileBundles proposes bundles that each break a rule: the answer names that rule, and nothing is written inside
+// or outside the worktree.
 func TestHostileBundles(t *testing.T) {
 	hostile := []struct {
 		name  string
 		step  scripted.Step
-		rules []string // what the answer holds
+		rules []string // expected in the answer
 	}{
 		{"..", at("../../../test_t001_out.py"), []string{"path-outside", "holds .."}},
 		{".. within", at("tests/../../test_t001_out.py"), []string{"path-outside"}},
@@ -132,7 +132,7 @@ func TestHostileBundles(t *testing.T) {
 	for i, h := range hostile {
 		step := h.step
 		if i > 0 {
-			step.WhenLast = hostile[i-1].rules // else the script is exhausted at once
+			step.WhenLast = hostile[i-1].rules // otherwise the script ends at once
 		}
 		script.Interview = append(script.Interview, step)
 	}

@@ -220,7 +220,7 @@ func endedInterview(t *testing.T, p *place, status, stop string) {
 			t.Errorf("%s: exit code %d\n%s", verb, code, out)
 		}
 	}
-	// A new preparation is told about it, and a way that works.
+	// A new preparation names it, with a command that works.
 	if out, code := p.try("git", "tilth", "prep", "--brief", "x"); code != 2 || !strings.Contains(out, "--force") ||
 		!strings.Contains(out, "--keep-existing") ||
 		strings.Contains(out, "git tilth resume") {
@@ -374,7 +374,8 @@ func TestCtrlCInTheEditorOfASeed(t *testing.T) {
 	}
 }
 
-// What a model said is escaped in JSON too, where a terminal would obey it, and else as the record has it.
+// On a terminal, control characters in a model's text are escaped in JSON too; otherwise the text is that of the
+// record.
 func TestJSONAtATerminal(t *testing.T) {
 	p := newPlace(t)
 	p.write("../one.md", "- [ ] Add sub\n")

@@ -3,12 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/message"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -19,6 +18,10 @@ import (
 func (w *repoContext) importTasks(r *prepRequest) (err error) {
 	from := r.from
 	switch {
+	case r.foreign:
+		if r.imported, err = w.importForeign(r); err != nil {
+			return err
+		}
 	case r.sentence:
 		r.imported = seed.Sentence(from)
 	default:
@@ -26,26 +29,25 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 			from = w.p.inDir(from)
 		}
 		if r.imported, err = await(w.p.ctx, func() (*seed.Imported, error) {
-			return seed.Import(from, w.p.stdin)
+			return seed.Import(from, w.p.stdin, w.Config.Bool("tilth.optional"))
 		}); err != nil {
 			return err
 		}
 	}
 	if !r.all {
-		done, err := message.DoneIn(w.p.ctx, w.Git, w.Loc.CommonDir, r.baseSHA, r.imported.Tasks, w.tasksOfSession)
+		done, err := held.DoneIn(w.p.ctx, w.Git, w.Loc.CommonDir, r.baseSHA, r.imported.Tasks, w.tasksOfSession)
 		if err != nil {
 			return fail("", err)
 		}
 		r.imported.LeaveOut(done)
 		r.committed = len(r.imported.Tasks) == 0 && len(done) > 0
-		if err := w.paidFor(r.from, r.imported.Tasks); err != nil && !r.force { // which gives up what there is
+		if err := w.paidFor(r.from, r.imported.Tasks); err != nil && !r.force { // --force discards that session
 			return err
 		}
 	}
 	if len(r.imported.Tasks) == 0 {
 		return nil
 	}
-	w.tickIn(from, r.imported)
 	b := &r.imported.Bundle
 	var files []string
 	if len(b.TestFiles) > 0 {
@@ -60,7 +62,7 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 	return nil
 }
 
-// tasksOfSession are the tasks of a session by its id, none where it is not here.
+// tasksOfSession returns the tasks of a session by its id, none for an unknown session.
 func (w *repoContext) tasksOfSession(id string) []session.Task {
 	s, err := w.Store.Find(id)
 	if err != nil {
@@ -70,7 +72,7 @@ func (w *repoContext) tasksOfSession(id string) []session.Task {
 	return tasks
 }
 
-// paidFor refuses tasks that a session of this repository has done and that are nowhere else yet.
+// paidFor refuses tasks that a session of this repository has done and that are not taken, merged or pushed.
 func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 	if w.Config.Bool("tilth.again") {
 		return nil
@@ -87,7 +89,7 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 		var ids []string
 		for _, t := range tasks {
 			if slices.ContainsFunc(there, func(d session.Task) bool {
-				return d.Status == session.TaskDone && message.SameTask(d, t)
+				return d.Status == session.TaskDone && held.SameTask(d, t)
 			}) {
 				ids = append(ids, t.ID)
 			}
@@ -105,20 +107,6 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 	return nil
 }
 
-// tickIn stores the list's path if its items are to be ticked and it is in the repository.
-func (w *repoContext) tickIn(from string, im *seed.Imported) {
-	if !w.Config.Bool("tilth.tick") || !im.Boxes {
-		return
-	}
-	real, err := filepath.EvalSymlinks(from)
-	if err != nil {
-		return
-	}
-	if path, err := filepath.Rel(w.Loc.TopLevel, real); err == nil && filepath.IsLocal(path) {
-		im.Meta.Checklist = filepath.ToSlash(path)
-	}
-}
-
 // nothingLeft says that there is nothing to do of the tasks that were given.
 func (w *repoContext) nothingLeft(r *prepRequest) bool {
 	if r.imported == nil || len(r.imported.Tasks) > 0 {
@@ -132,22 +120,42 @@ func (w *repoContext) nothingLeft(r *prepRequest) bool {
 			verb = "run"
 		}
 		fmt.Fprintf(out, "next: git tilth %s --all --from %s redoes them\n", verb, text.ShellQuote(r.from))
+	} else {
+		fmt.Fprintf(out, "to redo a task, mark it as open in the list\n")
 	}
 	return true
 }
 
-// describeImport prints the imported tasks, one by one with each, and everything that was left out.
+// describeImport prints how much was imported and everything that was left out; with each also the tasks, as their
+// workers see them.
 func describeImport(out io.Writer, im *seed.Imported, each bool) {
+	fmt.Fprintln(out, im.Counts())
 	for _, line := range im.Recognised {
-		fmt.Fprintf(out, "%s\n", line)
-	}
-	for _, t := range im.Tasks {
-		if !each {
-			break
-		}
-		fmt.Fprintf(out, "  %s  %s\n", t.ID, text.VisibleLine(t.Title))
+		fmt.Fprintln(out, line)
 	}
 	for _, line := range im.Dropped {
-		fmt.Fprintf(out, "dropped: %s\n", line)
+		fmt.Fprintf(out, "left out: %s\n", text.VisibleLine(line))
+	}
+	if !each {
+		return
+	}
+	for _, t := range im.Tasks {
+		fmt.Fprintf(out, "\n  %s  %s\n", t.ID, text.VisibleLine(strings.TrimSpace(t.Title+"  "+t.SourceID())))
+		for l := range strings.Lines(t.Description) {
+			fmt.Fprintf(out, "         %s\n", text.VisibleLine(strings.TrimRight(l, "\n")))
+		}
+		for _, c := range t.AcceptanceCriteria {
+			fmt.Fprintf(out, "         [ ] %s\n", text.VisibleLine(c))
+		}
+		if len(t.Needs) > 0 {
+			fmt.Fprintf(out, "         needs %s\n", strings.Join(t.Needs, ", "))
+		}
+	}
+	for _, n := range im.Meta.ScopeNotes {
+		head, rest, _ := strings.Cut(n, "\n")
+		if rest != "" {
+			head += fmt.Sprintf(" (and %s)", text.Plural(1+strings.Count(rest, "\n"), "line"))
+		}
+		fmt.Fprintf(out, "\n  context  %s\n", text.VisibleLine(head))
 	}
 }

@@ -27,7 +27,7 @@ type process struct {
 	dir         string
 	environ     []string
 	stdin       *os.File
-	lines       *text.Lines // of stdin: what a person answers
+	lines       *text.Lines // of stdin: the user's answers
 	stdout      *output
 	stderr      *os.File
 	stopSignals func()
@@ -36,9 +36,9 @@ type process struct {
 	args            []string // as they were given
 	verbose, dryRun bool
 	gitFlags        []string  // of git diff, which gets them as they were given
-	gitPaths        []string  // what followed --, for git diff
-	changes         bool      // the command is not one that only looks
-	runs            bool      // its exit code says how a run ended, of which its lines only tell
+	gitPaths        []string  // arguments after --, for git diff
+	changes         bool      // the command may change something
+	runs            bool      // its exit code reports the end of a run
 	planOut         io.Writer // where a dry run prints the git commands; nil for standard output
 	traceMu         sync.Mutex
 	interrupted     func() bool
@@ -50,9 +50,9 @@ type process struct {
 type output struct {
 	file *os.File
 	tty  bool
-	json bool // what is printed is JSON: others' text in it is escaped; other lines are harmless already
+	json bool // output is JSON, so foreign text is escaped; other output is sanitized already
 	mu   sync.Mutex
-	part []byte // of a character whose end was not written yet
+	part []byte // of an incomplete character
 	err  error  // the first of writing to it
 }
 
@@ -95,7 +95,7 @@ func newProcess() *process {
 func (p *process) getenv(name string) string { return proc.Getenv(p.environ, name) }
 
 // now is the clock.
-func (p *process) now() time.Time { return time.Now() }
+func (p *process) now() time.Time { return proc.Now() }
 
 // git is the seam to git, which prints its commands under -v.
 func (p *process) git(dry bool) *gitx.Git { return gitx.New(p.environ, dry, p.trace) }
@@ -127,7 +127,7 @@ func (p *process) trace(c gitx.Call) {
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// interactive reports whether a person can be asked: both ends of the conversation are a terminal.
+// interactive reports whether the user can be asked: standard input and standard error are terminals.
 func (p *process) interactive() bool { return isTerminal(p.stdin) && isTerminal(p.stderr) }
 
 // printf prints human-readable lines and makes foreign text in them harmless.
@@ -142,7 +142,7 @@ func (p *process) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// humanOut is where a plan or a note goes: with --json, standard output is the events and nothing else.
+// humanOut returns the writer for plans and notes: with --json, standard output has only events.
 func (p *process) humanOut(asJSON bool) io.Writer {
 	if asJSON {
 		return p.stderr
@@ -220,14 +220,14 @@ func (p *process) shownOn(f *os.File) view.Terminal {
 		return t
 	}
 	t.Color = p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
-	if w, _, err := term.GetSize(int(f.Fd())); err == nil {
-		t.Width = w
+	if w, h, err := term.GetSize(int(f.Fd())); err == nil {
+		t.Width, t.Height = w, h
 	}
 	return t
 }
 
-// asciiLocale reports whether the user's locale names a set of characters that is not UTF-8. Where nothing is set, as
-// in many containers, terminals show UTF-8 all the same.
+// asciiLocale reports whether the user's locale names another character set than UTF-8. Without a locale, as in many
+// containers, terminals still show UTF-8.
 func (p *process) asciiLocale() bool {
 	locale := strings.ToLower(cmp.Or(p.getenv("LC_ALL"), p.getenv("LC_CTYPE"), p.getenv("LANG")))
 	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")

@@ -9,13 +9,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
-	"github.com/git-tilth/git-tilth/internal/progress"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // tryFirst tries in a draft of a session whether it could be run, and leaves the draft for the session to be made of.
 func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
-	draft, err := lifecycle.Draft(w.Deps(nil), *n)
+	draft, err := lifecycle.Draft(w.p.ctx, w.Deps(nil), *n)
 	if err != nil {
 		return fail("", fmt.Errorf("the session could not be created: %w", err))
 	}
@@ -28,7 +27,7 @@ func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
 	return nil
 }
 
-// trySignature refuses a preparation whose seed could not be signed. A check of the whole run tries that itself.
+// trySignature refuses a preparation if its seed cannot be signed. The preflight of a run checks that by itself.
 func (w *repoContext) trySignature(r *prepRequest) error {
 	if r.check != nil || r.noPreflight || w.p.dryRun || !w.Deps(nil).Sign {
 		return nil
@@ -75,12 +74,12 @@ func (w *repoContext) preflightRefusal(err error) error {
 	}
 	if n := len(stop.Left); n > 1 && isTerminal(w.p.stderr) {
 		out.msg = "refused: " + text.Plural(n, "finding") + "\n" +
-			progress.LeftLines(stop, nil, w.p.shownOn(w.p.stderr))
+			leftLines(stop, nil, w.p.shownOn(w.p.stderr))
 	}
 	switch {
 	case stop.Hint != "":
 		out.hint = stop.Hint + " && " + out.hint
-	case stop.Away: // the command that was just given would say no more
+	case stop.Away: // repeating the command would not help
 		out.hint = "git tilth doctor"
 	}
 	return out

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
-	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
@@ -21,7 +21,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// repoContext is where a command stands: the repository it was called in, if any, the settings that hold there and the
+// repoContext is the context of a command: the repository in which it was called, if any, its settings, and the
 // sessions root.
 type repoContext struct {
 	*equip.Kit
@@ -30,8 +30,8 @@ type repoContext struct {
 	flags  map[string]string // the settings among the command's flags
 	tasks  []string          // that the command names
 
-	gone  sync.Map                              // by name of a repository: whether nothing is there any more
-	holds func() func(branch, path string) bool // what the repository has of a session, read once
+	gone  sync.Map                              // whether a repository was deleted, by its path
+	holds func() func(branch, path string) bool // whether the repository has a session's branch or worktree, read once
 }
 
 // enter finds the command's repository. dir is the workspace argument, "" for the current directory. git's variables
@@ -44,6 +44,9 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 		if fi, err := os.Stat(at); err != nil || !fi.IsDir() {
 			return nil, refuse("", "%s is not a directory", dir)
 		}
+	}
+	if vars := held.GitVars(at); vars != nil {
+		environ = append(slices.Clone(environ), vars...)
 	}
 	loc, err := w.Git.Discover(p.ctx, at, environ)
 	switch {
@@ -74,8 +77,8 @@ func newKit(p *process) *equip.Kit {
 		Verbose: p.verbose, Warnf: p.warnf, Git: p.git(p.dryRun)})
 }
 
-// notInside refuses a command that changes something when a run's worker, validator or hook calls it. The mark in the
-// environment says so: advice to whoever means well, since the wall keeps the others from it.
+// notInside refuses a changing command that a run's worker, validator or hook calls. A variable marks such a call.
+// This is advice for a well-meaning worker; the sandbox stops the others.
 func (w *repoContext) notInside() error {
 	id := w.p.getenv(session.MarkVar)
 	if !w.p.changes || w.p.dryRun || id == "" {
@@ -93,7 +96,7 @@ func settingsOf(loc gitx.Location) string {
 	return loc.GitDir
 }
 
-// configure takes the settings that hold in a repository, "" for none, as they are read in one of its git directories.
+// configure loads the settings of a repository, "" for none, as read in one of its git directories.
 func (w *repoContext) configure(common, in string) error {
 	entries, err := w.Git.ConfigList(w.p.ctx, in)
 	if err != nil {
@@ -115,7 +118,7 @@ func (w *repoContext) configure(common, in string) error {
 func (w *repoContext) configureFor(s *session.Session) error {
 	check, err := s.Checkpoint()
 	if err != nil {
-		return nil // who reads it next says so
+		return nil // the next read reports it
 	}
 	common, err := held.CommonOf(s, check)
 	if err != nil || common == w.Common {
@@ -129,7 +132,7 @@ func (w *repoContext) configureFor(s *session.Session) error {
 	return err
 }
 
-// repo refuses to go on outside a repository.
+// repo refuses a command outside a repository.
 func (w *repoContext) repo() error {
 	if !w.inRepo {
 		return refuse("git init && "+w.FirstCommit(), "not inside a git repository")
@@ -142,7 +145,7 @@ func (w *repoContext) hold(s *session.Session, sink func(record.Line)) (*held.Ha
 	return lifecycle.Open(w.p.ctx, w.Deps(sink), s)
 }
 
-// in is the action of a command where it stands: in the workspace that its argument names, else here.
+// in returns the action of a command that runs in the current directory.
 func (p *process) in(do func(*cli.Context, *repoContext) error) cli.ActionFunc {
 	return func(ctx *cli.Context) error {
 		dir := ""
@@ -217,7 +220,7 @@ func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 		} else {
 			part := append(args[mostArgs(usage)-1:], "")[0]
 			s, err = w.session(part, toChange)
-			flag, task := taskFlags[ctx.Command.Name], cmdline.TaskNumber(part)
+			flag, task := taskFlags[ctx.Command.Name], taskNumber(part)
 			if err != nil && flag != "" && task != "" {
 				return refuse(fmt.Sprintf("git tilth %s %s T-%03s", ctx.Command.Name, flag, task),
 					"%s is a task, not a session", part)
@@ -239,12 +242,12 @@ func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 // taskFlags are the flags for a task in commands with a session as their argument.
 var taskFlags = map[string]string{"log": "--task", "fork": "--at"}
 
-// tasksAndSession reads the arguments of a command on tasks: those first, then perhaps a session. A number is a task
-// where the session at hand has it, else it may be a part of a session's name.
+// tasksAndSession reads the arguments of a command on tasks: tasks, then an optional session. A number is a task if the
+// current session has that task, else a part of a session's id.
 func (w *repoContext) tasksAndSession(ctx *cli.Context, toChange bool) (*session.Session, error) {
 	args, most := ctx.Args().Slice(), mostArgs(ctx.Command.ArgsUsage)-1
 	n := 0
-	for n < len(args) && n < most && cmdline.TaskNumber(args[n]) != "" {
+	for n < len(args) && n < most && taskNumber(args[n]) != "" {
 		n++
 	}
 	needed := ctx.Command.ArgsUsage[0] == '<'
@@ -279,13 +282,13 @@ func tasksOf(s *session.Session) ([]session.Task, error) {
 	return s.Tasks()
 }
 
-// tasksIn returns the ids of the tasks that words name. A word that names no task of the session stays as it is.
+// tasksIn returns the ids of the tasks that words name. Other words are returned unchanged.
 func tasksIn(s *session.Session, words []string) (ids []string) {
-	plan, _ := s.Tasks() // of one that cannot be read, who needs it says so
+	plan, _ := s.Tasks() // later readers report an unreadable plan
 	for _, word := range words {
 		id := session.TaskOf(plan, word)
-		if id == "" && cmdline.TaskNumber(word) != "" {
-			id = fmt.Sprintf("T-%03s", cmdline.TaskNumber(word))
+		if id == "" && taskNumber(word) != "" {
+			id = fmt.Sprintf("T-%03s", taskNumber(word))
 		}
 		ids = append(ids, cmp.Or(id, word))
 	}

@@ -10,9 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/rewind"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/teardown"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -21,11 +20,10 @@ func (p *process) resetCommand() *cli.Command {
 		Name:      "reset",
 		Usage:     "delete a session, or rewind it to its seed",
 		ArgsUsage: "[<session>]",
-		Description: "Deletes worktree, branch and session directory. With --to-seed it deletes the run " +
-			"instead, its commits and record included, and keeps the seed: for trying another prompt, " +
-			"model or setting on the same tasks.",
+		Description: "Deletes worktree, branch and session directory. --to-seed deletes the run with its " +
+			"commits and record and keeps the seed, so that you can try another prompt, model or setting.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "to-seed", Usage: "rewind to the moment prep-feature finished"},
+			&cli.BoolFlag{Name: "to-seed", Usage: "delete the run and keep the seed"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
@@ -37,7 +35,7 @@ func (p *process) resetCommand() *cli.Command {
 	})
 }
 
-// tearDown is `git tilth reset`. may is asked once nobody else can change the session any more.
+// tearDown is `git tilth reset`. may is called under the session's lock.
 func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) error {
 	unlock, err := held.Lock(w.Deps(nil), s)
 	if err != nil {
@@ -47,7 +45,7 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 	if err := may(); err != nil {
 		return err
 	}
-	plan, err := teardown.PlanOf(w.p.ctx, w.Git, s, w.Loc.CommonDir, w.p.sayRemoved)
+	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.Git, s, w.Loc.CommonDir, w.p.sayRemoved)
 	if err = cmp.Or(w.p.ctx.Err(), err); err != nil {
 		return err // nothing is removed yet, and a signal kept some of the plan from being read
 	}
@@ -76,7 +74,7 @@ func (w *repoContext) takeBack(s *session.Session) error {
 		return err
 	}
 	defer unlock()
-	plan, err := teardown.PlanOf(w.p.ctx, w.Git, s, w.Loc.CommonDir, func(string, string) {})
+	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.Git, s, w.Loc.CommonDir, func(string, string) {})
 	if err != nil {
 		return err
 	}
@@ -94,7 +92,7 @@ func (p *process) sayRemoved(step, skipped string) {
 	}
 }
 
-func (w *repoContext) describeTeardown(r teardown.Plan) {
+func (w *repoContext) describeTeardown(r lifecycle.Teardown) {
 	var lost []string
 	if r.Commits > 0 {
 		lost = append(lost, text.Plural(r.Commits, "commit"))
@@ -107,10 +105,10 @@ func (w *repoContext) describeTeardown(r teardown.Plan) {
 	}
 	work, _ := os.ReadDir(r.S.Path(session.AsideDir))
 	for _, task := range work {
-		lost = append(lost, "what was set aside of "+task.Name())
+		lost = append(lost, "the stashed work of "+task.Name())
 	}
 	for _, dir := range r.Aside {
-		lost = append(lost, "what was moved to "+filepath.Base(dir))
+		lost = append(lost, "files moved to "+filepath.Base(dir))
 	}
 	record := "the record"
 	if r.Held {
@@ -127,12 +125,12 @@ func (w *repoContext) describeTeardown(r teardown.Plan) {
 	branch := r.Branch
 	switch {
 	case r.Original != "":
-		branch += " (stays: it is of the session in " + r.Original + ", of which this is a copy)"
+		branch += " (kept: it belongs to the session in " + r.Original + "; this is a copy)"
 	case r.Tip == "":
 		branch += " (gone)"
 	}
 	status := r.Status
-	if o := r.S.Overview(); o.Status == status { // one that can be read
+	if o := r.S.Overview(); o.Status == status { // readable
 		o.Busy, o.Resetting = nil, false // by this process
 		status = w.withElsewhere([]session.Overview{o})[0].State()
 	}
@@ -151,7 +149,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 		return err
 	}
 	defer h.Close()
-	plan, err := rewind.PlanToSeed(w.p.ctx, h)
+	plan, err := lifecycle.PlanToSeed(w.p.ctx, h)
 	if err != nil {
 		return err
 	}
@@ -161,7 +159,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 	if plan.Begun && w.p.dryRun {
 		w.p.printf("would %s of session %s\n", plan.What, s.ID)
 	}
-	question := "The run's code and its log will be gone for good. Rewind to the seed?"
+	question := "The run's code and its log will be gone for good, with the count of its tokens. Rewind to the seed?"
 	if err := w.p.confirm(yes || plan.Begun, question, "nothing was changed"); err != nil {
 		return err
 	}
@@ -174,7 +172,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 		}
 		return nil
 	}
-	if plan.Kept() { // else there is nothing to look for, and looking is a walk through the worktree
+	if plan.Kept() { // otherwise there is nothing to report; looking walks the whole worktree
 		w.sayUntracked(h, plan.Worktree)
 	}
 	done := "Session %s is as it was when its preparation ended.\nnext: git tilth run\n"

@@ -12,11 +12,12 @@ func (p *process) resumeCommand() *cli.Command {
 		Usage:     "continue a session exactly where it stopped",
 		ArgsUsage: "[<session>]",
 		Description: "Continues a session after any stop, cap, Ctrl-C, crash or reboot. Failed tasks become " +
-			"pending again, and their partial work returns to the index. -n prints the plan.",
+			"pending again, and their partial work is staged again. -n prints the plan.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "fresh",
 				Usage: "start a new conversation, with the ledger and the working tree as context"},
 			&cli.BoolFlag{Name: "continue", Usage: "continue the earlier conversation"},
+			detachFlag(),
 		}, runFlags()...),
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			r := newRunRequest(ctx)

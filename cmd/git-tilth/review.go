@@ -13,12 +13,10 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/snapshot"
 	"github.com/git-tilth/git-tilth/internal/take"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
@@ -27,7 +25,7 @@ import (
 func (p *process) reviewCommand() *cli.Command {
 	return p.declare(traits{wish: "review", looks: true}, &cli.Command{
 		Name:      "review",
-		Usage:     "show the result in one screen: done, failed, cost, next step",
+		Usage:     "show the result in one screen, with the next step",
 		ArgsUsage: "[<task>] [<session>]",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
@@ -37,9 +35,9 @@ func (p *process) reviewCommand() *cli.Command {
 			if ctx.Bool("json") && ctx.Bool("md") {
 				return refuse("git tilth review -h", "--json and --md exclude each other")
 			}
-			r, task := w.review(s), strings.Join(w.tasks, "")
+			r, task := w.report(s), strings.Join(w.tasks, "")
 			if err := p.ctx.Err(); err != nil {
-				return err // a signal kept some of it from being read
+				return err // a signal cut off the reading
 			}
 			if task != "" {
 				r.Commands = view.TaskCommands(r, r.Task(task))
@@ -65,15 +63,16 @@ func (p *process) diffCommand() *cli.Command {
 	})
 }
 
-// review gathers a session's review. What git cannot tell is left out of it.
-func (w *repoContext) review(s *session.Session) *view.Review {
-	d := w.known(s)
+// report gathers the report on a session. It leaves out the parts that git cannot tell.
+func (w *repoContext) report(s *session.Session) *view.Report { return w.reportOf(w.known(s), s) }
+
+func (w *repoContext) reportOf(d view.Detail, s *session.Session) *view.Report {
 	if check, err := s.Checkpoint(); err == nil {
 		d.Worktree.Path = held.WorkspaceOf(s, check)
 	}
 	common, err := commonOf(s)
 	if err != nil {
-		r := view.NewReview(s, d)
+		r := view.NewReport(s, d)
 		r.Next = "git tilth show " + s.ID
 		r.Commands = append(r.Commands, view.Command{Line: r.Next, Why: "shows the problem: " + err.Error()})
 		return r
@@ -82,12 +81,12 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 	if there {
 		d.OnBranch = w.onBranch(d, common, tip)
 	}
-	r := view.NewReview(s, d)
+	r := view.NewReport(s, d)
 	r.Gone = err == nil && !there
-	for _, task := range append(lanes.Of(s), "") {
+	for _, task := range append(held.Lanes(s), "") {
 		path := r.Worktree
 		if task != "" {
-			path = lanes.Path(s, task)
+			path = held.LanePath(s, task)
 		}
 		edited, _ := w.Git.EditedModules(w.p.ctx, path)
 		r.Edited = append(r.Edited, edited...)
@@ -111,9 +110,34 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 		}
 	}
 	d.Cleansed, d.NothingToTake = r.Gone, nothingToTake(d.Summary.State, taken)
-	r.Commands, _ = view.Next(d.Overview, d.Plan, d.Summary.State, w.resumeOf(d.Overview))
-	r.Next = r.Commands[0].Line
+	if st := d.Summary.State; st != nil && len(st.Edited) > 0 {
+		r.Notes = append(r.Notes, "edited by you between runs: "+text.VisibleLine(strings.Join(st.Edited, ", ")))
+	}
+	if there && !d.NothingToTake {
+		r.Notes = append(r.Notes, w.baseNote(common, s)...)
+	}
+	r.Suggest(d.Overview, d.Summary.State, w.resumeOf(d.Overview))
+	if st := d.Summary.State; r.Gone && st != nil && st.Seed != nil {
+		last := st.Seed.SHA
+		for _, t := range r.Tasks {
+			last = cmp.Or(t.Commit, last)
+		}
+		if on := held.Renamed(w.p.ctx, w.Git, common, s, r.Worktree, last); on != "" {
+			r.Next = held.RenameBack(common, on, s)
+			r.Commands = []view.Command{{Line: r.Next, Why: "its branch was renamed to " + on}}
+		}
+	}
 	return r
+}
+
+// baseNote returns the line that says that the branch of the checkout no longer has a session's base, if so.
+func (w *repoContext) baseNote(common string, s *session.Session) []string {
+	here, _ := w.Git.Line(w.p.ctx, w.Git.In(w.Loc.Source, "rev-parse", "--verify", "--quiet", "HEAD"))
+	base := take.BaseGone(w.p.ctx, w.Git, common, s, here)
+	if base == "" {
+		return nil
+	}
+	return []string{"base " + text.Head(base, 10) + " is no longer in your branch: take picks the commits"}
 }
 
 // nothingToTake reports whether the commits of all finished tasks were taken.
@@ -129,7 +153,7 @@ func nothingToTake(st *record.State, taken map[string]string) bool {
 	return true
 }
 
-// onBranch is the commit of each task that the branch at tip has, nil where it does not go on from the session's seed.
+// onBranch returns the commit of each task on the branch at tip, nil if the branch does not contain the session's seed.
 func (w *repoContext) onBranch(d view.Detail, common, tip string) map[string]string {
 	if d.Summary.State == nil || d.Summary.State.Seed == nil {
 		return nil
@@ -143,7 +167,7 @@ func (w *repoContext) onBranch(d view.Detail, common, tip string) map[string]str
 
 // aside returns the stashed work of a task, or nil.
 func (w *repoContext) aside(s *session.Session, task string) *view.Aside {
-	work := snapshot.AsideOf(s, task)
+	work := held.StashOf(s, task)
 	if work == nil {
 		return nil
 	}
@@ -183,7 +207,7 @@ func (w *repoContext) sayChanged(h *held.Handle) {
 // session. For a task that is not done it shows the stashed work, or the uncommitted change of its worktree with new
 // files.
 func (w *repoContext) diff(s *session.Session, task string) error {
-	r := w.review(s)
+	r := w.report(s)
 	common, err := commonOf(s)
 	if err != nil {
 		return refuse("git tilth show "+s.ID, "%s", err)
@@ -192,7 +216,7 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	objects, t := "", r.Task(task)
 	switch {
 	case t == nil && r.Base == "":
-		return refuse("git log -p "+workOf(s), "the record of session %s does not say where it begins", s.ID)
+		return refuse("git log -p "+workOf(s), "the record of session %s has no base commit", s.ID)
 	case t == nil && r.Gone:
 		return refuse("git tilth review "+s.ID, "branch %s is gone", s.Branch())
 	case t == nil:
@@ -200,15 +224,15 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	case t.Commit != "":
 		revs = []string{t.Commit + "^", t.Commit}
 	case t.Aside != nil:
-		work := snapshot.AsideOf(s, task)
+		work := held.StashOf(s, task)
 		if work == nil {
 			return fail("git tilth review "+task+" "+s.ID, errors.New("its stashed work was restored in the meantime"))
 		}
 		revs, objects = []string{work.SHA + "^", work.SHA}, filepath.Join(work.Dir, "objects")
 	case t.Iterations > 0:
 		path, branch := r.Worktree, s.Branch()
-		if lanes.Has(s, task) {
-			path, branch = lanes.Path(s, task), ""
+		if held.HasLane(s, task) {
+			path, branch = held.LanePath(s, task), ""
 		}
 		wt, err := w.Git.Worktree(w.p.ctx, common, path, branch)
 		if err != nil {
@@ -240,7 +264,7 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 		revs, []string{"--"}, w.pathsHere(w.p.gitPaths))...)
 	switch code, by, _ := proc.HasFailed(err); {
 	case by == syscall.SIGPIPE:
-		return syscall.EPIPE // whoever read the change has seen enough
+		return syscall.EPIPE // the reader closed the pipe
 	case code == 1:
 		return &exitError{code: exitNo, err: err} // there is a change, as --exit-code asks
 	case code == 129:
@@ -249,8 +273,8 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	return err
 }
 
-// pathsHere are paths as they are typed in a directory of a checkout, from its top: git itself stands nowhere when it
-// compares two commits of a repository that it was told.
+// pathsHere returns paths, typed in a directory of a checkout, relative to its top: git compares the commits without a
+// current directory in the checkout.
 func (w *repoContext) pathsHere(paths []string) (list []string) {
 	real, err := filepath.EvalSymlinks(w.p.dir)
 	rel, relErr := filepath.Rel(w.Loc.TopLevel, real)
@@ -263,7 +287,7 @@ func (w *repoContext) pathsHere(paths []string) (list []string) {
 	return list
 }
 
-// userGit runs a git command of the user's own on their terminal. What it says of a failure stands there already.
+// userGit runs a git command for the user on their terminal. git prints its own errors.
 func (w *repoContext) userGit(dir string, env []string, box *sandbox.Box, args ...string) error {
 	w.p.editing.Store(true)
 	defer w.p.editing.Store(false)

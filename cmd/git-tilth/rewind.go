@@ -10,7 +10,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
-	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -20,10 +19,10 @@ func (p *process) rewindCommand() *cli.Command {
 		Name:      "rewind",
 		Usage:     "return a session to the state before a task",
 		ArgsUsage: "<point> [<session>]",
-		Description: "<point> is seed or a task: the moment before its first attempt (git tilth show lists the " +
-			"points). Branch and worktree return to it, and that task and all later ones become " +
-			"pending. Changed and untracked files move into the undo; ignored files stay. git tilth " +
-			"undo restores everything. The record is kept, and spent tokens stay counted.",
+		Description: "<point> is seed, or a task: the moment before its first attempt (git tilth show lists the " +
+			"points). Branch and worktree return to it, and that task and all later tasks become " +
+			"pending. Changed and untracked files are saved for git tilth undo; ignored files stay. git tilth " +
+			"undo restores everything. The record stays, and spent tokens stay counted.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "message", Aliases: []string{"m"},
 				Usage: "a note for that task to worker and reviewer"},
@@ -31,7 +30,7 @@ func (p *process) rewindCommand() *cli.Command {
 		},
 		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
 			point := tasksIn(h.S, ctx.Args().Slice())[0]
-			plan, err := rewind.PlanTo(p.ctx, h, point, strings.TrimSpace(ctx.String("message")))
+			plan, err := lifecycle.PlanRewind(p.ctx, h, point, strings.TrimSpace(ctx.String("message")))
 			if err != nil {
 				return err
 			}
@@ -49,7 +48,7 @@ func (p *process) undoCommand() *cli.Command {
 			"is kept for the next undo.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}},
 		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
-			plan, err := rewind.PlanUndo(p.ctx, h)
+			plan, err := lifecycle.PlanUndo(p.ctx, h)
 			if err != nil {
 				return err
 			}
@@ -59,7 +58,7 @@ func (p *process) undoCommand() *cli.Command {
 }
 
 // goBack is `git tilth rewind` and `git tilth undo`.
-func (w *repoContext) goBack(h *held.Handle, plan rewind.Plan, yes bool) error {
+func (w *repoContext) goBack(h *held.Handle, plan lifecycle.GoBack, yes bool) error {
 	s := h.S
 	if plan.Over {
 		w.p.printf("nothing to do: the last %s of session %s already did this\n"+
@@ -115,10 +114,10 @@ func (p *process) forkCommand() *cli.Command {
 		Usage:     "make a new session from a point of another one",
 		ArgsUsage: "[<session>]",
 		Description: "The new session has its own branch, worktree and record. Tasks before the point are done " +
-			"in it, with the same commits. The other session is not touched and may be running. " +
-			"Prints the id of the new session.",
+			"in it, with the same commits. fork does not change the other session, which may be running. " +
+			"It prints the id of the new session.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "at", Value: rewind.PointSeed,
+			&cli.StringFlag{Name: "at", Value: lifecycle.PointSeed,
 				Usage: "the `POINT` to start from: seed, or a task"},
 			&cli.StringFlag{Name: "label", Usage: "a short `TEXT` for lists"},
 		},
@@ -127,7 +126,11 @@ func (p *process) forkCommand() *cli.Command {
 				Store: w.Store, From: s, At: tasksIn(s, []string{ctx.String("at")})[0], Label: ctx.String("label"),
 				Start: w.prepStart(),
 			}.Fork(p.ctx, w.Deps(nil))
-			return p.sayMade(made, err)
+			if err == nil {
+				p.printf("%s\n", made.ID)
+				p.warnf("next: %s\n", w.report(made).Next)
+			}
+			return err
 		}),
 	})
 }

@@ -19,29 +19,30 @@ import (
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/progress"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/take"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/validator"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// runFlags are those that run and resume share.
+func detachFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "detach",
+		Usage: "run in the background and write the output to run.log in the session's directory"}
+}
+
+// runFlags are the flags of the commands that run tasks.
 func runFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.BoolFlag{Name: "detach",
-			Usage: "run in the background and write the output to run.log in the session's directory"},
 		&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"},
 			Usage: "continue with independent tasks after a failure (tilth.onFailure)"},
 		&cli.UintFlag{Name: "auto-resume", Usage: "resume up to `N` times after a failed task"},
-		&cli.BoolFlag{Name: "wait", Usage: "wait for a usage limit to reset instead of stopping (tilth.maxWait)"},
+		&cli.BoolFlag{Name: "wait", Hidden: true}, // the default
 		&cli.BoolFlag{Name: "no-preflight", Usage: "skip the checks before the first task"},
 		&cli.BoolFlag{Name: "known-failures",
-			Usage: "continue although validators fail before any work; they block nothing until they pass"},
-		&cli.BoolFlag{Name: "json", Usage: "print the events, one JSON object a line"},
+			Usage: "continue if validators fail on the base; such a failure blocks nothing until it has passed once"},
+		&cli.BoolFlag{Name: "json", Usage: "print the events, one JSON object per line"},
 	}, capFlags()...)
 }
 
@@ -50,10 +51,10 @@ func (p *process) runCommand() *cli.Command {
 		Name:      "run",
 		Usage:     "run a task list, a sentence, or the prepared session",
 		ArgsUsage: "[<what>]",
-		Description: "Without <what>, run starts the session that prep-feature prepared in this repository. If " +
-			"<what> is a file or directory of tasks, or a sentence, run prepares a session from it " +
-			"first, without an interview. The top of a git worktree names the repository, and a " +
-			"session's workspace names the session.",
+		Description: "Without <what>, runs the session that prep-feature prepared. <what> is a file or directory " +
+			"of tasks, a sentence, issue:12, label:NAME (all open issues with that label) or pr:34 (its " +
+			"review threads): run prepares a session from it first, without an interview. <what> can also " +
+			"be the path of a repository, or of the worktree of a prepared session.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "from",
 				Usage: "import tasks from `PATH` first: a checklist, plan, JSON file or directory; " +
@@ -63,6 +64,7 @@ func (p *process) runCommand() *cli.Command {
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"},
 				Usage: "skip the pause after the note about a resumable session"},
 			&cli.StringFlag{Name: "session", Hidden: true},
+			detachFlag(),
 		}, runFlags()...),
 		Action: func(ctx *cli.Context) error {
 			r := newRunRequest(ctx)
@@ -97,10 +99,13 @@ func (p *process) readWhat(what string, r *runRequest) (dir string, err error) {
 			"tasks are given twice: with --from and as %q", what)
 	case missing == nil || what == "-":
 		r.from = what
+	case forgeWord().MatchString(what):
+		r.from, r.foreign = what, true
 	case strings.ContainsAny(strings.TrimSpace(what), " \t\n") && !looksLikePath(what):
 		r.from, r.sentence = what, true
 	case looksLikePath(what):
-		return "", refuse("git tilth run -h", "%s: no such file (a task in one sentence may end in a full stop)", what)
+		return "", refuse("git tilth run -h", "%s: no such file (if this is a sentence, "+
+			"needs a full stop)", what)
 	default:
 		hint := "git tilth run -h"
 		if session.ValidID(what) {
@@ -127,6 +132,7 @@ type runRequest struct {
 	verb                string // run or resume
 	from, base, session string
 	sentence            bool // from is one task, in words
+	foreign             bool // from names an issue, a label or a pull request
 	detach, yes, json   bool
 	all                 bool // tasks of the list that are done too
 	among               bool // it is one of several runs of this process
@@ -142,7 +148,7 @@ func newRunRequest(ctx *cli.Context) runRequest {
 		verb: ctx.Command.Name,
 		from: ctx.String("from"), base: ctx.String("base"), session: ctx.String("session"), all: ctx.Bool("all"),
 		detach: ctx.Bool("detach"), yes: ctx.Bool("yes"), json: ctx.Bool("json"), autoResume: ctx.Uint("auto-resume"),
-		options: loop.Options{Wait: ctx.Bool("wait"), Fresh: ctx.Bool("fresh"), Continue: ctx.Bool("continue"),
+		options: loop.Options{Fresh: ctx.Bool("fresh"), Continue: ctx.Bool("continue"),
 			KeepGoing: ctx.Bool("keep-going"), NoPreflight: ctx.Bool("no-preflight"),
 			KnownFailures: ctx.Bool("known-failures")},
 	}
@@ -215,7 +221,7 @@ func severalPrepared(prepared []session.Overview) error {
 // runNew makes a session and runs it, after a note about a resumable one.
 func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	if r.from == "" && len(all) > 0 && all[0].Busy != nil {
-		return all[0].Busy // the one that is meant is being run
+		return all[0].Busy // that session is running
 	}
 	if r.from == "" && !w.p.interactive() {
 		w.headsUp(all)
@@ -226,19 +232,21 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	if unready != nil && !w.p.dryRun {
 		return unready
 	}
-	request := prepRequest{from: r.from, sentence: r.sentence, all: r.all, base: r.base, keep: true, runs: true,
+	request := prepRequest{from: r.from, sentence: r.sentence, foreign: r.foreign, all: r.all,
+		base: r.base, keep: true, runs: true,
 		json: r.json, unready: unready, noPreflight: r.options.NoPreflight,
 		before: func() bool { return w.headsUp(all) && !r.yes }}
 	if r.from != "" && !r.options.NoPreflight && !w.p.dryRun {
 		request.check = func(draft *held.Handle, what loop.Ahead) (err error) {
+			o.Validating = w.trial().begins
 			r.options.Checked, err = loop.CheckAhead(w.p.ctx, draft, o, what)
 			return w.preflightRefusal(err)
 		}
 	}
 	s, err := w.prep(request)
-	if s != nil && r.from != "" && errors.As(err, new(*validator.SetupError)) { // the base's passed, or was not tried
+	if s != nil && r.from != "" && errors.As(err, new(*held.SetupError)) { // the base's passed, or was not tried
 		why := w.preflightRefusal(loop.Stop{Reason: record.PreflightFailed, Detail: err.Error(),
-			Away: true, Hint: w.Deps(nil).Setup.Setting.Only(validator.NoSetup)})
+			Away: true, Hint: w.Deps(nil).Setup.Setting.Only(packages.NoSetup)})
 		return errors.Join(why, w.takeBack(s))
 	}
 	if err != nil || s == nil {
@@ -247,7 +255,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	return w.proceed(s, r)
 }
 
-// headsUp tells of the newest session that could be resumed instead. Looking changes nothing.
+// headsUp prints a note about the newest session that could be resumed instead. It changes nothing.
 func (w *repoContext) headsUp(all []session.Overview) bool {
 	for _, o := range all {
 		if o.Status == session.Prepared || record.ReasonOf(o.LastStop).Last || o.Busy != nil {
@@ -268,14 +276,19 @@ func (w *repoContext) headsUp(all []session.Overview) bool {
 				stop = "none: it was rewound"
 			}
 		}
-		w.p.warnf("A session of this repository can be resumed: %s\n  last stop: %s\n  %s\n  git tilth reset %s\n",
-			strings.TrimSpace(o.ID+"  "+o.Label), stop, w.resumeOf(o), o.ID)
+		ways := []string{w.resumeOf(o)}
+		if o.Tasks.Done > 0 {
+			ways = append(ways, "git tilth review "+o.ID, "git tilth take "+o.ID)
+		}
+		ways = append(ways, "git tilth reset "+o.ID)
+		w.p.warnf("A session of this repository can be resumed: %s\n  last stop: %s\n  %s\n",
+			strings.TrimSpace(o.ID+"  "+o.Label), stop, strings.Join(ways, "\n  "))
 		return true
 	}
 	return false
 }
 
-// pause gives a person the time to think again.
+// pause gives the user time to reconsider.
 func (w *repoContext) pause() error {
 	seconds := w.Config.Number("tilth.resumeNotice")
 	if seconds <= 0 {
@@ -297,7 +310,8 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	if r.among {
 		show.Of = s.ID[len(s.ID)-6:] + "  "
 	}
-	h, err := w.hold(s, show.Event)
+	news := w.newNotifier(s)
+	h, err := w.hold(s, func(l record.Line) { show.Event(l); news.event(l) })
 	if err != nil {
 		return err
 	}
@@ -320,7 +334,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	}
 	var o loop.Options
 	if plan.NeedsWorker() {
-		// Who works is settled before anything is changed.
+		// The agents are chosen before anything is changed.
 		if o, err = w.Options(r.options); err != nil {
 			return err
 		}
@@ -332,7 +346,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		return w.detach(s, r)
 	}
 	ctx := w.p.ctx
-	// Also where nothing is to be done: a run that was killed at its end had not said so on the remote.
+	// Also if nothing is left to do: a run that was killed at its end did not push its end.
 	release, err := w.claim(&ctx, h, &o, r.forRemote)
 	if err != nil {
 		return err
@@ -342,7 +356,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	if plan.NeedsWorker() {
 		with.Settings = w.noted(o)
 	}
-	o.Waiting, o.Validating = show.Waiting, show.Validating
+	o.Validating = show.Validating
 	o.Given = r.flags
 	for again := uint(0); ; again++ {
 		out, err := plan.Execute(ctx, h, with)
@@ -365,11 +379,11 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		o.From = out
 		stop, err := loop.Run(ctx, h, o)
 		if err != nil {
-			return w.report(h, show, stop, w.p.executionError(err, s.ID))
+			return w.ended(h, show, stop, w.p.executionError(err, s.ID))
 		}
-		result := w.report(h, show, stop, w.p.outcome(stop))
+		result := w.ended(h, show, stop, w.p.outcome(stop))
 		if again >= r.autoResume || !stop.TaskFailed() && !stop.Failed() || ctx.Err() != nil {
-			w.notify(h, stop)
+			news.end(h, stop.Reason)
 			return result
 		}
 		w.p.warnf("%s; resuming automatically (%d of %d)\n", w.p.outcome(stop), again+1, r.autoResume)
@@ -380,15 +394,15 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	}
 }
 
-func (w *repoContext) newProgress(s *session.Session, asJSON bool) *progress.Lines {
+func (w *repoContext) newProgress(s *session.Session, asJSON bool) *runLines {
 	term := func() view.Terminal { return w.p.terminal(asJSON) }
-	return progress.New(s, term, w.p.stdout, w.p.stderr, isTerminal(w.p.stderr))
+	return newRunLines(s, term, w.p.stdout, w.p.stderr, isTerminal(w.p.stderr))
 }
 
-// report ends the lines of a run, and removes printed text from its result.
-func (w *repoContext) report(h *held.Handle, show *progress.Lines, stop loop.Stop, result error) error {
-	why, next := w.next(h, result)
-	told := show.Stopped(h, stop, why, next)
+// ended ends the lines of a run, and removes printed text from its result.
+func (w *repoContext) ended(h *held.Handle, show *runLines, stop loop.Stop, result error) error {
+	why, r := w.hintOf(h, result)
+	told := show.Stopped(h, stop, why, r)
 	if !show.Term.JSON {
 		w.sayChanged(h)
 	}
@@ -399,19 +413,16 @@ func (w *repoContext) report(h *held.Handle, show *progress.Lines, stop loop.Sto
 	return result
 }
 
-// next returns the failure of a run and the next commands, which are also the hint of its result.
-func (w *repoContext) next(h *held.Handle, result error) (why string, next []view.Command) {
-	o := h.S.Overview()
-	o.Busy = nil // it is this process
-	tasks, _ := h.S.Tasks()
-	state, _ := h.S.State()
-	o.NothingToTake = nothingToTake(state, take.Commits(w.p.ctx, w.Git, h.Common, h.S))
-	next, onward := view.Next(o, tasks, state, w.resumeOf(o))
+// hintOf gives the result of a run the next command as its hint, and returns its message and the report.
+func (w *repoContext) hintOf(h *held.Handle, result error) (why string, r *view.Report) {
+	d := w.known(h.S)
+	d.Busy = nil // it is this process
+	r = w.reportOf(d, h.S)
 	var stopped *exitError
 	if errors.As(result, &stopped) {
-		why, stopped.hint = stopped.msg, cmp.Or(stopped.hint, onward)
+		why, stopped.hint = stopped.msg, cmp.Or(stopped.hint, r.Onward)
 	}
-	return why, next
+	return why, r
 }
 
 // showPlan prints the plan of a session, then each git command in order.
@@ -426,4 +437,8 @@ func (w *repoContext) showPlan(h *held.Handle, plan lifecycle.Plan, r runRequest
 		return w.p.executionError(err, h.S.ID)
 	}
 	return nil
+}
+
+func allFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "all", Usage: "also import tasks that are already commits on the base"}
 }

@@ -84,8 +84,7 @@ func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byt
 	if err != nil {
 		return nil, fail("", err)
 	}
-	// What holds nothing of anybody's is not kept: neither an untouched copy nor, as with a commit message, an empty
-	// one.
+	// An untouched copy is not kept, nor an empty one, as with a commit message.
 	untouched, empty := bytes.Equal(edited, old), len(bytes.TrimSpace(edited)) == 0
 	if untouched || empty {
 		if err := os.Remove(draft); err != nil {

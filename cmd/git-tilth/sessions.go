@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/git-tilth/git-tilth/internal/cmdline"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -18,10 +17,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// sessionsRoot is the sessions root: $TILTH_SESSIONS_DIR, else $TILTH_HOME/sessions, else configured (the value of
-// tilth.sessionsDir), else ~/.tilth/sessions. A leading ~/ is the home directory; the result is absolute where the
-// working directory is known, and has no links. It is "" where nothing names it and there is no home: a root below the
-// working directory would be in someone's repository.
+// sessionsRoot returns the sessions root: $TILTH_SESSIONS_DIR, else $TILTH_HOME/sessions, else configured (the value of
+// tilth.sessionsDir), else ~/.tilth/sessions. A leading ~/ is the home directory. The result has no links, and is
+// absolute if the working directory is known. It is "" without a setting and without a home, because a root below the
+// working directory would be in a repository.
 func sessionsRoot(getenv func(string) string, configured string) string {
 	home := getenv("HOME")
 	if home == "" {
@@ -41,7 +40,7 @@ func sessionsRoot(getenv func(string) string, configured string) string {
 	if rest, ok := strings.CutPrefix(root, "~/"); ok {
 		root = filepath.Join(home, rest)
 	}
-	return proc.RealPath(root) // behind the wall a link that leads there is closed
+	return proc.RealPath(root) // the sandbox closes a link to it
 }
 
 // session finds the session of a command: the named one, with this repository's first; the session of this worktree or
@@ -50,7 +49,7 @@ func sessionsRoot(getenv func(string) string, configured string) string {
 func (w *repoContext) session(arg string, toChange bool) (*session.Session, error) {
 	if arg != "" {
 		s, err := w.Store.FindFirst(arg, w.isOurs())
-		if n := cmdline.TaskNumber(arg); err != nil && n != "" && len(n) <= 3 {
+		if n := taskNumber(arg); err != nil && n != "" && len(n) <= 3 {
 			return nil, refuse("git tilth review "+arg, "%q is a task; this command takes a session", arg)
 		}
 		return s, err
@@ -75,7 +74,7 @@ func (w *repoContext) session(arg string, toChange bool) (*session.Session, erro
 		if belongs {
 			return s, w.passOver(unclear, s, toChange)
 		}
-		if _, busy := s.Holder(); !known && !busy { // one that is busy is being made
+		if _, busy := s.Holder(); !known && !busy { // a busy session is being made
 			unclear = append(unclear, id)
 		}
 	}
@@ -91,7 +90,7 @@ func (w *repoContext) session(arg string, toChange bool) (*session.Session, erro
 		w.Store.Root)
 }
 
-// isOurs tells the sessions of this repository; nil outside of one.
+// isOurs returns a function that reports whether a session is of this repository; nil outside a repository.
 func (w *repoContext) isOurs() func(*session.Session) bool {
 	if !w.inRepo {
 		return nil
@@ -139,8 +138,8 @@ func (w *repoContext) passOver(unclear []string, s *session.Session, toChange bo
 	return nil
 }
 
-// belongs reports whether a session was made in this repository, whichever of its worktrees, and whether that is known.
-// What a damaged checkpoint does not say is derived as the teardown derives it.
+// belongs reports whether a session was made in this repository or one of its worktrees, and whether that is known.
+// With a damaged checkpoint it derives the repository as the teardown does.
 func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 	check, err := s.Checkpoint()
 	if err != nil {
@@ -176,8 +175,8 @@ func (w *repoContext) orphaned(s *session.Session, source, commonDir, linked str
 	return source == w.Loc.Source || w.holds()(s.Branch(), s.Workspace()), true
 }
 
-// isGone reports whether nothing is left where a session says its repository is. Thousands of sessions can name one
-// that is gone: each place is looked at once.
+// isGone reports whether a session's repository does not exist any more. Each path is examined once, because thousands
+// of sessions can name it.
 func (w *repoContext) isGone(name string) bool {
 	if name == "" {
 		return true
@@ -208,7 +207,7 @@ func (w *repoContext) named(source, commonDir, linked string) (belongs, sure boo
 	return common == w.Loc.CommonDir, common != ""
 }
 
-// overviews are the sessions of this repository, newest first, or all of them.
+// overviews returns the sessions of this repository, newest first, or those of all repositories.
 func (w *repoContext) overviews(all bool) ([]session.Overview, error) {
 	ids, err := w.Store.IDs()
 	if err != nil {
@@ -258,7 +257,7 @@ func (w *repoContext) withElsewhere(all []session.Overview) []session.Overview {
 	return all
 }
 
-// commonOf is the git directory of the repository that a session belongs to, as its checkpoint has it.
+// commonOf returns the git directory of a session's repository by its checkpoint.
 func commonOf(s *session.Session) (string, error) {
 	check, err := s.Checkpoint()
 	if err != nil {
@@ -267,7 +266,7 @@ func commonOf(s *session.Session) (string, error) {
 	return held.CommonOf(s, check)
 }
 
-// workOf names the session's own commits as git does: those since the commit that it was begun at.
+// workOf returns a git revision range with the session's own commits: those since its base.
 func workOf(s *session.Session) string {
 	begun, err := s.State()
 	switch {

@@ -13,11 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
-	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
@@ -31,7 +28,7 @@ func (p *process) showCommand() *cli.Command {
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			detail := w.detail(s)
 			if err := p.ctx.Err(); err != nil {
-				return err // a signal kept some of it from being read
+				return err // a signal cut off the reading
 			}
 			return view.Show(p.stdout, detail, p.terminal(ctx.Bool("json")))
 		}),
@@ -58,11 +55,12 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	}
 	w.fillPoints(&d, s, check)
 	w.fillWorktree(&d, st)
+	d.Checks = view.NewReport(s, d).CheckLines(true)
 	for _, t := range d.Plan {
 		if c := check.Conversation(t.ID); c != nil {
 			dir := held.WorkspaceOf(s, check)
-			if lanes.Has(s, t.ID) {
-				dir = lanes.Path(s, t.ID)
+			if held.HasLane(s, t.ID) {
+				dir = held.LanePath(s, t.ID)
 			}
 			d.Conversations = append(d.Conversations, w.conversation(t.ID, c, dir))
 			for _, name := range slices.Sorted(maps.Keys(c.Others)) {
@@ -82,12 +80,12 @@ func (w *repoContext) known(s *session.Session) view.Detail {
 
 // fillPoints adds the points for rewind.
 func (w *repoContext) fillPoints(d *view.Detail, s *session.Session, check *session.Checkpoint) {
-	d.Undo = rewind.UndoOf(s)
+	d.Undo = lifecycle.UndoOf(w.p.ctx, w.Git, s)
 	common, err := held.CommonOf(s, check)
 	if err != nil {
 		return
 	}
-	points, err := rewind.Points(w.p.ctx, w.Git, s, common)
+	points, err := lifecycle.Points(w.p.ctx, w.Git, s, common)
 	if err != nil {
 		return
 	}
@@ -119,7 +117,7 @@ func commitsOfTasks(since []gitx.Commit, sum *session.Summary) map[string]string
 	found := map[string]string{}
 	for _, c := range since {
 		for id, t := range sum.Tasks {
-			if c.SHA == t.Commit || message.SignatureOf(c).Task == id && found[id] == "" {
+			if c.SHA == t.Commit || held.SignatureOf(c).Task == id && found[id] == "" {
 				found[id] = c.SHA
 			}
 		}
@@ -159,7 +157,7 @@ func (w *repoContext) workerOf(name string) (worker equip.Choice, model, why str
 		if c.Name() == name {
 			return c, cmp.Or(model, w.Config.Agents()[name]["model"]), ""
 		}
-		model = "" // which is the first one's
+		model = "" // the model is the first agent's
 	}
 	return first, "", "the worker is " + first.Name() + " now, the conversation belongs to " + name
 }

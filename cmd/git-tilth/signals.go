@@ -8,28 +8,28 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/urgency"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // watchSignals makes the first signal cancel the context and a second one end the process and its children at once.
 func (p *process) watchSignals() {
 	second := make(chan struct{})
-	ctx, cancel := context.WithCancel(urgency.With(context.Background(), second))
+	ctx, cancel := context.WithCancel(proc.WithSecondSignal(context.Background(), second))
 	p.ctx = ctx
 	ch := make(chan os.Signal, 4)
-	// Unhandled, SIGQUIT would show the inside of this program to whoever types Ctrl-\.
+	// Unhandled, SIGQUIT (Ctrl-\) would print stack traces.
 	watched := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT}
 	// A process started by nohup keeps ignoring hang-ups.
 	if !signal.Ignored(syscall.SIGHUP) {
 		watched = append(watched, syscall.SIGHUP)
 	}
 	signal.Notify(ch, watched...)
-	// A reader of our output that goes away must not end a run of hours. With a handler instead of "ignore", children
-	// still get the default.
+	// A closed output pipe must not end a run of hours. With a handler instead of "ignore", children still get the
+	// default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	var got atomic.Bool
 	go func() {
-		count := urgency.Counting()
+		count := proc.CountSignals()
 		for sig := range ch {
 			if p.editing.Load() && (sig == syscall.SIGINT || sig == syscall.SIGQUIT) {
 				continue
@@ -40,12 +40,12 @@ func (p *process) watchSignals() {
 			if end {
 				p.twice.Store(true)
 				close(second)
-				urgency.LastWords()
+				proc.LastWords()
 				os.Exit(exitInterrupted)
 			}
 		}
 	}()
 	p.interrupted = got.Load
-	// The handler stays: a signal that comes while the process ends must not show a stack either.
+	// The handler stays, so that a late signal prints no stack traces either.
 	p.stopSignals = cancel
 }

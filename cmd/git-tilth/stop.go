@@ -40,8 +40,7 @@ func (p *process) stopCommand() *cli.Command {
 				return refuse("git tilth list --remote", "session %s runs on %s, not on this machine", s.ID,
 					holder.Host)
 			}
-			// Someone's own program may hold the lock file while it calls this, as flock(1) does; 0 and -1 are all of
-			// us.
+			// A parent process may hold the lock file, as flock(1) does. Process ids 0 and -1 mean a whole group.
 			if holder.PID <= 0 || slices.Contains(proc.Above(), holder.PID) {
 				return refuse("", "%s; stop cannot end that process", holder)
 			}
@@ -49,7 +48,7 @@ func (p *process) stopCommand() *cli.Command {
 				p.printf("would run: kill -INT %d\n", holder.PID)
 				return nil
 			}
-			// The lock is held now, and its holder wrote the number; it cannot be of an earlier process.
+			// The holder of the lock wrote the number, so it is not that of an earlier process.
 			if err := syscall.Kill(holder.PID, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fail("", err)
 			}
@@ -58,8 +57,8 @@ func (p *process) stopCommand() *cli.Command {
 	})
 }
 
-// running is the session that a stop without a name means: the one at hand if it is running, else the only one of this
-// repository that is.
+// running returns the session for a stop without an argument: the current session if it is running, else the only
+// running session of this repository.
 func (w *repoContext) running(s *session.Session) (*session.Session, error) {
 	if _, busy := s.Holder(); busy {
 		return s, nil
@@ -83,7 +82,7 @@ func (w *repoContext) running(s *session.Session) (*session.Session, error) {
 	return nil, refuse("git tilth stop "+ids[0], "several sessions are running: %s", strings.Join(ids, ", "))
 }
 
-// awaitRelease waits until a process does not hold the session any more. The next one may already.
+// awaitRelease waits until a process releases the session. Another process may hold it by then.
 func (w *repoContext) awaitRelease(s *session.Session, pid int) error {
 	for end := time.Now().Add(stopPatience); ; {
 		if holder, busy := s.Holder(); !busy || holder.PID != pid && holder.PID != 0 {
@@ -91,7 +90,7 @@ func (w *repoContext) awaitRelease(s *session.Session, pid int) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return &exitError{code: exitBusy, msg: "session " + s.ID + " is stopping, but has not ended yet",
+			return &exitError{code: exitBusy, msg: "session " + s.ID + " is stopping, but is still running",
 				hint: "git tilth stop " + s.ID}
 		}
 		select {

@@ -18,8 +18,9 @@ func (p *process) takeCommand() *cli.Command {
 		Usage:     "bring finished tasks into your branch",
 		ArgsUsage: "[<task>...] [<session>]",
 		Description: "Takes the whole session, or the given tasks with their acceptance tests. A conflict or a " +
-			"refusing hook changes nothing. Your own changes are in the way only where they would be " +
-			"for git merge. Work that the branch has reverted stays reverted and is named.",
+			"refusing hook changes nothing. Uncommitted changes stop take only where they would stop git " +
+			"merge. take names work that the branch has reverted, and leaves it reverted. If the branch no " +
+			"longer has the session's base (amended, rebased), the default is --pick.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "onto", Usage: "take into `BRANCH` instead of the current branch"},
 			&cli.BoolFlag{Name: "pick", Usage: "cherry-pick each task's commit (default with <task>)"},
@@ -56,8 +57,18 @@ func (w *repoContext) take(s *session.Session, r take.Request) error {
 	if w.p.dryRun {
 		took = "would take"
 	}
+	name := func(o session.Overview) string { return strings.TrimSpace(o.ID + "  " + text.OneLine(o.Label)) }
+	all, _ := w.overviews(false) // the take is done: they only name it and others
+	for _, o := range all {
+		if o.ID == s.ID {
+			w.p.printf("session %s\n", name(o))
+		}
+	}
 	if len(plan.Already) > 0 {
 		w.p.printf("already on %s: %s\n", n.Onto, strings.Join(plan.Already, ", "))
+	}
+	if plan.Gone != "" {
+		w.p.printf("base %s is no longer in %s: picked, not merged\n", text.Head(plan.Gone, 10), n.Onto)
 	}
 	if len(plan.Tasks) > 0 {
 		w.p.printf("%s %s into %s (%s): %s..%s\n", took, strings.Join(plan.Tasks, ", "), n.Onto, n.How,
@@ -68,6 +79,11 @@ func (w *repoContext) take(s *session.Session, r take.Request) error {
 	}
 	if plan.Above > 0 && len(r.Tasks) == 0 && n.How != take.Pick {
 		w.p.printf("not taken: %s above the last task on %s\n", text.Plural(plan.Above, "commit"), s.Branch())
+	}
+	for _, o := range all {
+		if o.ID != s.ID && o.Finished() && !o.Taken && !o.Cleansed && o.Busy == nil {
+			w.p.printf("not taken yet: session %s\n", name(o))
+		}
 	}
 	return nil
 }

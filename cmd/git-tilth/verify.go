@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/urfave/cli/v2"
 
@@ -26,7 +27,7 @@ func (p *process) verifyCommand() *cli.Command {
 				err = changed()
 			}
 			if err != nil {
-				return err // what a signal kept from being read is no difference
+				return err // a check cut off by a signal is not a difference
 			}
 			if ctx.Bool("json") {
 				err = p.printJSON(found)
@@ -43,13 +44,17 @@ func (p *process) verifyCommand() *cli.Command {
 	})
 }
 
-// printVerified prints the first difference, or that there is none, and the notes.
+// printVerified prints the first difference, or ok, and the notes.
 func (p *process) printVerified(r *verify.Result) {
 	if len(r.Differences) > 0 {
 		p.printf("%s\n", r.Differences[0])
 	} else {
-		p.printf("%s: no difference in %s; they vouch for %d of the record's %d bytes\n", r.SessionID,
-			text.Plural(len(r.Commits), "commit"), r.AnchoredBytes, r.Bytes)
+		newer := ""
+		if n := r.Bytes - r.AnchoredBytes; r.Anchored && n > 0 {
+			newer = fmt.Sprintf(" (its last %d bytes are newer than the last commit)", n)
+		}
+		p.printf("%s: ok, no difference between %s and the record%s\n", r.SessionID,
+			text.Plural(len(r.Commits), "commit"), newer)
 	}
 	for _, note := range r.Notes {
 		p.printf("  %s\n", note)

@@ -32,13 +32,13 @@ func (p *process) visualizeCommand() *cli.Command {
 		},
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 			if ctx.IsSet("addr") && !ctx.Bool("serve") {
-				return refuse("git tilth visualize -h", "--addr goes with --serve")
+				return refuse("git tilth visualize -h", "--addr needs --serve")
 			}
-			var one sync.Mutex // what a command asks of the repository was not made to be asked concurrently
-			review := func(s *session.Session) *view.Review {
+			var one sync.Mutex // the repository context is not safe for concurrent use
+			review := func(s *session.Session) *view.Report {
 				one.Lock()
 				defer one.Unlock()
-				return w.review(s)
+				return w.report(s)
 			}
 			rows := func(context.Context) (any, error) {
 				one.Lock()
@@ -67,7 +67,7 @@ func (p *process) visualizeCommand() *cli.Command {
 				p.printf("would write: %s\n", s.Path(session.ChatHTMLFile))
 				return nil
 			}
-			if err := view.RenderFile(p.ctx, s, p.now(), w.diffOf, w.review(s)); err != nil {
+			if err := view.RenderFile(p.ctx, s, p.now(), w.diffOf, w.report(s)); err != nil {
 				return w.orGone(s, fail("", err))
 			}
 			w.say(s.Path(session.ChatHTMLFile), ctx.Bool("open"))
@@ -76,7 +76,7 @@ func (p *process) visualizeCommand() *cli.Command {
 	})
 }
 
-// serve runs the live viewer until it is interrupted; own says that the sessions are those that are here.
+// serve runs the live viewer until it is interrupted; own limits it to sessions of this repository.
 func (w *repoContext) serve(o view.ServeOptions, addr, arg string) error {
 	ln, err := view.Listen(addr)
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *repoContext) diffOf(ctx context.Context, s *session.Session, sha string
 	if err != nil {
 		return "", false
 	}
-	return w.Redact.String(string(data)), cut // what was committed may hold a secret; a page must not
+	return w.Redact.String(string(data)), cut // a commit may contain a secret; a page must not
 }
 
 // openURL shows a URL in the user's browser by a file that leads there and that only the user can read: the URL carries
@@ -138,7 +138,7 @@ func (w *repoContext) say(what string, open bool) {
 	}
 }
 
-// open shows a file in the user's browser. That it cannot is no failure.
+// open shows a file in the user's browser. An error is only printed.
 func (w *repoContext) open(what string) {
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {

@@ -19,9 +19,9 @@ func (p *process) workCommand() *cli.Command {
 	return p.declare(traits{wish: "share", rare: true, starts: true, ends: true}, &cli.Command{
 		Name:  "work",
 		Usage: "run sessions of a remote, one after another",
-		Description: "Takes the oldest session that is prepared or resumable and that no machine holds, runs " +
-			"it, pushes it, and takes the next. Without --once or --drain it waits for more. SIGTERM " +
-			"pushes the session and exits with 130.",
+		Description: "Runs the oldest session that is ready to run or resume and that no machine has claimed, " +
+			"pushes it, and continues with the next. Without --once or --drain it then waits for more. " +
+			"SIGTERM pushes the session and exits with 130.",
 		Flags: append([]cli.Flag{
 			remoteFlag(),
 			&cli.BoolFlag{Name: "once", Usage: "exit after one session, with the exit code of its run"},
@@ -31,10 +31,9 @@ func (p *process) workCommand() *cli.Command {
 		Action: func(ctx *cli.Context) error {
 			jobs := ctx.Int("jobs")
 			once, drain := ctx.Bool("once"), ctx.Bool("drain")
-			if jobs < 1 || once && (drain || jobs > 1) || ctx.Bool("detach") {
+			if jobs < 1 || once && (drain || jobs > 1) {
 				return refuse("git tilth work -h",
-					"--jobs needs a number of at least 1, --once excludes --drain and --jobs, "+
-						"and work has no --detach")
+					"--jobs must be at least 1, and --once cannot be combined with --drain or --jobs")
 			}
 			if p.dryRun {
 				jobs = 1
@@ -57,10 +56,10 @@ type workList struct {
 
 	mu    sync.Mutex
 	taken map[string]bool // by this process, now or before
-	left  error           // why a session that could be run is not at its end: a cap of its own, or what failed
+	left  error           // why a session stopped before its end: a cap or an error
 }
 
-// choose takes a session that is to be run and not held. waiting says that one is held, which its holder may leave.
+// choose returns an unclaimed session that can run. waiting reports that another one is claimed, which may become free.
 func (l *workList) choose(claims []fleet.Claim, now time.Time, lost int) (c fleet.Claim, found, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

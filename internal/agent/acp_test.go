@@ -16,7 +16,7 @@ import (
 
 type m = map[string]any
 
-// faults fails the test for each message of ours that the fake finds no fault-free one.
+// faults fails the test for each of our messages in which the fake finds a fault.
 func (f *fake) faults() {
 	f.t.Helper()
 	if said, err := os.ReadFile(f.log + ".acp-faults"); err == nil {
@@ -310,7 +310,7 @@ type jsonRaw string
 
 func (r jsonRaw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// What asks to be ended is told so, once, and ended in time where it hears nothing.
+// A cancelled turn gets one cancel message, and is ended in time without a reaction.
 func TestACPCancel(t *testing.T) {
 	unseen, files := m{"kind": "execute", "unseen": true}, m{"files": "terminal/create"}
 	for name, c := range map[string]struct {
@@ -358,7 +358,7 @@ func TestACPCancel(t *testing.T) {
 	}
 }
 
-// An answer ends the turn at once, unless an agent of its own is under way.
+// An answer ends the turn at once, unless a subagent is running.
 func TestACPHelpers(t *testing.T) {
 	f := newFakeACP(t, nil, fakeStep{"acp": m{"under": 0.3}})
 	turn := f.turn("do", Ref{})
@@ -379,8 +379,8 @@ func TestACPInitialize(t *testing.T) {
 	f.faults()
 }
 
-// TestACPTurns plays turns with noise, permissions, crashes, lost conversations and lies against an agent that holds
-// every message of ours to the protocol's schema.
+// TestACPTurns plays turns with noise, permissions, crashes, lost conversations and lies against an agent that checks
+// each of our messages with the protocol's schema.
 func TestACPTurns(t *testing.T) {
 	n := testsize.Of(60, 500)
 	seed := uint64(time.Now().UnixNano())

@@ -16,11 +16,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 const (
-	maxACPLine   = 64 << 20 // bytes of a message; what is longer ends the turn
+	maxACPLine   = 64 << 20 // bytes of a message; a longer one ends the turn
 	maxACPQueue  = 64 << 20 // bytes that wait for an agent which does not read them
 	maxACPID     = 1024     // bytes of the id of a tool call
 	acpHandshake = time.Minute
@@ -45,13 +44,13 @@ type acpConn struct {
 	session   string
 	phase     acpPhase
 	heardUser int  // messages of the user that a load replayed
-	heardBack bool // and an answer to the last of them
+	heardBack bool // and the last of them was answered
 	refused   int  // permissions
 	tools     map[string]*acpTool
 	replayed  map[string]bool // tool calls of earlier turns
 	message   acpMessage
 	usage     acpUsage
-	lie       bool // it said that it was done when its API had refused it
+	lie       bool // it reported success although its API refused the request
 }
 
 // acpPhase is the phase that updates belong to.
@@ -61,14 +60,14 @@ const (
 	acpOpening    acpPhase = iota // no conversation yet
 	acpReplaying                  // a conversation that is loaded
 	acpPrompted                   // the turn
-	acpCancelling                 // the turn, which is to end
+	acpCancelling                 // the turn is being cancelled
 	acpAnswered                   // nothing: the answer to the prompt has ended the turn
 	acpOver
 )
 
 var errACPGone = errors.New("it ended before it answered")
 
-// connect starts the agent. What was begun has to be shut.
+// connect starts the agent. The caller must call shut.
 func (s *stream) connect(ctx context.Context, cmd proc.Cmd) (c *acpConn, shut func() (proc.Outcome, error)) {
 	c = &acpConn{s: s, row: s.program.acp, out: newOutbox(), gone: make(chan struct{}), dir: proc.RealPath(cmd.Dir),
 		waiting: map[int64]chan gjson.Result{}, tools: map[string]*acpTool{}, replayed: map[string]bool{}}
@@ -94,7 +93,7 @@ func (s *stream) connect(ctx context.Context, cmd proc.Cmd) (c *acpConn, shut fu
 		select {
 		case <-c.gone:
 		case <-time.After(acpStep):
-		case <-urgency.Second(ctx):
+		case <-proc.SecondSignal(ctx):
 		}
 		kill()
 		<-c.gone
@@ -189,7 +188,7 @@ func (c *acpConn) line(line []byte) {
 	}
 }
 
-// answered hands an answer to whoever waits for it.
+// answered passes an answer to the waiting request.
 func (c *acpConn) answered(id int64, e gjson.Result) {
 	answer, known := c.waiting[id]
 	if !known {
@@ -200,13 +199,13 @@ func (c *acpConn) answered(id int64, e gjson.Result) {
 	if c.phase == acpPrompted && len(c.s.under) == 0 {
 		c.phase = acpAnswered
 	}
-	if c.session == "" { // what follows at once is said of the conversation that this names
+	if c.session == "" { // the next messages belong to the conversation that this answer names
 		c.session = e.Get("result.sessionId").Str
 	}
 	answer <- e
 }
 
-// ours reports whether something is about this turn's conversation.
+// ours reports whether a message belongs to this turn's conversation.
 func (c *acpConn) ours(params gjson.Result) bool {
 	return params.IsObject() && c.session != "" && params.Get("sessionId").Str == c.session
 }
@@ -235,7 +234,7 @@ func (c *acpConn) asksUs(id, method string, params gjson.Result) {
 	c.answer(id, "result", map[string]any{"outcome": outcome})
 }
 
-// permit decides about a permission, without a person, and returns the option that is chosen.
+// permit answers a permission request without the user, and returns the chosen option.
 func (c *acpConn) permit(params gjson.Result) (option string) {
 	known := len(c.tools)
 	t := c.tool(params.Get("toolCall"))
@@ -243,7 +242,7 @@ func (c *acpConn) permit(params gjson.Result) (option string) {
 		return ""
 	}
 	if t != nil && len(c.tools) > known {
-		t.unseen = true // as it may stay: nothing has to say of it that it ends
+		t.unseen = true // it may stay so: no message has to report its end
 		c.s.running--
 	}
 	var why string

@@ -10,12 +10,13 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// acpAuthRequired is the code with which an agent says that nobody is logged in.
+// acpAuthRequired is the error code of an agent that is not logged in.
 const acpAuthRequired = -32000
 
 var (
@@ -27,7 +28,7 @@ var (
 // acpError is the error with which an agent answered a request.
 type acpError struct {
 	code   int64
-	said   []string // its message, and what its data says beside it
+	said   []string // its message, and the texts of its data
 	resets time.Time
 }
 
@@ -82,7 +83,7 @@ func (f *acpError) number(key string, n float64) {
 		f.resets = unixTime(n)
 	case "retryafter", "retryafterseconds":
 		if n > 0 && n < 1e8 {
-			f.resets = time.Now().Add(time.Duration(n * float64(time.Second))).UTC()
+			f.resets = proc.Now().Add(time.Duration(n * float64(time.Second))).UTC()
 		}
 	}
 }
@@ -100,31 +101,35 @@ func (f *acpError) Error() string {
 
 // means is the way to fail that the error is, and when that is over.
 func (f *acpError) means() (How, time.Time) {
-	how, reset := meaning(f.code, strings.Join(f.said, "\n"))
+	how, reset := acpMeaning(f.code, strings.Join(f.said, "\n"))
 	if !f.resets.IsZero() {
 		reset = f.resets
 	}
 	return how, reset
 }
 
-// meaning sorts a failure by its code and its words.
-func meaning(code int64, said string) (How, time.Time) {
+// acpMeaning sorts an agent's failure by its code and its words. A 429 is a usage limit unless its words say otherwise.
+func acpMeaning(code int64, said string) (How, time.Time) {
+	how := meaning(said)
 	switch {
 	case code == acpAuthRequired || refusedStatus(code):
 		return Refused, time.Time{}
-	case code == 429 || limitWords().MatchString(said):
+	case how == UsageLimit, (code == 429 || acpLimit().MatchString(said)) && !model.Passes(said):
 		return UsageLimit, resetIn(said)
-	case acpRefusal().MatchString(said):
+	case how == Failed && acpRefusal().MatchString(said):
 		return Refused, time.Time{}
 	}
-	return Failed, time.Time{}
+	return how, time.Time{}
 }
+
+// acpLimit are words of a limit that only an agent's own error says, without telling which limit.
+var acpLimit = pattern.New(`(?i)\b429\b|rate.?limit|too many requests|exhausted`)
 
 // resetIn is when a limit is over, as the APIs behind the agents say it; zero if they do not.
 func resetIn(said string) time.Time {
 	if m := quotaReset().FindStringSubmatch(said); m != nil {
 		wait, _ := time.ParseDuration(m[1])
-		return time.Now().Add(wait).UTC()
+		return proc.Now().Add(wait).UTC()
 	}
 	for line := range strings.Lines(said) {
 		if m := limitEnd().FindStringSubmatch(strings.TrimSpace(line)); m != nil {
@@ -134,7 +139,7 @@ func resetIn(said string) time.Time {
 		}
 	}
 	if m := resetAt().FindStringSubmatch(said); m != nil {
-		at, _ := time.Parse(time.RFC3339, m[1]) // zero where it is none
+		at, _ := time.Parse(time.RFC3339, m[1]) // zero if it is not a time
 		return at.UTC()
 	}
 	return codexResetIn(said)
@@ -157,8 +162,8 @@ type acpUsage struct {
 	total     float64 // dollars of the whole conversation
 	dollars   bool
 	otherCost string // in another currency
-	notice    string // the last thing that the agent itself said
-	// unanswered is set while a prompt has no answer: nobody knows the tokens of a turn that ends then.
+	notice    string // the agent's own last message
+	// unanswered is set while a prompt has no answer: the tokens of a turn that ends then are unknown.
 	unanswered bool
 }
 
@@ -177,7 +182,7 @@ func (u *acpUsage) answer(said gjson.Result) {
 	}
 }
 
-// call takes the tokens of one model call.
+// call adds the tokens of one model call.
 func (u *acpUsage) call(used gjson.Result) {
 	u.calls = plus(u.calls, acpTokens(used), 1)
 	u.some = u.calls.Prompt+u.calls.Eval > 0
@@ -210,7 +215,7 @@ func (u *acpUsage) cost(c gjson.Result) {
 	}
 }
 
-// tokens are those of the turn.
+// tokens returns the tokens of the turn.
 func (u *acpUsage) tokens() (of Usage, known bool) {
 	if u.known {
 		return u.of, true
@@ -226,7 +231,7 @@ func (c *acpConn) ended() *ending {
 	case "end_turn":
 		if c.lied() {
 			own := cmp.Or(said, c.usage.notice, "it ended its turn without calling its model")
-			how, reset := meaning(0, own)
+			how, reset := acpMeaning(0, own)
 			c.s.reset, c.lie = reset, true
 			return &ending{how: how, why: own}
 		}
@@ -250,8 +255,8 @@ func (c *acpConn) ended() *ending {
 		cmp.Or(c.message.stop, "none")}
 }
 
-// lied reports whether an end_turn is none: agents answer so too when their API refused them, with the error as their
-// message. Such a turn used no tool and cost nothing.
+// lied reports whether an end_turn is a failure: agents also send it when their API refused them, with the error as
+// their message. Such a turn used no tool and cost nothing.
 func (c *acpConn) lied() bool {
 	if len(c.tools) > 0 {
 		return false
@@ -299,7 +304,7 @@ func (c *acpConn) outcome(end *ending, res proc.Outcome) Outcome {
 		why = fmt.Sprintf("%s, with exit status %d", end.why, res.ExitCode)
 		if last != "" {
 			why = last + " (" + why + ")"
-			if how, reset := meaning(0, last); how != Failed {
+			if how, reset := acpMeaning(0, last); how != Failed {
 				out.How, out.LimitReset = how, reset
 			}
 		}

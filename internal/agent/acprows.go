@@ -16,17 +16,17 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// acpRow describes a program that speaks the Agent Client Protocol. The first offered one of its modes is set: a mode
-// in which the agent asks us and not a model of its own. A name that begins with # is a suffix.
+// acpRow describes a program that speaks the Agent Client Protocol. The first of its modes that the agent offers is
+// set: a mode in which the agent asks for permission here, not at a model. A name that begins with # is a suffix.
 type acpRow struct {
 	command                  []string // after the program; nil as the row has it
 	modes, readOnly          []string
 	boxed                    []string // in a Box, for both, where its own sandbox cannot start
-	reportsUsage             bool     // it says what each turn took
+	reportsUsage             bool     // it reports the usage of each turn
 	notice                   pattern.Regexp
-	mode, readOnlyMode, auth string   // what the user set
+	mode, readOnlyMode, auth string   // the user's settings
 	terminals                bool     // its shell needs one
-	judging                  []string // what lets it read a tree in which it was not opened
+	judging                  []string // options that let it read a tree outside its directory
 }
 
 // copilot is GitHub Copilot CLI.
@@ -120,7 +120,7 @@ func byACP(p *Program, row acpRow) *Program {
 // SpeaksACP reports whether the program speaks the Agent Client Protocol.
 func (p *Program) SpeaksACP() bool { return p.acp != nil }
 
-// acpRowOf returns the row of this name by ACP, nil if it is none.
+// acpRowOf returns the ACP row of a program, nil if it has none.
 func acpRowOf(p *Program) *Program {
 	if p.acp != nil {
 		return p
@@ -133,8 +133,7 @@ func acpRowOf(p *Program) *Program {
 	return byACP(p, known.row)
 }
 
-// configure sets the mode and the model in a conversation that was opened. Nothing is set that nobody asked for and no
-// row names.
+// configure sets the mode and the model of an opened conversation, if the user or the row names them.
 func (c *acpConn) configure(ctx context.Context, opened gjson.Result) error {
 	t, row := c.s.turn, c.row
 	wanted, asked, key := row.modes, row.mode, "mode"
@@ -159,7 +158,7 @@ func (c *acpConn) configure(ctx context.Context, opened gjson.Result) error {
 		key: "tilth.agent." + name + ".model", unset: t.UnsetModel})
 }
 
-// acpChoice is something to choose in a conversation: by an option of its category, else by a method of its own.
+// acpChoice is a value to set in a conversation: by an option of its category, else by its method.
 type acpChoice struct {
 	category, method, member string
 	list, id                 string // where the values of the method are

@@ -13,10 +13,9 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
-// How an agent takes up a conversation, as a checkpoint has it.
+// The ways in which an agent resumes a conversation, as stored in a checkpoint.
 const (
 	ResumeByLoad   = "load"
 	ResumeByResume = "resume"
@@ -65,14 +64,14 @@ func (s *stream) playACP(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	return out, nil
 }
 
-// isCut reports whether an agent that had answered its prompt was ended while one of its own was under way.
+// isCut reports whether an agent that had answered its prompt was ended while a subagent was running.
 func (s *stream) isCut(end *ending) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reported && end.how != Completed
 }
 
-// play is the turn itself.
+// play runs the turn.
 func (c *acpConn) play(ctx context.Context, over <-chan struct{}) *ending {
 	for _, step := range []func(context.Context) error{c.initialize, c.open, c.prompt} {
 		if err := step(ctx); err != nil {
@@ -117,7 +116,7 @@ func (c *acpConn) endOf(err error) *ending {
 	return &ending{how: Interrupted, why: "interrupted"}
 }
 
-// loginHint says how a person logs in where the agent asks for that.
+// loginHint returns how to log in, if the agent asks for that.
 func (c *acpConn) loginHint(code int64) string {
 	if code != acpAuthRequired || c.s.program.Login != "" || len(c.info.Auth) == 0 {
 		return ""
@@ -167,7 +166,7 @@ func acpInfo(said gjson.Result) ACPInfo {
 	return info
 }
 
-// ownVersion is the version of this program as it was built.
+// ownVersion returns the version of this program.
 func ownVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -201,7 +200,7 @@ func (c *acpConn) open(ctx context.Context) error {
 	return c.configure(ctx, said)
 }
 
-// load takes a conversation up. Whatever goes wrong with that means that it is lost.
+// load resumes a conversation. Any error means that the conversation is lost.
 func (c *acpConn) load(ctx context.Context, id string) (gjson.Result, error) {
 	lost := func(why string) error { return &ending{how: NotFound, why: why} }
 	if c.info.Resume == ResumeByNone {
@@ -307,7 +306,7 @@ func (c *acpConn) authenticate(ctx context.Context) error {
 		why: fmt.Sprintf("%s: it does not offer %q but %s", key, c.row.auth, listed(c.info.Auth))}
 }
 
-// listed are names for a person.
+// listed joins names for display.
 func listed(names []string) string {
 	if len(names) > 20 {
 		names = append(names[:20:20], "...")
@@ -362,7 +361,7 @@ func (c *acpConn) cancel(ctx context.Context, answer <-chan gjson.Result) error 
 		_ = c.took(e)
 	case <-c.gone:
 	case <-time.After(acpCancel):
-	case <-urgency.Second(ctx):
+	case <-proc.SecondSignal(ctx):
 	}
 	return context.Cause(ctx)
 }

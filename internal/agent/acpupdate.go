@@ -44,7 +44,7 @@ func (m *acpMessage) text() string {
 type acpTool struct {
 	title, kind, input string
 	places, edited     []string // as locations, and as changes or input name them
-	differs            bool     // it shows what it changes
+	differs            bool     // it shows its changes
 	announced, ended   bool
 	unseen             bool // it was only asked for
 }
@@ -54,7 +54,7 @@ const maxACPTools = 100_000
 
 func (t *acpTool) name() string { return cmp.Or(t.kind, t.title, "tool") }
 
-// edits reports whether it changes files of its own accord, without a command.
+// edits reports whether it changes files directly, without a command.
 func (t *acpTool) edits() bool {
 	return t.kind == "edit" || t.kind == "delete" || t.kind == "move" || t.differs || t.kind == "" && len(t.edited) > 0
 }
@@ -91,7 +91,7 @@ func (c *acpConn) update(u gjson.Result) {
 	}
 }
 
-// said takes a piece of a message. Notices that an agent puts there by itself are none of the model's.
+// said adds a piece of a message. Notices of the agent are not the model's text.
 func (c *acpConn) said(id, piece string) {
 	if c.row.notice != nil && id == "" && c.row.notice().MatchString(piece) {
 		if acpRetries().MatchString(piece) {
@@ -173,7 +173,7 @@ func (c *acpConn) toolUpdate(u gjson.Result, prompted bool) {
 	if t.input != "" || len(t.places) > 0 || over {
 		c.announce(t)
 	}
-	own := t.kind == "think" // an agent of its own; its kinds of tools name none better
+	own := t.kind == "think" // a subagent; ACP has no better kind for it
 	id := u.Get("toolCallId").Str
 	switch {
 	case over && !t.ended:
@@ -222,8 +222,7 @@ func acpOutput(u gjson.Result) string {
 	return cmp.Or(raw.Str, raw.Raw)
 }
 
-// outside is the first place of an edit that lies neither in the worktree nor in its directory for temporary files, ""
-// for none.
+// outside returns the first path of an edit that is neither in the worktree nor in its temporary directory, or "".
 func (c *acpConn) outside(t *acpTool) string {
 	for _, name := range slices.Concat(t.places, t.edited) {
 		path := strings.TrimPrefix(name, "file://")

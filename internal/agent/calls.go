@@ -6,18 +6,30 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// defaultAttempts is how often a request is made before its last failure counts.
-const defaultAttempts = 8
+// How failures in a row are retried.
+const (
+	maxEmpty     = 8  // empty answers
+	maxBeside    = 3  // failures while another agent is free
+	maxAtOnce    = 10 // retries before an endpoint that asks for none gets the waits all the same
+	longestWait  = 5 * time.Minute
+	endpointWait = time.Second // the first wait, which doubles
+	programWait  = 5 * time.Second
+)
 
-// Calls makes the model calls of one role. An agent program may stand in the model's place: a turn of it is an answer.
+// DefaultOutage is how long failures in a row are retried unless tilth.maxOutage says otherwise.
+const DefaultOutage = time.Hour
+
+// Calls makes the model calls of one role. An agent program may replace the model: its turn is an answer.
 type Calls struct {
 	// Chat makes one attempt, as a model.Client does.
 	Chat func(context.Context, model.Request) (*model.Reply, error)
@@ -26,50 +38,107 @@ type Calls struct {
 	Tell    func(context.Context, []json.RawMessage) (Turn, error)
 	// Heard gets the result of a turn after it is on record. again requests another turn without counting this one. An
 	// error that is a *model.Failure is the attempt's; any other ends the attempts.
-	Heard    func(context.Context, Outcome) (again bool, err error)
-	Attempts int          // bounds the attempts at one request; 0 is 8
-	Allow    func() error // is asked before each attempt; its error ends them
-	// Retrying is called with each failed attempt that will be followed by another, before the wait.
-	Retrying func(f *model.Failure, wait time.Duration)
-	Sleep    func(context.Context, time.Duration) error // replaces the wait
+	Heard     func(context.Context, Outcome) (again bool, err error)
+	Attempts  int           // bounds the attempts at one request; 0 is no bound
+	MaxOutage time.Duration // bounds the time of transient failures in a row; 0 is DefaultOutage
+	Allow     func() error  // is asked before each attempt; its error ends them
+	Beside    func() bool   // reports whether another agent is free to take over; nil is never
+	// Wait waits before the next attempt; nil only sleeps.
+	Wait func(context.Context, *model.Failure, Pause) error
 	// Record counts an attempt's usage and writes its model_call with scope and total.
 	Record func(*record.ModelCall, model.Usage) error
 	Emit   func(record.Event) error // writes another event of the call
 }
 
-// Make makes one request until an answer is a turn, a failure cannot be mended, or the attempts are used up; the
-// history is the same in each. Every attempt is on the record before the next one is made. The error is what Allow,
-// Record or Emit returned, else the last *model.Failure. The end of a usage limit is not waited for.
+// Pause is a wait between two attempts at one request.
+type Pause struct {
+	Attempt int // the failed one
+	Wait    time.Duration
+	Since   time.Time // of the first of the failures in a row
+}
+
+// streak counts the failures in a row of one request.
+type streak struct {
+	failures, empties int
+	began             time.Time // of the first transient one
+}
+
+// Make makes one request until an answer is a turn, a retry cannot help, or the retries are used up; the history is the
+// same in each. Every attempt is on the record before the next one is made. The error is the one that Allow, Record,
+// Wait or Emit returned, else the last *model.Failure. Make does not wait for the end of a usage limit.
 func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error) {
-	empties := 0
+	var row streak
 	for n := 1; ; n++ {
 		reply, err := c.attempt(ctx, req, n)
 		var f *model.Failure
 		if !errors.As(err, &f) || f.Kind == model.Canceled {
 			return reply, err
 		}
-		if f.Kind == model.Empty {
-			empties++
-			empty := record.EmptyModelResponse{Streak: empties, FinishReason: f.FinishReason,
-				PromptTokens: f.Usage.Prompt, EvalTokens: f.Usage.Eval}
-			if err := c.Emit(&empty); err != nil {
+		pause, again := c.next(&row, f)
+		pause.Attempt = n
+		if c.Program == nil {
+			f.Usage = f.Usage.Bounded()
+			if err := c.Record(failureCall(f, n, pause.Wait), f.Usage); err != nil {
 				return nil, err
 			}
 		}
-		wait, again := c.waitAfter(n, f)
+		if f.Kind.Empty() {
+			e := record.EmptyModelResponse{Streak: row.empties, FinishReason: f.FinishReason,
+				PromptTokens: f.Usage.Prompt, EvalTokens: f.Usage.Eval}
+			if err := c.Emit(&e); err != nil {
+				return nil, err
+			}
+		}
 		if !again {
 			return nil, f
 		}
-		if c.Retrying != nil {
-			c.Retrying(f, wait)
-		}
-		if err := c.sleep(ctx, wait); err != nil {
+		if err := c.wait(ctx, f, pause); err != nil {
 			return nil, fmt.Errorf("canceled while waiting to ask again after: %s: %w", f.Message, err)
 		}
 	}
 }
 
-// attempt makes one request and records it.
+// next adds a failure to the streak and returns the wait after it, if another attempt follows. The wait doubles up to
+// five minutes, the endpoint's own request takes precedence, and the last wait ends with the longest outage.
+func (c Calls) next(row *streak, f *model.Failure) (p Pause, again bool) {
+	now, most := proc.Now(), cmp.Or(c.MaxOutage, DefaultOutage)
+	if f.Status == http.StatusTooManyRequests && f.Kind.Transient() && f.RetryAfter != nil && *f.RetryAfter > most {
+		f.Kind, f.LimitReset = model.UsageLimit, now.Add(*f.RetryAfter)
+	}
+	row.failures++
+	first := endpointWait
+	if c.Program != nil {
+		first = programWait
+	}
+	p.Wait = min(first<<min(row.failures-1, 16), longestWait)
+	if f.RetryAfter != nil {
+		p.Wait = *f.RetryAfter
+		if row.failures > maxAtOnce {
+			p.Wait = max(p.Wait, min(first<<min(row.failures-maxAtOnce, 16), longestWait))
+		}
+	}
+	switch {
+	case f.Kind.Empty():
+		row.empties++
+		again = row.empties < maxEmpty
+	case f.Kind.Transient():
+		if row.began.IsZero() {
+			row.began = now
+		}
+		left := row.began.Add(most).Sub(now)
+		p.Wait = min(p.Wait, left)
+		again = left > 0 && (row.failures < maxBeside || c.Beside == nil || !c.Beside())
+	}
+	if p.Since = row.began; p.Since.IsZero() {
+		p.Since = now
+	}
+	if again = again && (c.Attempts == 0 || row.failures < c.Attempts); !again {
+		p.Wait = 0
+	}
+	return p, again
+}
+
+// attempt makes one request and records its answer.
 func (c Calls) attempt(ctx context.Context, req model.Request, n int) (*model.Reply, error) {
 	if c.Program != nil {
 		return c.play(ctx, req, n)
@@ -81,14 +150,6 @@ func (c Calls) attempt(ctx context.Context, req model.Request, n int) (*model.Re
 	if err == nil {
 		reply.Usage = reply.Usage.Bounded()
 		return reply, c.Record(replyCall(reply, n), reply.Usage)
-	}
-	var f *model.Failure
-	if errors.As(err, &f) && f.Kind != model.Canceled {
-		f.Usage = f.Usage.Bounded()
-		wait, _ := c.waitAfter(n, f)
-		if err := c.Record(failureCall(f, n, wait), f.Usage); err != nil {
-			return nil, err
-		}
 	}
 	return nil, err
 }
@@ -135,15 +196,20 @@ func (c Calls) allow() error {
 	return c.Allow()
 }
 
-// failure returns the failure of a turn, or nil. The next attempt follows at once.
+// failure returns the failure of a turn, or nil.
 func (p *Program) failure(out Outcome) *model.Failure {
-	f := &model.Failure{Kind: model.FinishError, Message: p.Name + ": " + out.Detail, Said: out.Detail,
-		FinishReason: string(out.How), Usage: out.Usage, RetryAfter: new(time.Duration)}
+	f := &model.Failure{Kind: model.Ended, Message: p.Name + ": " + out.Detail, Said: out.Detail,
+		FinishReason: string(out.How), Usage: out.Usage, RetryAfter: out.RetryAfter}
+	if status429().MatchString(out.Detail) {
+		f.Status = http.StatusTooManyRequests
+	}
 	switch out.How {
-	case Completed, TurnLimit:
+	case Completed, TurnLimit, Unfinished:
 		return nil
 	case UsageLimit:
 		f.Kind, f.LimitReset = model.UsageLimit, out.LimitReset
+	case Overflow:
+		f.Kind = model.Overflow
 	case TimedOut:
 		f.Kind = model.Timeout
 	case Refused:
@@ -156,28 +222,11 @@ func (p *Program) failure(out Outcome) *model.Failure {
 	return f
 }
 
-// waitAfter returns the wait after attempt n, if another one follows: it doubles from a second to a minute, and the
-// endpoint's own request takes precedence.
-func (c Calls) waitAfter(n int, f *model.Failure) (wait time.Duration, again bool) {
-	switch {
-	case !f.Retryable() || n >= cmp.Or(c.Attempts, defaultAttempts):
-		return 0, false
-	case f.RetryAfter != nil:
-		return *f.RetryAfter, true
+func (c Calls) wait(ctx context.Context, f *model.Failure, p Pause) error {
+	if c.Wait != nil {
+		return c.Wait(ctx, f, p)
 	}
-	return min(time.Second<<min(n-1, 6), time.Minute), true
-}
-
-func (c Calls) sleep(ctx context.Context, d time.Duration) error {
-	if c.Sleep != nil {
-		return c.Sleep(ctx, d)
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return ctx.Err()
-	}
+	return proc.Sleep(ctx, p.Wait)
 }
 
 // replyCall is a healthy answer of a model as a model_call; its caller knows the phase and the session's total.
@@ -192,7 +241,7 @@ func replyCall(r *model.Reply, attempt int) *record.ModelCall {
 	return call
 }
 
-// failureCall is an answer that was no turn. What it has cost counts like any other; most cost nothing.
+// failureCall returns the record of a failed call. Its cost counts; most failures cost nothing.
 func failureCall(f *model.Failure, attempt int, wait time.Duration) *record.ModelCall {
 	call := spent(f.Usage)
 	call.Attempt, call.FinishReason, call.Health = attempt, f.FinishReason, string(f.Kind)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,11 +14,12 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
-// recorder makes calls that do not wait, and notes their waits with the reasons, and the recorded events.
+// recorder makes calls without waiting, and collects their waits with the reasons, and the recorded events.
 type recorder struct {
 	waits    []time.Duration
 	kinds    []model.Kind
@@ -37,10 +39,9 @@ func (r *recorder) calls(t *testing.T, attempts int, steps ...scripted.Step) (Ca
 	t.Cleanup(func() { c.Close(); s.Close() })
 	return Calls{
 		Chat: c.Chat, Attempts: attempts,
-		Retrying: func(f *model.Failure, _ time.Duration) { r.kinds = append(r.kinds, f.Kind) },
-		Sleep: func(_ context.Context, d time.Duration) error {
-			r.waits = append(r.waits, d)
-			return nil
+		Wait: func(_ context.Context, f *model.Failure, p Pause) error {
+			r.kinds, r.waits = append(r.kinds, f.Kind), append(r.waits, p.Wait)
+			return proc.Sleep(t.Context(), p.Wait)
 		},
 		Record: func(c *record.ModelCall, _ model.Usage) error { r.attempts = c.Attempt; return nil },
 		Emit:   func(record.Event) error { return nil },
@@ -52,24 +53,74 @@ func hi() model.Request {
 		Tools: json.RawMessage(`[{"type":"function","function":{"name":"submit_case"}}]`)}
 }
 
+// skipTime makes waits end at once until the test's end.
+func skipTime(t *testing.T) {
+	now, sleep := proc.Now, proc.Sleep
+	t.Cleanup(func() { proc.Now, proc.Sleep = now, sleep })
+	proc.SkipSleep()
+}
+
+// Waits double up to five minutes, and the last one ends with the longest outage.
 func TestRetryWaits(t *testing.T) {
-	var r recorder
-	calls, _ := r.calls(t, 0, scripted.Step{Status: 503, Repeat: -1})
-	_, err := calls.Make(t.Context(), hi())
-	f, ok := errors.AsType[*model.Failure](err)
-	if !ok || f.Kind != model.HTTP || f.Status != 503 || r.attempts != defaultAttempts {
-		t.Errorf("%v after %d attempts", err, r.attempts)
+	skipTime(t)
+	for _, c := range []struct {
+		most time.Duration
+		want []int // seconds
+	}{{0, []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 89}},
+		{10 * time.Second, []int{1, 2, 4, 3}}} {
+		var r recorder
+		calls, _ := r.calls(t, 0, scripted.Step{Status: 503, Repeat: -1})
+		calls.MaxOutage = c.most
+		began := proc.Now()
+		_, err := calls.Make(t.Context(), hi())
+		f, ok := errors.AsType[*model.Failure](err)
+		if !ok || f.Kind != model.HTTP || f.Status != 503 || r.attempts != len(c.want)+1 {
+			t.Errorf("%v after %d attempts", err, r.attempts)
+		}
+		for i, wait := range r.waits {
+			if got := int(wait.Seconds() + 0.5); i < len(c.want) && got != c.want[i] {
+				t.Errorf("wait %d is %s, want %d s", i, wait, c.want[i])
+			}
+		}
+		if took := proc.Now().Sub(began); took > cmp.Or(c.most, DefaultOutage)+time.Second {
+			t.Errorf("the outage took %s", took)
+		}
 	}
-	want := []time.Duration{1, 2, 4, 8, 16, 32, 60}
-	for i := range want {
-		want[i] *= time.Second
-	}
-	if !slices.Equal(r.waits, want) {
-		t.Errorf("waits %v, want %v", r.waits, want)
+}
+
+// A free agent takes over after three failures in a row, and a Retry-After beyond the outage is a limit.
+func TestHowFailuresInARowEnd(t *testing.T) {
+	skipTime(t)
+	long := map[string]string{"Retry-After": "7200"}
+	for name, c := range map[string]struct {
+		step     scripted.Step
+		beside   bool
+		kind     model.Kind
+		attempts int
+	}{
+		"another is free":      {scripted.Step{Status: 503}, true, model.HTTP, 3},
+		"empty":                {scripted.Step{Empty: true}, false, model.Empty, 8},
+		"error object":         {scripted.Step{Error: json.RawMessage(`{"message":"m"}`)}, false, model.ErrorObject, 8},
+		"not so fast for long": {scripted.Step{Status: 429, Headers: long}, false, model.UsageLimit, 1},
+		"unavailable for long": {scripted.Step{Status: 503, Headers: long}, false, model.HTTP, 2},
+		"full":                 {scripted.Step{Status: 400, Error: json.RawMessage(`{"code":"context_length_exceeded"}`)}, false, model.Overflow, 1},
+		"not your usage limit": {scripted.Step{Status: 429, Error: json.RawMessage(`{"message":"limiting requests (not your usage limit)"}`)}, true, model.HTTP, 3},
+		"the quota is used up": {scripted.Step{Status: 429, Error: json.RawMessage(`{"message":"You exceeded your current quota"}`)}, false, model.UsageLimit, 1},
+	} {
+		var r recorder
+		c.step.Repeat = -1
+		calls, _ := r.calls(t, 0, c.step)
+		calls.Beside = func() bool { return c.beside }
+		_, err := calls.Make(t.Context(), hi())
+		f, ok := errors.AsType[*model.Failure](err)
+		if !ok || f.Kind != c.kind || r.attempts != c.attempts {
+			t.Errorf("%s: %v after %d attempts", name, err, r.attempts)
+		}
 	}
 }
 
 func TestRetryGoesOnWithTheSameHistory(t *testing.T) {
+	skipTime(t)
 	html := "<html>"
 	zero := map[string]string{"Retry-After": "0"}
 	var r recorder
@@ -85,7 +136,7 @@ func TestRetryGoesOnWithTheSameHistory(t *testing.T) {
 	wantKinds := []model.Kind{model.HTTP, model.HTTP, model.Empty, model.ErrorObject, model.FinishError, model.Network,
 		model.Malformed}
 	wantWaits := []time.Duration{0, 7 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second,
-		32 * time.Second, time.Minute}
+		32 * time.Second, 64 * time.Second}
 	if !slices.Equal(r.kinds, wantKinds) || !slices.Equal(r.waits, wantWaits) {
 		t.Errorf("%v %v", r.kinds, r.waits)
 	}
@@ -112,14 +163,17 @@ func TestCancelWhileWaiting(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var r recorder
 	calls, _ := r.calls(t, 0, scripted.Step{Status: 503, Repeat: -1})
-	calls.Sleep, calls.Retrying = nil, func(*model.Failure, time.Duration) { cancel() }
+	calls.Wait = func(ctx context.Context, _ *model.Failure, _ Pause) error {
+		cancel()
+		return ctx.Err()
+	}
 	_, err := calls.Make(ctx, hi())
 	if !errors.Is(err, context.Canceled) || r.attempts != 1 {
 		t.Errorf("%v after %d attempts", err, r.attempts)
 	}
 }
 
-// What cannot be written down is not tried again: every attempt is on the record before the next one.
+// A call that cannot be recorded is not retried: every attempt is recorded before the next one.
 func TestCallThatCannotBeRecorded(t *testing.T) {
 	var r recorder
 	calls, s := r.calls(t, 8, scripted.Step{Status: 503, Repeat: -1})

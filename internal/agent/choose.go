@@ -11,20 +11,23 @@ import (
 
 // Choice is a conversation to try, and why it is this one.
 type Choice struct {
-	Ref Ref    // one that is resumed knows the task already
+	Ref Ref    // a resumed conversation knows the task already
 	How string // "stored", "discovered" or "fresh"
 	Why string
 }
 
-// TookOver is how somebody came to a task that another one could not go on with, as the record has it.
+// TookOver is the recorded reason of an agent that took over a task from an unavailable one.
 const TookOver = "took over"
+
+// Replaced is the recorded reason of a new conversation after one that was too long for the model.
+const Replaced = "replaced"
 
 // Fresh is the choice of a new conversation.
 func (p *Program) Fresh(why string) Choice {
 	return Choice{Ref: Ref{ID: p.NewID()}, How: "fresh", Why: why}
 }
 
-// Search says which conversation is looked for.
+// Search describes the wanted conversation.
 type Search struct {
 	Stored     *session.Conversation // nil for none
 	Dir, Model string
@@ -36,10 +39,10 @@ type Search struct {
 }
 
 // Choose decides which conversation a turn uses: the stored one, else the newest one recorded for exactly this
-// directory, else a fresh one. Where the program answers NotFound (or InUse), the caller goes on with Fresh.
+// directory, else a fresh one. If the program answers NotFound (or InUse), the caller continues with Fresh.
 //
-// An id that belongs to another program, model or directory is never handed over; the fresh choice says so. Discovery
-// is for sessions that have no stored id.
+// An id of another program, model or directory is never used; the fresh choice gives the reason. Discovery is for
+// sessions without a stored id.
 func (p *Program) Choose(q Search) Choice {
 	id, how, why := "", "", ""
 	switch {

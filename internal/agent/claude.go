@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -20,11 +21,11 @@ func claude() *Program {
 		Name: "claude", Title: "Claude Code", Package: "@anthropic-ai/claude-code", Binary: "claude",
 		base: []string{"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"},
 		// bypassPermissions is refused to root; with acceptEdits its file tools stay inside the directory.
-		// The tools that are taken away would leave the worktree for another one, or go on after the turn.
+		// The disallowed tools would switch to another worktree, or continue after the turn.
 		write: rights{args: [][]string{{"--permission-mode", "acceptEdits", "--allowedTools", "Bash",
 			"--disallowedTools", "EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup"}}},
-		// Only tools that read exist at all, whatever the user's own settings allow; without servers that could bring
-		// more. What is judged is never continued, so that it leaves no transcript for discovery to find.
+		// Only reading tools exist, whatever the user's settings allow; no server can add more. A review is never
+		// continued, so it leaves no transcript for discovery to find.
 		readOnly: rights{args: [][]string{{"--permission-mode", "default", "--tools", "Read,Glob,Grep",
 			"--strict-mcp-config", "--no-session-persistence", "--setting-sources", "user"}},
 			env: []string{"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1"}}, // it is kept by directory, where a worker may reach it
@@ -68,7 +69,7 @@ func escapeClaude(p string) string {
 
 var atWord = pattern.New(`(^|\s)@`)
 
-// atNote explains the escapes to the model, for which they are nothing special.
+// atNote explains the escapes to the model, which does not know them.
 const atNote = "\n\n(In this message \\@ stands for a plain at sign.)\n"
 
 // escapeSlash keeps a prompt that begins with a slash from being taken as a command.
@@ -87,7 +88,7 @@ func claudeUsage(u gjson.Result) Usage {
 
 func readClaude(s *stream, e gjson.Result) {
 	kind := e.Get("type").Str
-	// A result that says that there is no such conversation carries its id too.
+	// The result for an unknown conversation has its id too.
 	if kind == "system" || kind == "assistant" {
 		s.id(e.Get("session_id").Str)
 	}
@@ -116,12 +117,15 @@ func (s *stream) claudeSystem(e gjson.Result) {
 	case "init":
 		s.success = false
 	case "background_tasks_changed":
-		s.under = nil
+		s.under, s.background = nil, nil
 		for _, task := range objects(e.Get("tasks")) {
-			kind := task.Get("task_type").Str
-			own := claudeOwn().MatchString(kind) && !task.Get("ambient").Bool()
-			if own {
-				s.under = append(s.under, task.Get("task_id").Str)
+			kind, id := task.Get("task_type").Str, task.Get("task_id").Str
+			if task.Get("ambient").Bool() {
+				continue
+			}
+			s.background = append(s.background, oneLine(kind+" "+cmp.Or(task.Get("description").Str, id)))
+			if claudeOwn().MatchString(kind) {
+				s.under = append(s.under, id)
 			}
 		}
 	case "api_retry":
@@ -147,8 +151,8 @@ func (s *stream) claudeRetry(e gjson.Result) {
 // refusedStatus reports whether an HTTP status says that the same call will never be answered.
 func refusedStatus(status int64) bool { return status == 401 || status == 403 || status == 404 }
 
-// claudePiece takes the tokens of a message from its pieces: the message itself has only those that were known when it
-// began, and the sum comes with a result, which a run that is ended has none of.
+// claudePiece reads the tokens of a message from its pieces. The message itself has only the tokens known at its start,
+// and an ended run has no result with the sum.
 func (s *stream) claudePiece(e gjson.Result) {
 	kind, begun, added := e.Get("event.type").Str, e.Get("event.message.usage"), e.Get("event.usage")
 	switch {
@@ -217,7 +221,7 @@ func (s *stream) claudeResult(e gjson.Result) {
 		s.how, s.why = Unfinished, "it reached its limit of dollars"
 	case failed && refusedStatus(status):
 		s.how, s.why = Refused, said
-	case failed && (status == 429 || !s.reset.IsZero()):
+	case failed && !s.reset.IsZero() && !model.Passes(said):
 		s.how, s.why = UsageLimit, said
 	default:
 		s.fail(said)
@@ -262,7 +266,7 @@ func unixTime(sec float64) time.Time {
 }
 
 // claudeStore is $CLAUDE_CONFIG_DIR/projects/<directory>/<id>.jsonl, one message a line. The directory's name is cut
-// and hashed in a way that changed between versions, so that every one is looked in.
+// and hashed in a way that changed between versions, so every directory is searched.
 var claudeStore = &transcripts{
 	word: "transcript", missing: "transcript of it (it removes them after 30 days)",
 	files: func(h *history) ([]string, error) {

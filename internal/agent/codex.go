@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -25,7 +26,7 @@ func codex() *Program {
 		write: rights{alone: [][]string{{"-s", "workspace-write"}, {"--add-dir", "{gitdir}"},
 			{"--add-dir", "{commondir}/objects"}, {"--add-dir", "{commondir}/refs"}, {"--add-dir", "{commondir}/logs"}},
 			boxed: codexBoxed},
-		// What is judged is never continued, and not to be discovered.
+		// A review is never continued, and must not be discovered.
 		readOnly: rights{alone: [][]string{{"-s", "read-only"}}, boxed: codexBoxed,
 			args: [][]string{{"--ephemeral", "--ignore-rules",
 				"-c", "project_doc_max_bytes=0", "-c", `projects={"{dir}"={trust_level="untrusted"}}`,
@@ -47,7 +48,6 @@ func codex() *Program {
 			{how: NotFound, text: pattern.New(`(?i)no rollout found for thread id|thread/resume.* failed: no rollout`)},
 			{how: InUse, text: pattern.New(`already has an active writer`)},
 			{how: UsageLimit, text: codexLimit},
-			{how: UsageLimit, text: pattern.New(`^exceeded retry limit, last status: 429\b`)},
 		},
 	}
 }
@@ -55,8 +55,8 @@ func codex() *Program {
 // codexDir is Codex's directory for its state.
 var codexDir = place{"CODEX_HOME", "", ".codex"}
 
-// codexBoxed takes its own sandbox away where it is in ours: bubblewrap cannot be started there, and without bubblewrap
-// Codex runs no command at all, those that read among them.
+// codexBoxed turns off Codex's sandbox inside ours: bubblewrap cannot start there, and without it Codex runs no
+// command, not even one that reads.
 var codexBoxed = [][]string{{"-s", "danger-full-access"}}
 
 func codexUsage(u gjson.Result) Usage {
@@ -101,7 +101,7 @@ var (
 		`retrying sampling request \(\d+/\d+ in (\d{1,8})(?:\.\d+)?s\)\.\.\..* sampling_error=(.*)$`)
 )
 
-// watchCodex reads its log. It takes the time that its API names in Retry-After, however long.
+// watchCodex reads Codex's log. It uses the time in the API's Retry-After, however long.
 func watchCodex(s *stream, line []byte) {
 	m := codexWait().FindSubmatch(line)
 	if m == nil {
@@ -113,7 +113,7 @@ func watchCodex(s *stream, line []byte) {
 	}
 }
 
-// codexError keeps an error. That of a used up allowance says when it is over: the time of today, or with its date.
+// codexError keeps an error. The error of a usage limit has its end: a time of today, or a date and a time.
 func (s *stream) codexError(text string) {
 	if codexRefused().MatchString(text) {
 		if m := codexAgain().FindStringSubmatch(text); m != nil {
@@ -139,7 +139,7 @@ func codexResetIn(text string) time.Time {
 	if m == nil {
 		return time.Time{}
 	}
-	day := time.Now().Format("Jan 2 2006")
+	day := proc.Now().Format("Jan 2 2006")
 	if m[1] != "" {
 		day = m[1] + " " + m[2]
 	}
@@ -180,7 +180,7 @@ func (s *stream) codexItem(item gjson.Result) {
 	s.toolEnded()
 }
 
-// codexUse names the tool of an item and its arguments as JSON; "" if the item is no use of a tool.
+// codexUse returns the tool of an item and its arguments as JSON; "" if the item is not a tool call.
 func codexUse(item gjson.Result) (tool, args string) {
 	switch item.Get("type").Str {
 	case "command_execution":
@@ -225,8 +225,8 @@ var codexStore = &transcripts{
 	},
 }
 
-// codexSaid reports whether a line is something that somebody said: an answer of the model, or a message to it that is
-// not one of those with which the program itself begins a thread.
+// codexSaid reports whether a line is a message: an answer of the model, or a message to it other than those with which
+// the program itself begins a thread.
 func codexSaid(e gjson.Result) bool {
 	role := e.Get("payload.role").Str
 	if e.Get("type").Str != "response_item" || role == "developer" || role == "system" {

@@ -18,8 +18,8 @@ import (
 // one is put before the prompt.
 const maxArg = 100_000
 
-// build makes the command of a turn. What it needs a place for is in a directory that remove takes away; its error is
-// of a login that could not be taken over from there.
+// build makes the command of a turn. remove deletes its private directory; the error of remove is about a renewed login
+// that could not be copied back.
 func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func() error, err error) {
 	env := ScrubEnv(t.Env)
 	bin, err := proc.LookPath(p.Binary, t.Dir, env)
@@ -89,8 +89,8 @@ func (p *Program) arguments(t *Turn, r rights) [][]string {
 	return slices.Concat([][]string{base}, own, r.args, rest)
 }
 
-// outside is the empty directory in which an agent by ACP judges: it reads settings and instructions where it is
-// opened.
+// outside is the empty directory in which an ACP agent reviews, because it reads settings and instructions in its
+// directory.
 const outside = "outside"
 
 // private makes the directory of a turn in which an agent by ACP judges, "" for any other turn. A kill leaves it
@@ -102,7 +102,7 @@ func (p *Program) private(t *Turn) (dir string, err error) {
 	if dir = t.Private; dir == "" {
 		dir, err = os.MkdirTemp("", "git-tilth-agent-")
 	} else if err = os.RemoveAll(dir); err == nil { // a worker can put a link there
-		err = os.MkdirAll(dir, 0o700) // of a lane's, what is above may not be there
+		err = os.MkdirAll(dir, 0o700) // a lane's parent directories may be missing
 	}
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(dir, outside), 0o700)
@@ -127,7 +127,7 @@ func fill(part []string, vars map[string]string) []string {
 	return out
 }
 
-// expand replaces each placeholder once, so that a value that looks like one stays as it is.
+// expand replaces each placeholder once, so that a value that looks like a placeholder is not expanded.
 func expand(s string, vars map[string]string) string {
 	var pairs []string
 	for name, value := range vars {
@@ -171,8 +171,7 @@ func (p *Program) lacks(binary string) error {
 // A relative path depends on the worktree.
 var firstWord = pattern.New(`^\s*(?:\w+=[\w./:@%+,-]*\s+)*(~?/[\w./@%+,-]+|[\w.@%+,-]+)(?:[\s;&|]|$)`)
 
-// Lookup finds the program. Of a shell command of the user it looks for the program that the first word names, if it
-// names one.
+// Lookup finds the program. For a shell command of the user it looks for the program that the first word names, if any.
 func (p *Program) Lookup(ctx context.Context, dir string, env []string) (path string, err error) {
 	if path, err = proc.LookPath(p.Binary, dir, env); err != nil {
 		return "", p.NotInstalled()

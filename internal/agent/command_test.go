@@ -133,6 +133,12 @@ func TestToolEnvKeepsNoLane(t *testing.T) {
 	if slices.Contains(got, environ[1]) || !slices.Contains(got, environ[2]) {
 		t.Errorf("got %q", got)
 	}
+	if !slices.Contains(got, "CI=true") {
+		t.Errorf("no CI: %q", got)
+	}
+	if own := ToolEnv([]string{"CI=false"}, nil); !slices.Contains(own, "CI=false") || slices.Contains(own, "CI=true") {
+		t.Errorf("not the user's CI: %q", own)
+	}
 	if own := append(got, environ[1]); !slices.Contains(ScrubEnv(own), environ[1]) {
 		t.Error("a program does not find the lane that it is started in")
 	}

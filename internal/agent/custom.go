@@ -49,7 +49,7 @@ func keysOf(some kind) (names []string) {
 	return names
 }
 
-// Key is a key of a program as it is documented.
+// Key returns the documented spelling of a program's key.
 func Key(name, key string) string {
 	for _, k := range customKeys {
 		if strings.EqualFold(k.name, key) {
@@ -60,7 +60,7 @@ func Key(name, key string) string {
 }
 
 // Named returns the program of a name: a row of the table, or a program that settings describe or change (those of
-// tilth.agent.<name>.* by the last part of their keys). nil means that there is none.
+// tilth.agent.<name>.* by the last part of their keys), or an error.
 func Named(name string, settings map[string]string) (*Program, error) {
 	if settings != nil {
 		return custom(name, settings)
@@ -76,7 +76,7 @@ func Named(name string, settings map[string]string) (*Program, error) {
 		strings.Join(known, ", "))
 }
 
-// KnownKeys refuses a key of tilth.agent.<name>.* that means nothing. Nobody need use the program.
+// KnownKeys refuses an unknown key of tilth.agent.<name>.*, also of an unused program.
 func KnownKeys(name string, settings map[string]string) error {
 	for _, k := range slices.Sorted(maps.Keys(settings)) {
 		if !has(keysOf(byAny), k) {
@@ -127,7 +127,7 @@ func rowOf(name string, set map[string]string) (*Program, error) {
 	of := own
 	switch always := isRow && row.acp != nil; {
 	case always && set["acp"] != "" && !speaks:
-		return nil, fmt.Errorf("%s: %s speaks nothing else", Key(name, "acp"), name)
+		return nil, fmt.Errorf("%s: %s speaks only ACP", Key(name, "acp"), name)
 	case isRow && (always || speaks):
 		of = aRowByACP
 	case isRow:
@@ -137,7 +137,7 @@ func rowOf(name string, set map[string]string) (*Program, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		if set[key] != "" && !has(keysOf(of), key) {
-			return nil, fmt.Errorf("%s means nothing: %s is %s, of which %s can be set", Key(name, key), name,
+			return nil, fmt.Errorf("%s has no effect: %s is %s; its keys are %s", Key(name, key), name,
 				kindWords[of], strings.Join(keysOf(of), ", "))
 		}
 	}
@@ -258,8 +258,8 @@ func readText(s *stream, line []byte) {
 // conversationLine is how a program without events can say its conversation's id.
 var conversationLine = pattern.New(`^TILTH_CONVERSATION=(\S+)\s*$`)
 
-// finishText ends the message of a program without events. Without a line of its own that says so, there is only the
-// exit status to go by, and that it said anything at all.
+// finishText ends the message of a program without events. Without a line that reports success, only the exit status
+// and the presence of output decide.
 func finishText(s *stream, _ *history) {
 	s.turns = 1
 	s.flush()

@@ -26,25 +26,25 @@ func TestCustomSettings(t *testing.T) {
 		{"mine", map[string]string{"start": "x", "notfound": "("}, "tilth.agent.mine.notFound"},
 		{"mine", map[string]string{"start": "x", "done": "("}, "tilth.agent.mine.done"},
 		{"mine", map[string]string{"start": "x", "args": "y"},
-			"tilth.agent.mine.args means nothing: mine is a program of your own"},
+			"tilth.agent.mine.args has no effect: mine is a program of your own"},
 		{"mine", map[string]string{"start": "x", "env": "A_KEY B_TOKEN"}, ""},
 		{"mine", map[string]string{"start": "x", "env": "A_KEY=x"}, "tilth.agent.mine.env: \"A_KEY=x\""},
 		{"mine", map[string]string{"start": "x", "acp": "1", "mode": "code", "readonlymode": "ask", "auth": "k"}, ""},
 		{"mine", map[string]string{"acp": "true"}, "tilth.agent.mine.acp: there is no command"},
 		{"mine", map[string]string{"start": "x", "acp": "perhaps"}, `tilth.agent.mine.acp: "perhaps" is not a boolean`},
-		{"mine", map[string]string{"start": "x", "mode": "code"}, "tilth.agent.mine.mode means nothing"},
-		{"mine", map[string]string{"start": "x", "acp": "1", "resume": "y"}, "tilth.agent.mine.resume means nothing"},
-		{"mine", map[string]string{"start": "x", "acp": "1", "notfound": "y"}, "tilth.agent.mine.notFound means"},
+		{"mine", map[string]string{"start": "x", "mode": "code"}, "tilth.agent.mine.mode has no effect"},
+		{"mine", map[string]string{"start": "x", "acp": "1", "resume": "y"}, "tilth.agent.mine.resume has no effect"},
+		{"mine", map[string]string{"start": "x", "acp": "1", "notfound": "y"}, "agent.mine.notFound has no effect"},
 		{"mine", map[string]string{"start": "x", "acp": "1", "args": "y"}, "tilth.agent.mine.args"},
 		{"claude", map[string]string{"acp": "true", "args": "--x", "path": "/opt/c"}, ""},
-		{"claude", map[string]string{"acp": "true", "start": "x"}, "tilth.agent.claude.start means nothing"},
+		{"claude", map[string]string{"acp": "true", "start": "x"}, "tilth.agent.claude.start has no effect"},
 		{"qwen", map[string]string{"mode": "yolo"}, ""},
-		{"qwen", map[string]string{"acp": "false"}, "tilth.agent.qwen.acp: qwen speaks nothing else"},
-		{"copilot", map[string]string{"format": "text"}, "tilth.agent.copilot.format means nothing"},
+		{"qwen", map[string]string{"acp": "false"}, "tilth.agent.qwen.acp: qwen speaks only ACP"},
+		{"copilot", map[string]string{"format": "text"}, "tilth.agent.copilot.format has no effect"},
 		{"claude", map[string]string{"env": "A_KEY"}, ""},
 		{"claude", map[string]string{"path": "/opt/claude", "args": "--effort high"}, ""},
 		{"claude", map[string]string{"start": "x"},
-			"claude is a row of the table, of which acp, args, env, model, path can be set"},
+			"claude is a row of the table; its keys are acp, args, env, model, path"},
 		{"claude", map[string]string{"path": "tools/claude"}, "would be a file of the worktree"},
 	} {
 		p, err := custom(c.name, c.set)
@@ -57,7 +57,7 @@ func TestCustomSettings(t *testing.T) {
 	}
 }
 
-// The program that a shell command of the user names is looked for; the shell's own words and relative paths are not.
+// The first program of the user's shell command is looked up, but not shell keywords and relative paths.
 func TestLookupOfAShellCommand(t *testing.T) {
 	home := t.TempDir()
 	if err := os.WriteFile(filepath.Join(home, "agent"), []byte("#!/bin/sh\n"), 0o700); err != nil {
@@ -93,7 +93,7 @@ func TestAProgramsKeys(t *testing.T) {
 	environ := []string{"PATH=/bin", "A_KEY=1", "B_TOKEN=2", "SSH_AUTH_SOCK=/x", "HTTPS_PROXY=http://u:p@proxy",
 		"DATABASE_URL=postgres://u:p@h/d", "TILTH_MODEL=m", "OPENAI_API_KEY=3"}
 	for name, want := range map[string]string{
-		"mine": "A_KEY HTTPS_PROXY PATH", "codex": "A_KEY HTTPS_PROXY OPENAI_API_KEY PATH",
+		"mine": "A_KEY HTTPS_PROXY PATH CI", "codex": "A_KEY HTTPS_PROXY OPENAI_API_KEY PATH CI",
 	} {
 		set := map[string]string{"env": "A_KEY"}
 		if name == "mine" {

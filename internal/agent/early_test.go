@@ -8,8 +8,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
-// A result is not the end while an agent of the program's own is under way, however long that takes, and up to a
-// linger of quiet without one. What is judged is the last message, and all that was spent is booked, once.
+// A result is not the end while a subagent is running, for any time, and within the linger time without one. The last
+// message is judged, and the whole usage is counted once.
 // TILTH_TESTS=full lets the gap be a minute.
 func TestResultIsNotTheEnd(t *testing.T) {
 	type gap struct {
@@ -41,7 +41,7 @@ func TestResultIsNotTheEnd(t *testing.T) {
 	}
 }
 
-// What only serves is not waited for.
+// A shell that only serves is not waited for.
 func TestShellIsNotWaitedFor(t *testing.T) {
 	f := newFake(t, fakeStep{"early": map[string]any{"text": "serving", "kind": "local_bash", "never": true}})
 	p := claude()
@@ -52,7 +52,7 @@ func TestShellIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A turn that is ended while an agent of its own works is no success, and its call says so.
+// A turn that is ended while a subagent is running is not a success, and its call says so.
 func TestTurnIsCut(t *testing.T) {
 	f := newFake(t, fakeStep{"early": map[string]any{"text": "wait for it", "kind": "local_agent", "never": true}})
 	p := claude()

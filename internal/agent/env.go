@@ -13,11 +13,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// quiet keeps programs from updating themselves in the middle of a run, whichever of them it is.
+// quiet keeps programs from updating themselves in the middle of a run.
 var quiet = []string{"DISABLE_AUTOUPDATER=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "NO_COLOR=1"}
 
-// nested are variables by which a program tells the commands that it runs that they are inside of it. When git-tilth is
-// itself such a command, they would make the next program refuse to start or take part in its parent's conversation.
+// nested are variables with which a program marks the commands that it runs. If git-tilth is such a command, they would
+// make the next program refuse to start, or join its parent's conversation.
 var nested = []string{
 	"CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT",
 	"CLAUDE_CODE_CHILD_SESSION",
@@ -25,9 +25,9 @@ var nested = []string{
 	"GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "OPENCODE", "OPENCODE_PID", "OPENCODE_PERMISSION",
 }
 
-// ScrubEnv returns environ for a program of somebody else: without the harness's own keys (TILTH_API_KEY and
-// TILTH_<ROLE>_API_KEY), without the marks of an enclosing agent, and with self-updates switched off. The result is
-// sorted and names each variable once.
+// ScrubEnv returns environ for a foreign program: without the harness's keys (TILTH_API_KEY and TILTH_<ROLE>_API_KEY),
+// without the marks of an enclosing agent, and with self-updates switched off. The result is sorted and has each
+// variable once.
 func ScrubEnv(environ []string) []string {
 	kept := map[string]string{}
 	for _, entry := range slices.Concat(environ, quiet) {
@@ -45,9 +45,13 @@ var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "
 
 // ToolEnv returns environ for programs other than agents, such as shell commands and validators: without keys and
 // without git-tilth's settings, except for the variables in keep. It always drops the lane's number, which would be
-// that of an enclosing run.
+// that of an enclosing run. CI is true unless the user has set it, because nobody answers a program that asks.
 func ToolEnv(environ, keep []string) []string {
-	return slices.DeleteFunc(ScrubEnv(environ), func(entry string) bool { return isDropped(entry, keep) })
+	env := slices.DeleteFunc(ScrubEnv(environ), func(entry string) bool { return isDropped(entry, keep) })
+	if slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "CI=") }) {
+		return env
+	}
+	return append(env, "CI=true")
 }
 
 // Environ returns environ for the program: without any key but its own and those in the variables that keep names.
@@ -106,7 +110,7 @@ func (p *Program) named(environ []string) (names []string) {
 	return names
 }
 
-// in is where a place is for a program that is run in env.
+// in returns the path of a place for a program with the environment env.
 func (at place) in(env []string) string {
 	if dir := proc.Getenv(env, at.variable); at.variable != "" && dir != "" {
 		return filepath.Join(dir, at.name)

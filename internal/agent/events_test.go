@@ -177,7 +177,7 @@ func textProgram(t testing.TB) *Program {
 	return p
 }
 
-// Whatever stands in a program's store, looking a conversation up does not fail.
+// The look-up of a conversation does not fail for any contents of the program's store.
 func FuzzStores(f *testing.F) {
 	id := "c608d775-a1e6-44af-ad14-56c828dd876b"
 	for _, seed := range []string{"", "{}\n", `{"type":"user","cwd":"/w","timestamp":"2026-11-21T14:20:53Z"}`, `{"type":"session_meta","payload":{"id":"` + id + `","cwd":"/w"}}`,
@@ -210,7 +210,7 @@ func FuzzStores(f *testing.F) {
 	})
 }
 
-// What a program says of itself is the word of a worker.
+// Numbers and ids from a program are foreign.
 func TestNumbersAndIDsThatAreNone(t *testing.T) {
 	row, _ := byName("claude")
 	cost := func(n string) string {

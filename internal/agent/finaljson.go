@@ -8,11 +8,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// maxScan bounds how many bytes are looked at in vain: of braces that are never closed, each would be read to the end.
+// maxScan bounds the bytes that are read in vain: each unclosed brace would be read to the end.
 const maxScan = 32 << 20
 
-// FinalJSON returns the last JSON object of a final message, whether it stands bare, in a fence or in a sentence. An
-// object within another is not found by itself. ok is false if there is none.
+// FinalJSON returns the last JSON object of a final message: bare, in a fence or in a sentence. It does not return an
+// object inside another. ok is false if there is none.
 func FinalJSON(text string) (json.RawMessage, bool) {
 	all := JSONObjects(text)
 	if len(all) == 0 {

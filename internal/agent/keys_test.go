@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A variable that the user's settings of a program name for its key is the program's, and nobody else's.
+// The key variable that a program's settings name is kept for that program only.
 func TestKeysOfItsSettings(t *testing.T) {
 	home := t.TempDir()
 	for file, text := range map[string]string{

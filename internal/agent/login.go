@@ -8,11 +8,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// statusTime is how long a program may take to say whether somebody is logged in.
+// statusTime is the time limit for a program's login status.
 const statusTime = time.Minute
 
-// LoggedOut reports whether the program, which lies at path, says that nobody is logged in. Its provider is not asked:
-// a login that it has may still be refused.
+// LoggedOut reports whether the program at path says that it is logged out. It does not ask the provider, which may
+// still refuse the login.
 func (p *Program) LoggedOut(ctx context.Context, path string, env []string) bool {
 	if p.status == nil {
 		return false

@@ -22,8 +22,8 @@ import (
 
 // Program is one row of the table: all that is known about one agent program.
 type Program struct {
-	Name    string // what tilth.worker.agent says
-	Title   string // what people call it
+	Name    string // its name in tilth.worker.agent
+	Title   string // its name in messages
 	Package string // npm package that installs it, "" for a program described by the user
 	Binary  string // name on PATH, or an absolute path
 
@@ -31,8 +31,8 @@ type Program struct {
 	Terminal  string // the event that means success, in words
 	Login     string // the command that mends refused credentials
 
-	status    []string       // the arguments by which it says, by itself, whether somebody is logged in; nil for none
-	loggedOut pattern.Regexp // what it says where nobody is, and fails
+	status    []string       // the arguments that print its login status; nil for none
+	loggedOut pattern.Regexp // its output when it is logged out, with a non-zero exit
 
 	// The command line is Binary, base, the arguments of readOnly or write, model, limit, budget, system, Args, begin
 	// or resume, tail. In each part {id}, {model}, {turns}, {dollars}, {system}, {gitdir}, {commondir} and {dir} stand
@@ -45,27 +45,26 @@ type Program struct {
 	keyVars         []string // the program's own credentials, which it keeps
 	keyFile         place    // the user's settings of the program, in which keyName finds the names of more
 	keyName         pattern.Regexp
-	state           []state // what it writes outside of the tree
+	state           []state // files that it writes outside the tree
 
 	preset  bool           // takes an id that we choose, a UUID
-	validID pattern.Regexp // what an id of this program looks like; others are not handed to it
-	keepsID bool           // another id after a resume means that another conversation was begun
-	// countsTurns is for a program without a turn limit of its own: its turns are counted, and it is ended after a
-	// tool has.
+	validID pattern.Regexp // form of its ids; other ids are not used
+	keepsID bool           // another id after a resume means a new conversation
+	// countsTurns is for a program without a turn limit: its turns are counted, and it is ended after a tool call.
 	countsTurns bool
 	rules       []rule // the ways to fail, first match wins
 
 	escapePrompt  func(p string) string   // keeps a prompt from being taken as a command; nil: nothing is special
 	read          func(*stream, []byte)   // takes one line of standard output
 	watch         func(*stream, []byte)   // takes one line of standard error; may be nil
-	finish        func(*stream, *history) // after the end: what the store knows better than the events; may be nil
+	finish        func(*stream, *history) // after the end: corrections from the store; may be nil
 	store         *transcripts            // where conversations are kept; nil: not known
 	shellCommands bool                    // base and resume are shell commands of the user
 	acp           *acpRow                 // it speaks the Agent Client Protocol; else nil
 	done          pattern.Regexp          // the line with which a program without events says that it is done
 }
 
-// place is a directory or file of a program's own: name in the directory that a variable names, else one in the home.
+// place is a directory or file of a program: name in the directory that a variable names, else inHome in the home.
 type place struct{ variable, name, inHome string }
 
 // rights are the options that grant a program its permissions.
@@ -87,16 +86,17 @@ type How string
 
 // The ways in which a turn can end. All but Completed leave the work unfinished.
 const (
-	Completed   How = "completed"   // the program's own terminal event said so
-	TurnLimit   How = "turn_limit"  // Turn.MaxTurns was reached
-	NotFound    How = "not_found"   // the program does not know the conversation; nothing was done
-	UsageLimit  How = "usage_limit" // the provider's limit; Outcome.LimitReset says until when, if known
-	Interrupted How = "interrupted" // a signal or the end of the context
-	Failed      How = "failed"      // anything else; Outcome.Detail says what
-	TimedOut    How = "timed_out"   // Turn.Timeout was over
-	InUse       How = "in_use"      // another process has this conversation open
-	Unfinished  How = "unfinished"  // it ended its turn in good order and is not done; Outcome.Detail says why
-	Refused     How = "refused"     // the API refuses the credentials or the model: trying again mends nothing
+	Completed   How = "completed"        // the program's own terminal event
+	TurnLimit   How = "turn_limit"       // Turn.MaxTurns was reached
+	NotFound    How = "not_found"        // the program does not know the conversation; nothing was done
+	UsageLimit  How = "usage_limit"      // the provider's limit; Outcome.LimitReset says until when, if known
+	Interrupted How = "interrupted"      // a signal or the end of the context
+	Failed      How = "failed"           // anything else; Outcome.Detail has the reason
+	TimedOut    How = "timed_out"        // Turn.Timeout was over
+	InUse       How = "in_use"           // another process has this conversation open
+	Unfinished  How = "unfinished"       // it ended its turn in good order and is not done; Outcome.Detail says why
+	Overflow    How = "context_overflow" // the conversation is longer than the model takes
+	Refused     How = "refused"          // the API refuses the credentials or the model: trying again mends nothing
 )
 
 // Usage counts tokens and dollars, as those of a model's answer are.
@@ -108,7 +108,7 @@ type Ref struct {
 	Resume bool
 }
 
-// Turn is one turn of a program: everything that it is told.
+// Turn is the input of one turn of a program.
 type Turn struct {
 	Prompt, System string
 	Dir            string // the worktree; the program runs here and nowhere else
@@ -120,7 +120,7 @@ type Turn struct {
 	Timeout        time.Duration // wall clock; 0 is no limit
 	Linger         time.Duration // quiet after a result that ends the turn; 0 is 20 s
 	Env            []string      // complete environment; the harness's own keys are removed from it
-	Box            *sandbox.Box  // what the program may do beside writing its own state; nil is everything
+	Box            *sandbox.Box  // rights besides writing its own state; nil is no sandbox
 	ReadOnly       bool          // may read but not write or run commands
 	GitDir         string        // the worktree's git directory, which sandboxes must let through
 	CommonDir      string        // the repository's common directory
@@ -140,23 +140,26 @@ type Turn struct {
 // Outcome is the result of a turn.
 type Outcome struct {
 	How          How
-	Conversation string // "" if the program never said
+	Conversation string // "" if unknown
 	Text         string // final message
 	Usage        Usage  // of this run alone
 	// the program's total for the conversation, the next turn's PriorTotal
 	Total      Usage
 	Turns      int
 	Cut        bool      // it had reported a result, went on, and was ended from outside
-	LimitReset time.Time // for UsageLimit; zero if not said
-	Denied     []string  // tools whose use was refused
-	Detail     string    // one line: why
-	Misset     bool      // a setting names what an agent by ACP does not offer
-	Hint       string    // what a person can do about it, "" where the row knows it
-	ResumeBy   string    // how an agent by ACP takes up a conversation; "" for another, or where it never said
-	Skipped    int       // lines and updates of an agent by ACP that meant nothing
-	Uncounted  bool      // it said nothing of what the turn took
-	OtherCost  string    // what it says that the conversation cost, in another currency than dollars
-	Unkept     error     // a login that it renewed and that could not be taken over, and where it is now
+	LimitReset time.Time // for UsageLimit; zero if unknown
+	// RetryAfter is the wait that the program's API asks for; nil if it does not.
+	RetryAfter *time.Duration
+	Stopped    []string // tasks of a completed turn that the program stopped at its exit: kind and description
+	Denied     []string // refused tools
+	Detail     string   // one line: why
+	Misset     bool     // a setting has a value that the ACP agent does not offer
+	Hint       string   // a fix for the user, "" if the row has it
+	ResumeBy   string   // how an ACP agent resumes a conversation; "" if unknown or for other programs
+	Skipped    int      // lines and updates of an agent by ACP that meant nothing
+	Uncounted  bool     // it did not report the usage
+	OtherCost  string   // reported cost of the conversation in another currency than dollars
+	Unkept     error    // a login that it renewed and that could not be taken over, and where it is now
 }
 
 // valid reports whether an id may be handed to the program.
@@ -174,7 +177,7 @@ func (p *Program) NewID() string {
 	return uuid.NewString()
 }
 
-// programs returns the rows that are looked for, in their order. The rows are fresh copies.
+// programs returns the rows that are searched on PATH, in order. The rows are fresh copies.
 func programs() []*Program { return []*Program{claude(), codex(), gemini(), opencode()} }
 
 // allPrograms adds the rows that work only where they are named.

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// linger is how long a program that has reported a result may be quiet before its turn is over all the same.
+	// linger is the quiet time after a result that ends a turn, although the program is still running.
 	linger = 20 * time.Second
 	// grace is the time between SIGTERM and SIGKILL: time for a program to write its conversation down.
 	grace = 5 * time.Second
@@ -31,7 +31,7 @@ const (
 type ending struct {
 	how       How // "" where the program is ended because it does not exit by itself
 	why, hint string
-	misset    bool // a setting names what an agent by ACP does not offer
+	misset    bool // a setting has a value that the ACP agent does not offer
 }
 
 func (e *ending) Error() string { return e.why }
@@ -56,7 +56,7 @@ func (p *Program) Run(ctx context.Context, t Turn) (out Outcome, err error) {
 		return Outcome{How: NotFound, Detail: fmt.Sprintf("%q is not an id of %s", id, p.Name)}, nil
 	}
 	if info, err := os.Stat(t.Dir); err != nil || !info.IsDir() {
-		return Outcome{}, fmt.Errorf("the directory %s for %s is not there", t.Dir, p.Name)
+		return Outcome{}, fmt.Errorf("%s: no such directory (the working directory of %s)", t.Dir, p.Name)
 	}
 	cmd, remove, err := p.build(&t)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	return s.outcome(res, cause), nil
 }
 
-// ended takes in that the process is gone. The error is why the turn came to nothing.
+// ended handles the end of the process. The error is the reason for a turn without a result.
 func (s *stream) ended(err error) error {
 	if s.last != nil {
 		s.last.Stop()
@@ -141,7 +141,7 @@ func (s *stream) ended(err error) error {
 	return s.refusal
 }
 
-// watchSilence looks from time to time how long the program has said nothing.
+// watchSilence regularly checks how long the program has been silent.
 func (s *stream) watchSilence(ctx context.Context) {
 	limit := cmp.Or(s.turn.Patience, patience)
 	ticker := time.NewTicker(max(limit/10, time.Millisecond))
@@ -164,13 +164,16 @@ var limitEnd = pattern.New(`\|([0-9]{10})$`)
 // outcome combines the events, the exit status and the standard error.
 func (s *stream) outcome(res proc.Outcome, cause *ending) Outcome {
 	out := Outcome{Conversation: s.conversation, Text: s.text, Turns: s.turns, Denied: s.denied,
-		Usage: s.usage, Total: plus(s.turn.PriorTotal, s.usage, 1)}
+		Usage: s.usage, Total: plus(s.turn.PriorTotal, s.usage, 1), RetryAfter: s.retryAfter}
 	if s.totalKnown {
 		out.Usage, out.Total = addedSince(s.turn.PriorTotal, s.total), s.total
 	}
 	out.How, out.Detail = s.verdict(res, cause)
 	out.Cut = s.reported && out.How != Completed && (res.TimedOut || res.Canceled)
 	out.Detail = oneLine(out.Detail)
+	if out.How == Completed {
+		out.Stopped = s.background
+	}
 	switch {
 	case out.How == NotFound:
 		out.Conversation = ""
@@ -209,13 +212,14 @@ func (s *stream) verdict(res proc.Outcome, cause *ending) (How, string) {
 	}
 	switch {
 	case s.how == Failed:
-		return Failed, s.why
+		return meaning(s.why), s.why
 	case res.Signal != "" || res.ExitCode == 130 || res.ExitCode == 143:
 		return Interrupted, "ended by a signal"
 	case s.success:
 		return Failed, fmt.Sprintf("it exited with status %d after %s", res.ExitCode, s.program.Terminal)
 	}
-	return Failed, s.unfinished(res)
+	said := s.unfinished(res)
+	return meaning(said), said
 }
 
 // unfinished is the program's own words, and the event that is missing.
@@ -235,7 +239,7 @@ func (s *stream) unfinished(res proc.Outcome) string {
 func (s *stream) match(res proc.Outcome) (How, string) {
 	texts := slices.Concat(s.errors, strings.Split(strings.TrimSpace(string(res.Stderr)), "\n"))
 	for _, rule := range s.program.rules {
-		// Only who asked for a conversation can be told that there is none.
+		// Only a resume can fail because the conversation is unknown.
 		if rule.how == NotFound && !s.turn.Conversation.Resume {
 			continue
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// A fresh conversation, its id told before the work or at the first event, and then continued with all that was said.
+// A new conversation, with its id reported before the work or at the first event, is continued with its messages.
 func TestConversationIsResumed(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t, fakeStep{"write": map[string]string{"a.txt": "a"}, "text": `first {"n":1}`, "turns": 2}, fakeStep{"text": "second"})
@@ -192,7 +192,7 @@ func TestStrayIsEnded(t *testing.T) {
 func strayIsGone(t *testing.T, f *fake) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		return // only Linux finds what left the group
+		return // only Linux finds processes that left the group
 	}
 	data, err := os.ReadFile(f.log + ".stray")
 	if err != nil {
@@ -279,7 +279,7 @@ func TestIDInUse(t *testing.T) {
 	}
 }
 
-// Older versions give a resumed conversation a new id, which is told.
+// Older versions give a resumed conversation a new id, which is reported.
 func TestIDChangesOnResume(t *testing.T) {
 	p, _ := byName("claude")
 	f := newFake(t, fakeStep{}, fakeStep{"id": "changed"}, fakeStep{})
@@ -311,7 +311,7 @@ func TestIDNeverSaid(t *testing.T) {
 	})
 }
 
-// What cannot be recorded must not be worked on.
+// A conversation that cannot be recorded must not be used.
 func TestRefusedConversationEndsTheProgram(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t, fakeStep{"turns": 1, "hang": true})
@@ -383,7 +383,7 @@ func TestWhatIsWrittenDown(t *testing.T) {
 	})
 }
 
-// What cannot be written down ends the program.
+// An event that cannot be recorded ends the program.
 func TestWhatCannotBeWrittenDown(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t, fakeStep{"turns": 1, "hang": true})
@@ -407,12 +407,12 @@ func TestLingeringProgramIsEnded(t *testing.T) {
 	}
 }
 
-// However much a program says, an event of it stays small, and its arguments are JSON.
+// Events are small for any output of the program, and their arguments are JSON.
 func TestEventsAreBounded(t *testing.T) {
 	p, _ := byName("claude")
 	long := strings.Repeat("ä", maxActivity)
 	s := newStream(p, &Turn{Emit: func(e record.Event) error {
-		res, ok := e.(*record.ToolResult) // which the record cuts, once secrets are out of it
+		res, ok := e.(*record.ToolResult) // the record cuts it after redaction
 		if raw := record.JSON(e); !ok && len(raw) > maxActivity+100 || !json.Valid(raw) {
 			t.Errorf("%s of %d bytes", record.TypeOf(e), len(raw))
 		}

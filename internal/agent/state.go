@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,7 +34,6 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 		return nil, func() error { return nil }, nil
 	}
 	out := *b.With()
-	out.SharePIDs = true // its locks may hold a process's number
 	out.Terminals = p.acp != nil && p.acp.terminals
 	turn := ""
 	if b.Layers != "" {
@@ -49,7 +50,7 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 	for i, s := range p.state {
 		path := s.in(env)
 		if filepath.Ext(path) != ".json" {
-			_ = os.MkdirAll(path, 0o700) // without it the program says itself what it cannot write
+			_ = os.MkdirAll(path, 0o700) // on an error the program itself reports the failed write
 		}
 		if turn == "" || len(s.keeps) == 1 && s.keeps[0] == "/" {
 			out.Write = append(out.Write, path)
@@ -88,7 +89,7 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 		kept := strings.Replace(turn, TurnDir, "kept-", 1)
 		for _, l := range logins {
 			if err := keepFile(sandbox.Written(filepath.Join(turn, l.layer)), l.name, l.to); err != nil {
-				lost = append(lost, fmt.Errorf("the login that %s renewed is in %s: it cannot be written to %s: %w",
+				lost = append(lost, fmt.Errorf("the login that %s left is in %s: it is not written to %s: %w",
 					p.Name, filepath.Join(sandbox.Written(filepath.Join(kept, l.layer)), l.name), l.to, err))
 			}
 		}
@@ -99,13 +100,13 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 			_ = os.Remove(dir) // fails where the user has something there
 		}
 		if turn != "" {
-			_ = proc.RemoveAll(turn) // what stays goes when the next run begins
+			_ = proc.RemoveAll(turn) // the next run removes leftovers
 		}
 		return nil
 	}, nil
 }
 
-// makeDir makes a directory in place of a link or a file that a worker may have put there.
+// makeDir makes a directory, and replaces a link or a file that a worker may have put there.
 func makeDir(path string) error {
 	if fi, err := os.Lstat(path); err == nil && !fi.IsDir() {
 		_ = os.Remove(path)
@@ -119,11 +120,47 @@ func makeDir(path string) error {
 // login is a file that stays: its layer in the turn's directory, its name there, and where it belongs.
 type login struct{ layer, name, to string }
 
-// TurnDir begins the name of a directory that has the layers of a turn, beside those of caches.
+// TurnDir is the prefix of a directory with the layers of a turn, next to those of caches.
 const TurnDir = "turn-"
 
 // notWord matches the characters that Claude Code replaces with a hyphen in directory names.
 var notWord = pattern.New(`[^A-Za-z0-9]`)
+
+// namesAccount matches the members of a login that name its account. Tokens and times change when a login is renewed.
+var namesAccount = pattern.New(`(?i)account|^active$|e-?mail|user|org|client|subscription|api_?key|auth_?mode|^sub$`)
+
+// sameLogin checks that a file of a turn is the renewed login of the account that the user's own file names.
+func sameLogin(was, now []byte) error {
+	var before, after map[string]any
+	if json.Unmarshal(was, &before) != nil || len(before) == 0 {
+		return errors.New("there is no login to renew")
+	}
+	if json.Unmarshal(now, &after) != nil {
+		return errors.New("not a login of this program")
+	}
+	return sameAccount(before, after)
+}
+
+func sameAccount(was, now map[string]any) error {
+	for name, before := range was {
+		after, is := now[name]
+		inner, nested := before.(map[string]any)
+		_, text := before.(string)
+		more, isNested := after.(map[string]any)
+		_, isText := after.(string)
+		switch {
+		case !is || nested != isNested || text != isText:
+			return fmt.Errorf("not a login of this program: wrong %s", name)
+		case nested:
+			if err := sameAccount(inner, more); err != nil {
+				return err
+			}
+		case namesAccount().MatchString(name) && !reflect.DeepEqual(before, after):
+			return fmt.Errorf("it is a login of another account: %s", name)
+		}
+	}
+	return nil
+}
 
 // keepFile takes over a file that a turn wrote to a layer. A program may write it in place or by another file of its
 // name, which would take a mount away.
@@ -134,6 +171,16 @@ func keepFile(layer, name, to string) error {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	var was []byte
+	if err == nil {
+		was, err = jsonl.ReadIn(filepath.Dir(to), filepath.Base(to), maxSettings)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	if err == nil {
+		err = sameLogin(was, data)
 	}
 	if err == nil {
 		err = jsonl.WriteFile(to, data)

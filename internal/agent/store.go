@@ -21,9 +21,9 @@ type history struct {
 	id      string   // "" for any
 }
 
-// Stored looks a conversation up in the program's own store, as it would be resumed from dir. One that is gone is not
-// there, holds no message or belongs to another directory. Where the store cannot be read, the program's own answer
-// decides. why is one line for people.
+// Stored looks up a conversation in the program's store, for a resume in dir. It is gone if it is missing, has no
+// message or belongs to another directory. If the store cannot be read, the program's answer decides. why is one line
+// for the user.
 func (p *Program) Stored(env []string, dir, id string) (gone bool, why string) {
 	switch {
 	case id == "":
@@ -41,7 +41,7 @@ func (p *Program) Stored(env []string, dir, id string) (gone bool, why string) {
 }
 
 // discover finds the newest conversation that was begun in exactly dir at or after since, "" for none. Ids in except,
-// such as those of other tasks, are passed over.
+// such as those of other tasks, are skipped.
 func (p *Program) discover(env []string, dir string, since time.Time, except ...string) (id string, err error) {
 	if p.store == nil || !p.CanResume {
 		return "", nil
@@ -49,10 +49,10 @@ func (p *Program) discover(env []string, dir string, since time.Time, except ...
 	return p.store.newest(&history{program: p, env: env, dir: proc.RealPath(dir)}, since, except)
 }
 
-// transcripts is the store of a program that keeps each conversation in a file of its own, a JSON object a line.
+// transcripts is the store of a program that keeps each conversation in one file, a JSON object per line.
 type transcripts struct {
-	word    string                             // what such a file is called
-	missing string                             // what the program has none of where an id has no file
+	word    string                             // the program's word for such a file
+	missing string                             // the program's message for an id without a file
 	files   func(h *history) ([]string, error) // of h.id, or all for ""
 	// head takes one of a file's first lines. Until head says otherwise, the id is the file's name.
 	head func(t *transcript, line gjson.Result)
@@ -102,7 +102,7 @@ func (ts *transcripts) newest(h *history, since time.Time, except []string) (id 
 	paths, err := ts.files(h)
 	var began time.Time
 	for _, path := range paths {
-		// What was last written before the session began must have begun before.
+		// A conversation that was last written before the session began is older.
 		if info, err := os.Stat(path); err != nil || info.ModTime().Before(since) {
 			continue
 		}

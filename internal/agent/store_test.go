@@ -83,8 +83,7 @@ func TestDiscover(t *testing.T) {
 			t.Fatalf("found something in an empty store (%v)", err)
 		}
 		mine := f.run(p, f.turn("mine", Ref{ID: p.NewID()})).Conversation
-		// A person's own chat, newer and in another directory, even if only below this one or with a name that begins
-		// alike.
+		// The user's own chat, newer and in another directory, which may be below this one or have a similar name.
 		for _, dir := range []string{filepath.Join(f.dir, "sub"), f.dir + "-2"} {
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)

@@ -14,7 +14,9 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -39,16 +41,18 @@ type stream struct {
 	turns        int
 	running      int         // tools that have begun and not ended
 	began        time.Time   // when the program was started
-	heard        time.Time   // when it last said something
+	heard        time.Time   // time of its last output
 	quiet        bool        // its silence was told of
-	waits        string      // what its API said to a call that it will make again by itself, "" while it does not wait
-	success      bool        // the terminal event said so
-	reported     bool        // it has said so before, and may have gone on since
-	under        []string    // agents and workflows of its own that are under way
+	waits        string      // the API error that the program itself is waiting to retry, or ""
+	success      bool        // by the terminal event
+	reported     bool        // it reported a result, and may have continued since
+	under        []string    // running subagents and workflows
+	background   []string    // tasks of its own that were under way when it last said, a shell among them
 	last         *time.Timer // ends a program that has reported and is quiet
-	how          How         // what another terminal event said, "" if none did
+	how          How         // the outcome by another terminal event, or ""
 	why          string
 	reset        time.Time
+	retryAfter   *time.Duration // the wait that its API asked for
 	denied       []string
 	errors       []string
 	message      string           // that the pieces which arrive belong to
@@ -62,7 +66,7 @@ type stream struct {
 	lingered func()
 	told     string     // the conversation that OnConversation was last called with
 	refusal  error      // its error, or that of Emit
-	mu       sync.Mutex // the lines of both outputs and the silence come from goroutines of their own
+	mu       sync.Mutex // both outputs and the silence come from separate goroutines
 }
 
 func newStream(p *Program, t *Turn) *stream {
@@ -94,46 +98,76 @@ func (s *stream) id(id string) {
 	}
 }
 
-// wait handles an API's answer to a call that the program will repeat by itself, after d if known. A wait beyond our
-// patience is a limit, because the user has to decide about it.
+// wait handles an API's answer to a call that the program will repeat by itself, after d if known. It ends a program
+// that would wait for long: the caller waits instead, and may ask another one.
 func (s *stream) wait(said string, d time.Duration) {
 	if d >= patience {
-		s.how, s.why, s.reset = UsageLimit, said, time.Now().Add(d).UTC()
-		s.stop(UsageLimit, said)
+		how := meaning(said)
+		if how == UsageLimit {
+			s.reset = proc.Now().Add(d).UTC()
+		} else {
+			s.retryAfter = &d
+		}
+		s.stop(how, said)
 		return
 	}
 	if s.waits == "" {
-		s.emit(&record.AgentWaits{Agent: s.program.Name, Said: text.HeadBytes(text.VisibleLine(said), 300)})
+		s.emitWait(said, d)
 	}
 	s.waits, s.heard = said, time.Now()
 }
 
-var limitWords = pattern.New(`(?i)\b429\b|rate.?limit|too many requests|quota|usage.?limit|exhausted|` +
-	`hit your (?:[\w-]+ )?limit|\b(?:hour|session|daily|weekly|monthly) limit`)
+// emitWait records that the program waits for its API by itself.
+func (s *stream) emitWait(said string, d time.Duration) {
+	w := record.AgentWaits{Who: s.program.Name, Reason: record.Outage,
+		Detail: text.HeadBytes(text.VisibleLine(said), 300)}
+	if meaning(said) == UsageLimit {
+		w.Reason = record.UsageLimit
+	}
+	if d > 0 {
+		w.Until = record.FormatTime(proc.Now().Add(d))
+	}
+	s.emit(&w)
+}
 
-// silence is called periodically. A program that waits longer than its own pauses between two calls obeys its API, and
-// does not say how long.
+// meaning is the way to fail that a program's words say.
+func meaning(said string) How {
+	switch model.KindOf(0, said) {
+	case model.UsageLimit:
+		return UsageLimit
+	case model.Overflow:
+		return Overflow
+	}
+	return Failed
+}
+
+var status429 = pattern.New(`\b429\b|(?i:too many requests)`)
+
+// silence is called periodically. A long silence between two calls means that the program waits for its API, without
+// reporting how long.
 func (s *stream) silence(now time.Time, limit time.Duration) {
 	idle := now.Sub(s.heard)
 	switch {
 	case s.program.acp != nil && !s.quiet && idle >= limit && s.running == 0 && s.conversation != "":
 		// A thinking model sends events. An agent that waits for its API sends none, some of them for ever.
 		s.quiet = true
-		s.emit(&record.AgentWaits{Agent: s.program.Name, Since: record.FormatTime(s.heard)})
-		s.stop(UsageLimit, "it has said nothing for "+limit.String()+", and no tool of it runs")
-	case limitWords().MatchString(s.waits) && idle >= limit/3:
-		s.stop(UsageLimit, s.waits)
+		s.emitWait(silent(limit), 0)
+		s.stop(UsageLimit, silent(limit)+", and no tool of it runs")
+	case (meaning(s.waits) == UsageLimit || status429().MatchString(s.waits)) && idle >= limit/3:
+		s.stop(meaning(s.waits), s.waits)
 	case !s.quiet && idle >= limit:
 		s.quiet = true
-		s.emit(&record.AgentWaits{Agent: s.program.Name, Since: record.FormatTime(s.heard)})
+		s.emitWait(silent(limit), 0)
 	}
 }
+
+func silent(d time.Duration) string { return "it has said nothing for " + d.String() }
 
 // quietTime is how long a program that has reported may be quiet before its turn is over.
 func (s *stream) quietTime() time.Duration { return cmp.Or(s.turn.Linger, linger) }
 
-// settle looks, after each line, whether the turn is over but for the quiet that a program is given to go on in, or to
-// exit. While agents of its own are under way it is not.
+// settle checks after each line whether the turn is over, except for the quiet time in which the program may continue
+// or exit. It is not over while subagents are running.
 func (s *stream) settle(quiet time.Duration, over func()) {
 	s.reported = s.reported || s.success
 	switch ended := s.how != "" || s.success && len(s.under) == 0; {
@@ -153,7 +187,7 @@ func (s *stream) say(said string) {
 	}
 }
 
-// spend books the tokens of one message, and replaces those booked for it before.
+// spend counts the tokens of one message, and replaces its earlier count.
 func (s *stream) spend(message string, u Usage) {
 	s.usage = plus(plus(s.usage, u, 1), s.steps[message], -1)
 	s.steps[message] = u
@@ -174,8 +208,8 @@ func (s *stream) flush() {
 	s.partial = nil
 }
 
-// enough ends a program that has no limit of its own when it has had its turns. It is asked between two model calls,
-// when no tool runs that could be cut off halfway.
+// enough ends a program without a turn limit after its turns. It is called between two model calls, when no running
+// tool could be cut off.
 func (s *stream) enough() {
 	if s.program.countsTurns && s.turn.MaxTurns > 0 && s.turns >= s.turn.MaxTurns {
 		s.stop(TurnLimit, fmt.Sprintf("turn limit reached (%d)", s.turn.MaxTurns))
@@ -240,7 +274,7 @@ func (s *stream) emit(e record.Event) {
 		return
 	}
 	if s.refusal = s.turn.Emit(e); s.refusal != nil {
-		s.stop(Failed, "what it does could not be recorded")
+		s.stop(Failed, "its activity could not be recorded")
 	}
 }
 
@@ -292,7 +326,7 @@ func plus(u, v Usage, times int64) Usage {
 	}
 }
 
-// addedSince returns the growth of a total. A smaller total was restarted, so all of it is new.
+// addedSince returns the growth of a total. A smaller total was reset, so all of it is new.
 func addedSince(prior, total Usage) Usage {
 	if total.Prompt < prior.Prompt || total.Eval < prior.Eval {
 		return total

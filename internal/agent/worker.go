@@ -13,12 +13,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
 // Toolbox runs the tools of a model.
 type Toolbox interface {
-	Call(ctx context.Context, name, args string) tool.Result
+	Call(ctx context.Context, name, args string) ToolAnswer
 }
 
 // Worker does a task, a review or an interview: a model with its tools or an agent program, with the history of this
@@ -42,7 +41,7 @@ type Worker struct {
 	history []json.RawMessage
 	pending string       // id of the Final call that Answer will answer
 	failing bytes.Buffer // the calls of this turn and their results
-	worked  bool         // one of them did what it was asked
+	worked  bool         // one of them succeeded
 }
 
 // Said is the content of one answer: a case, tool calls, or text alone. For an agent program, which runs its tools
@@ -51,7 +50,7 @@ type Said struct {
 	Case     string           // the arguments of the Final call, "" when there was none
 	RawCalls []model.ToolCall // the message's tool calls as the model wrote them; none where it was silent
 	Text     string
-	Failing  string // its calls and what they said, where there were some and each of them failed
+	Failing  string // its calls and their errors, if all of them failed
 }
 
 // Start begins the history with a system and a user message.
@@ -63,8 +62,8 @@ func (w *Worker) Start(system, user string) error {
 	return w.Say(user)
 }
 
-// Continue takes up the history of an earlier attempt. Tool calls that were never answered are
-// answered as interrupted, then the user message follows.
+// Continue resumes the history of an earlier attempt. It answers open tool calls as interrupted, and adds the user
+// message.
 func (w *Worker) Continue(history []json.RawMessage, user string) error {
 	w.history = history
 	open, _ := unanswered(history)
@@ -77,7 +76,7 @@ func (w *Worker) Continue(history []json.RawMessage, user string) error {
 	return w.Say(user)
 }
 
-// Reopen takes up a history that was cut off, and runs those calls of its last message that have no answer.
+// Reopen resumes a history that was cut off, and runs the unanswered calls of its last message.
 func (w *Worker) Reopen(ctx context.Context, history []json.RawMessage) error {
 	w.history = history
 	open, fault := unanswered(history)
@@ -210,7 +209,7 @@ func Content(message json.RawMessage) string {
 	return m.Get("content").Str
 }
 
-// IsUser reports whether a message was said to the model, and not by it or by a tool.
+// IsUser reports whether a message is from the user, not from the model or a tool.
 func IsUser(message json.RawMessage) bool {
 	m, _ := event(message)
 	return m.Get("role").Str == "user"
@@ -260,7 +259,7 @@ func unanswered(history []json.RawMessage) (open []string, fault error) {
 		m, ok := event(raw)
 		role := m.Get("role").Str
 		if !ok || role == "" {
-			first(fmt.Errorf("its message %d is none", i+1))
+			first(fmt.Errorf("its message %d is not a message", i+1))
 		}
 		if i == 0 && role != "system" || i == 1 && role != "user" {
 			first(errBeheaded)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
 func TestContinuable(t *testing.T) {
@@ -31,8 +30,8 @@ func TestContinuable(t *testing.T) {
 		{"begins in the middle", "beginning is lost", []string{a, b, calls, a}},
 		{"a part is lost", "the call that its message 3 answers is lost", []string{system, task, a, b, calls}},
 		{"answered twice", "the call that its message 5 answers is lost", []string{system, task, calls, a, a}},
-		{"another object", "its message 3 is none", []string{system, task, `{"type":"x"}`}},
-		{"no object", "its message 1 is none", []string{`5`}},
+		{"another object", "its message 3 is not a message", []string{system, task, `{"type":"x"}`}},
+		{"no object", "its message 1 is not a message", []string{`5`}},
 	} {
 		var history []json.RawMessage
 		for _, m := range c.history {
@@ -113,7 +112,7 @@ func TestToolCallsOfOneAnswer(t *testing.T) {
 
 type countingBox struct{ ran int }
 
-func (b *countingBox) Call(context.Context, string, string) tool.Result {
+func (b *countingBox) Call(context.Context, string, string) ToolAnswer {
 	b.ran++
-	return tool.Result{Output: "ok"}
+	return ToolAnswer{Output: "ok"}
 }

@@ -117,7 +117,7 @@ func benchAgents(t *testing.T, tb *table) {
 		if n == 0 {
 			t.Fatal("no git process was counted")
 		}
-		tb.count("git processes a task, "+agent, float64(n)/(tasks-first), 8)
+		tb.count("git processes a task, "+agent, float64(n)/(tasks-first), 11)
 	}
 }
 

@@ -20,7 +20,7 @@ type tracedCall struct {
 	pid  string
 	at   time.Time
 	name string
-	rest string // its arguments and what it returned
+	rest string // its arguments and result
 }
 
 var traceLine = regexp.MustCompile(`^(\d+)\s+(\d+)\.(\d+) (\w+)\((.*)$`)
@@ -44,7 +44,7 @@ func (w *world) traced(cmd *exec.Cmd) []tracedCall {
 	for lines.Scan() {
 		m := traceLine.FindStringSubmatch(lines.Text())
 		if m == nil {
-			continue // a signal, or the end of a call whose beginning was told
+			continue // a signal, or the end of a call that was started before
 		}
 		sec, _ := strconv.ParseInt(m[2], 10, 64)
 		micro, _ := strconv.ParseInt(m[3], 10, 64)
@@ -113,7 +113,7 @@ func benchCounts(t *testing.T, tb *table) {
 	const each = tasks - first
 	tb.count("programs before the first agent", float64(before), 14)
 	tb.count("programs a task", float64(all)/each, 14)
-	tb.count("git processes a task", float64(git)/each, 7)
+	tb.count("git processes a task", float64(git)/each, 10)
 	tb.count("looks at each file, a task", looks/each/files, 2.2)
 	tb.count("syncs a task", syncs/each, 6)
 }

@@ -58,7 +58,7 @@ type layOutCase struct {
 	at      int // the tree that the place has
 	plainAt int
 	ran     int // git commands of the place
-	idle    int // of them those where nothing changed
+	idle    int // those without a change
 	setups  int // runs of the setup
 }
 

@@ -71,7 +71,7 @@ func (w *world) readSmall() time.Duration {
 	return time.Since(start)
 }
 
-// manySessions writes sessions by hand, without the time that making each would take.
+// manySessions writes session files directly, which is faster than making the sessions.
 func (w *world) manySessions(n int) {
 	w.t.Helper()
 	filler := strings.Repeat(`{"ts":"2026-06-01T10:00:00.000Z","type":"tool_result","payload":{"task_id":"T-001","iter":1,"result_preview":"`+

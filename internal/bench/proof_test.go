@@ -28,7 +28,7 @@ func benchProof(t *testing.T, tb *table) {
 	server := w.serve(&scripted.Script{Lenient: true, Evaluator: []scripted.Step{acceptStep()}, Worker: []scripted.Step{
 		writeStep(writtenName(1), "what the task asked for\n"), caseStep(),
 	}})
-	cmd := w.tilth("resume", s.ID) // whose record says that it was begun
+	cmd := w.tilth("resume", s.ID) // its record says that it has started
 	cmd.Env = w.at(server.URL)
 	w.timed(0, cmd)
 	settle(t)
@@ -50,7 +50,7 @@ func benchProof(t *testing.T, tb *table) {
 		fill(t, path, size)
 		r, err := record.Open(path, record.Options{})
 		must(t, err)
-		_, _, err = r.Mark() // waits for what a resume does beside its work
+		_, _, err = r.Mark() // waits for the background work of a resume
 		must(t, err)
 		add := func(mark bool) func() time.Duration {
 			return func() time.Duration {

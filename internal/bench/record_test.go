@@ -21,7 +21,7 @@ import (
 
 // Variables of the git that records.
 const (
-	recordDirVar   = "BENCH_RECORD_DIR"   // where it writes what it was called with
+	recordDirVar   = "BENCH_RECORD_DIR"   // directory for the recorded calls
 	recordWatchVar = "BENCH_RECORD_WATCH" // patterns of files to write down, separated by colons
 )
 
@@ -37,7 +37,7 @@ type call struct {
 	Files map[string][]byte
 }
 
-// recordGit stands in for git: it runs the real git and writes down arguments and input.
+// recordGit replaces git: it runs the real git and records arguments and input.
 func recordGit(args []string) int {
 	began := time.Now().UnixNano()
 	c := call{Args: args, Files: map[string][]byte{}}
@@ -53,7 +53,7 @@ func recordGit(args []string) int {
 	}
 	for pattern := range strings.SplitSeq(os.Getenv(recordWatchVar), ":") {
 		names, _ := filepath.Glob(pattern)
-		// Behind the wall the directories above cannot be listed.
+		// In the sandbox the directories above cannot be listed.
 		here, _ := filepath.Glob(filepath.Join(c.Dir, filepath.Base(pattern)))
 		for _, name := range append(names, here...) {
 			if data, err := os.ReadFile(name); err == nil {
@@ -83,8 +83,8 @@ func recordGit(args []string) int {
 	return c.Exit
 }
 
-// madeGitDir is the git directory of the call where no git made it: that of the judge's place, or the one behind the
-// wall or for objects as they are, which is gone when the call has ended. "" for any other.
+// madeGitDir returns the call's git directory if git-tilth made it: that of the judged checkout, or a temporary one for
+// the sandbox or for raw objects, which is deleted after the call. It returns "" for any other.
 func (c call) madeGitDir() string {
 	for _, line := range c.Env {
 		dir, ok := strings.CutPrefix(line, "GIT_DIR=")
@@ -197,8 +197,8 @@ func (r *recorder) calls() []call {
 	return out
 }
 
-// replay runs recorded commands alone and returns how long they took, without the time for the files that the worker
-// wrote in between. That a command ends otherwise than it did means that something else was measured.
+// replay runs recorded commands alone and returns their duration, without the time for the files that the worker wrote
+// in between. A different exit code of a command means that the measurement is wrong.
 func replay(t testing.TB, calls []call) time.Duration {
 	t.Helper()
 	var total time.Duration

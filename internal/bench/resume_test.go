@@ -20,8 +20,8 @@ type resumeCase struct {
 	calls  []call
 }
 
-// benchResume is `resume` of a failed session up to its first model call, against the git commands until then and one
-// start of the program: with a small record, with one of 1 GB, and beside 500 old sessions.
+// benchResume measures `resume` of a failed session up to its first model call, against the git commands until then and
+// one start of the program: with a small record, with one of 1 GB, and with 500 old sessions.
 func benchResume(t *testing.T, tb *table) {
 	small, big, many := newResumeCase(t, 0, 0), newResumeCase(t, 1, 1<<30), newResumeCase(t, 500, 0)
 	took := alternate(11, small.resume, small.floor, big.resume, big.floor, many.resume, many.floor)

@@ -17,7 +17,7 @@ type snapshot struct {
 	logs   map[string]int64  // append-only file: length
 }
 
-// take copies files and directories. logs are none of them, and in none of them.
+// take copies files and directories. logs are outside all of them.
 func take(t testing.TB, logs []string, paths ...string) *snapshot {
 	t.Helper()
 	s := &snapshot{t: t, copies: map[string]string{}, logs: map[string]int64{}}

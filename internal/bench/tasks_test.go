@@ -14,8 +14,8 @@ import (
 
 const taskCount = 20
 
-// benchTasks runs 20 tasks of three iterations, with a validator that does nothing, against the git commands that
-// this comes to.
+// benchTasks runs 20 tasks of three iterations, with a validator that does nothing, against the git commands of that
+// run.
 func benchTasks(t *testing.T, tb *table) {
 	w := newWorld(t, 200)
 	from := w.tasks(taskCount)

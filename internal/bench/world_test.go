@@ -25,7 +25,7 @@ type world struct {
 	repo     string
 	sessions string
 	environ  []string
-	program  string // git-tilth, where it is not the one that was built
+	program  string // another git-tilth than the built one
 }
 
 // newWorld makes a repository with n small files in one commit, packed as after a clone.
@@ -56,7 +56,7 @@ func newWorldIn(t testing.TB, dir string, n int) *world {
 	return w
 }
 
-// fileName is where the ith file of a repository is: ten lie in a directory, whatever the size.
+// fileName returns the path of the ith file of a repository: ten per directory.
 func fileName(i int) string { return fmt.Sprintf("d%04d/f%05d.txt", i/10, i) }
 
 func (w *world) write(name, text string) {
@@ -115,7 +115,7 @@ func (w *world) timed(code int, cmd *exec.Cmd) time.Duration {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	start := time.Now()
-	_ = cmd.Run() // the code is looked at below
+	_ = cmd.Run() // the exit code is checked below
 	took := time.Since(start)
 	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
 		w.t.Fatalf("%s: %v, want exit code %d\n%s", strings.Join(cmd.Args, " "), cmd.ProcessState, code, out.Bytes())

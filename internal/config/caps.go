@@ -21,8 +21,8 @@ type Cap struct {
 	Setting Setting
 	Stop    string // the reason of the stop, or of the task's failure (record.Reasons)
 	PerTask bool   // it fails a task; the others stop the run
-	Label   string // what it counts, for people
-	Detail  string // the stop's detail, a format of what was used and of the cap
+	Label   string // the counted thing, for display
+	Detail  string // the stop's detail, a format for the usage and the cap
 }
 
 // caps is the table.
@@ -40,12 +40,12 @@ var caps = []Cap{
 	{
 		Name: MaxMinutes, Stop: "wall_clock", Label: "time", Detail: "%.1f of %g minutes",
 		Setting: Setting{Name: "tilth.maxWallClockMinutes", Flag: "max-minutes", Default: "480", kind: kindNumber,
-			Help: "minutes per run or resume, waits for usage limits not counted, fractions allowed; 0 is no limit"},
+			Help: "minutes per run or resume (1.5 is valid), without waits for usage limits; 0 is no limit"},
 	},
 	{
 		Name: MaxTokens, Stop: "token_cap", Label: "tokens", Detail: "%.0f of %.0f tokens",
 		Setting: Setting{Name: "tilth.maxTokens", Flag: "max-tokens", Default: "10000000", kind: kindCount,
-			Help: "tokens per session, without those that a provider read from its cache; 0 is no limit"},
+			Help: "tokens per session, not counting cached input; 0 is no limit"},
 	},
 	{
 		Name: MaxCost, Stop: "cost_cap", Label: "cost", Detail: "$%.4f of $%g",

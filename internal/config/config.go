@@ -19,8 +19,8 @@ type Entry struct {
 	Scope  string // system, global, local, worktree or command
 }
 
-// Value is a setting with its value and where that came from: "default", "flag --x",
-// "environment X", or git's own name of the place, such as file:.git/config.
+// Value is a setting with its value and origin: "default", "flag --x", "environment X", or git's name of the origin,
+// such as file:.git/config.
 type Value struct {
 	Name   string
 	Value  string
@@ -163,13 +163,13 @@ func didYouMean(key string) string {
 	return "; git tilth config lists the known ones"
 }
 
-// Unknown is a TILTH_* variable that is no setting, with the nearest known one if any.
+// Unknown is a TILTH_* variable that is not a setting, with the nearest known variable if any.
 type Unknown struct {
 	Name, Nearest string
 	Slips         int // that make one the other
 }
 
-// ownVariables are those that git-tilth itself, or a script of docs/fleet, reads or sets and that are no settings.
+// ownVariables are variables of git-tilth, or of a script in docs/fleet, that are not settings.
 var ownVariables = []string{"TILTH_HOME", "TILTH_INSIDE", "TILTH_COMMITTING", "TILTH_HOOK_INPUT", "TILTH_LANE_NUMBER",
 	"TILTH_CLONES", "TILTH_TASK", "TILTH_CONVERSATION", "TILTH_MODEL", "TILTH_READ_ONLY", "TILTH_PROC"}
 
@@ -369,13 +369,13 @@ func (c *Config) All() []Value {
 	return out
 }
 
-// Judging returns the settings that decide how work is judged, sorted by name, passwords in URLs masked. What has no
-// value is left out.
+// Judging returns the settings that affect validation and review, sorted by name, with passwords in URLs masked. It
+// leaves out settings without a value.
 func (c *Config) Judging() []Value {
 	return slices.DeleteFunc(c.All(), func(v Value) bool { return v.Value == "" || !v.judges })
 }
 
-// mask hides a secret but for its last characters, by which its owner knows it.
+// mask hides a secret except for its last characters, by which its owner recognises it.
 func mask(secret string) string {
 	if len(secret) < 12 {
 		return "****"
@@ -392,8 +392,12 @@ func (c *Config) Text(name string) string { return c.values[name].Value }
 // List returns the values of a repeatable setting.
 func (c *Config) List(name string) []string { return c.values[name].Values }
 
-// parsed is a value that Load has checked.
+// parsed returns a value that Load has checked, or zero for a setting without one.
 func parsed[T any](c *Config, name string, parse func(string) (T, error)) T {
+	var none T
+	if c.values[name].Value == "" {
+		return none
+	}
 	v, _ := parse(c.values[name].Value)
 	return v
 }
@@ -413,7 +417,7 @@ func (c *Config) Duration(name string) time.Duration { return parsed(c, name, pa
 // Agents returns the agent programs described in git config: name to its keys.
 func (c *Config) Agents() map[string]map[string]string { return c.agents }
 
-// FlagSettings goes through the settings that have a flag, for the commands to declare.
+// FlagSettings yields the settings with a flag, for the commands to declare.
 func FlagSettings(yield func(*Setting) bool) {
 	for i := range settings {
 		if s := &settings[i]; s.Flag != "" && !yield(s) {

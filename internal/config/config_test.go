@@ -57,7 +57,7 @@ func TestGarbageIsNamed(t *testing.T) {
 		{"tilth.maxwallclockminutes", "ten", "not a number"},
 		{"tilth.stream", "maybe", "not a boolean"},
 		{"tilth.maxwait", "soon", "not a duration"},
-		{"tilth.lease", "0s", "is less than 2s"},
+		{"tilth.lease", "0s", "must be at least 2s"},
 		{"tilth.apikey", "secret", "not read from git config"},
 		{"tilth.nosuch", "1", "unknown setting"},
 		{"tilth.worker.nosuch", "1", "unknown setting"},
@@ -105,8 +105,8 @@ func TestValues(t *testing.T) {
 	}
 	// A repeatable setting is a list when it is not set, and when it was cleared, too.
 	for _, entries := range [][]Entry{nil, {{Key: "tilth.setup", Value: "x"}, {Key: "tilth.setup", Value: ""}}} {
-		if c := load(t, nil, nil, entries...); c.List("tilth.setup") == nil || c.List("tilth.tick") != nil {
-			t.Errorf("%v: %#v and %#v", entries, c.List("tilth.setup"), c.List("tilth.tick"))
+		if c := load(t, nil, nil, entries...); c.List("tilth.setup") == nil || c.List("tilth.again") != nil {
+			t.Errorf("%v: %#v and %#v", entries, c.List("tilth.setup"), c.List("tilth.again"))
 		}
 	}
 }

@@ -21,8 +21,8 @@ type Endpoint struct {
 	BaseURL, Model, APIKey string
 }
 
-// Endpoint resolves a role's endpoint: its own settings, else the general URL and the worker's
-// model. A key is only ever sent to the host that it was given for.
+// Endpoint resolves a role's endpoint: its own settings, else the general URL and the worker's model. A key is only
+// sent to the host for which it was set.
 func (c *Config) Endpoint(r Role) Endpoint {
 	pre := "tilth." + string(r) + "."
 	general := c.Text("tilth.baseUrl")

@@ -1,8 +1,8 @@
 // Package config reads settings and their origins.
 //
-// A value is looked for in this order: command-line flag, TILTH_* variable, git config (tilth.*), default. Nothing is
-// read from files inside a repository's tree, so a cloned repository cannot configure anything. Every value is checked
-// when it is loaded, before anything starts.
+// The first of these sets a value: command-line flag, TILTH_* variable, git config (tilth.*), default. Nothing is read
+// from files inside a repository's tree, so a cloned repository cannot configure anything. Every value is checked when
+// it is loaded, before anything starts.
 package config
 
 import (
@@ -34,16 +34,16 @@ const (
 
 // Setting is a row of the table of everything that can be configured.
 type Setting struct {
-	Name    string // the git config key as it is documented, such as tilth.maxTokens
+	Name    string // the documented git config key, such as tilth.maxTokens
 	Env     string // the variable that sets it, "" for a list
 	Flag    string // the command-line flag that sets it, without dashes, or ""
 	Short   string // a name of one letter for the Flag, or ""
-	Given   string // what a Flag that takes no value sets, "" for one that takes one
+	Given   string // value of a Flag without an argument, else ""
 	Default string
 	Help    string
 	kind    kind
 	values  []string // those of a kindString that takes no others
-	alone   string   // the value of a list that no other value may stand beside
+	alone   string   // a value that cannot be combined with others
 	check   func(string) error
 	envOnly bool // keeps a setting out of git config: a credential has its own place there
 	judges  bool // decides how work is judged
@@ -80,14 +80,22 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "after a failed task: stop, or continue with independent tasks (--keep-going)"},
 	{Name: "tilth.lanes", Flag: "lanes", Short: "j", Default: "1", kind: kindPositive, check: checkLanes,
 		Help: "number of tasks worked on at the same time, at most 64"},
-	{Name: "tilth.providerAttempts", Default: "8", kind: kindPositive,
-		Help: "attempts at one model call before the run stops"},
+	{Name: "tilth.maxOutage", Default: "1h", kind: kindDuration,
+		Help: "longest time of failures in a row of an endpoint or agent program, before the next one or the stop"},
+	{Name: "tilth.providerAttempts", kind: kindPositive,
+		Help: "attempts at one model call before the run stops (default: as many as tilth.maxOutage allows)"},
 	{Name: "tilth.requestTimeout", Default: "15m", kind: kindDuration, Help: "time limit of one model call"},
 	{Name: "tilth.stream", Default: "false", kind: kindBool, Help: "request streamed answers"},
+	{Name: "tilth.wait", Flag: "no-wait", Given: "false", Default: "true", kind: kindBool,
+		Help: "false: stop at a usage limit; true: wait until it resets"},
 	{Name: "tilth.maxWait", Default: "6h", kind: kindDuration,
-		Help: "longest wait for a usage limit to reset, with --wait"},
+		Help: "longest wait for a usage limit to reset"},
+	{Name: "tilth.awake", Default: "auto", values: []string{"auto", "off"},
+		Help: "auto: keep the machine awake during a run, by systemd-inhibit or caffeinate; off: let it sleep"},
 	{Name: "tilth.again", Flag: "again", Given: "true", Default: "false", kind: kindBool,
 		Help: "redo tasks that are done in a session you have not taken, merged or pushed"},
+	{Name: "tilth.optional", Flag: "optional", Given: "true", Default: "false", kind: kindBool,
+		Help: "import the tasks that a list marks as optional, too"},
 	{Name: "tilth.resumeNotice", Default: "5", kind: kindSeconds,
 		Help: "seconds of pause after the note about a resumable session"},
 
@@ -95,13 +103,17 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "name=command to run before each review; repeatable (default: detected)"},
 	{Name: "tilth.validatorTimeout", judges: true, Default: "10m", kind: kindDuration,
 		Help: "time limit of one validator"},
+	{Name: "tilth.redFirst", judges: true, Default: "warn", values: []string{"warn", "require", "off"},
+		Help: "an acceptance test that passes before any work: warn, refuse to run (require), or off"},
+	{Name: "tilth.retryTests", judges: true, Default: "2", kind: kindCount,
+		Help: "how often a failing test that is not the task's own is run again alone; if it passes, it is flaky"},
 	{Name: "tilth.bashTimeout", Default: "2m", kind: kindDuration,
 		Help: "default time limit of a worker's shell command"},
 	{Name: "tilth.turnTimeout", Default: "60m", kind: kindDuration, Help: "time limit of one turn of an agent program"},
 	{Name: "tilth.linger", Default: "20s", kind: kindDuration,
 		Help: "idle time after which a turn with a result ends, unless a subagent is running"},
 	{Name: "tilth.maxTurns", Flag: "max-turns", Default: "100", kind: kindPositive,
-		Help: "steps of an agent program in one turn"},
+		Help: "steps that an agent program may take in one iteration"},
 	{Name: "tilth.setup", judges: true, kind: kindList, alone: "none",
 		Help: "command to run once in a new worktree; repeatable; none turns it off (default: by the lock file)"},
 	{Name: "tilth.copy", judges: true, kind: kindList,
@@ -126,20 +138,32 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "path that the sandbox may not read; repeatable"},
 	{Name: "tilth.sandboxNetwork", judges: true, Default: "on", values: []string{"on", "off"},
 		Help: "network access in the sandbox: on or off"},
+	{Name: "tilth.maxProcesses", Default: "2000", kind: kindPositive,
+		Help: "processes and threads of one command or turn"},
+	{Name: "tilth.maxMemory", Default: "0", kind: kindCount,
+		Help: "memory of one command or turn, in bytes; 0 is 90 % of the machine"},
 	{Name: "tilth.undoKeep", Default: "10", kind: kindPositive, Help: "number of undos to keep"},
 	{Name: "tilth.lease", Default: "5m", kind: kindDuration, check: checkLease,
 		Help: "lifetime of a claim on a remote session, at least 2s; renewed at a third of it"},
+	{Name: "tilth.reviewers",
+		Help: "bots whose review threads address works on, with commas between; people need write access"},
+	{Name: "tilth.watchInterval", Default: "30s", kind: kindDuration,
+		Help: "time between two looks of address --watch at the pull request"},
 	{Name: "tilth.signCommits", Default: "false", kind: kindBool,
 		Help: "sign commits: true or false (default: commit.gpgSign)"},
+	{Name: "tilth.branch", Default: "session/{id}", check: checkBranch,
+		Help: "name of a new session's branch, from {id}, {label} and {date}"},
+	{Name: "tilth.signOff", Default: "false", kind: kindBool,
+		Help: "add your Signed-off-by to the commits of tasks, as git commit --signoff does"},
 	{Name: "tilth.commitSubject", Default: "{title}", check: checkSubject,
 		Help: "subject of a task's commit, from {id}, {title}, {title:lower} (no capital), {type} (default feat) " +
 			"and {scope}"},
 	{Name: "tilth.seedCommit", Default: "auto", values: []string{"auto", "keep"},
 		Help: "commit of a seed without acceptance tests: auto (none), keep (an empty commit)"},
-	{Name: "tilth.tick", Default: "false", kind: kindBool,
-		Help: "tick the task in the repository's checklist, in its commit"},
 	{Name: "tilth.notify",
 		Help: "notify at a run's end: bell, desktop, or a command that reads TILTH_NOTIFY_*"},
+	{Name: "tilth.notifyOn", Default: "end", check: checkNotifyOn,
+		Help: "events of a run to notify at, with commas between: end, failure, limit, outage"},
 	{Name: "tilth.prompts", judges: true, Help: "directory with files that replace built-in prompts"},
 }))
 
@@ -170,7 +194,17 @@ func variable(name string) string {
 // checkLanes refuses more lanes than a mistyped number could have meant.
 func checkLanes(value string) error {
 	if n, err := parseCount(value); err == nil && n > 64 {
-		return errors.New("is more than 64")
+		return errors.New("must be at most 64")
+	}
+	return nil
+}
+
+// checkNotifyOn refuses a name of no event.
+func checkNotifyOn(value string) error {
+	for _, name := range strings.Split(value, ",") {
+		if !slices.Contains([]string{"end", "failure", "limit", "outage"}, name) {
+			return fmt.Errorf("%q is not end, failure, limit or outage", name)
+		}
 	}
 	return nil
 }
@@ -178,7 +212,23 @@ func checkLanes(value string) error {
 // checkLease refuses a claim that is over before it can be renewed.
 func checkLease(value string) error {
 	if d, err := time.ParseDuration(value); err == nil && d < 2*time.Second {
-		return errors.New("is less than 2s")
+		return errors.New("must be at least 2s")
+	}
+	return nil
+}
+
+// notInBranch matches the characters and parts that git allows in no branch.
+var notInBranch = pattern.New(`[\x00-\x20~^:?*\[\\\x7f]|\.\.|@\{|//|/\.|^[-./]|[./]$|\.lock(?:/|$)|^@$|^HEAD$`)
+
+// checkBranch refuses a form of branch names that git refuses, or that has another part than the usual ones.
+func checkBranch(form string) error {
+	for _, part := range subjectPart().FindAllString(form, -1) {
+		if !slices.Contains([]string{"{id}", "{label}", "{date}"}, part) {
+			return fmt.Errorf("%s is not one of {id}, {label} and {date}", part)
+		}
+	}
+	if notInBranch().MatchString(form) {
+		return errors.New("is not a branch name")
 	}
 	return nil
 }

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// ShownURL is a URL as people and records may see it: with **** in the place of a password, of a user without one,
-// which is where some put a key, and of the parameters that are keys by their names. A text that is no URL is hidden
-// more than it needs.
+// ShownURL returns a URL for display and records. **** replaces a password, a user without one (some put a key there),
+// and parameters with the name of a key. In a text that is not a URL, more than necessary is hidden.
 func ShownURL(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if found {

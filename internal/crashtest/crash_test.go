@@ -129,8 +129,7 @@ func (s story) try(f *fixtures, p point, turn int) (met bool, err error) {
 // ownMounts is set where this process has a mount namespace of its own.
 const ownMounts = "CRASHTEST_OWN_MOUNTS"
 
-// TestMain goes on in a mount namespace of its own where one may be made: small disks are mounted there, and gone with
-// it.
+// TestMain runs in a separate mount namespace if possible: small disks are mounted there, and disappear with it.
 func TestMain(m *testing.M) {
 	if unshare, err := exec.LookPath("unshare"); err == nil && os.Getenv(ownMounts) == "" {
 		if exec.Command(unshare, "-m", "mount", "-t", "tmpfs", "none", os.TempDir()).Run() == nil {
@@ -167,7 +166,7 @@ func TestCrashes(t *testing.T) {
 		flag.Lookup("test.run").Value.String() != ""
 	for i, s := range stories {
 		if !all && i%3 != 0 {
-			continue // a third of them is what a fresh machine has the time for
+			continue // a fresh machine has time for a third of them
 		}
 		t.Run(s.name, func(t *testing.T) { s.test(t, f) })
 	}
@@ -201,7 +200,7 @@ func (s story) test(t *testing.T, f *fixtures) {
 	for range jobs {
 		group.Go(func() {
 			for i := range queue {
-				// A bounded run takes the ways to go on in turns, a full one all of them at each point.
+				// A bounded run alternates between the ways to continue, a full one takes all of them at each point.
 				p, turn := chosen[i/turns], i/turns+i%turns
 				tried.Add(1)
 				ok, err := s.try(f, p, turn)
@@ -301,8 +300,8 @@ func build(t *testing.T) string {
 	return filepath.Join(built.dir, "git-tilth")
 }
 
-// workplace is a directory for the worlds: in memory, where the machine has such a place from which programs can be
-// run, because every point costs some hundred fsyncs.
+// workplace returns a directory for the worlds: in memory, if the machine has one that allows running programs, because
+// every point costs some hundred fsyncs.
 func workplace(t *testing.T) string {
 	dir, err := os.MkdirTemp("/dev/shm", "tilth-crash-")
 	if err != nil {

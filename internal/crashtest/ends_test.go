@@ -53,8 +53,8 @@ func (w *world) allDone() error {
 	return err
 }
 
-// recordTells checks the record of a session that is all done: no task was begun again after its commit, the totals are
-// those of the calls, progress and roll-up name every task once.
+// recordTells checks the record of an all_done session: no task was started again after its commit, the totals are
+// those of the calls, progress and roll-up have every task once.
 func (w *world) recordTells(commits []commit) error {
 	place := map[string]int{}
 	for i, c := range commits {

@@ -21,8 +21,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// remotes serves the bare repositories of all worlds. What it runs is not killed with a world's processes, as another
-// machine is not.
+// remotes serves the bare repositories of all worlds. Like another machine, it is not killed with a world's processes.
 type remotes struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -97,8 +96,8 @@ func (r *remotes) settle() error {
 	return nil
 }
 
-// travelling makes the worlds in which a session can be pushed, was pushed, and is to be fetched. The remote stands in
-// the user's own settings, so that the repository is that of the other worlds.
+// travelling makes the worlds with a session to push, pushed, and to fetch. The remote is in the user's settings, so
+// that the repository equals that of the other worlds.
 func (f *fixtures) travelling(r *remotes) (err error) {
 	w, err := f.copy(f.failed)
 	if err != nil {
@@ -208,7 +207,7 @@ func wholeThere(f *fixtures, w *world) error {
 	return w.remoteWhole()
 }
 
-// remoteHas checks that nobody works on the session, and how many of its tasks are done on the remote.
+// remoteHas checks that the session has no holder, and the number of its finished tasks on the remote.
 func (w *world) remoteHas(done int64) error {
 	if err := w.remoteWhole(); err != nil {
 		return err
@@ -253,7 +252,7 @@ func (w *world) timePasses(claim gjson.Result) error {
 	return err
 }
 
-// pushedAgain goes on after a push that was killed: with the same again, and elsewhere from there; or with a resume.
+// pushedAgain continues after a killed push: with the same command, and then on the other machine; or with a resume.
 func pushedAgain(f *fixtures, w *world, turn int) error {
 	if turn%2 == 1 {
 		if err := resumed(f, w, turn); err != nil {

@@ -41,7 +41,7 @@ func (w *world) isGoingBack() bool {
 	return err == nil
 }
 
-// becomes runs a command and wants the session to be so afterwards.
+// becomes runs a command and checks the state of the session afterwards.
 func (w *world) becomes(want string, codes []int, args ...string) error {
 	if _, err := w.expect(codes, args...); err != nil {
 		return err
@@ -62,7 +62,7 @@ func between(f *fixtures, w *world) error {
 	return err
 }
 
-// wentBack goes on after a rewind that was killed: with the same again, with an undo of it, or with a resume.
+// wentBack continues after a killed rewind: with the same command, with an undo, or with a resume.
 func wentBack(f *fixtures, w *world, turn int) error {
 	switch turn % 3 {
 	case 1:
@@ -80,7 +80,7 @@ func wentBack(f *fixtures, w *world, turn int) error {
 	return w.becomes(f.backState, []int{0}, "rewind", "-y", "T-002")
 }
 
-// undone goes on after an undo that was killed: with the same again, or with the rewind that it takes back.
+// undone continues after a killed undo: with the same command, or with the undone rewind.
 func undone(f *fixtures, w *world, turn int) error {
 	is, err := w.state()
 	if err != nil {
@@ -98,7 +98,7 @@ func untouched(f *fixtures, w *world) error {
 	return errors.Join(err, differ("the session that is forked", f.dirtyState, is))
 }
 
-// forked goes on after a fork that was killed: another one leaves nothing of it that is not whole.
+// forked continues after a killed fork: another fork removes the incomplete one.
 func forked(f *fixtures, w *world, _ int) error {
 	w.id = f.dirty.id // the fork is the newest
 	made, err := w.expect([]int{0}, "fork", "--at", "T-002", w.id)

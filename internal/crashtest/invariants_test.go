@@ -4,6 +4,7 @@ package crashtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ func (w *world) userState() (string, error) {
 			}
 		}
 	}
-	// What belongs to sessions, or is git's own and no file of anybody.
+	// Files of sessions, and internal files of git.
 	skip := []string{".git/objects", ".git/worktrees", ".git/refs/heads/session", ".git/logs/refs/heads/session"}
 	skipFiles := []string{".git/refs/heads/" + ontoBranch, ".git/logs/refs/heads/" + ontoBranch}
 	err := filepath.WalkDir(w.repo(), func(path string, d fs.DirEntry, err error) error {
@@ -47,7 +48,7 @@ func (w *world) userState() (string, error) {
 			return nil
 		case d.IsDir(), strings.HasPrefix(rel, ".git/") &&
 			strings.HasSuffix(rel, ".lock"), strings.HasPrefix(rel, ".git/packed-refs"):
-			return nil // locks are looked at when all is over, refs were listed
+			return nil // locks are checked at the end, refs were listed
 		}
 		info, err := d.Info()
 		if err != nil {
@@ -92,11 +93,6 @@ func (w *world) wholeFiles(tornAllowed bool) error {
 		case path == w.workspace(), path == w.file("judge"), path == w.file("caches"), path == w.file("lanes"),
 			path == w.file("travel/objects"): // git's own
 			return filepath.SkipDir
-		case d.IsDir() && filepath.Dir(path) == w.file("undo"):
-			if _, err := os.Lstat(filepath.Join(path, "undo.json")); err != nil && !w.isGoingBack() {
-				return filepath.SkipDir // what is not whole is no undo, and the next one removes it
-			}
-			return nil
 		case d.IsDir():
 			return nil
 		}
@@ -141,20 +137,22 @@ type commit struct {
 func (w *world) commits() ([]commit, error) {
 	out, err := w.git("log", "--reverse", "--first-parent", "-z",
 		"--format=%H%x01%P%x01%T%x01%s%x01%(trailers:key=Tilth-Task,valueonly,"+
-			"separator=)%x01%(trailers:key=Tilth-Failed,valueonly,separator=)", "main.."+w.branch())
+			"separator=)%x01%(trailers:key=Tilth-Failed,valueonly,separator=)", cmp.Or(w.since, "main")+".."+w.branch())
 	if err != nil {
 		return nil, err
 	}
 	var all []commit
 	for entry := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
 		if entry == "" {
-			break // the seed, which has no tests, and nothing else
+			break // only the seed, without tests
 		}
 		f := strings.Split(entry, "\x01")
 		if len(f) != 6 {
 			return nil, fmt.Errorf("git log says %q", entry)
 		}
-		all = append(all, commit{f[0], f[1], f[2], f[3], f[4], f[5]})
+		if f[4] != "" || w.since == "" { // otherwise the user's
+			all = append(all, commit{f[0], f[1], f[2], f[3], f[4], f[5]})
+		}
 	}
 	return all, nil
 }

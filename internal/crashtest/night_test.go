@@ -61,8 +61,8 @@ func faulty(f *fixtures) *world   { return f.faulty }
 func (w *world) refuse() string   { return filepath.Join(w.dir, "home", "refuse") }
 func (w *world) settings() string { return filepath.Join(w.dir, "home", ".gitconfig") }
 
-// moody puts an endpoint in front of another one. Under /<status>/<name>/ it answers the first question about T-002 in
-// that name with the status; all else is the other's.
+// moody is a proxy of an endpoint. Under /<status>/<name>/ it answers the first request about T-002 under that name
+// with the status, and forwards all others.
 func moody(next http.Handler) *httptest.Server {
 	var asked sync.Map
 	return httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -126,7 +126,7 @@ func letOn(f *fixtures, w *world, turn int) error {
 	return errors.Join(os.Remove(w.refuse()), resumed(f, w, turn))
 }
 
-// mended goes on after a preflight that was killed: nobody was asked, and with a validator that can start all is done.
+// mended continues after a killed preflight: no model was asked, and with a working validator all tasks get done.
 func mended(f *fixtures, w *world, turn int) error {
 	for _, e := range w.events() {
 		if kind := e.Get("type").Str; kind == "model_call" || kind == "context_reset" {
@@ -145,7 +145,7 @@ func mended(f *fixtures, w *world, turn int) error {
 	return errors.Join(err, resumed(f, w, turn))
 }
 
-// waited goes on after a run that waited for a usage limit: it is waited for again, or comes to an end first.
+// waited continues after a run that waited for a usage limit: it waits again, or the limit ends first.
 func waited(f *fixtures, w *world, turn int) error {
 	if turn%2 == 1 {
 		if _, err := w.expect([]int{0, 5}, "resume"); err != nil {
@@ -159,7 +159,7 @@ func waited(f *fixtures, w *world, turn int) error {
 	return w.allDone()
 }
 
-// again goes on after a run that resumes by itself.
+// again continues after a run with --auto-resume.
 func again(_ *fixtures, w *world, _ int) error {
 	if _, err := w.expect([]int{0}, "resume", "--auto-resume", "1"); err != nil {
 		return err

@@ -80,20 +80,20 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// soaker works through one session after another on a disk of its own.
+// soaker runs one session after another on a separate disk.
 type soaker struct {
 	*soaked
 	dir   string
 	bare  *world
 	user  string
 	seed  uint64
-	small bool // the disk is one that can be filled
+	small bool // the disk can be filled
 	model *scripted.Server
 	front *httptest.Server
 
 	w     *world
 	fate  *rand.Rand
-	done  []string // with the session at hand
+	done  []string // for the current session
 	asked struct {
 		sync.Mutex
 		fate *rand.Rand // of the endpoint's answers; nil where all are as they should be
@@ -363,7 +363,7 @@ func (s *soaker) unharmed() error {
 	return errors.Join(err, differ("the user's repository", s.user, is))
 }
 
-// nothingRuns looks for processes in the world's directory, or that were started for it.
+// nothingRuns checks that no process of the world is left.
 func (s *soaker) nothingRuns() error {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

@@ -133,8 +133,8 @@ func (s *spender) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// kill lets the program work, kills git-tilth, and returns the time until all children had ended, or those that had not
-// after two seconds.
+// kill lets the program work, kills git-tilth, and returns the time until all children had ended. left are the children
+// that still run after two seconds.
 func (s *spender) kill(t *testing.T) (took time.Duration, left []string, said string) {
 	t.Helper()
 	out, err := os.Create(filepath.Join(s.dir, "said"))
@@ -175,7 +175,7 @@ func (s *spender) kill(t *testing.T) (took time.Duration, left []string, said st
 func (s *spender) alive(with string) (found []string) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
-		data, _ := os.ReadFile(path) // empty for one that has ended
+		data, _ := os.ReadFile(path) // empty for an ended process
 		line := strings.TrimSpace(strings.ReplaceAll(string(data), "\x00", " "))
 		cwd, _ := os.Readlink(filepath.Join(filepath.Dir(path), "cwd"))
 		if with != "" && strings.Contains(line, with) || with == "" && (strings.Contains(line, s.dir) ||

@@ -21,7 +21,7 @@ type story struct {
 	code  int // of the exit of the command when nothing kills it
 	few   int // points in a bounded run
 	most  int // points in a full run, where they come in another order each time; 0 for all
-	turns int // ways to go on after a kill
+	turns int // number of ways to continue after a kill
 	after func(f *fixtures, w *world) error
 	next  func(f *fixtures, w *world, turn int) error
 }
@@ -51,6 +51,8 @@ var stories = []story{
 	{name: "rewind", from: dirty, args: []string{"rewind", "-y", "T-002"}, few: 3, turns: 3, after: between,
 		next: wentBack},
 	{name: "undo", from: back, args: []string{"undo", "-y"}, few: 3, turns: 2, after: between, next: undone},
+	{name: "update", from: moved, args: []string{"update"}, few: 6, most: 300, turns: 2, after: consistent,
+		next: onBase},
 	{name: "fork", from: dirty, args: []string{"fork", "--at", "T-002"}, few: 3, turns: 1, after: untouched,
 		next: forked},
 	{name: "keep-going", from: prepared, args: []string{"run", "-k", "--max-iterations", "1"}, code: 1, few: 3,
@@ -89,9 +91,9 @@ var stories = []story{
 type fixtures struct {
 	bare, prepared, failed, crashed, lost, unregistered, dirty, aside, byHand, skipped *world
 	taking, takingHere, taken, refusing, unable, limited, faulty                       *world
-	pushable, pushed, fetchable, beside                                                *world
+	pushable, pushed, fetchable, beside, moved                                         *world
 
-	user string // the user's own state in all of them
+	user string // the user's state in all of them
 	seed string // the session's when its preparation had ended
 	base string
 	made atomic.Int64
@@ -161,6 +163,9 @@ func newFixtures(base, binary, url string, r *remotes) (*fixtures, error) {
 	if err = f.beingTaken(); err != nil {
 		return nil, err
 	}
+	if err = f.moving(); err != nil {
+		return nil, err
+	}
 	if err = f.travelling(r); err != nil {
 		return nil, err
 	}
@@ -192,7 +197,7 @@ func newFixtures(base, binary, url string, r *remotes) (*fixtures, error) {
 		os.RemoveAll(filepath.Join(f.unregistered.repo(), ".git", "worktrees")))
 }
 
-// betweenRuns makes the worlds in which a run went on without T-002, a person has done that, and does not want it.
+// betweenRuns makes the worlds in which a run continued without T-002, the user has done T-002, and the user skips it.
 func (f *fixtures) betweenRuns() (err error) {
 	if f.aside, err = f.copy(f.prepared); err != nil {
 		return err
@@ -253,7 +258,7 @@ func leftOut(_ *fixtures, w *world, _ int) error {
 	return errors.Join(err, w.tasksAndCommits(), w.leftLocks())
 }
 
-// replanned goes on after an edit of the plan that was killed.
+// replanned continues after a killed edit of the plan.
 func replanned(f *fixtures, w *world, turn int) error {
 	if _, err := w.expect([]int{0}, "plan"); err != nil {
 		return err
@@ -321,7 +326,7 @@ func prepped(f *fixtures, w *world, turn int) error {
 	return tornDown(f, w, turn)
 }
 
-// edited goes on after an edit of the seed that was killed: with another edit or at once with the run.
+// edited continues after a killed edit of the seed: with another edit, or at once with the run.
 func edited(_ *fixtures, w *world, turn int) error {
 	if turn%2 == 1 {
 		if _, err := w.expect([]int{0}, "seed", "edit"); err != nil {
@@ -348,7 +353,7 @@ func tornDown(_ *fixtures, w *world, _ int) error {
 	return w.gone()
 }
 
-// rewound goes on after a rewind that was killed: with the rewind, with a run or with a resume.
+// rewound continues after a killed reset to the seed: with the reset, with a run or with a resume.
 func rewound(f *fixtures, w *world, turn int) error {
 	kept := func() error {
 		for _, name := range []string{"cache/data", "kept.ignored"} {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ontoBranch is a branch of the user's into which is taken. It is left out of the user's state.
+// ontoBranch is the user's branch for take. It is left out of the user's state.
 const ontoBranch = "onto"
 
 // beingTaken makes the worlds before and after a take.
@@ -55,7 +55,7 @@ func takenOrNot(f *fixtures, w *world) error {
 	return err
 }
 
-// onBranch counts the tasks' commits on the branch into which is taken.
+// onBranch counts the tasks' commits on ontoBranch.
 func (w *world) onBranch() (int, error) {
 	log, err := w.git("log", "--format=%(trailers:key=Tilth-Task,valueonly)", ontoBranch)
 	return strings.Count(log, "T-"), err
@@ -103,7 +103,7 @@ func tookHere(f *fixtures, w *world, turn int) error {
 	return errors.Join(w.leftLocks(), cleansed(f, w, turn))
 }
 
-// cleansed goes on after a cleanse that was killed: the same again ends it, and the record stays.
+// cleansed continues after a killed cleanse: the same command finishes it, and the record stays.
 func cleansed(_ *fixtures, w *world, _ int) error {
 	if _, err := w.expect([]int{0}, "cleanse"); err != nil {
 		return err

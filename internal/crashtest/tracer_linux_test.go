@@ -49,7 +49,7 @@ func launch(program string) error {
 // op is one change to a file, or the start of a program (call "exec").
 type op struct {
 	harness bool   // by git-tilth itself
-	program string // whose it is: the command line
+	program string // the command line
 	call    string
 	path    string // relative to the root of the trace
 	size    int    // of a write
@@ -106,9 +106,8 @@ const patience = 2 * time.Minute
 // tracing runs functions on the thread that is reserved for tracing.
 var tracing = make(chan func())
 
-// startTracing makes threads for tracing. Tracees belong to a thread, which waits for all of its children: one on which
-// anything else had started a process would take that away from whoever waits for it. So call this before any process
-// is started.
+// startTracing makes threads for tracing. A thread waits for all of its children, so it must not have started other
+// processes. Call this before any process is started.
 func startTracing(threads int) {
 	ready := make(chan bool)
 	for range threads {
@@ -189,7 +188,7 @@ func (t traced) onThread() (outcome, error) {
 	return tr.outcome, err
 }
 
-// wait waits for a tracee of this thread alone; other goroutines have children of their own.
+// wait waits for a tracee of this thread only; other goroutines have other children.
 func wait(pid int, ws *unix.WaitStatus) (int, error) {
 	for {
 		got, err := unix.Wait4(pid, ws, unix.WALL|unix.WNOTHREAD, nil)
@@ -232,7 +231,7 @@ func (t *tracer) loop() error {
 	}
 }
 
-// stopped deals with a stop and returns the signal to go on with.
+// stopped handles a stop and returns the signal to deliver.
 func (t *tracer) stopped(tid int, ws unix.WaitStatus) int {
 	_, known := t.groups[tid]
 	if !known {

@@ -37,7 +37,8 @@ type world struct {
 	remotes  *remotes // of a session that travels
 	more     []string // variables
 	first    int      // status of the endpoint's first answer about T-002, 0 for an answer
-	at       string   // a directory beside the repository in which commands are run, "" for the repository
+	since    string   // the base of a session that was brought onto another one, "" for main
+	at       string   // directory next to the repository for commands, "" for the repository
 }
 
 func (w *world) repo() string         { return filepath.Join(w.dir, "repo") }
@@ -105,7 +106,7 @@ func (w *world) command(program string, args ...string) (result, error) {
 	return r, nil
 }
 
-// expect runs git-tilth and wants one of the exit codes.
+// expect runs git-tilth and checks for one of the exit codes.
 func (w *world) expect(codes []int, args ...string) (result, error) {
 	r, err := w.tilth(args...)
 	if err == nil && !slices.Contains(codes, r.code) {

@@ -37,8 +37,7 @@ func (k *Kit) credential(url string) string {
 }
 
 // Password asks the credential helpers of the user, and of the repository with this common directory unless it is "",
-// for the password of a URL; "" for none. Nobody is prompted, and a helper that waits for someone ends with the
-// context.
+// for the password of a URL; "" for none. It never prompts, and a helper that waits for input ends with the context.
 func Password(ctx context.Context, g *gitx.Git, common, url string) (password string) {
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
 		return ""
@@ -57,7 +56,7 @@ func Password(ctx context.Context, g *gitx.Git, common, url string) (password st
 	return password
 }
 
-// hide keeps a key that came from elsewhere than the environment out of the record. Each role may have one of its own.
+// hide keeps a key that is not from the environment out of the record. Each role may have a key.
 func (k *Kit) hide(r config.Role, key string) {
 	if key == "" || slices.Contains(slices.Collect(maps.Values(k.keys)), key) {
 		return

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -24,8 +23,8 @@ type Kit struct {
 	Ctx     context.Context
 	Dir     string
 	Environ []string
-	Version string // of git-tilth, as endpoints are told
-	Changes bool   // the command is not one that only looks
+	Version string // of git-tilth, sent to endpoints
+	Changes bool   // the command may change something
 	Verbose bool
 	Warnf   func(format string, args ...any)
 
@@ -33,15 +32,15 @@ type Kit struct {
 	Loc    gitx.Location // zero outside a repository
 	Store  session.Store
 	Config *config.Config
-	Common string // the repository whose settings these are, "" for none
+	Common string // the repository of the settings, or ""
 	Redact *record.Redactor
 
 	keys         map[string]string // credentials that did not come from the environment
-	asked        map[string]string // what git's credential helpers say, by URL
+	asked        map[string]string // answers of git's credential helpers, by URL
 	credentials  []string          // files of git's that hold them
 	gitFiles     []string          // files that git's settings name
-	notedSandbox atomic.Bool       // that there is none, or what it lacks, was said
-	notedSetup   atomic.Bool       // what a lock file asks for
+	notedSandbox atomic.Bool       // the note about a missing sandbox or its gaps was printed
+	notedSetup   atomic.Bool       // the note about setup that is not run was printed
 }
 
 // New completes a kit: its programs run in its sandbox.
@@ -90,8 +89,9 @@ func (k *Kit) FirstCommit() string {
 // Deps returns a session's dependencies.
 func (k *Kit) Deps(sink func(record.Line)) held.Deps {
 	return held.Deps{
-		Git: k.Git, Environ: k.Environ, Now: time.Now, Redact: k.Redact, Sink: sink,
+		Git: k.Git, Environ: k.Environ, Now: proc.Now, Redact: k.Redact, Sink: sink,
 		Sign: k.Config.Bool("tilth.signCommits"), CommitSubject: k.Config.Text("tilth.commitSubject"),
+		BranchForm: k.Config.Text("tilth.branch"), SignOff: k.Config.Bool("tilth.signOff"),
 		KeepEmptySeed: k.Config.Text("tilth.seedCommit") == "keep",
 		UndoKeep:      int(k.Config.Count("tilth.undoKeep")),
 		Setup:         k.setup(),

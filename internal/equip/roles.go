@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
@@ -32,7 +33,7 @@ git tilth demo
 type Choice struct {
 	Program *agent.Program // nil for a model
 	Why     string
-	Others  []Choice // who takes over, in this order
+	Others  []Choice // agents that take over, in order
 }
 
 // Name returns the name of the agent.
@@ -58,10 +59,10 @@ func (k *Kit) ChooseAgent(r config.Role) (Choice, error) {
 		return Choice{Program: found, Why: "found on PATH: " + found.Binary}, nil
 	}
 	return Choice{}, held.Refuse(setupHint,
-		"nothing is configured to do the work: no model endpoint, and no agent program on PATH")
+		"no worker is configured: no model endpoint, and no agent program on PATH")
 }
 
-// listed are those whom a setting names, the first of them with the others.
+// listed returns the agents of a setting, the first of them with the others.
 func (k *Kit) listed(r config.Role, list, why string) (first Choice, err error) {
 	var all []Choice
 	var names []string
@@ -80,13 +81,13 @@ func (k *Kit) listed(r config.Role, list, why string) (first Choice, err error) 
 	}
 	if len(all) > 1 && r == config.Prep {
 		return Choice{}, held.Refuse("git config tilth.prep.agent "+text.ShellQuote(names[0]),
-			"%s: only one can hold the interview", why)
+			"%s: the interview needs exactly one program", why)
 	}
 	first, first.Others = all[0], all[1:]
 	return first, nil
 }
 
-// lookPath finds a program as those that start it do: relative entries of PATH are not searched.
+// lookPath finds a program on PATH, without relative entries, as the code that starts it does.
 func (k *Kit) lookPath(name string) (string, error) {
 	return proc.LookPath(name, k.Dir, k.Environ)
 }
@@ -132,7 +133,7 @@ func (k *Kit) without(r config.Role, p *agent.Program) (hint string) {
 		hint = "npm install -g " + p.Package + "\n"
 	}
 	if k.Config.Get("tilth."+string(r)+".agent").Value == "" {
-		r = config.Worker // whose setting holds for all
+		r = config.Worker // its setting applies to all roles
 	}
 	return hint + k.unset("tilth."+string(r)+".agent")
 }
@@ -210,7 +211,7 @@ func (k *Kit) withoutModel(r config.Role, e config.Endpoint) error {
 	return held.Refuse(hint, "no model is set for the %s (tilth.%s.model); %s", r, r, why)
 }
 
-// Options checks everything that a run needs before it starts. What its own flags say is in asked.
+// Options checks everything that a run needs before it starts. asked has the options of its flags.
 func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
 	worker, unready := k.Role(config.Worker)
 	o, err := k.Judging(asked)
@@ -242,16 +243,18 @@ func (k *Kit) Judging(asked loop.Options) (loop.Options, error) {
 	o := loop.Options{
 		Caps: k.Config.Caps(), Attempts: int(k.Config.Count("tilth.providerAttempts")),
 		Validators: k.Config.List("tilth.validator"),
-		Wait:       asked.Wait, MaxWait: k.Config.Duration("tilth.maxWait"), Continue: asked.Continue,
+		MaxOutage:  k.MaxOutage(), Awake: k.awake(),
+		Wait: k.Config.Bool("tilth.wait"), MaxWait: k.Config.Duration("tilth.maxWait"), Continue: asked.Continue,
 		Fresh:       asked.Fresh,
 		KeepGoing:   asked.KeepGoing || k.Config.Text("tilth.onFailure") == "continue",
 		Lanes:       int(k.Config.Count("tilth.lanes")),
 		NoPreflight: asked.NoPreflight, KnownFailures: asked.KnownFailures, Ready: k.ready,
 		Checked:         asked.Checked,
-		ValidatorConfig: k.gitConfigOf("tilth.validator"),
-		AllowBinary:     k.Config.List("tilth.allowBinary"),
-		MinFree:         k.Config.Count("tilth.minFree"),
-		MaxFile:         k.Config.Count("tilth.maxFileSize"), KeepEnv: k.Config.List("tilth.sandboxEnv"),
+		ValidatorConfig: k.gitConfigOf("tilth.validator"), RedFirst: k.Config.Text("tilth.redFirst"),
+		RetryTests:  int(k.Config.Count("tilth.retryTests")),
+		AllowBinary: k.Config.List("tilth.allowBinary"),
+		MinFree:     k.Config.Count("tilth.minFree"),
+		MaxFile:     k.Config.Count("tilth.maxFileSize"), KeepEnv: k.Config.List("tilth.sandboxEnv"),
 		Limits: loop.Limits{
 			Bash: k.Config.Duration("tilth.bashTimeout"), Validator: k.Config.Duration("tilth.validatorTimeout"),
 			Turn: k.Config.Duration("tilth.turnTimeout"), Turns: int(k.Config.Count("tilth.maxTurns")),
@@ -271,6 +274,9 @@ func (k *Kit) Judging(asked loop.Options) (loop.Options, error) {
 	}
 	return o, nil
 }
+
+// MaxOutage is the longest time of failures in a row, tilth.maxOutage. With 0 the first failure is the last.
+func (k *Kit) MaxOutage() time.Duration { return max(k.Config.Duration("tilth.maxOutage"), 1) }
 
 // gitConfigOf is the git command of the file that a setting is from.
 func (k *Kit) gitConfigOf(name string) string {

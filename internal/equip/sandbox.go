@@ -35,7 +35,7 @@ func (k *Kit) Sandbox() (*sandbox.Box, error) {
 	return k.Box(), nil
 }
 
-// Box is the sandbox as it is set, whether this system has one or not.
+// Box returns the sandbox by the settings, even if this system has none.
 func (k *Kit) Box() *sandbox.Box {
 	paths := func(name string) (out []string) {
 		for _, path := range k.Config.List(name) {
@@ -55,6 +55,8 @@ func (k *Kit) Box() *sandbox.Box {
 	box := sandbox.Default(given)
 	box.NoNetwork = k.Config.Text("tilth.sandboxNetwork") == "off"
 	box.Write = append(box.Write, paths("tilth.sandboxWrite")...)
+	box.MaxProcesses, box.MaxMemory = k.Config.Count("tilth.maxProcesses"), k.Config.Count("tilth.maxMemory")
+	box.MinFree = k.Config.Count("tilth.minFree")
 	return box
 }
 
@@ -70,11 +72,11 @@ func (k *Kit) places() []string {
 	return append(out, gitx.ObjectDirs(k.Common)[1:]...)
 }
 
-// SandboxState is whether there is a sandbox, as it is set and as this system has it.
+// SandboxState returns the state of the sandbox by the settings and on this system.
 func (k *Kit) SandboxState() (state Check, system sandbox.System) {
 	want, system := k.Config.Get("tilth.sandbox"), sandbox.Probe()
 	offline := k.Config.Text("tilth.sandboxNetwork") == "off"
-	const all = "what the worker starts can do all that you can"
+	const all = "the worker's processes run with your rights, and may outlive its turn"
 	state = Check{Name: "sandbox", Status: Note}
 	switch {
 	case want.Value == "off" && offline:
@@ -135,7 +137,7 @@ func namedFiles(entries []config.Entry) (files []string) {
 	return slices.Compact(files)
 }
 
-// InHome is a path of a setting: with ~ expanded, and a relative one in the home directory.
+// InHome returns the absolute form of a configured path. Relative paths are in the home directory.
 func (k *Kit) InHome(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -143,7 +145,7 @@ func (k *Kit) InHome(path string) string {
 	return filepath.Join(k.getenv("HOME"), strings.TrimPrefix(path, "~/"))
 }
 
-// noteSandbox says something of the sandbox, once a process and only where something is started.
+// noteSandbox prints a message about the sandbox once, in commands that may change something.
 func (k *Kit) noteSandbox(says string) {
 	if k.Changes && !k.notedSandbox.Swap(true) {
 		k.Warnf("git-tilth: %s\n", says)

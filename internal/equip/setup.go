@@ -9,24 +9,25 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// setup is what tilth.setup and tilth.copy ask for in a new worktree; where tilth.setup is not set, what its lock files
-// say, behind the wall only: what installs runs scripts of everybody whose code is installed.
+// setup returns the setup of a new worktree by tilth.setup and tilth.copy; without tilth.setup, by its lock files, and
+// only in the sandbox, because an installation runs scripts of all installed packages.
 func (k *Kit) setup() held.Setup {
 	s := held.Setup{Copy: k.Config.List("tilth.copy")}
 	lines := k.Config.List("tilth.setup")
-	s.Setting = validator.SetupSetting{Config: k.gitConfigOf("tilth.setup"), Values: lines}
+	s.Setting = packages.SetupSetting{Config: k.gitConfigOf("tilth.setup"), Values: lines}
 	if len(lines) > 0 {
 		s.Configured = true
-		if !slices.Equal(lines, []string{validator.NoSetup}) {
+		if !slices.Equal(lines, []string{packages.NoSetup}) {
 			s.Commands = func(string) []string { return lines }
 			s.Run = func(ctx context.Context, dir string, env ...string) error {
 				return k.WithSandbox(dir, func(in validator.ExecEnv) error {
 					in.Env = append(in.Env, env...)
-					return validator.RunSetup(ctx, lines, in)
+					return held.RunCommands(ctx, lines, in)
 				})
 			}
 		}
@@ -54,16 +55,16 @@ func (k *Kit) setup() held.Setup {
 				box.NoNetwork, in.Box = false, &box
 			}
 			k.noteSetup(lines)
-			return validator.RunSetup(ctx, lines, in)
+			return held.RunCommands(ctx, lines, in)
 		})
 	}
 	return s
 }
 
 // setupByLock returns the setup commands for the lock files in a directory.
-func (k *Kit) setupByLock(dir string) validator.LockSetup {
-	return validator.SetupByLock(validator.ExecEnv{Dir: dir,
-		Env: agent.ToolEnv(k.Git.Environ(k.Ctx, dir), k.Config.List("tilth.sandboxEnv"))})
+func (k *Kit) setupByLock(dir string) packages.LockSetup {
+	return packages.SetupByLock(dir,
+		agent.ToolEnv(k.Git.Environ(k.Ctx, dir), k.Config.List("tilth.sandboxEnv")))
 }
 
 // walled reports whether detected setup may run, and prints once if not.
@@ -73,7 +74,7 @@ func (k *Kit) walled(lines []string) bool {
 		return err == nil
 	}
 	if k.Changes && !k.notedSetup.Swap(true) {
-		k.Warnf("git-tilth: not run for want of a sandbox: %s (git config tilth.setup %s runs it)\n",
+		k.Warnf("git-tilth: not run without a sandbox: %s (git config tilth.setup %s runs it)\n",
 			strings.Join(lines, "; "), text.ShellQuote(strings.Join(lines, " && ")))
 	}
 	return false
@@ -83,14 +84,14 @@ func (k *Kit) walled(lines []string) bool {
 func (k *Kit) noteSetup(lines []string) {
 	if !k.notedSetup.Swap(true) {
 		k.Warnf("setup: %s (detected; git config tilth.setup %s turns it off)\n", strings.Join(lines, "; "),
-			validator.NoSetup)
+			packages.NoSetup)
 	}
 }
 
 // DetectedSetup returns the setup commands for the user's checkout, for config.
 func (k *Kit) DetectedSetup() []string {
 	if k.Loc.TopLevel == "" {
-		return []string{validator.NoSetup}
+		return []string{packages.NoSetup}
 	}
 	var out []string
 	for _, step := range k.setupByLock(k.Loc.TopLevel).Steps {
@@ -98,12 +99,12 @@ func (k *Kit) DetectedSetup() []string {
 		if step.Missing != "" {
 			line += " is not run: " + step.Missing + " is not installed"
 		} else if box, err := k.Sandbox(); box == nil && err == nil {
-			line += " is not run: there is no sandbox"
+			line += " is not run without a sandbox"
 		}
 		out = append(out, line)
 	}
 	if len(out) == 0 {
-		return []string{validator.NoSetup}
+		return []string{packages.NoSetup}
 	}
 	return out
 }

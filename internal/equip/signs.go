@@ -47,10 +47,10 @@ func (k *Kit) CheckRole(role config.Role, answers map[string]Check) Check {
 	return answer
 }
 
-// answerTime is how long an endpoint may take to say that it is there.
+// answerTime is the time limit for an endpoint's first answer.
 const answerTime = 20 * time.Second
 
-// versionTime is how long an agent program may take to say which it is: some need ten seconds on a busy machine.
+// versionTime is the timeout of an agent program's --version: some need ten seconds on a busy machine.
 const versionTime = time.Minute
 
 // agentTime bounds an agent's start and its answer about name and version.
@@ -81,14 +81,14 @@ func (k *Kit) askEndpoint(role config.Role) Check {
 	case errors.As(err, &f) && f.Status != 404 && f.Status != 405:
 		return Check{Status: Finding, Detail: f.Message, Command: cmp.Or(f.Hint(), NoCommand)}
 	case err != nil || len(models) == 0:
-		return Check{Status: Well, Detail: shown + " answers, and has no list of models"}
+		return Check{Status: Well, Detail: shown + " answers, but has no list of models"}
 	case !slices.ContainsFunc(models, func(m model.Listed) bool { return m.ID == name }):
-		return Check{Status: Note, Detail: fmt.Sprintf("%s answers, and does not list %s (it lists %s)", shown, name,
+		return Check{Status: Note, Detail: fmt.Sprintf("%s answers, but does not list %s (it lists %s)", shown, name,
 			text.Plural(len(models), "model"))}
 	}
 	if is := slices.IndexFunc(models, func(m model.Listed) bool { return m.ID == name }); models[is].NoTools {
 		c := Check{Status: Finding, Command: NoCommand,
-			Detail: fmt.Sprintf("%s lists %s as a model that calls no tools", shown, name)}
+			Detail: fmt.Sprintf("%s lists %s as a model without tool calls", shown, name)}
 		if i := slices.IndexFunc(models, func(m model.Listed) bool { return !m.NoTools }); i >= 0 {
 			c.Command = "git config tilth." + string(role) + ".model " + text.ShellQuote(models[i].ID)
 		}
@@ -118,7 +118,7 @@ func (k *Kit) askProgram(role config.Role, p *agent.Program) Check {
 	if err != nil || out.ExitCode != 0 {
 		return Check{Status: Finding, Command: "npm install -g " + p.Package,
 			Detail: fmt.Sprintf("%s --version fails: %s", p.Name,
-				cmp.Or(said, reason(err), fmt.Sprintf("exit status %d, and it says nothing", out.ExitCode)))}
+				cmp.Or(said, reason(err), fmt.Sprintf("exit status %d without output", out.ExitCode)))}
 	}
 	if p.LoggedOut(k.Ctx, path, env) {
 		return Check{Status: Finding, Detail: p.Name + " is not logged in", Command: p.Login}
@@ -133,7 +133,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// initialize starts an agent that speaks the Agent Client Protocol. No conversation is begun.
+// initialize starts an agent that speaks the Agent Client Protocol, without a conversation.
 func (k *Kit) initialize(p *agent.Program) Check {
 	ctx, cancel := context.WithTimeout(k.Ctx, agentTime)
 	defer cancel()
@@ -144,37 +144,37 @@ func (k *Kit) initialize(p *agent.Program) Check {
 		login = "its own command (" + strings.Join(info.Auth, ", ") + ")"
 	}
 	if err != nil {
-		return Check{Status: Finding, Detail: p.Name + " does not answer by ACP: " + err.Error(),
+		return Check{Status: Finding, Detail: p.Name + " does not answer over ACP: " + err.Error(),
 			Command: cmp.Or(p.Login, "git config --get-regexp '^tilth.agent."+p.Name+"'")}
 	}
 	resumes := "cannot resume a conversation"
 	if info.Resume != agent.ResumeByNone {
 		resumes = "resumes by " + info.Resume
 	}
-	said := strings.TrimSpace(cmp.Or(info.Name, "it does not say its name") + " " + info.Version)
-	detail := fmt.Sprintf("%s answers by ACP: %s; %s", p.Name, said, resumes)
+	said := strings.TrimSpace(cmp.Or(info.Name, "no name") + " " + info.Version)
+	detail := fmt.Sprintf("%s answers over ACP: %s; %s", p.Name, said, resumes)
 	if login != "" {
 		detail += "; to log in: " + login
 	}
 	return Check{Status: Well, Detail: detail}
 }
 
-// What a check came to.
+// Results of a check.
 const (
 	Well    = "ok"
-	Note    = "note" // worth knowing, and as it is set
+	Note    = "note" // worth knowing, by the settings
 	Finding = "finding"
 	Mended  = "mended"
 )
 
-// Check is one thing that was looked at.
+// Check is the result of one check.
 type Check struct {
 	Name    string   `json:"name"`
-	Also    []string `json:"also,omitempty"` // roles of which it is true as well
+	Also    []string `json:"also,omitempty"` // other roles with the same result
 	Session string   `json:"session,omitempty"`
 	Status  string   `json:"status"`
 	Detail  string   `json:"detail"`
-	Command string   `json:"command,omitempty"` // what mends a finding
+	Command string   `json:"command,omitempty"` // the fix of a finding
 	Safe    bool     `json:"safe,omitempty"`    // --fix mends it
 	// Mend does the same as Command, if that is safe.
 	Mend func(context.Context) error `json:"-"`

@@ -1,26 +1,29 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/teardown"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// What a session that arrives may be made of.
+// Limits of a fetched session.
 const (
 	maxFiles = 20_000
 	atOnce   = 32 << 20 // are read from git at a time
@@ -39,7 +42,8 @@ type foreign struct {
 // ownState is the limit for a state that this machine wrote itself.
 const ownState = -1
 
-// readForeign reads the session commit of id in a scratch repository, which may bring limit bytes.
+// readForeign reads the session commit of id in a scratch repository. It rejects a session with more than limit bytes
+// beyond its base.
 func readForeign(ctx context.Context, scratch *scratchRepo, id string, limit int64) (*foreign, error) {
 	f := &foreign{scratch: scratch, files: map[string][]entry{}}
 	bad := func(format string, a ...any) (*foreign, error) {
@@ -92,7 +96,8 @@ func readForeign(ctx context.Context, scratch *scratchRepo, id string, limit int
 	return f, nil
 }
 
-// fill writes the files into the directory of a session that is being made, and takes the checkpoint's out again.
+// fill writes the files into the new session's directory and returns its checkpoint, without conversations and
+// preflight.
 func (f *foreign) fill(ctx context.Context, s *session.Session) (*session.Checkpoint, error) {
 	for _, name := range f.names {
 		if err := f.write(ctx, s.Path(filepath.FromSlash(name)), f.files[name]); err != nil {
@@ -105,7 +110,7 @@ func (f *foreign) fill(ctx context.Context, s *session.Session) (*session.Checkp
 	}
 	statuses := []string{session.Prepared, session.Running, session.AllDone, session.Failed}
 	if check.SessionID != s.ID || !slices.Contains(statuses, check.Status) {
-		return nil, errors.New("its checkpoint does not describe a session that can be fetched")
+		return nil, errors.New("its checkpoint has another session id or an unknown status")
 	}
 	check.Conversations, check.Preflight = nil, ""
 	tasks, err := s.StoredTasks()
@@ -141,7 +146,7 @@ type Remote struct {
 	Store    session.Store
 	Location gitx.Location
 	Remote   string // a remote's name or URL
-	MaxFetch int64  // bytes of what may arrive; 0 for no limit
+	MaxFetch int64  // bytes of a fetched session; 0 for no limit
 }
 
 // Shown is the remote as others may read it, without a password.
@@ -243,8 +248,8 @@ func (p Remote) arrive(ctx context.Context, scratch *scratchRepo, id string, for
 	return s, nil
 }
 
-// makeRoom takes away the session of this name that is here, if nothing is lost with it; with force, nothing that is
-// known to be a person's.
+// makeRoom removes the local session of this name, if nothing is lost with it; with force, if none of the user's known
+// changes are lost.
 func (p Remote) makeRoom(ctx context.Context, id string, force bool) error {
 	s, err := p.Store.Find(id)
 	var unlock func()
@@ -271,7 +276,7 @@ func (p Remote) makeRoom(ctx context.Context, id string, force bool) error {
 			return unpushedHere(id, err)
 		}
 	}
-	plan, err := teardown.PlanOf(ctx, p.Deps.Git, s, p.Location.CommonDir, func(string, string) {})
+	plan, err := lifecycle.PlanTeardown(ctx, p.Deps.Git, s, p.Location.CommonDir, func(string, string) {})
 	if err != nil {
 		return err
 	}
@@ -298,4 +303,116 @@ func (p Remote) unpushed(ctx context.Context, s *session.Session) (bool, error) 
 	defer scratch.remove()
 	now, _, err := (&writer{s: s, scratch: scratch}).commit(ctx, true)
 	return now != scratch.ref(sessionRef(s.ID)), err
+}
+
+// A remote's data is measured before it is laid out. A few objects can represent any number of files, so git lists at
+// most the allowed number of entries of a tree.
+
+// maxEntries is the most files and directories of a tree beyond the base; entrySize the bytes of one in git's list.
+const (
+	maxEntries = 4 * maxFiles
+	entrySize  = 90
+)
+
+// extent is how much a tree holds once it is laid out.
+type extent struct{ entries, files, bytes int64 }
+
+// measure refuses a session in a scratch repository if it, or the trees of its commits beyond base, have more than
+// limit bytes or more than maxFiles files beyond base. 0 is no limit.
+func (s *scratchRepo) measure(ctx context.Context, session, base string, commits []string, limit int64) error {
+	if limit <= 0 {
+		limit = math.MaxInt64
+	}
+	sent, err := sizeBelow(filepath.Join(s.dir, "objects"))
+	if err != nil {
+		return err
+	}
+	had, most := extent{}, extent{}
+	if base != "" { // a commit of the user's own
+		if had, err = s.extent(ctx, base, 0); err != nil {
+			return err
+		}
+	}
+	whole, err := s.extent(ctx, session, maxEntries)
+	if err != nil {
+		return err
+	}
+	for _, c := range commits {
+		tree, err := s.extent(ctx, c, had.entries+maxEntries)
+		if err != nil {
+			return err
+		}
+		most.files = max(most.files, tree.files-had.files)
+		most.bytes = max(most.bytes, tree.bytes-had.bytes)
+	}
+	files, size := whole.files+most.files, max(whole.bytes+most.bytes, sent)
+	if files > maxFiles || size > limit {
+		limits := fmt.Sprintf("the limit is %d files", maxFiles)
+		if limit < math.MaxInt64 {
+			limits = fmt.Sprintf("the limits are %d files and %d bytes (tilth.maxFetch)", maxFiles, limit)
+		}
+		return fmt.Errorf("it is too large: %d files and %d bytes more than the base; %s", files, size, limits)
+	}
+	return nil
+}
+
+// extent counts a commit's tree, with at most so many entries, 0 for any number. Submodules count as neither files nor
+// trees.
+func (s *scratchRepo) extent(ctx context.Context, commit string, most int64) (e extent, err error) {
+	c := s.command("ls-tree", "-r", "-t", "--full-tree", "--format=%(objectname) %(objectsize)", commit)
+	c.Limit = most * entrySize
+	out, err := s.git.Read(ctx, c)
+	if err == nil && most > 0 && int64(len(out)) >= c.Limit {
+		err = fmt.Errorf("it is too large: a tree in it has too many files; the limit is %d more than the base",
+			maxFiles)
+	}
+	for line := range bytes.Lines(out) {
+		e.entries++
+		_, size, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		if n, no := strconv.ParseInt(size, 10, 64); no == nil {
+			e.files, e.bytes = e.files+1, e.bytes+n
+		}
+	}
+	return e, err
+}
+
+// sizeBelow returns the size of the files below a directory, in bytes.
+func sizeBelow(dir string) (total int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		switch {
+		case err == nil && d.IsDir() && d.Name() == "info": // other places of objects
+			return filepath.SkipDir
+		case err != nil || d.IsDir():
+			return err
+		}
+		fi, err := d.Info()
+		if err == nil {
+			total += fi.Size()
+		}
+		return err
+	})
+	return total, err
+}
+
+// baseOf is the commit that a session was made at: the nearest to its tip that the user's repository has, "" for none.
+func (s *scratchRepo) baseOf(ctx context.Context, tip string) string {
+	refs, err := s.out.List(ctx, gitx.InRepo(s.common, "for-each-ref", "--count=500", "--sort=-committerdate",
+		"--format=%(objectname)%00", "refs/heads", "refs/remotes"))
+	if err != nil {
+		return ""
+	}
+	args := []string{"merge-base", tip}
+	for _, id := range refs {
+		switch id = strings.TrimSpace(id); {
+		case id == tip:
+			return tip
+		case id != "" && !slices.Contains(args, id):
+			args = append(args, id)
+		}
+	}
+	base, err := s.git.Read(ctx, s.command(args...))
+	if err != nil || len(args) == 2 {
+		return ""
+	}
+	return strings.TrimSpace(string(base))
 }

@@ -1,3 +1,33 @@
+// Package fleet moves sessions between machines through a git remote, and keeps each on one machine at a time. The
+// machines share nothing else, and the user's repository gets no ref but the session's branch.
+//
+// On the remote a session is three refs, which one atomic push moves together:
+//
+//	refs/heads/session/<id>       the branch
+//	refs/tilth/sessions/<id>      the session commit: the files of the session's directory
+//	refs/tilth/claims/<id>        the claim commit: the holder, the expiry, a summary of the state
+//
+// The tree of the session commit has a directory for each file, which holds it in chunks of 64 KiB, 256 of them to a
+// directory. The record only grows, so that a later push sends its last chunk, as a difference to the one before.
+// The message is the state: the branch's tip and, of a session that is not running, a commit of the uncommitted work.
+// Both are parents, and so is the session commit before. Ignored files, the undos, chat.html and what can be made again
+// stay at home; so do the ids of agent programs' conversations, which mean nothing elsewhere.
+//
+// The claim commit has no parent and no files. Its message is the [Claim]. It moves only by compare-and-swap
+// (--force-with-lease), so only one of two machines can take it. The push of a state includes its claim: a machine that
+// lost the claim can push nothing over the next holder's state. A released claim stays, without a holder.
+//
+// A push is one git process: all objects are written before it, in the scratch repository travel/ of the session's
+// directory, which borrows the user's objects. Its refs are the remote's refs as last seen. A kill at any moment leaves
+// objects without a ref here, and on the remote either all three old refs or all three new ones. Reading the claim
+// again shows whether a push with a lost answer succeeded.
+//
+// In a dry run a temporary scratch repository replaces this one, with its objects and refs. The remote's session is
+// fetched there, so that the result is known, and refused as in a real run. The remote is asked whether it would accept
+// a push. Nothing is written anywhere else.
+//
+// Data from a remote is foreign. Every name, mode, size and number of files is checked before a file is written, into a
+// directory that is no session yet. Each file is parsed in its format, and paths are this machine's.
 package fleet
 
 import (
@@ -29,7 +59,7 @@ func claimRef(id string) string { return claimRefs + id }
 // Claim is the holder of a session with its expiry, and a summary of the session's state at the last push.
 type Claim struct {
 	Session  string             `json:"session_id"`
-	Holder   string             `json:"holder"` // "" when nobody works on it
+	Holder   string             `json:"holder"` // "" if the session is free
 	Host     string             `json:"host,omitempty"`
 	Expires  string             `json:"expires,omitempty"`
 	Counter  int64              `json:"counter"` // of the claim's moves
@@ -44,7 +74,7 @@ type Claim struct {
 	Tip      string             `json:"tip"`   // of the branch
 }
 
-// Held reports whether somebody works on the session.
+// Held reports whether a machine works on the session.
 func (c Claim) Held(now time.Time) bool {
 	return c.Holder != "" && now.Before(record.ParseTime(c.Expires))
 }
@@ -92,10 +122,10 @@ func (p Remote) Remotes(ctx context.Context) ([]Claim, error) {
 
 // look reads the claim that the remote has now; at is its commit, "" for none.
 func (p Remote) look(ctx context.Context, scratch *scratchRepo, id string) (c Claim, at string, err error) {
-	if err := scratch.setRef(claimRef(id), ""); err != nil { // or one that is gone there would stay
+	if err := scratch.setRef(claimRef(id), ""); err != nil { // otherwise a ref that was deleted there would stay
 		return c, "", err
 	}
-	// A pattern, since a ref that is not there may be asked for only so.
+	// A pattern, because git accepts a missing ref only in that form.
 	if err := scratch.fetch(ctx, "+"+claimRef(id)+"*:"+claimRef(id)+"*"); err != nil {
 		return c, "", err
 	}
@@ -153,7 +183,7 @@ func (p Remote) fetch(ctx context.Context, scratch *scratchRepo, id string, forc
 	return p.arrive(ctx, scratch, id, force)
 }
 
-// note writes down where the session of a scratch repository is pushed to.
+// note stores the remote of a scratch repository's session.
 func (p Remote) note(scratch *scratchRepo) error {
 	return jsonl.WriteFile(filepath.Join(scratch.dir, remoteFile), []byte(p.Remote+"\n"))
 }
@@ -164,14 +194,14 @@ func RemoteOf(s *session.Session) string {
 	return strings.TrimSpace(string(name))
 }
 
-// Push brings the state of a session that nobody works on to the remote.
+// Push pushes the session to the remote and leaves it unclaimed.
 func (p Remote) Push(ctx context.Context, s *session.Session) error {
 	l, err := p.lease(ctx, s, time.Minute)
 	if err != nil {
 		return err
 	}
 	defer l.w.scratch.remove()
-	// A remote that answers is where the session belongs from here on: a kill may come right after the push.
+	// From here on the session belongs to the remote, because a kill may follow right after the push.
 	if err := l.look(ctx); err != nil {
 		return err
 	}
@@ -182,7 +212,7 @@ func (p Remote) Push(ctx context.Context, s *session.Session) error {
 	}
 	err = l.push(ctx, true, true)
 	if err != nil {
-		// One that refused, and has nothing of the session, must not keep it from running here.
+		// A remote that refused, and has no state of the session, must not keep it from running here.
 		if _, at, unread := p.look(ctx, l.w.scratch, s.ID); unread == nil && at == "" {
 			return errors.Join(err, before.note(l.w.scratch))
 		}
@@ -190,7 +220,7 @@ func (p Remote) Push(ctx context.Context, s *session.Session) error {
 	return err
 }
 
-// facts fills in how the session stands.
+// facts fills in the state of the session.
 func (c *Claim) facts(s *session.Session, now time.Time) {
 	o := s.Overview()
 	c.Session, c.Status, c.Label, c.Tasks = s.ID, o.Status, o.Label, o.Tasks
@@ -210,9 +240,9 @@ func (c Claim) write(s *scratchRepo) (string, error) {
 	return writeCommit(s, tree, message)
 }
 
-// Bring makes the remote's session one of this machine. A local copy stays if the remote has nothing newer; else it is
-// replaced, with unpushed work of a run here, because work continued from the last pushed state. It refuses to replace
-// unpushed decisions or changes of the user. In a dry run it returns nil for a session that would come.
+// Bring makes the remote's session a session of this machine. A local copy stays if the remote has nothing newer; else
+// it is replaced, with unpushed work of a run here, because work continued from the last pushed state. It refuses to
+// replace unpushed decisions or changes of the user. In a dry run it returns nil for a session that would be fetched.
 func (p Remote) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	if s := p.at(c.Session, c.State); s != nil {
 		return s, nil
@@ -238,8 +268,8 @@ func (p Remote) at(id, state string) *session.Session {
 	return s
 }
 
-// changedByHand reports whether a person marked a task of a session or took it back after its last push or fetch, or
-// changed its files since it was left, as far as that can be told.
+// changedByHand reports whether the user marked a task of a session or went back after its last push or fetch, or
+// edited its files since its last run, as far as that is known.
 func (p Remote) changedByHand(ctx context.Context, s *session.Session) (changed bool) {
 	check, unknown := s.Checkpoint()
 	if unknown == nil {
@@ -268,4 +298,37 @@ func (p Remote) changedByHand(ctx context.Context, s *session.Session) (changed 
 		return nil
 	})
 	return changed || unknown == nil && (&writer{s: s, scratch: scratch}).edited(ctx)
+}
+
+// Next returns the session for a worker: the oldest runnable one without a holder that skip does not exclude. If
+// workers choose at the same time, all but one lose; after each loss a worker chooses among twice as many. waiting says
+// that a runnable session has a holder, who may release it.
+func Next(claims []Claim, now time.Time, lost int, pick func(n int) int, skip func(id string) bool) (c Claim, found,
+	waiting bool) {
+	var free []Claim
+	most := 1 << min(lost, 16)
+	for _, c := range slices.Backward(claims) {
+		if skip(c.Session) || c.Status != session.Prepared && c.Status != session.Running {
+			continue
+		}
+		if c.Held(now) {
+			waiting = true
+		} else if free = append(free, c); len(free) == most {
+			break
+		}
+	}
+	if len(free) == 0 {
+		return c, false, waiting
+	}
+	return free[pick(len(free))], true, waiting
+}
+
+// Pause returns the wait before a worker checks the remote again: about a third of the lease if no session is free; a
+// moment after a lost race, doubled after each. chance, from 0 to 1, spreads the workers.
+func Pause(lease time.Duration, lost int, chance float64) time.Duration {
+	d := lease / 3
+	if lost > 0 {
+		d = min(d, 50*time.Millisecond<<min(lost, 16))
+	}
+	return d/2 + time.Duration(chance*float64(d))
 }

@@ -21,7 +21,7 @@ import (
 // An engine that stops a machine gives ten seconds, from its signal on.
 const (
 	releaseTime  = 8 * time.Second // how long a run that ends tries to push its end
-	releaseLeast = 3 * time.Second // the same, where ending what ran has taken most of that
+	releaseLeast = 3 * time.Second // the same, if ending the processes has taken most of the time
 )
 
 // Lease is a claim that this process has, or had.
@@ -61,8 +61,8 @@ func (p Remote) lease(ctx context.Context, s *session.Session, lasts time.Durati
 		say: func(string) {}}, err
 }
 
-// Take claims a session that is here, pushes how it stands, and keeps the claim until Release. What is returned ends
-// with the cause ErrLost when another one has taken it. say hears when the remote cannot be reached. In a dry run there
+// Take claims a local session, pushes its state, and keeps the claim until Release. The returned context ends with the
+// cause ErrLost if another machine takes the claim. say gets a line if the remote cannot be reached. In a dry run there
 // is no lease.
 func (p Remote) Take(ctx context.Context, s *session.Session, lasts time.Duration, say func(string)) (context.Context,
 	*Lease, error) {
@@ -107,7 +107,7 @@ func (l *Lease) look(ctx context.Context) (err error) {
 	if knows(l.claim.State) {
 		return nil
 	}
-	// One that was written here is this machine's own: the process that pushed it was killed before it noted that.
+	// A state that was written here is this machine's: the process that pushed it was killed before it recorded that.
 	if l.w.scratch.wrote(l.claim.State) {
 		return l.w.scratch.setRef(ref, l.claim.State)
 	}
@@ -118,7 +118,7 @@ func (l *Lease) look(ctx context.Context) (err error) {
 	return ErrBehind
 }
 
-// renew pushes the session and a later expiry again and again. A push that is under way at the end comes to its own.
+// renew repeatedly pushes the session with a later expiry. A push in progress at the end is completed.
 func (l *Lease) renew(ctx context.Context, end <-chan struct{}) {
 	tick := time.NewTicker(l.lasts / 3)
 	defer tick.Stop()
@@ -132,7 +132,7 @@ func (l *Lease) renew(ctx context.Context, end <-chan struct{}) {
 	}
 }
 
-// Progress pushes how the session stands. A remote that cannot be reached is said once and tried again later.
+// Progress pushes the state of the session. It reports an unreachable remote once, and retries later.
 func (l *Lease) Progress(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.lasts/2, releaseTime))
 	defer cancel()
@@ -150,8 +150,8 @@ func (l *Lease) Progress(ctx context.Context) {
 	}
 }
 
-// Check is asked before what costs something. A process that slept past its lease takes it anew first, and finds out
-// whether another one has it.
+// Check runs before costly steps. A process that slept past its lease renews it first, and learns whether another
+// machine has taken it.
 func (l *Lease) Check(ctx context.Context) {
 	if !l.lost.Load() && time.Now().UnixNano() >= l.expires.Load() {
 		l.Progress(ctx)
@@ -161,8 +161,8 @@ func (l *Lease) Check(ctx context.Context) {
 // Lost reports whether another one has taken the claim.
 func (l *Lease) Lost() bool { return l.lost.Load() }
 
-// Release pushes the session as its run has left it, and that nobody works on it. The error is ErrLost where another
-// one does; any other was said.
+// Release pushes the final state of the session without a holder. The error is ErrLost if another machine has the
+// claim; other errors were reported.
 func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
 	cut := time.AfterFunc(releaseTime, func() { l.cancel(nil) })
@@ -214,10 +214,9 @@ func (l *Lease) push(ctx context.Context, idle, release bool) error {
 	return errors.Join(l.w.scratch.setRef(sessionRef(id), state), l.w.scratch.setRef(claimRef(id), to))
 }
 
-// move is the push itself, and gives the claim's commit. Where it fails, the claim that the remote has tells whether
-// another one has taken it, or only the answer to this push or to an earlier one was lost, or the remote has forgotten
-// it. What is left is a branch that somebody else has pushed: it goes on from there, if it can without anything being
-// lost.
+// move pushes, and returns the claim's commit. After a failure, the remote's claim shows whether another machine has
+// taken it, or only the answer to this or an earlier push was lost, or the remote has lost the claim. Otherwise another
+// commit was pushed to the branch: move continues from it if nothing is lost.
 func (l *Lease) move(ctx context.Context, next *Claim) (to string, err error) {
 	id := l.w.s.ID
 	leases := []string{branchRef(id) + ":" + l.claim.Tip}
@@ -246,12 +245,12 @@ func (l *Lease) move(ctx context.Context, next *Claim) (to string, err error) {
 			return "", ErrLost
 		}
 		l.at, leases = at, nil
-		next.Counter = max(next.Counter, there.Counter+1) // after one of its own, whose answer was lost
+		next.Counter = max(next.Counter, there.Counter+1) // after an own push with a lost answer
 	}
 	return "", l.inTheWay(ctx, next.Tip, failed)
 }
 
-// inTheWay returns the reason of a failed push: somebody else's branch with the session's name, or git's error.
+// inTheWay returns the reason of a failed push: a foreign branch with the session's name, or git's error.
 func (l *Lease) inTheWay(ctx context.Context, tip string, failed error) error {
 	const theirs = "refs/tilth/theirs"
 	branch := branchRef(l.w.s.ID)

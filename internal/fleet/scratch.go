@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,16 +47,16 @@ const remoteConfig = `[core]
 //
 // In a dry run a temporary one replaces it. remove deletes everything fetched and written there; nothing else changes.
 type scratchRepo struct {
-	git    *gitx.Git // for what stays in the scratch repository
-	out    *gitx.Git // for what does not
+	git    *gitx.Git // for commands within the scratch repository
+	out    *gitx.Git // for commands with the remote
 	common string    // of the repository whose objects it reads
 	dir    string
 	place  string // where it is, but for a dry run dir
 	remove func()
 	sha256 bool
-	remote string          // what it is pushed to and fetched from: a remote's name, a URL or a path
+	remote string          // the remote: a name, a URL or a path
 	at     string          // the directory in which a relative path of that begins
-	has    map[string]bool // objects that lie in a pack, as far as they were listed
+	has    map[string]bool // listed objects of packs
 }
 
 // openScratch opens the scratch repository in dir over the one at common, or makes it. It knows the remotes of that
@@ -110,8 +109,8 @@ func (s *scratchRepo) configure() error {
 	return os.WriteFile(filepath.Join(s.dir, "config"), []byte(config), 0o600)
 }
 
-// clearLocks clears the locks in the scratch repository that a git which was killed has left, and refs that were half
-// written. Its index may be that of a worktree at path.
+// clearLocks removes locks and half written refs of killed git processes in the scratch repository. Its index may be
+// that of a worktree at path.
 func (s *scratchRepo) clearLocks(ctx context.Context, path string) error {
 	var names []string
 	_ = filepath.WalkDir(s.dir, func(name string, d fs.DirEntry, err error) error {
@@ -129,7 +128,7 @@ func (s *scratchRepo) clearLocks(ctx context.Context, path string) error {
 	return s.git.ClearLocks(ctx, s.dir, path, s.dir, names...)
 }
 
-// write writes an object, unless it is there, and returns its id. kind is blob, tree or commit.
+// write writes an object, unless it exists, and returns its id. kind is blob, tree or commit.
 func (s *scratchRepo) write(kind string, content []byte) (id string, err error) {
 	data := append(fmt.Appendf(nil, "%s %d\x00", kind, len(content)), content...)
 	if s.sha256 {
@@ -182,15 +181,12 @@ func (s *scratchRepo) setRef(name, id string) error {
 	return replaceFile(path, []byte(id+"\n"))
 }
 
-// replaceFile replaces a file. The leftover of a killed process is no ref to git.
+// replaceFile replaces a file. git does not take the leftover of a killed process for a ref.
 func replaceFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return jsonl.Replace(path, false, func(w io.Writer) error {
-		_, err := w.Write(content)
-		return err
-	})
+	return jsonl.Put(path, content, false)
 }
 
 // RemoteError is a fetch or a push that failed.
@@ -203,7 +199,7 @@ func (e *RemoteError) Unwrap() error { return e.error }
 // asks the remote whether it would.
 func (s *scratchRepo) push(ctx context.Context, leases, specs []string) error {
 	var args []string
-	if !strings.ContainsAny(s.remote, "=:/") { // a name: one that is a mirror takes no refs by name
+	if !strings.ContainsAny(s.remote, "=:/") { // a name: a mirror accepts no refs by name
 		args = append(args, "-c", "remote."+s.remote+".mirror=false")
 	}
 	args = append(args, "push", "--quiet", "--atomic", "--no-verify", "--no-follow-tags")
@@ -217,8 +213,8 @@ func (s *scratchRepo) push(ctx context.Context, leases, specs []string) error {
 	return remoteError(err)
 }
 
-// fetch brings refs of the remote into the scratch repository. What a rewind has taken off the branch is the user's
-// repository's to prune: then the remote is asked for all of it again.
+// fetch fetches refs of the remote into the scratch repository. The user's repository may have pruned rewound commits:
+// then it fetches all objects again.
 func (s *scratchRepo) fetch(ctx context.Context, specs ...string) error {
 	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--refmap="}
 	_, err := s.git.Mutate(ctx, s.talk(s.dir, args, specs))
@@ -254,7 +250,7 @@ func (s *scratchRepo) dropPruned(ctx context.Context) (dropped bool) {
 	return dropped
 }
 
-// talk is a command of git, in a git directory, with the remote and refs of it.
+// talk returns a git command, in a git directory, with the remote and its refs.
 func (s *scratchRepo) talk(dir string, args, specs []string) gitx.Command {
 	c := gitx.InRepo(dir, slices.Concat(args, []string{"--", s.remote}, specs)...)
 	c.Dir, c.Keys = s.at, true
@@ -288,8 +284,8 @@ type entry struct {
 	Size     int64
 }
 
-// entries lists the files of a commit. One that is no ordinary file is an error. What they are is in the scratch
-// repository then, and is not written to it again.
+// entries lists the files of a commit. Anything but a regular file is an error. The objects are in the scratch
+// repository then, and are not written again.
 func (s *scratchRepo) entries(ctx context.Context, commit string) ([]entry, error) {
 	out, err := s.git.Read(ctx, s.command("ls-tree", "-r", "-z", "-l", "--full-tree", commit))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
-// What the simulation takes for given. A push is a ref transaction and a few objects on a server that is far away.
+// Assumptions of the simulation. A push is a ref transaction and a few objects on a distant server.
 const (
 	simServers  = 4                      // pushes and fetches that the remote does at a time
 	simService  = 200 * time.Millisecond // that each takes there, on average
@@ -23,8 +23,8 @@ const (
 	simTasks    = 3                      // of a session
 	simSessions = 2                      // for each worker
 	simLife     = 4 * time.Hour          // of a worker, on average, before it is killed
-	simAgain    = time.Minute            // until another one stands in its place
-	simPatience = 4 * time.Hour          // what is not drained by then never is
+	simAgain    = time.Minute            // until its replacement starts
+	simPatience = 4 * time.Hour          // after that it never drains
 )
 
 // TestTheTableOfTheFleet simulates workers at one remote with the real choice of the next session, and compares the

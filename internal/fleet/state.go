@@ -17,22 +17,21 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/rewind"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/snapshot"
 )
 
 const (
 	chunkSize = 64 << 10
 	perDir    = 256
-	// bundlesDir is where the work that was set aside of failed tasks travels, a bundle each.
+	// bundlesDir has the stashed work of failed tasks in the session commit, a bundle each.
 	bundlesDir = "aside"
 )
 
 func sessionRef(id string) string { return "refs/tilth/sessions/" + id }
 func branchRef(id string) string  { return "refs/heads/session/" + id }
 
-// files are those that travel, beside those of tasks.
+// files are the files that are pushed, besides those of tasks.
 var files = []string{session.TasksFile, session.SeedMetaFile, session.InterviewFile, session.ProgressFile,
 	session.LearningsFile}
 
@@ -51,9 +50,9 @@ type node map[string]any // an id, or a node
 type writer struct {
 	s       *session.Session
 	scratch *scratchRepo
-	begins  bool     // a run that will mend the worktree: one that is not as it should be is left out
+	begins  bool     // a run starts and repairs the worktree: a broken worktree is left out
 	was     made     // the session commit that the scratch repository has
-	now     made     // the one that was made last
+	now     made     // the last one
 	chunks  []string // of the record, the whole ones that were written
 }
 
@@ -70,8 +69,8 @@ func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, er
 	if err := w.remember(ctx, old); err != nil {
 		return "", st, err
 	}
-	if check, err := w.s.Checkpoint(); err == nil && w.begins && old != "" && settled(w.s, check) != nil {
-		w.now = w.was // what was begun there is finished by the run, once it has the claim
+	if w.begins && old != "" && held.Unfinished(w.s) {
+		w.now = w.was // the run finishes unfinished operations, once it has the claim
 		return old, w.was.state, nil
 	}
 	st = state{Version: 1, Session: w.s.ID}
@@ -137,7 +136,7 @@ func (w *writer) readFiles(ctx context.Context) (node, error) {
 			return nil, err
 		}
 	}
-	bundles, err := snapshot.WriteBundles(ctx, w.scratch.git, w.s, filepath.Join(w.scratch.dir, bundlesDir))
+	bundles, err := held.WriteBundles(ctx, w.scratch.git, w.s, filepath.Join(w.scratch.dir, bundlesDir))
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +207,7 @@ func (w *writer) work(ctx context.Context, tip string) (string, error) {
 // commit of the files.
 const leftFile = "left"
 
-// noteLeft notes that no run works on the session any more, and the commit that work made.
+// noteLeft stores that no run has the session, and the commit of the uncommitted work.
 func (w *writer) noteLeft(files string) error {
 	size, err := w.recordSize()
 	if err != nil {
@@ -239,8 +238,9 @@ func (w *writer) addCheckpoint(root node) error {
 	if err != nil {
 		return err
 	}
-	if err := settled(w.s, check); err != nil {
-		return err
+	if held.Unfinished(w.s) {
+		return &held.RefusedError{Why: "a rewind or reset of session " + w.s.ID + " was not finished",
+			Hint: "git tilth show " + w.s.ID}
 	}
 	check.Source, check.Workspace, check.GitCommonDir = "", "", ""
 	check.Conversations, check.Preflight = nil, ""
@@ -259,14 +259,14 @@ func (w *writer) recordSize() (int64, error) {
 	return fi.Size(), nil
 }
 
-// names are the files that the session has, but for its record.
+// names returns the session's files, without its record.
 func (w *writer) names() (names []string, err error) {
 	for _, name := range files {
 		if _, err := os.Lstat(w.s.Path(name)); err == nil {
 			names = append(names, name)
 		}
 	}
-	for _, dir := range rewind.TaskDirs {
+	for _, dir := range lifecycle.TaskDirs {
 		entries, err := os.ReadDir(w.s.Path(dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -293,7 +293,7 @@ func travels(name string) bool {
 	if dir == bundlesDir+"/" {
 		return strings.HasSuffix(rest, "bundle")
 	}
-	return slices.Contains(rewind.TaskDirs, strings.TrimSuffix(dir, "/")) &&
+	return slices.Contains(lifecycle.TaskDirs, strings.TrimSuffix(dir, "/")) &&
 		slices.Contains([]string{"jsonl", "evaluator.jsonl"}, rest)
 }
 
@@ -348,8 +348,8 @@ func (w *writer) add(root node, name, from string, size int64) error {
 	return nil
 }
 
-// known are the whole chunks of the record that were written before, and f is at their end then. A record only grows,
-// but for a torn line that is cut off its end: the last chunk says whether it still begins with them.
+// known returns the complete chunks of the record that were written before, and moves f to their end. A record only
+// grows, except that a torn last line is cut off: the last chunk shows whether the record still begins with them.
 func (w *writer) known(f *os.File, buf []byte) ([]string, error) {
 	n := len(w.chunks)
 	if n == 0 {
@@ -364,7 +364,7 @@ func (w *writer) known(f *os.File, buf []byte) ([]string, error) {
 	return slices.Clone(w.chunks), err
 }
 
-// chunkName is where the i-th chunk of a file lies.
+// chunkName returns the path of the i-th chunk of a file.
 func chunkName(i int) (outer, inner string) {
 	return fmt.Sprintf("%04x", i/perDir), fmt.Sprintf("%02x", i%perDir)
 }
@@ -401,8 +401,8 @@ func (w *writer) tree(n node) (string, error) {
 	return w.scratch.write("tree", out)
 }
 
-// writeCommit writes a commit of nobody's, on those parents that are told and differ. It has no time of its own, so
-// that the same state is the same commit.
+// writeCommit writes a commit without an author or time, so that the same state is the same commit. Empty and equal
+// parents are left out.
 func writeCommit(s *scratchRepo, tree string, message []byte, parents ...string) (string, error) {
 	text := "tree " + tree + "\n"
 	for i, p := range parents {
@@ -412,13 +412,4 @@ func writeCommit(s *scratchRepo, tree string, message []byte, parents ...string)
 	}
 	const nobody = "git-tilth <git-tilth@localhost> 0 +0000"
 	return s.write("commit", fmt.Appendf(nil, "%sauthor %s\ncommitter %s\n\n%s\n", text, nobody, nobody, message))
-}
-
-// settled refuses a session that is in the middle of something else.
-func settled(s *session.Session, check *session.Checkpoint) error {
-	if held.Unfinished(s) {
-		return &held.RefusedError{Why: "a rewind or reset of session " + s.ID + " was not finished",
-			Hint: "git tilth show " + s.ID}
-	}
-	return nil
 }

@@ -59,7 +59,7 @@ func TestARecordIsReadOnce(t *testing.T) {
 			t.Errorf("step %d: %d chunks are known of %d bytes", i, len(one.chunks), len(text))
 		}
 	}
-	// What is known is not read again.
+	// Known chunks are not read again.
 	text = bytes.Repeat([]byte("x"), 3*chunkSize)
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)

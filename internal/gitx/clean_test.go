@@ -68,7 +68,7 @@ func TestRewindTreeWithManyIgnoredFiles(t *testing.T) {
 
 func TestRewindTreeWithRepositoriesInIt(t *testing.T) {
 	w := newWorld(t, ".gitignore", "vendor/\n")
-	// Its rules hold, though it goes itself.
+	// Its rules apply, although it is removed.
 	write(t, w.path, "new/.gitignore", "*.dat\n", "new/z.dat", "1")
 	for _, dir := range []string{"nested", "deep/er", "vendor/dep", "new/ödd \"x\"\n"} {
 		w.sh(w.home, "init", "-q", filepath.Join(w.path, dir))

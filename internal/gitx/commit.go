@@ -53,14 +53,14 @@ var errSignTime = errors.New("no signature within " + signTime.String() + ": the
 // TreeCommit is a commit to make of a tree.
 type TreeCommit struct {
 	Tree, Parent string
-	Over         string // the commit that the branch is at and whose place this one takes; "" for Parent
+	Over         string // the commit at the branch's tip, which this commit replaces; "" for Parent
 	Message      string
 	Reflog       string // the branch's reflog message
 	Sign         bool
 }
 
-// CommitTree makes a commit without any hook and moves the worktree's branch there; it fails if the branch is not where
-// it is said to be. The index and the files stay as they are.
+// CommitTree makes a commit without any hook and moves the worktree's branch to it. It fails if the branch is not at
+// the expected commit. The index and the files do not change.
 func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha string, err error) {
 	if wt.Branch == "" {
 		return "", errors.New("a commit needs a worktree that was checked against its branch")
@@ -103,13 +103,15 @@ const commitFormat = "%m%H%x00%T%x00%P%x00%s%x00%b%x00%(trailers:only,unfold)%x0
 
 const commitFields = 6
 
+var revList = []string{"rev-list", "--no-commit-header", "--encoding=UTF-8", "--format=" + commitFormat}
+
 // Log returns the commits from tip back along first parents, newest first, without those that exclude reaches (none
 // if it is "") and at most max of them (all if it is 0). With words it returns, of all that tip reaches, those with a
 // line that begins with one of them.
 func (g *Git) Log(
 	ctx context.Context, common, tip, exclude string, max int, words ...string,
 ) ([]Commit, error) {
-	args := []string{"rev-list", "--no-commit-header", "--encoding=UTF-8", "--format=" + commitFormat}
+	args := slices.Clone(revList)
 	for _, w := range words {
 		args = append(args, "--grep=^"+w)
 	}
@@ -128,11 +130,10 @@ func (g *Git) Log(
 	return commits, err
 }
 
-// LogAbove is Log with exclude, and the commit on which the last of them stands by its first parent, if exclude
-// reaches that.
+// LogAbove is Log with exclude. It also returns the first parent of the oldest commit, if exclude reaches it.
 func (g *Git) LogAbove(ctx context.Context, common, tip, exclude string) (commits []Commit, below Commit, err error) {
-	out, err := g.Read(ctx, InRepo(common, "rev-list", "--no-commit-header", "--encoding=UTF-8",
-		"--format="+commitFormat, "--first-parent", "--boundary", "--end-of-options", tip, "^"+exclude, "--"))
+	out, err := g.Read(ctx, InRepo(common, append(slices.Clone(revList), "--first-parent", "--boundary",
+		"--end-of-options", tip, "^"+exclude, "--")...))
 	commits, edge := parseCommits(string(out))
 	for _, c := range edge {
 		if n := len(commits); n > 0 && len(commits[n-1].Parents) > 0 && commits[n-1].Parents[0] == c.SHA {
@@ -160,7 +161,7 @@ func parseCommits(out string) (commits, boundary []Commit) {
 	return commits, boundary
 }
 
-// ReadMessage reads a commit's message as that of a commit.
+// ReadMessage parses a commit message.
 func (g *Git) ReadMessage(ctx context.Context, message string) (Commit, error) {
 	subject, body, _ := strings.Cut(strings.TrimSpace(message), "\n\n")
 	c := Command{Dir: "/", Args: []string{"interpret-trailers", "--parse"}, Stdin: []byte(message)}
@@ -229,7 +230,7 @@ func (g *Git) RevParse(ctx context.Context, gitDir, rev string) (string, error) 
 	return trimLine(sha), err
 }
 
-// isBroken tells the errors of the repository itself from those about a name that it does not know.
+// isBroken reports whether an error is a fault of the repository, not an unknown name.
 func isBroken(err error) bool {
 	broken := []string{"not a git repository", "dubious ownership", "bad config", "corrupt", "Permission denied"}
 	return slices.ContainsFunc(broken, func(said string) bool { return strings.Contains(saidBy(err).Stderr, said) })
@@ -280,8 +281,7 @@ func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted 
 	return err == nil, err
 }
 
-// AttachHead puts HEAD back on a branch; files and index stay as they are. What the worktree was in the middle of (a
-// rebase, a merge) is forgotten.
+// AttachHead sets HEAD to a branch again; files and index do not change. It ends an unfinished rebase or merge.
 func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error {
 	g.plan(wt.Path, made)
 	return g.change(ctx, wt, g.InEntry(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD",

@@ -130,7 +130,7 @@ func TestCommitHooksPath(t *testing.T) {
 	if err == nil || said != "from core.hooksPath" {
 		t.Errorf("got %v, %q", err, said)
 	}
-	// Plumbing runs none of them.
+	// Plumbing runs no hooks.
 	write(t, w.home, "hooks/reference-transaction", "#!/bin/sh\nexit 1\n")
 	_, err = w.git.CommitTree(ctx, w.wt(), TreeCommit{
 		Tree:    w.base + "^{tree}",
@@ -161,7 +161,7 @@ func TestCommitEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	equal(t, "tip", w.sh(w.repo, "rev-parse", branch), w.base)
-	// What was killed leaves its locks; the next command takes them away.
+	// The next command removes the locks of a killed one.
 	_, _, err = w.git.StageAll(ctx, w.wt(), w.base)
 	must(t, err)
 }

@@ -53,7 +53,7 @@ func (b *CommitBuilder) run(ctx context.Context, stdin string, vars []string, ar
 type Merge struct {
 	Tree      string
 	Conflicts []string // files in which they do not go together; in Tree they have markers, where they are text
-	Said      string   // what git says of these, a line each
+	Said      string   // git's messages about these, a line each
 	Marker    string   // the label of the second one in the markers
 }
 
@@ -117,8 +117,39 @@ func (b *CommitBuilder) Apply(ctx context.Context, from string, without []string
 	return b.Merge(ctx, made[1], made[2])
 }
 
-// ApplyChange names the tree that the change from one commit to another makes of a third tree; "" where it does not
-// apply, in a dry run, and with a git before 2.38, which cannot merge trees. What is there already applies again.
+// WithFilesOf returns the tree of a merge with the files that conflict as a commit has them.
+func (b *CommitBuilder) WithFilesOf(ctx context.Context, m Merge, commit string) (tree string, err error) {
+	index := []string{"GIT_INDEX_FILE=" + filepath.Join(b.dir, "index")}
+	if _, err = b.run(ctx, "", index, "read-tree", m.Tree); err != nil {
+		return "", err
+	}
+	all, err := b.git.List(ctx, InRepo(b.repo, "ls-tree", "-r", "-z", "--name-only", "--full-tree", m.Tree))
+	if err != nil {
+		return "", err
+	}
+	isOf := func(f string) func(string) bool {
+		return func(conflict string) bool { return f == conflict || strings.HasPrefix(f, conflict+"~") }
+	}
+	all = slices.DeleteFunc(all, func(f string) bool { return !slices.ContainsFunc(m.Conflicts, isOf(f)) })
+	if _, err = b.run(ctx, strings.Join(append(all, ""), "\x00"), index, "update-index", "--force-remove", "-z",
+		"--stdin"); err != nil {
+		return "", err
+	}
+	had, err := b.git.List(ctx, InRepo(b.repo, append([]string{"--literal-pathspecs", "ls-tree", "-z", "--full-tree",
+		commit, "--"}, m.Conflicts...)...))
+	if err != nil {
+		return "", err
+	}
+	if _, err = b.run(ctx, strings.Join(append(had, ""), "\x00"), index, "update-index", "-z",
+		"--index-info"); err != nil {
+		return "", err
+	}
+	return b.run(ctx, "", index, "write-tree")
+}
+
+// ApplyChange returns the tree that results from applying the change between two commits to a third tree. It returns ""
+// if the change does not apply, in a dry run, and with a git before 2.38, which cannot merge trees. A change that the
+// tree has already applies again.
 func (g *Git) ApplyChange(ctx context.Context, common, from, to, onto string) (tree string, err error) {
 	if _, can := g.Version(ctx, 2, 38); g.dry || !can {
 		return "", nil
@@ -161,8 +192,8 @@ func (b *CommitBuilder) Author(ctx context.Context, commit string) ([]string, er
 	return []string{"GIT_AUTHOR_NAME=" + f[0], "GIT_AUTHOR_EMAIL=" + f[1], "GIT_AUTHOR_DATE=@" + f[2]}, nil
 }
 
-// Hooks runs hooks of the repository's that look at a commit before it is made; its message is theirs then. dir is
-// where they run, a checkout of the user's or the repository itself.
+// Hooks runs the repository's hooks for a commit that is not made yet, and takes over the message that they leave. dir
+// is their directory, a checkout of the user or the repository itself.
 func (b *CommitBuilder) Hooks(ctx context.Context, dir string, c *TreeCommit, names ...string) error {
 	wt, err := b.git.CheckoutAt(b.repo, dir)
 	if err != nil {

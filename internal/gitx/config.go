@@ -51,12 +51,12 @@ var unattendedConfig = []string{
 	"core.logAllRefUpdates=true", "credential.interactive=false", "core.askPass=false",
 }
 
-// commitConfig holds for the harness's commands, those that run the repository's hooks included: content is taken
-// whatever its line ends are, and messages are UTF-8.
+// commitConfig applies to all of the harness's commands, also with the repository's hooks: any line ends are accepted,
+// and messages are UTF-8.
 var commitConfig = []string{"core.safecrlf=false", "i18n.commitEncoding=UTF-8"}
 
-// ownConfig holds for the harness's other commands: submodules keep to themselves, output has one shape, and no hook
-// runs. (A hooks path that is no directory holds none.)
+// ownConfig applies to the harness's other commands: they do not enter submodules, output has one form, and no hook
+// runs. (A hooks path that is not a directory has no hooks.)
 var ownConfig = []string{
 	"submodule.recurse=false", "diff.suppressBlankEmpty=false", "trailer.separators=:", "core.commentChar=#",
 	"core.hooksPath=/dev/null", "core.ignoreStat=false",
@@ -122,7 +122,7 @@ const (
 // environment is the scrubbed environment in the forms that commands need.
 type environment struct {
 	raw   []string // as given to New
-	keys  []string // plain, with what a credential helper may need
+	keys  []string // plain, with variables that a credential helper may need
 	asked []string // for listing the user's configuration, which starts no program: all that `git -c` says
 	plain []string // scrubbed, unattended, the user's config only
 	own   []string // for the harness's commands: no hooks, C locale
@@ -131,8 +131,8 @@ type environment struct {
 }
 
 func newEnvironment(environ []string) environment {
-	// Called from a commit hook, git has put the author and date of the commit at hand into the environment, and they
-	// are nobody's wish for the commits that are made here.
+	// In a commit hook, git has put the author and date of the user's commit into the environment. They must not apply
+	// to the commits that are made here.
 	inHook := proc.Getenv(environ, "GIT_INDEX_FILE") != ""
 	plain := append(without(environ, func(name string) bool {
 		return slices.Contains(localVars, name) || slices.Contains(steeringVars, name) ||
@@ -212,7 +212,7 @@ func atoi(s string) int {
 // repository if it is "". Later entries take precedence. It includes `git -c`.
 func (g *Git) ConfigList(ctx context.Context, common string) ([]config.Entry, error) {
 	if common == "" {
-		// A git directory that is none keeps git from looking for one.
+		// An invalid git directory keeps git from searching for one.
 		common = os.DevNull
 	}
 	c := InRepo(common, "config", "--list", "-z", "--show-origin", "--show-scope")
@@ -230,7 +230,7 @@ func (g *Git) ConfigList(ctx context.Context, common string) ([]config.Entry, er
 	return entries, err
 }
 
-// shareConfig notes a repository's configuration for all of its worktrees, where they have none of their own.
+// shareConfig stores a repository's configuration for those of its worktrees that have no separate configuration.
 func (g *Git) shareConfig(common string, entries []config.Entry) {
 	own := func(e config.Entry) bool {
 		return e.Key == "extensions.worktreeconfig" || strings.HasPrefix(e.Key, "includeif.")
@@ -260,10 +260,10 @@ type settings struct {
 	excludes      string   // the user's global ignore file
 	attributes    string   // the user's global attributes
 	hooksPath     string   // "" for the default
-	hooksRel      string   // as it is set, where that is a path in each checkout
-	lfs           string   // where Git LFS keeps what it has
+	hooksRel      string   // the setting, if it is a path in each checkout
+	lfs           string   // directory of Git LFS objects
 	promisor      string   // the remote of a partial clone, "" for none
-	global, local string   // all of it, as the files that git reads
+	global, local string   // the whole configuration, in the form of git's files
 }
 
 // fallbackName and fallbackEmail commit where the user has no identity.
@@ -272,25 +272,26 @@ const (
 	fallbackEmail = "git-tilth@localhost"
 )
 
-// settingsOf are those that hold in a worktree.
+// settingsOf returns the settings of a worktree.
 func (g *Git) settingsOf(ctx context.Context, wt Worktree) (*settings, error) {
 	return g.settingsAt(ctx, cmp.Or(wt.Path, wt.Common), wt.Common, g.InEntry(wt))
 }
 
-// RepoSettings are the configuration of a repository, and the user's own attributes, which are for all of them.
+// RepoSettings returns the configuration of a repository, and the user's global attributes.
 func (g *Git) RepoSettings(ctx context.Context, common string) (all []config.Entry, attributes []byte, err error) {
 	s, err := g.settingsAt(ctx, common, common, InRepo(common))
 	if err != nil {
 		return nil, nil, err
 	}
-	attributes, _ = readFile(s.attributes) // like git, go on without a file that cannot be read
+	attributes, _ = readFile(s.attributes) // like git, ignore an unreadable file
 	return s.entries, attributes, nil
 }
 
-// settingsAt reads the settings that hold in dir, once per directory. common is the repository's directory, if that is
-// known.
+// settingsAt reads the settings that hold in dir, once per directory and repository. common is the repository's
+// directory, if that is known.
 func (g *Git) settingsAt(ctx context.Context, dir, common string, c Command) (*settings, error) {
-	s, known := g.known.settings.get(dir)
+	of := dir + "\x00" + common
+	s, known := g.known.settings.get(of)
 	if known {
 		return s, nil
 	}
@@ -350,7 +351,7 @@ func (g *Git) settingsAt(ctx context.Context, dir, common string, c Command) (*s
 	if gitDir, err := gitDirAt(dir); err == nil {
 		common, _ := commonDir(gitDir)
 		s.lfs = relativeTo(common, cmp.Or(values["lfs.storage"], "lfs"))
-		g.known.settings.set(dir, s)
+		g.known.settings.set(of, s)
 	}
 	return s, nil
 }
@@ -359,7 +360,7 @@ func (g *Git) settingsAt(ctx context.Context, dir, common string, c Command) (*s
 var placeSettings = []string{"core.bare", "core.worktree", "extensions.worktreeconfig", "extensions.refstorage",
 	"extensions.relativeworktrees", "lfs.storage"}
 
-// WriteSetting writes one key as a section of its own of a configuration file.
+// WriteSetting writes one key as a separate section of a configuration file.
 func WriteSetting(b io.Writer, key, value string) {
 	section, name, _ := strings.Cut(key, ".")
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
@@ -410,7 +411,7 @@ func (g *Git) userPath(dir, p string) string {
 	return filepath.Join(dir, p)
 }
 
-// defaultFile is where git looks for the user's ignore rules or attributes by default.
+// defaultFile returns the default path of the user's ignore rules or attributes.
 func (g *Git) defaultFile(name string) string {
 	home := filepath.Join(proc.Getenv(g.env.raw, "HOME"), ".config")
 	return filepath.Join(cmp.Or(proc.Getenv(g.env.raw, "XDG_CONFIG_HOME"), home), "git", name)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
@@ -18,9 +19,9 @@ var patchFlags = []string{
 }
 
 // Diff returns the patch between two commits or trees, at most max bytes of it (all if it is 0), cut at a line end.
-// With from "", it is that of the commit to against its first parent. With paths it is for these alone, as texts
-// whatever they hold, and knows no renames. It is raw bytes: contents need not be UTF-8. None of the user's settings
-// has a say in its shape.
+// With from "", it is the patch of the commit to against its first parent. With paths it covers only these, treats all
+// of them as text, and detects no renames. It is raw bytes: contents need not be UTF-8. The user's settings do not
+// affect it.
 func (g *Git) Diff(
 	ctx context.Context, common, from, to string, max int64, paths ...string,
 ) (patch []byte, cut bool, err error) {
@@ -44,10 +45,29 @@ func (g *Git) Diff(
 	return patch, cut, nil
 }
 
-// asTheyAre makes c, which reads the objects of the repository at c.Dir, go through a git directory of its own, made
-// for this one call: a bare one, without a config, refs, attributes, replacements or grafts. Attributes hide texts ("*
-// -diff" in info/attributes, which no setting of git turns off), replacements show other objects than those that a
-// clone gets, and a worker can write both.
+// SamePatch reports whether two changes, each from one commit or tree to another, have the same git patch-id.
+func (g *Git) SamePatch(ctx context.Context, common string, a, b [2]string) (bool, error) {
+	var ids [2]string
+	for i, c := range [2][2]string{a, b} {
+		patch, _, err := g.Diff(ctx, common, c[0], c[1], 0)
+		if err != nil {
+			return false, err
+		}
+		if bytes.Contains(patch, []byte("\nBinary files ")) {
+			return false, nil // a patch-id may not tell their contents apart
+		}
+		id := InRepo(common, "patch-id", "--stable")
+		id.Stdin = patch
+		if ids[i], err = g.Line(ctx, id); err != nil {
+			return false, err
+		}
+	}
+	return ids[0] != "" && ids[0] == ids[1], nil
+}
+
+// asTheyAre makes c read the objects of the repository at c.Dir through a temporary bare git directory, without a
+// config, refs, attributes, replacements or grafts. Attributes hide texts ("* -diff" in info/attributes, which no
+// setting of git turns off), replacements show other objects than a clone gets, and a worker can write both.
 func asTheyAre(c *Command) (remove func(), err error) {
 	dir, remove, err := proc.TempDir("objects")
 	if err != nil {
@@ -83,7 +103,7 @@ type FileChange struct {
 	Added   int    // lines; 0 when Binary
 	Deleted int
 	Binary  bool
-	Mode    string // new mode in octal; 000000 of a file that is gone
+	Mode    string // new mode in octal; 000000 for a deleted file
 	OID     string // new object
 }
 
@@ -168,10 +188,38 @@ func cutPatch(patch []byte, max int64) (kept []byte, cut bool) {
 }
 
 // IsDirty reports whether the work tree at dir has changes to tracked files, in the index or out of it, or untracked
-// files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It
-// takes no lock and leaves the index as it is, byte for byte. Changes of the paths in but do not count.
+// files that are not ignored. Build products, which stay untracked from one task to the next, do not count, nor do the
+// paths in but. It takes no lock and does not change the index.
 func (g *Git) IsDirty(ctx context.Context, dir string, but ...string) (bool, error) {
-	status := []string{"status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty",
+	list, err := g.status(ctx, dir, "normal", but)
+	return areChanges(dir, list), err
+}
+
+// EditedSince returns the files of the work tree at dir with uncommitted changes that were written or deleted after a
+// time.
+func (g *Git) EditedSince(ctx context.Context, dir string, since time.Time) (files []string, err error) {
+	list, err := g.status(ctx, dir, "all", nil)
+	for _, f := range list {
+		name := f[min(3, len(f)):]
+		if ProductRoot(dir, name) != "" {
+			continue
+		}
+		at := filepath.Join(dir, name)
+		fi, err := os.Lstat(at)
+		for err != nil && len(at) > len(dir) { // deleted: the directory tells when
+			at = filepath.Dir(at)
+			fi, err = os.Lstat(at)
+		}
+		if err == nil && fi.ModTime().After(since) {
+			files = append(files, name)
+		}
+	}
+	return files, err
+}
+
+// status lists the changes in the work tree at dir as git status does, without the paths in but.
+func (g *Git) status(ctx context.Context, dir, untracked string, but []string) ([]string, error) {
+	status := []string{"status", "--porcelain=v1", "-z", "--untracked-files=" + untracked, "--ignore-submodules=dirty",
 		"--no-renames", "--", ":(top)"}
 	for _, path := range but {
 		rel, err := filepath.Rel(dir, proc.RealPath(path))
@@ -186,11 +234,10 @@ func (g *Git) IsDirty(ctx context.Context, dir string, but ...string) (bool, err
 			c = g.InWorktree(wt, status...)
 		}
 	}
-	list, err := g.List(ctx, c)
-	return areChanges(dir, list), err
+	return g.List(ctx, c)
 }
 
-// areChanges reports whether what git status lists of the work tree at dir is more than build products.
+// areChanges reports whether git status lists more than build products in the work tree at dir.
 func areChanges(dir string, list []string) bool {
 	var s survey
 	for _, f := range list {

@@ -16,11 +16,11 @@ import (
 
 // Location says where a repository is. Paths are absolute, their symlinks resolved.
 type Location struct {
-	CommonDir string // what all worktrees of the repository share
+	CommonDir string // shared by all worktrees of the repository
 	GitDir    string // of this worktree; CommonDir in the main one
 	TopLevel  string // of the work tree; "" when Bare
 	Bare      bool
-	Source    string // what a session records as its source: TopLevel, or CommonDir when Bare
+	Source    string // the source that a session records: TopLevel, or CommonDir when Bare
 }
 
 // Discover finds the repository that dir is in. environ is the environment from the user's shell, hook or alias: its
@@ -85,7 +85,7 @@ func (g *Git) workTree(dir string, loc Location) string {
 	return top
 }
 
-// In returns a command in a directory of the user's: a worktree, a directory in one, or a repository.
+// In returns a command in a directory of the user: a worktree, a directory in a worktree, or a repository.
 func (g *Git) In(dir string, args ...string) Command {
 	if gitDir, ok := g.known.separate.get(dir); ok {
 		return Command{Dir: dir, Args: append([]string{"--git-dir=" + gitDir, "--work-tree=" + dir}, args...)}
@@ -102,8 +102,8 @@ func absolute(dir, p string) string { return proc.RealPath(relativeTo(dir, p)) }
 
 // CommonDirOf returns the common directory of the repository that has path as the top of a worktree (the main one, a
 // linked one, a submodule) or as its git directory. It reads git's own files and starts no process. The error is
-// fs.ErrNotExist if no repository is there any more, else it names the unreadable file. A repository that cannot be
-// read, or lacks a part, has not vanished: it may still have the entry of a worktree.
+// fs.ErrNotExist if the repository does not exist any more, else it names the unreadable file. A repository that cannot
+// be read, or lacks a part, still exists: it may have the entry of a worktree.
 func CommonDirOf(path string) (common string, err error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("%q is not an absolute path: %w", path, fs.ErrNotExist)
@@ -199,7 +199,7 @@ func readGitFile(dotGit string) (string, error) {
 	return relativeTo(filepath.Dir(dotGit), target), nil
 }
 
-// trimLine takes the line end off the only line of one of git's small files.
+// trimLine removes the line end of a file with one line.
 func trimLine(b []byte) string { return strings.TrimRight(string(b), "\r\n") }
 
 // relativeTo resolves a path of git's files, which may be relative to the directory it is written in
@@ -211,14 +211,14 @@ func relativeTo(dir, p string) string {
 	return filepath.Join(dir, p)
 }
 
-// LinkedCommon returns the common directory of the repository that the worktree at path says it belongs to. registered
-// reports whether the repository knows it at this place. No process is started. The error is ErrNotFound if there is no
-// linked worktree at path, os.ErrNotExist if its link leads nowhere any more, and anything else if that cannot be told.
+// LinkedCommon returns the common directory that the .git file of the worktree at path names. registered reports
+// whether that repository has an entry for path. It starts no process. The error is ErrNotFound if there is no linked
+// worktree at path, os.ErrNotExist if the target of its link does not exist any more, else the cause.
 func LinkedCommon(path string) (common string, registered bool, err error) {
 	dotGit := filepath.Join(path, ".git")
 	admin, err := readGitFile(dotGit)
 	if err != nil {
-		// A worktree that a worker closed to its owner tells no more than one without a link.
+		// A worktree without read permission counts as one without a link.
 		return "", false, fmt.Errorf("%s: %w", path, errNotRepo)
 	}
 	if filepath.Base(filepath.Dir(admin)) != "worktrees" {

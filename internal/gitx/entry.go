@@ -55,8 +55,8 @@ func complete(admin string) bool {
 	return true
 }
 
-// removeIncomplete removes an entry that a git left when it was killed while making or removing a worktree. git refuses
-// to remove it, because it is no repository.
+// removeIncomplete removes the entry of a worktree that a killed git was making or removing. git refuses to remove it,
+// because it is not a repository.
 func (g *Git) removeIncomplete(common, admin, path string) error {
 	if g.dry {
 		return nil
@@ -67,8 +67,8 @@ func (g *Git) removeIncomplete(common, admin, path string) error {
 	return removeAdmin(common, admin, path)
 }
 
-// RemoveIncomplete removes those of worktrees that a git that was killed has made or removed in part. While an entry is
-// no repository, git refuses to remove any worktree.
+// RemoveIncomplete removes the entries of worktrees that a killed git was making or removing. With such an entry, git
+// refuses to remove any worktree.
 func (g *Git) RemoveIncomplete(common string, paths []string) error {
 	for _, path := range paths {
 		if admin, found := AdminDir(common, path); found && !complete(admin) {
@@ -80,8 +80,8 @@ func (g *Git) RemoveIncomplete(common string, paths []string) error {
 	return nil
 }
 
-// removeAdmin removes an entry that was path's, unless it has become another worktree's. One that says nothing yet is
-// removeHalfCreated's to judge: a `git worktree add` at work may have taken the name.
+// removeAdmin removes the entry of path, unless it belongs to another worktree now. It leaves an empty entry to
+// removeHalfCreated, because a running `git worktree add` may have taken the name.
 func removeAdmin(common, admin, path string) error {
 	real, err := filepath.EvalSymlinks(common)
 	if err != nil {
@@ -93,7 +93,7 @@ func removeAdmin(common, admin, path string) error {
 	if Absent(admin) || halfCreated(admin) {
 		return nil
 	}
-	back, err := readFile(filepath.Join(admin, "gitdir")) // read last: one that is being made has it before all else
+	back, err := readFile(filepath.Join(admin, "gitdir")) // read last: `git worktree add` writes it first
 	if err == nil && !samePlace(relativeTo(admin, trimLine(back)), filepath.Join(path, ".git")) {
 		return nil
 	}
@@ -132,8 +132,13 @@ func SessionRefs(common string) (holds func(branch, path string) bool) {
 		}
 		return places
 	})
+	isFile := func(branch string) bool {
+		fi, err := os.Lstat(filepath.Join(common, "refs/heads", branch))
+		return err == nil && !fi.IsDir()
+	}
 	return func(branch, path string) bool {
-		return refs["refs/heads/"+branch] || path != "" && len(places()) > 0 &&
+		return refs["refs/heads/"+branch] || !strings.HasPrefix("refs/heads/"+branch, sessionRefs) &&
+			isFile(branch) || path != "" && len(places()) > 0 &&
 			places()[resolveParents(filepath.Join(path, ".git"))]
 	}
 }
@@ -223,7 +228,7 @@ func AdminDir(common, path string) (string, bool) {
 // directories with symlinks resolved.
 func SamePath(a, b string) bool { return a == b || sameFile(a, b) || samePlace(a, b) }
 
-// samePlace reports whether two paths name the same place, whatever lies there.
+// samePlace reports whether two paths name the same place, which need not exist.
 func samePlace(a, b string) bool {
 	return a == b || resolveParents(a) == resolveParents(b)
 }
@@ -287,7 +292,7 @@ func repairEntry(admin, path string) error {
 // tempMark is how the names of replaceFile's temporary files begin, which git takes for no ref.
 const tempMark = ".tilth-"
 
-// replaceFile puts a file in the place of whatever is there; a symlink is replaced and not followed.
+// replaceFile replaces whatever is at path by a file; it does not follow a symlink.
 func replaceFile(path, content string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), tempMark)
 	if err != nil {
@@ -315,6 +320,7 @@ func (g *Git) Restore(common, path string) error {
 			return nil
 		}
 	}
+	proc.KeepFile(filepath.Join(path, ".git"), "gitdir: "+admin+"\n")
 	return g.putBackLink(Worktree{Path: path, AdminDir: admin})
 }
 
@@ -347,7 +353,7 @@ func (g *Git) reopen(path string) error {
 	return os.Chmod(path, fi.Mode()|0o700)
 }
 
-// identity tells a directory from any other that is made at its path later, as far as the file system knows.
+// identity identifies a directory among later ones at its path, as far as the file system can.
 func identity(path string) string {
 	var st unix.Stat_t
 	if unix.Lstat(path, &st) != nil {
@@ -367,9 +373,8 @@ func (g *Git) MoveEntry(wt Worktree, path string) error {
 	return repairEntry(wt.AdminDir, path)
 }
 
-// Relink makes the repository and the worktree at path know each other again: it mends the links of an entry that names
-// it, or makes the repository know the worktree here that it knows at another place where nothing is any more, as
-// someone moved the directory. done is false, and nothing is changed, if that is not how it is.
+// Relink restores the links between the repository and the worktree at path: it repairs an entry that names path, or
+// updates the entry of a worktree that was moved to path. Otherwise done is false, and nothing changes.
 func (g *Git) Relink(ctx context.Context, common, path string) (done bool, err error) {
 	if admin, found := AdminDir(common, path); found {
 		if g.plan(path, made); g.dry {
@@ -393,4 +398,23 @@ func (g *Git) Relink(ctx context.Context, common, path string) (done bool, err e
 	_, err = g.Mutate(ctx, InRepo(common, "worktree", "repair", path))
 	g.plan(path, made)
 	return err == nil, err
+}
+
+// Sparse is a checkout's sparse patterns. The zero value is a full checkout.
+type Sparse struct {
+	Patterns []byte
+	Cone     bool
+}
+
+// SparseOf returns the sparse patterns of a user's checkout.
+func (g *Git) SparseOf(ctx context.Context, wt Worktree) (s Sparse) {
+	is := func(name string) bool {
+		value, _ := g.Line(ctx, InRepo(wt.AdminDir, "config", "--type=bool", name)) // "" where it is not set
+		return value == "true"
+	}
+	patterns, err := readFile(filepath.Join(wt.AdminDir, "info/sparse-checkout"))
+	if err != nil || len(patterns) == 0 || !is("core.sparseCheckout") {
+		return s
+	}
+	return Sparse{patterns, is("core.sparseCheckoutCone")}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 )
 
-// TestLocalVarsAreDropped asks the git at hand which variables are local.
+// TestLocalVarsAreDropped asks the installed git which variables are local.
 func TestLocalVarsAreDropped(t *testing.T) {
 	out, err := exec.Command("git", "rev-parse", "--local-env-vars").Output()
 	must(t, err)
@@ -20,7 +20,7 @@ func TestLocalVarsAreDropped(t *testing.T) {
 	}
 }
 
-// What git starts for the harness (hooks, filters) gets no setting of git-tilth.
+// Hooks and filters of the harness's git get no setting of git-tilth.
 func TestSettingsAreDropped(t *testing.T) {
 	env := newEnvironment([]string{"TILTH_BASE_URL=http://localhost/v1", "TILTH_WORKER_MODEL=m", "TILTH_FUTURE=x",
 		"TILTH_INSIDE=s", "TILTH_SESSIONS_DIR=/s", "TILTH_PROC=p"})

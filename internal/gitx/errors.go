@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// ErrNotFound: the repository, commit or worktree that was asked for is not there.
+// ErrNotFound: the repository, commit or worktree does not exist.
 var ErrNotFound = errors.New("not found")
 
 // notFound is an ErrNotFound with the name of the missing thing.
@@ -25,13 +25,13 @@ const (
 	errMissing  notFound = "worktree is missing" // nothing, or an empty directory, is where it was
 )
 
-// Errors that are told apart with errors.Is.
+// Errors for errors.Is.
 var (
-	// errUnregistered: a directory is there, but it is not the worktree that the repository knows at this path.
+	// errUnregistered: the directory is not the worktree that the repository has registered at this path.
 	errUnregistered = errors.New("not a registered worktree")
 	// errHookTime says that a hook was killed after its time limit. It may run a worker's program that never ends.
 	errHookTime = errors.New("its hooks took too long and were ended")
-	// errTreeTime: git was ended. A link may lead it from a worker's tree to a pipe elsewhere.
+	// errTreeTime: git was ended at its time limit. A link in a worker's tree may lead to a pipe elsewhere.
 	errTreeTime = errors.New("it took too long and was ended")
 	// errLocked: a live git process holds the lock of the index or of a ref.
 	errLocked = errors.New("locked by another git process")
@@ -41,13 +41,13 @@ var (
 type commandError struct {
 	Args     []string // arguments after "git"
 	ExitCode int      // -1 if git did not run or was ended by a signal
-	Stderr   string   // what git said, capped
+	Stderr   string   // git's messages, capped
 
 	cause error // why it did not run, or how it ended
 	tree  bool  // it was at work on a worker's tree
 }
 
-// errorLines is how much of git's complaint goes into a one-line error.
+// errorLines is the number of git's lines in a one-line error.
 const errorLines = 3
 
 // Error returns "git <subcommand>: <git's message>".

@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// What git leaves of a worktree's entry when it is killed while it makes or removes one.
+// Leftovers of a git that was killed while it made or removed a worktree's entry.
 func TestRemoveWorktreeOfAnIncompleteEntry(t *testing.T) {
 	for _, missing := range []string{"HEAD", "commondir"} {
 		for _, how := range []string{"gone", "empty"} {
@@ -95,7 +95,7 @@ func TestRemoveAdminSparesOthers(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 	}
-	// What a killed removal leaves: some of the files, the worktree gone.
+	// A killed removal leaves some of the files, without the worktree.
 	for _, name := range []string{"HEAD", "gitdir"} {
 		if err := os.Remove(filepath.Join(admin, name)); err != nil {
 			t.Fatal(err)
@@ -239,7 +239,7 @@ func TestRewindKeepsWhatWasIgnoredWhenItBegan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The process dies after the reset; another one goes on with the same list.
+	// The process dies after the reset; another one continues with the same list.
 	if err := w.git.Reset(ctx, wt, w.base, true); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (g *Git) Hooks(ctx context.Context, wt Worktree) (inTree string, has func(n
 	}, nil
 }
 
-// HookFile is where a hook of the repository's is looked for.
+// HookFile returns the path of a hook of the repository.
 func (g *Git) HookFile(ctx context.Context, wt Worktree, name string) (string, error) {
 	s, err := g.settingsOf(ctx, wt)
 	if err != nil {
@@ -47,8 +47,8 @@ func (g *Git) HookFile(ctx context.Context, wt Worktree, name string) (string, e
 }
 
 // hooks returns the directory of the hooks for a worktree. A directory that is tracked in the checkout is the
-// worktree's own. Else, as with husky, it is the directory in the main checkout, and files that a worker puts there are
-// no hooks.
+// worktree's own. Else, as with husky, it is the directory in the main checkout, and a worker's files there are not
+// hooks.
 func (s *settings) hooks(wt Worktree) string {
 	top, ok := strings.CutSuffix(wt.Common, "/.git")
 	users := filepath.Join(top, s.hooksRel)
@@ -104,7 +104,7 @@ var beforeCommit = []string{"pre-commit", "prepare-commit-msg", "commit-msg"}
 
 // HookRefusedError says that one of the repository's hooks refused a commit. Nothing was committed.
 type HookRefusedError struct {
-	Output string // what the hook printed, capped
+	Output string // output of the hook, capped
 }
 
 func (e *HookRefusedError) Error() string {
@@ -114,9 +114,9 @@ func (e *HookRefusedError) Error() string {
 	return "a commit hook refused without output"
 }
 
-// BeforeCommit runs the hooks that git commit runs before it makes a commit, over private copies of index, refs and
-// message. The index is theirs afterwards. It returns the message that they leave and the tree, "" where no hook ran.
-// The error is a *HookRefusedError where one refused.
+// BeforeCommit runs the hooks that git commit runs before it makes a commit, on private copies of index, refs and
+// message. It keeps their changes to the index, and returns their message and the tree, "" if no hook ran. The error is
+// a *HookRefusedError if a hook refused.
 func (g *Git) BeforeCommit(ctx context.Context, wt Worktree, message string, vars ...string) (TreeCommit, error) {
 	c := TreeCommit{Message: message}
 	_, has, err := g.Hooks(ctx, wt)
@@ -140,7 +140,7 @@ func (g *Git) TryHooks(ctx context.Context, wt Worktree, c TreeCommit, names []s
 	if g.dry {
 		return c, nil
 	}
-	q := quarantine{wt: wt, shut: wt.Branch == ""}
+	q := quarantine{wt: wt, shut: wt.Branch == "", tip: c.Parent}
 	err := g.quarantinedIn(ctx, &q, func(in *Git) (err error) {
 		switch {
 		case c.Tree != "":
@@ -172,7 +172,7 @@ func (g *Git) stageSample(ctx context.Context, commit string) error {
 	return err
 }
 
-// CheckoutAt is the checkout of the user's at dir, or the repository itself there. It is no worktree to work in.
+// CheckoutAt returns the user's checkout or repository at dir. It must not be changed.
 func (g *Git) CheckoutAt(common, dir string) (Worktree, error) {
 	gitDir, named := g.known.separate.get(dir)
 	if !named {

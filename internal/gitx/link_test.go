@@ -110,7 +110,7 @@ func TestAddWorktreeOverAnEntryThatIsGone(t *testing.T) {
 	must(t, err)
 	equal(t, "entries, the user's among them", len(entries), 3)
 
-	// A locked one is on a disk that is not there now.
+	// A locked worktree is on an unmounted disk.
 	w.sh(w.repo, "worktree", "move", w.path, moved)
 	w.sh(w.repo, "worktree", "lock", moved)
 	must(t, os.RemoveAll(moved))

@@ -70,8 +70,8 @@ func (g *Git) clearLock(ctx context.Context, lock string, places []string) error
 	}
 }
 
-// staleAfter is the age from which a lock that is older than this process is taken for left behind, where other
-// processes cannot be looked at.
+// staleAfter is the age at which a lock that is older than this process counts as stale, if other processes cannot be
+// inspected.
 const staleAfter = 10 * time.Second
 
 // lockOwner returns a live git process that may own the lock, or "". A git that waits for an editor or a hook has
@@ -113,10 +113,10 @@ func isGitName(name string) bool {
 	return name == "git" || strings.HasPrefix(name, "git-") && !strings.HasPrefix(name, "git-tilth")
 }
 
-// entryLocks are those of a worktree's entry that stand in the way of a change in the worktree.
+// entryLocks returns the locks of a worktree's entry that block a change in the worktree.
 var entryLocks = []string{"index.lock", "HEAD.lock", "ORIG_HEAD.lock"}
 
-// LeftLocks are the lock files in a worktree's entry that a git which is no more has left. It changes nothing.
+// LeftLocks returns the lock files that dead git processes left in a worktree's entry. It changes nothing.
 func (g *Git) LeftLocks(wt Worktree) (paths []string) {
 	for _, name := range entryLocks {
 		lock := filepath.Join(wt.AdminDir, name)
@@ -131,8 +131,8 @@ func (g *Git) LeftLocks(wt Worktree) (paths []string) {
 	return paths
 }
 
-// ClearWorktreeLocks clears the locks that stand in the way of a change in the worktree. Nobody works on them from
-// outside of the worktree, but by naming the git directory, as this package does.
+// ClearWorktreeLocks clears stale locks that block a change in the worktree. Their owner works in the worktree, or
+// names its git directory, as this package does.
 func (g *Git) ClearWorktreeLocks(ctx context.Context, wt Worktree) error {
 	err := g.ClearLocks(ctx, wt.Common, wt.Path, wt.AdminDir, entryLocks...)
 	if err != nil || wt.Branch == "" {
@@ -149,9 +149,9 @@ func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error
 		"config.lock")
 }
 
-// repoPlaces are the directories in which a git process that works on the repository is. A machine on which git is
-// never at rest elsewhere, as a build server, must not make a stale lock look owned for ever. It is nil, for any
-// directory, where the main worktree is not beside the common directory.
+// repoPlaces returns the directories in which a git process of this repository works. Without this limit, a build
+// server on which some git always runs would make a stale lock look owned forever. It returns nil (any directory) if
+// the main worktree is not next to the common directory.
 func repoPlaces(common string) []string {
 	real, err := filepath.EvalSymlinks(common)
 	if err != nil || filepath.Base(real) != ".git" {

@@ -3,6 +3,7 @@ package gitx
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,24 +13,24 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// module is a submodule as a tree has it.
-type module struct{ path, commit, name string }
+// module is a submodule of a tree.
+type module struct{ path, commit, name, url string }
 
-// MissingModules lists the submodules of a commit of the repository at common that the repository does not hold, by
-// their paths: those of submodules too.
+// MissingModules lists the paths of submodules of a commit, also nested ones, that the repository at common lacks.
 func (g *Git) MissingModules(ctx context.Context, common, commit string) ([]string, error) {
 	return g.eachModule(ctx, common, commit, "", func(string, module) error { return nil })
 }
 
 // CheckOutModules checks out the submodules of the checkout in dir. Each becomes a separate repository that borrows the
-// objects of the submodule's repository in common. Submodules that common lacks are left out, and existing checkouts
-// too, unless again returns true. The user's configuration does not change.
-func (g *Git) CheckOutModules(ctx context.Context, common, dir string, again func(path string) bool) error {
+// objects of the submodule's repository in common. If that lacks a commit, and the commit seed names another one, git
+// fetches it from the URL in the seed's .gitmodules. Other submodules that common lacks are left out, and existing
+// checkouts too, unless again returns true. The user's configuration does not change.
+func (g *Git) CheckOutModules(ctx context.Context, common, seed, dir string, again func(path string) bool) error {
 	tree, err := g.Line(ctx, g.In(dir, "write-tree"))
 	if err != nil {
 		return err
 	}
-	_, err = g.eachModule(ctx, common, tree, "", func(from string, m module) error {
+	checkOut := func(from string, m module) error {
 		at := filepath.Join(dir, filepath.FromSlash(m.path))
 		there, err := os.ReadDir(at)
 		if err == nil && len(there) > 0 {
@@ -42,7 +43,23 @@ func (g *Git) CheckOutModules(ctx context.Context, common, dir string, again fun
 			return err
 		}
 		return g.checkOutModule(ctx, from, dir, m)
-	})
+	}
+	missing, err := g.eachModule(ctx, common, tree, "", checkOut)
+	if err != nil || len(missing) == 0 || seed == "" {
+		return err
+	}
+	was, err := g.modulesOf(ctx, common, seed)
+	if err != nil {
+		return err
+	}
+	now, err := g.modulesOf(ctx, common, tree)
+	for _, m := range now {
+		if err == nil && slices.Contains(missing, m.path) && !slices.Contains(was, m) {
+			if m.url, err = g.moduleURL(ctx, common, seed, m.path); err == nil && m.url != "" {
+				err = checkOut("", m)
+			}
+		}
+	}
 	return err
 }
 
@@ -56,12 +73,13 @@ func (g *Git) FollowModules(ctx context.Context, wt Worktree) error {
 	if err != nil || len(moved) == 0 {
 		return err
 	}
-	return g.CheckOutModules(ctx, wt.Common, wt.Path, func(path string) bool { return slices.Contains(moved, path) })
+	again := func(path string) bool { return slices.Contains(moved, path) }
+	return g.CheckOutModules(ctx, wt.Common, "", wt.Path, again)
 }
 
-// EditedModules lists the submodules of the work tree at dir, and theirs, whose files are not what their HEAD has. No
-// commit of the work tree holds such a change. Ignored files and build products are none. Git compares the files in a
-// directory of its own, because the configuration of a submodule may be the worker's.
+// EditedModules lists the submodules of the work tree at dir, also nested ones, with files that differ from their HEAD.
+// A commit of the work tree cannot contain such a change. Ignored files and build products do not count. Git compares
+// the files through a temporary git directory, because the worker may have written the submodule's configuration.
 func (g *Git) EditedModules(ctx context.Context, dir string) ([]string, error) {
 	list := []string{"ls-files", "-z", "--stage"}
 	c := g.In(dir, list...)
@@ -97,7 +115,7 @@ func (g *Git) editedBelow(ctx context.Context, dir, below string, list Command) 
 func (g *Git) editedModule(ctx context.Context, at, name string) (edited []string, err error) {
 	gitDir, err := gitDirAt(at)
 	if err != nil {
-		return nil, nil // it is none
+		return nil, nil // it is not a submodule
 	}
 	scratch, remove, err := proc.TempDir("tree")
 	if err != nil {
@@ -181,7 +199,7 @@ func (g *Git) eachModule(ctx context.Context, common, tree, below string, do fun
 	return missing, errors.Join(err, ctx.Err())
 }
 
-// modulesOf lists the submodules of a tree. One that .gitmodules does not name has no name.
+// modulesOf lists the submodules of a tree. The name is "" if .gitmodules does not list a submodule.
 func (g *Git) modulesOf(ctx context.Context, common, tree string) (found []module, err error) {
 	list, err := g.List(ctx, InRepo(common, "ls-tree", "-r", "-z", "--full-tree", tree))
 	for _, line := range list {
@@ -207,8 +225,8 @@ func (g *Git) modulesOf(ctx context.Context, common, tree string) (found []modul
 	return found, nil
 }
 
-// checkOutModule makes a repository of a submodule in the checkout in dir. Its git directory lies below that of the
-// checkout, where this is a directory, else in the submodule.
+// checkOutModule checks out a submodule in the checkout in dir. Its git directory is below that of the checkout, if
+// that is a directory, else in the submodule.
 func (g *Git) checkOutModule(ctx context.Context, from, dir string, m module) error {
 	at := filepath.Join(dir, filepath.FromSlash(m.path))
 	gitDir := filepath.Join(at, ".git")
@@ -218,24 +236,14 @@ func (g *Git) checkOutModule(ctx context.Context, from, dir string, m module) er
 			return err
 		}
 	}
-	refs, err := g.Read(ctx, InRepo(from, "for-each-ref", "--format=%(objectname) %(refname)", "refs/remotes",
-		"refs/tags"))
-	if err != nil {
+	fill := g.borrowModule
+	if from == "" {
+		fill = g.fetchModule
+	}
+	if err := errors.Join(os.MkdirAll(at, 0o755), fill(ctx, from, gitDir, m)); err != nil {
 		return err
 	}
-	origin, err := g.Line(ctx, InRepo(from, "config", "remote.origin.url"))
-	if err != nil {
-		return err
-	}
-	err = errors.Join(os.MkdirAll(at, 0o755), Borrow(from, gitDir), writeIn(gitDir, "HEAD", m.commit+"\n"),
-		writeIn(gitDir, "packed-refs", string(refs)))
-	if err == nil && origin != "" {
-		var config strings.Builder
-		WriteSetting(&config, "remote.origin.url", origin)
-		WriteSetting(&config, "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
-		err = appendTo(filepath.Join(gitDir, "config"), config.String())
-	}
-	if err != nil {
+	if err := writeIn(gitDir, "HEAD", m.commit+"\n"); err != nil {
 		return err
 	}
 	c := Command{Dir: at, Tree: at, Vars: NoUserConfig,
@@ -245,8 +253,123 @@ func (g *Git) checkOutModule(ctx context.Context, from, dir string, m module) er
 		if err != nil {
 			return err
 		}
-		c.Box = box.With(at, gitDir).Reading(from)
+		if c.Box = box.With(at, gitDir); from != "" {
+			c.Box = c.Box.Reading(from)
+		}
 	}
-	_, err = g.Mutate(ctx, c)
+	_, err := g.Mutate(ctx, c)
 	return err
+}
+
+// borrowModule makes the git directory of a submodule that borrows the objects of another one.
+func (g *Git) borrowModule(ctx context.Context, from, gitDir string, _ module) error {
+	refs, err := g.Read(ctx, InRepo(from, "for-each-ref", "--format=%(objectname) %(refname)", "refs/remotes",
+		"refs/tags"))
+	if err != nil {
+		return err
+	}
+	config, err := g.moduleConfig(ctx, from)
+	if err != nil {
+		return err
+	}
+	return errors.Join(Borrow(from, gitDir), writeIn(gitDir, "packed-refs", string(refs)),
+		writeIn(gitDir, "config", config))
+}
+
+// fetchModule makes the git directory of a submodule with a commit of its remote. Not every server gives a commit that
+// no ref names: then git fetches all branches and tags.
+func (g *Git) fetchModule(ctx context.Context, _, gitDir string, m module) error {
+	for _, args := range [][]string{{"init", "--quiet", "--bare", "--template=", "--", gitDir},
+		{"--git-dir=" + gitDir, "config", "core.bare", "false"}} {
+		if _, err := g.Mutate(ctx, Command{Dir: "/", Args: args}); err != nil {
+			return err
+		}
+	}
+	fetch := func(args ...string) error {
+		_, err := g.Mutate(ctx, Command{Dir: gitDir, Keys: true, Args: append([]string{"--git-dir=" + gitDir, "fetch",
+			"--quiet", "--no-auto-maintenance"}, args...)})
+		return err
+	}
+	if fetch("--depth=1", "--", m.url, m.commit) == nil {
+		return nil
+	}
+	return fetch("--", m.url, "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
+}
+
+// IsPublished reports whether the remote of a submodule has a commit. The remote is the URL that .gitmodules has in the
+// commit seed; why is the reason if the remote lacks the commit or cannot be asked. Refs and objects of a repository in
+// the work tree do not count, because a worker can write them.
+func (g *Git) IsPublished(ctx context.Context, common, seed, at, commit string) (is bool, why string, err error) {
+	url, err := g.moduleURL(ctx, common, seed, at)
+	if err != nil || url == "" {
+		return false, "the .gitmodules of the seed has no URL for it", err
+	}
+	talk := func(dir string, args ...string) Command {
+		return Command{Dir: dir, Args: args, Keys: true}
+	}
+	tips, err := g.Read(ctx, talk(common, "ls-remote", "--quiet", "--", url))
+	if err != nil {
+		return false, "its remote cannot be asked: " + err.Error(), ctx.Err()
+	}
+	if strings.Contains("\n"+string(tips), "\n"+commit+"\t") {
+		return true, "", nil
+	}
+	// It may be below a tip. A fetch without trees into an empty repository shows that.
+	scratch, remove, err := proc.TempDir("tree")
+	if err != nil {
+		return false, "", err
+	}
+	defer remove()
+	for _, c := range []Command{
+		{Dir: scratch, Args: []string{"init", "--quiet", "--bare", "--template=", "."}},
+		talk(scratch, "--git-dir="+scratch, "fetch", "--quiet", "--filter=tree:0", "--no-auto-maintenance", "--", url,
+			"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"),
+	} {
+		if _, err := g.Read(ctx, c); err != nil {
+			return false, "its remote cannot be fetched: " + err.Error(), ctx.Err()
+		}
+	}
+	above := InRepo(scratch, "rev-list", "--max-count=1", commit, "--not", "--all", "--")
+	above.Vars = []string{"GIT_NO_LAZY_FETCH=1"}
+	out, err := g.Read(ctx, above)
+	if ExitCode(err) == 128 {
+		err, out = nil, []byte(commit)
+	}
+	return err == nil && len(out) == 0, fmt.Sprintf("no branch or tag of %s has it", url), err
+}
+
+// moduleURL returns the URL of the submodule at a path as .gitmodules has it in a commit, "" for none. A relative one
+// begins at the remote of the repository, or at the repository if it has no remote.
+func (g *Git) moduleURL(ctx context.Context, common, commit, at string) (url string, err error) {
+	settings, err := g.List(ctx, InRepo(common, "config", "-z", "--blob", commit+":.gitmodules", "--get-regexp",
+		`^submodule\..*\.(path|url)$`))
+	if ExitCode(err) > 0 {
+		return "", nil // there is no such file
+	}
+	urls, name := map[string]string{}, ""
+	for _, line := range settings {
+		key, value, _ := strings.Cut(line, "\n")
+		if of, is := strings.CutSuffix(key, ".path"); is && path.Clean(value) == at {
+			name = of
+		} else if of, is := strings.CutSuffix(key, ".url"); is {
+			urls[of] = value
+		}
+	}
+	url = urls[name]
+	if !strings.HasPrefix(url, "./") && !strings.HasPrefix(url, "../") {
+		return url, err
+	}
+	base, _ := g.Line(ctx, InRepo(common, "config", "remote.origin.url"))
+	if base == "" {
+		if base = common; filepath.Base(common) == ".git" {
+			base = filepath.Dir(common)
+		}
+	}
+	for up := true; up; {
+		url = strings.TrimPrefix(url, "./")
+		if url, up = strings.CutPrefix(url, "../"); up {
+			base = base[:max(0, strings.LastIndexAny(strings.TrimSuffix(base, "/"), "/:"))]
+		}
+	}
+	return base + "/" + url, err
 }

@@ -7,15 +7,22 @@ import (
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"os"
+	"path"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // CopyObjects copies the objects that refs of one repository reach into another. No ref names them there: the caller
@@ -58,7 +65,7 @@ func checkObject(ctx context.Context, name, id string) error {
 	return nil
 }
 
-// IsBlob reports whether an id is that of a file's content, however its lines end.
+// IsBlob reports whether an id is that of a file's content, with any line ends.
 func IsBlob(id string, content []byte) bool {
 	for _, c := range [][]byte{content, bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))} {
 		h := newHash(id)
@@ -124,7 +131,181 @@ func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string
 	return files, nil
 }
 
+// blobChunk is how many bytes of blobs EachBlob holds at a time.
+const blobChunk = 64 << 20
+
+// EachBlob calls use with the size and content of each blob, as the objects are. Of a blob beyond 64 MB content is the
+// beginning. A missing object is an error.
+func (g *Git) EachBlob(ctx context.Context, common string, ids []string,
+	use func(id string, size int64, content []byte)) error {
+	for len(ids) > 0 {
+		out, err := g.Read(ctx, Command{Dir: common, Objects: true, Args: []string{"cat-file", "--batch"},
+			Stdin: []byte(strings.Join(ids, "\n") + "\n"), Limit: blobChunk})
+		if err != nil {
+			return err
+		}
+		for first := true; len(ids) > 0; first = false {
+			head, rest, ok := bytes.Cut(out, []byte("\n"))
+			words := strings.Fields(string(head))
+			if !ok && !first {
+				break // the chunk ends here
+			}
+			if len(words) != 3 || words[1] != "blob" {
+				return fmt.Errorf("git cat-file: %q is not a blob", ids[0])
+			}
+			size, err := strconv.ParseInt(words[2], 10, 64)
+			if err != nil {
+				return err
+			}
+			if whole := size < int64(len(rest)); !whole && !first {
+				break
+			}
+			use(ids[0], size, rest[:min(size, int64(len(rest)))])
+			ids, out = ids[1:], rest[min(size+1, int64(len(rest))):]
+		}
+	}
+	return nil
+}
+
 // after returns the output after an object of this size and its newline.
 func after(out []byte, size string) []byte {
 	return out[min(atoi(size)+1, len(out)):]
+}
+
+// readRef reads a ref from git's files without a process: "" if it does not exist. known is false if only git can read
+// it: for reftable refs, symbolic refs, and a damaged repository.
+func readRef(common, ref string) (sha string, known bool) {
+	if path.Clean(ref) != ref || hasReftable(common) {
+		return "", false
+	}
+	b, err := readFile(filepath.Join(common, filepath.FromSlash(ref)))
+	if err == nil {
+		sha = trimLine(b)
+		return sha, text.IsObjectID(sha)
+	}
+	packed, is := packedRefs(common)
+	if !is || !isAbsent(err) && !errors.Is(err, syscall.EISDIR) {
+		return "", false
+	}
+	before, _, found := bytes.Cut(packed, []byte(" "+ref+"\n"))
+	if found {
+		sha = string(before[bytes.LastIndexByte(before, '\n')+1:])
+		return sha, text.IsObjectID(sha)
+	}
+	head, err := readFile(filepath.Join(common, "HEAD"))
+	names := strings.HasPrefix(string(head), "ref: refs/") || text.IsObjectID(trimLine(head))
+	return "", err == nil && names && checkGitDir(common) == nil && !Absent(filepath.Join(common, "refs"))
+}
+
+// readHead is the commit of the branch that a git directory's HEAD names, where git's files tell it.
+func readHead(gitDir string) (sha string, known bool) {
+	common, err := commonDir(gitDir)
+	if err != nil {
+		return "", false
+	}
+	head, _ := readFile(filepath.Join(gitDir, "HEAD"))
+	branch, is := strings.CutPrefix(trimLine(head), "ref: refs/heads/")
+	if !is {
+		return "", false
+	}
+	sha, known = readRef(common, "refs/heads/"+branch)
+	return sha, known && sha != ""
+}
+
+// Tags lists the tags of a repository, as packed-refs has them.
+func (g *Git) Tags(ctx context.Context, common string) ([]byte, error) {
+	loose, err := os.ReadDir(filepath.Join(common, "refs/tags"))
+	packed, is := packedRefs(common)
+	if is && len(loose) == 0 && (err == nil || isAbsent(err)) && !bytes.Contains(packed, []byte(" refs/tags/")) {
+		return nil, nil
+	}
+	return g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags/"))
+}
+
+// packedRefs returns the file of packed refs, which may be missing. is is false if git stores refs in another way.
+func packedRefs(common string) (packed []byte, is bool) {
+	packed, err := readFile(filepath.Join(common, "packed-refs"))
+	return packed, (err == nil || isAbsent(err)) && !hasReftable(common)
+}
+
+func hasReftable(common string) bool { return !Absent(filepath.Join(common, "reftable")) }
+
+// IndexEntry is a file of an index.
+type IndexEntry struct {
+	Path string
+	Mode uint32
+	OID  string // raw
+	Stat string // stat data of the file when git wrote the entry
+}
+
+const (
+	statSize   = 40 // ctime, mtime, dev, ino, mode, uid, gid, size
+	headerSize = 12
+	// extensionHead is the length of an extension's name and size. A name with a capital first letter can be ignored.
+	extensionHead = 8
+	extendedFlag  = 0x4000
+	skipWorktree  = 0x4000 // among the extended flags
+)
+
+var errIndex = errors.New("the index cannot be read")
+
+// ParseIndex reads an index of version 2 or 3 (gitformat-index(5)); hashSize is the length of a raw object id. Another
+// version is an error, and so is an extension that must be understood: some entries are elsewhere then. Entries that a
+// sparse checkout leaves out are left out.
+func ParseIndex(data []byte, hashSize int) ([]IndexEntry, error) {
+	if len(data) < headerSize || string(data[:4]) != "DIRC" {
+		return nil, errIndex
+	}
+	if v := binary.BigEndian.Uint32(data[4:]); v != 2 && v != 3 {
+		return nil, errIndex
+	}
+	n := int(binary.BigEndian.Uint32(data[8:]))
+	fixed := statSize + hashSize + 2
+	if n > len(data)/fixed {
+		return nil, errIndex
+	}
+	entries := make([]IndexEntry, 0, n)
+	rest, text := data[headerSize:], string(data) // one copy that all strings share
+	for range n {
+		if len(rest) < fixed+2 {
+			return nil, errIndex
+		}
+		at := len(data) - len(rest)
+		flags := binary.BigEndian.Uint16(rest[fixed-2:])
+		e := IndexEntry{
+			Mode: binary.BigEndian.Uint32(rest[24:]),
+			OID:  text[at+statSize : at+statSize+hashSize],
+			Stat: text[at : at+statSize],
+		}
+		name, skip := fixed, false
+		if flags&extendedFlag != 0 {
+			skip = binary.BigEndian.Uint16(rest[fixed:])&skipWorktree != 0
+			name += 2
+		}
+		end := bytes.IndexByte(rest[name:], 0)
+		if end < 0 {
+			return nil, errIndex
+		}
+		e.Path = text[at+name : at+name+end]
+		if !skip {
+			entries = append(entries, e)
+		}
+		// Entries are padded with one to eight NULs to a multiple of eight.
+		size := (name + end + 8) / 8 * 8
+		if size > len(rest) {
+			return nil, errIndex
+		}
+		rest = rest[size:]
+	}
+	for len(rest) > hashSize { // the last bytes are a hash of the file
+		if len(rest) < extensionHead || rest[0] < 'A' || rest[0] > 'Z' {
+			return nil, errIndex
+		}
+		size := int(binary.BigEndian.Uint32(rest[4:])) + extensionHead
+		if size > len(rest) {
+			return nil, errIndex
+		}
+		rest = rest[size:]
+	}
+	return entries, nil
 }

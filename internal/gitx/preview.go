@@ -32,15 +32,20 @@ func Alternates(others ...string) (lines string) {
 	return lines
 }
 
-// emptyGitDir makes a git directory in dir, with as little as git takes for one of the kind of the one at common. Its
-// objects are the caller's matter.
+// emptyGitDir makes a minimal git directory in dir with the object format of the repository at common. The caller adds
+// the objects.
 func emptyGitDir(common, dir string) error {
+	return errors.Join(writeIn(dir, "config", leastConfig(common)), writeIn(dir, "HEAD", "ref: refs/heads/none\n"),
+		os.MkdirAll(filepath.Join(dir, "refs"), 0o700))
+}
+
+// leastConfig returns the configuration of a git directory of the kind of the one at common, "" for the default.
+func leastConfig(common string) string {
 	config := "[core]\n\trepositoryformatversion = 1\n"
-	if usesSHA256(common) {
+	if common != "" && usesSHA256(common) {
 		config += "[extensions]\n\tobjectFormat = sha256\n"
 	}
-	return errors.Join(writeIn(dir, "config", config), writeIn(dir, "HEAD", "ref: refs/heads/none\n"),
-		os.MkdirAll(filepath.Join(dir, "refs"), 0o700))
+	return config
 }
 
 // KeepPrivate makes git write a git directory's files readable by the owner only.
@@ -61,7 +66,7 @@ func appendTo(path, content string) error {
 func writeIn(dir, name, content string) error {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if is, err := os.ReadFile(path); err == nil && string(is) == content {
-		return nil // whoever is killed here leaves it as it is
+		return nil // a kill here leaves it unchanged
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -103,7 +108,7 @@ func (g *Git) DryRunCopy(dir, place string) *Git {
 }
 
 // tracePreview traces the commands of a preview. In a dry run, commands that write are traced as skipped commands at
-// the place itself. Else they are traced as commands that change nothing.
+// the place itself. All others are traced as commands that change nothing.
 func (g *Git) tracePreview(dir, place string) func(Call) {
 	return func(c Call) {
 		if g.dry && c.Mutates {

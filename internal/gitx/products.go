@@ -10,8 +10,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// ProductRoot returns the part of p that is a build product, "" if none is. p is relative to top and in git's form;
-// with a slash at its end it is a directory.
+// ProductRoot returns the part of p that is a build product or a tool's leftover, "" if none is. p is relative to top
+// and in git's form; with a slash at its end it is a directory.
 func ProductRoot(top, p string) string {
 	for start := 0; start < len(p); {
 		end := strings.IndexByte(p[start:], '/')
@@ -21,7 +21,8 @@ func ProductRoot(top, p string) string {
 		}
 		end += start
 		// A symlink to a node_modules or .venv elsewhere is the product itself; a plain file of that name is not.
-		if isProduct(top, p[:end]) && (isDir || isLink(filepath.Join(top, p[:end]))) {
+		if isProduct(top, p[:end]) && (isDir || isLink(filepath.Join(top, p[:end]))) ||
+			!isDir && project.IsLeftover(path.Base(p)) {
 			return p[:end]
 		}
 		start = end + 1
@@ -30,10 +31,7 @@ func ProductRoot(top, p string) string {
 }
 
 func isProduct(top, p string) bool {
-	return project.IsProduct(path.Base(p)) || project.IsBuilt(p, func(file string) bool {
-		_, err := os.Lstat(filepath.Join(top, file))
-		return err == nil
-	})
+	return project.IsProduct(path.Base(p)) || project.IsBuilt(p, project.OnDisk(top))
 }
 
 func isLink(p string) bool {
@@ -44,13 +42,18 @@ func isLink(p string) bool {
 // productRules are ignore rules for build products, which are never staged, even if no .gitignore covers them. No rule
 // can recognise Cargo's target directory, so they cover every directory with this name.
 func productRules() string {
-	return strings.Join(slices.Concat(project.Products, project.Built), "/\n") + "/\n"
+	return directoryRules(slices.Concat(project.Products, project.Built))
+}
+
+// directoryRules are the ignore rules for directories, and for the files that tools leave.
+func directoryRules(dirs []string) string {
+	return strings.Join(dirs, "/\n") + "/\n" + strings.Join(project.Leftovers, "\n") + "\n"
 }
 
 // productRulesBut are the rules once it is known which target directories there are: they cover those of the found
 // products and no other.
 func productRulesBut(found []string) string {
-	rules := strings.Join(project.Products, "/\n") + "/\n"
+	rules := directoryRules(project.Products)
 	for _, p := range found {
 		if slices.Contains(project.Built, path.Base(p)) {
 			rules += exactRule(p) + "\n"

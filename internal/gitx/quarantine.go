@@ -33,8 +33,9 @@ type quarantine struct {
 	index   os.FileInfo // the copy of the index before git has worked with it; nil for none
 	objects string      // the directory of objects that takes the new ones; "" for none
 	users   string      // the user's own ignore rules
-	look    bool        // the index stays as it is
+	look    bool        // the index does not change
 	shut    bool        // the worktree may not be written either
+	tip     string      // the commit of a branch that does not exist yet, "" for none
 }
 
 // quarantined calls do with a Git that works on wt in quarantine. With keep it takes over the new objects and the
@@ -138,7 +139,7 @@ func (g *Git) fill(ctx context.Context, q *quarantine) error {
 	if err := Borrow(q.wt.Common, q.dir); err != nil {
 		return err
 	}
-	excludes, _ := readFile(q.excludes) // like git, go on without a file that cannot be read
+	excludes, _ := readFile(q.excludes) // like git, ignore an unreadable file
 	q.users = string(excludes)
 	attributes, _ := readFile(q.attributes)
 	err := errors.Join(os.Mkdir(filepath.Join(q.dir, "tmp"), 0o700), writeIn(q.dir, "config", q.local),
@@ -167,7 +168,7 @@ func (g *Git) fill(ctx context.Context, q *quarantine) error {
 		return errors.Join(err, cerr)
 	}
 	q.index, _ = os.Lstat(q.file("index"))
-	return err
+	return errors.Join(err, LinkForeign(q.wt.Common, q.wt.Common, q.dir))
 }
 
 // file returns the path of a file of the quarantine. After git has run there, its content is not trusted.
@@ -181,7 +182,10 @@ func (g *Git) copyRefs(ctx context.Context, q *quarantine) error {
 		return errors.Join(err, writeIn(q.dir, "HEAD", string(head)))
 	}
 	tip, ok, err := g.BranchTip(ctx, q.wt.Common, branch)
-	if err == nil && ok {
+	if !ok {
+		tip = q.tip
+	}
+	if err == nil && tip != "" {
 		err = writeIn(q.dir, "refs/heads/"+branch, tip+"\n")
 	}
 	return errors.Join(err, writeIn(q.dir, "HEAD", "ref: refs/heads/"+branch+"\n"))
@@ -202,7 +206,7 @@ func (g *Git) refs(ctx context.Context, q *quarantine) error {
 // environ returns the variables that point git to the quarantine and its configuration.
 func (q *quarantine) environ(before string, hooks bool) []string {
 	own := []string{"core.excludesFile=" + q.file("excludes"), "core.attributesFile=" + q.file("attributes"),
-		"core.splitIndex=false"}
+		"core.splitIndex=false", "core.protectHFS=true", "core.protectNTFS=true"}
 	if hooks {
 		own = append(own, "core.hooksPath="+q.hooks(q.wt))
 	}
@@ -249,7 +253,7 @@ func (q *quarantine) takeOver(ctx context.Context, g *Git) error {
 	return os.Rename(index+".lock", index)
 }
 
-// owns reports whether a directory is the quarantine's own: no link leads from it to somebody else's files.
+// owns reports whether a directory belongs to the quarantine, not to the target of a link.
 func (q *quarantine) owns(name string) bool {
 	real, err := filepath.EvalSymlinks(q.file(name))
 	return err == nil && real == q.file(name)
@@ -416,7 +420,7 @@ func (g *Git) ForUser(common string) []string {
 	return append(env, "GIT_DIR="+common)
 }
 
-// Attach runs a git command in such an environment, on the user's terminal. What it says of a failure stands there.
+// Attach runs a git command in such an environment, on the user's terminal. git prints its own errors.
 func Attach(dir string, env []string, box *sandbox.Box, args []string, in, out, errOut *os.File) error {
 	return proc.Attach(dir, append([]string{"git"}, args...), env, box, in, out, errOut)
 }

@@ -147,7 +147,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// What git's files tell costs no process, packed or not.
+// Reading refs from git's files, packed or not, starts no process.
 func TestRefsWithoutAProcess(t *testing.T) {
 	w := newWorld(t)
 	started := 0

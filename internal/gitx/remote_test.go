@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A remote that wants a password gets that of the user's credential helper, and nobody is asked.
+// A remote with a password gets that of the user's credential helper, without a prompt.
 func TestRemoteWithPassword(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.home, "ask", "#!/bin/sh\ntouch asked\n", "helper", "#!/bin/sh\necho username=u; echo password=secret\n")

@@ -15,8 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// ReadTree makes the index equal to tree, and with files the tracked files too. HEAD stays where it is. What git
-// remembers of unchanged files is kept, so that the next staging does not read them all again.
+// ReadTree makes the index equal to tree, and with files the tracked files too. HEAD does not move. The index keeps
+// stat data of unchanged files, so that the next staging does not read all of them again.
 func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string, files bool) error {
 	if !files {
 		return g.change(ctx, wt, g.InWorktree(wt, "read-tree", "--reset", tree))
@@ -86,9 +86,9 @@ var unfinished = []string{
 	"REBASE_HEAD", "BISECT_LOG", "BISECT_START", "rebase-merge", "rebase-apply", "sequencer",
 }
 
-// ClearInProgress forgets a merge, rebase, cherry-pick or bisection that was left unfinished in the worktree, as `git
-// merge --quit` and its like do: HEAD, index and files stay as they are. (`git rebase --quit` would put an autostash
-// among the user's stashes.) Lock files of killed processes go too. Every operation that writes does so first.
+// ClearInProgress ends an unfinished merge, rebase, cherry-pick or bisection in the worktree, as `git merge --quit`
+// does: HEAD, index and files do not change. (`git rebase --quit` would put an autostash among the user's stashes.) It
+// also removes lock files of killed processes. Every operation that writes calls it first.
 func (g *Git) ClearInProgress(ctx context.Context, wt Worktree) error {
 	if err := g.ClearWorktreeLocks(ctx, wt); err != nil {
 		return err
@@ -171,11 +171,11 @@ func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
 	return err
 }
 
-// maxKeepArgs is how many bytes of paths go on git's command line.
+// maxKeepArgs bounds the bytes of paths on git's command line.
 const maxKeepArgs = 64 << 10
 
-// cleanOnce cleans the given paths, or the whole worktree. What to keep is named on the command line, where a rule
-// outranks every .gitignore, or in a file if that gets too long.
+// cleanOnce cleans the given paths, or the whole worktree. The command line has the paths to keep, because its rules
+// outrank every .gitignore; a file has them if they are too long.
 func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ...string) error {
 	// With one -f git clean spares untracked repositories, mostly without a word. They are the run's, like every
 	// other untracked file.
@@ -246,7 +246,7 @@ func (g *Git) rebuildIndex(ctx context.Context, wt Worktree) (rebuilt bool, err 
 	return true, g.change(ctx, wt, g.InWorktree(wt, "read-tree", "--reset", "HEAD"))
 }
 
-// indexBroken reports whether git says of the index that it cannot be read.
+// indexBroken reports whether git cannot read the index.
 func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 	c := g.InWorktree(wt, "ls-files", "-z", "--cached")
 	c.Limit = 1
@@ -257,8 +257,8 @@ func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 }
 
 // CatchUp applies the changes from one commit to another to index and files, in the paths that are the same in tree,
-// made by StageAll just now, and in from. Other paths are somebody's work and stay, except those that HalfWritten
-// named. HEAD does not move, and a second call changes nothing.
+// made by StageAll just now, and in from. Other paths have been changed and stay, except those that HalfWritten
+// returned. HEAD does not move, and a second call changes nothing.
 //
 // This is the two-tree merge of git read-tree -m, which refuses everything if both sides changed one path.
 func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, half ...string) error {
@@ -289,8 +289,8 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, h
 }
 
 // HalfWritten lists the paths that a killed CatchUp left half written. It started with the files of from; tree is from
-// StageAll since. git removes a file and then writes it: a file that is missing, or is a prefix of its new content, is
-// nobody's work. A power cut may have left zeros at the end.
+// StageAll since. git removes a file and then writes it: a file that is missing, or is a prefix of its new content, was
+// cut off. A power cut may have left zeros at the end.
 func (g *Git) HalfWritten(ctx context.Context, wt Worktree, from, to, tree string) ([]string, error) {
 	if g.dry || tree == from {
 		return nil, nil

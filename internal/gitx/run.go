@@ -8,7 +8,7 @@
 //     except in [Git.Discover].
 //   - Commands that read and commands that change something are told apart: a dry run leaves the latter out.
 //   - Output is read with -z from plumbing, so that the user's settings for colour, quoting, renames or diff programs
-//     have no say.
+//     do not affect it.
 //
 // The oldest supported git is 2.36 (git hook run, git worktree list -z).
 package gitx
@@ -39,7 +39,7 @@ type Call struct {
 	Err     error         // as returned to the caller of the operation
 	Mutates bool          // the command changes something
 	Skipped bool          // a dry run: it was not run
-	Ahead   bool          // a look ahead, in a git directory of its own
+	Ahead   bool          // a preview, in a temporary git directory
 }
 
 // Git runs git commands with one environment. It is not changed once it is used, and safe for concurrent use.
@@ -53,24 +53,24 @@ type Git struct {
 	patience time.Duration // with a lock that a live process holds
 	inTree   time.Duration // with the hooks of one command, and with a command in a worker's tree
 	known    *known
-	in       *quarantine // in which it works on a worktree; nil before it has begun
+	in       *quarantine // of work in a worktree; nil before it starts
 	maxFile  int64       // see WithMaxFileSize
 	strict   bool        // see Strict
 	raw      bool        // files are taken and laid out as they are, whatever .gitattributes says
 
-	// Sandbox makes the box in which git works on a worktree that a worker may have touched. That a Git has none, or
-	// that it makes none, is for where there is no wall.
+	// Sandbox makes the sandbox for git in a worktree that a worker may have touched. It is nil, or returns nil,
+	// without a sandbox.
 	Sandbox func() (*sandbox.Box, error)
-	// FilterTime is how long a command in a worker's tree may take with the filters that it runs, 0 for long.
+	// FilterTime is the time limit of a command in a worker's tree with its filters, 0 for a long one.
 	FilterTime time.Duration
 }
 
 // known caches answers of git for one process. Copies of a Git share it.
 type known struct {
-	planned  memo[place]          // what a dry run would have made, by path
+	planned  memo[place]          // worktrees that a dry run would have made, by path
 	settings memo[*settings]      // by the directory they were read in
-	config   memo[[]config.Entry] // of repositories whose worktrees have no settings of their own, by common directory
-	separate memo[string]         // of a work tree without a .git of its own: its git directory
+	config   memo[[]config.Entry] // of repositories without per-worktree settings, by common directory
+	separate memo[string]         // git directories of work trees without a .git
 	version  memo[string]
 	entries  memo[string] // of worktrees that passed the check: the directory of each one's entry, "" for none
 	tops     memo[string] // of these: which directory each is
@@ -138,32 +138,31 @@ const (
 	stderrLimit = 64 << 10
 	// treePatience bounds a command in a worker's tree, and its hooks, because some hooks run all tests.
 	treePatience = 30 * time.Minute
-	// endGrace is how long git and its hooks have to end by themselves, once they were told to or once git is gone
-	// and something holds its pipes.
+	// endGrace is the time for git and its hooks to end, after a signal or after git's exit with open pipes.
 	endGrace = 2 * time.Second
 )
 
 // Command is one git command to run: [InRepo] and [Git.InWorktree] make it, [Git.Read], [Git.Line], [Git.List] and
-// [Git.Mutate] run it. What has rules of its own, or several callers, is a method of Git; a question of one caller's is
-// a Command there.
+// [Git.Mutate] run it. A command with special rules or several callers is a method of Git; a command of one caller is
+// written there.
 type Command struct {
 	Dir     string
 	Args    []string
 	Vars    []string // added to its environment; later lines win
 	Stdin   []byte
-	Hooks   bool         // runs hooks: its output is both streams, what they leave is ended
-	Objects bool         // reads the objects of the repository at Dir as they are, whatever that says of them
-	Keys    bool         // may talk to a remote: it has what a credential helper and ssh need
-	Environ []string     // in place of the harness's own environment; keys are left out
+	Hooks   bool         // runs hooks: its output is both streams, and their background processes are ended
+	Objects bool         // reads the raw objects of the repository at Dir, see asTheyAre
+	Keys    bool         // may contact a remote: it has the variables that a credential helper and ssh need
+	Environ []string     // replaces the harness's environment; keys are left out
 	Tree    string       // of a worker's, which the command reads; that of wt, if it is a command in one
 	Box     *sandbox.Box // in which it runs, if it is no command in a worktree
 	wt      Worktree     // if it is a command in one, which runs in quarantine
-	input   io.Reader    // in place of Stdin
+	input   io.Reader    // instead of Stdin
 	env     []string     // nil: the harness's own
 	Limit   int64        // bytes of stdout that are enough; 0: all, an error beyond outputLimit
 	mutates bool
 	again   []string // its arguments in a second try, where not the same: see disturbed
-	said    *[]byte  // gets what it said on standard error, where it ended well
+	said    *[]byte  // gets the standard error of a successful command
 }
 
 // Read runs a command that changes nothing and returns its output, also with an error. Another exit status than 0 is an
@@ -210,7 +209,7 @@ var placeholders = map[string]string{"commit-tree": "<commit>", "pack-objects": 
 const (
 	// maxTries is how often a command is run that other gits disturb.
 	maxTries = 10
-	// entryTime is more than lies between git making a file of a worktree's entry and filling it.
+	// entryTime is longer than the time between git creating and filling a file of a worktree's entry.
 	entryTime = time.Second
 )
 
@@ -347,13 +346,12 @@ func (g *Git) InEntry(wt Worktree, args ...string) Command {
 	return Command{Dir: wt.AdminDir, Args: args, Vars: vars}
 }
 
-// InWorktree returns a command in a checked worktree. It runs in quarantine: refs that it moves are nobody's.
+// InWorktree returns a command in a checked worktree. It runs in quarantine: refs that it moves are discarded.
 func (g *Git) InWorktree(wt Worktree, args ...string) Command {
 	return Command{Dir: wt.Path, Args: args, Vars: []string{g.ceiling(wt.Path)}, wt: wt}
 }
 
-// Line is Read of a command that answers with one line. One that exits with 1 and says nothing has answered too: there
-// is none.
+// Line is Read of a command that prints one line. It returns "" for a command that exits with 1 without output.
 func (g *Git) Line(ctx context.Context, c Command) (string, error) {
 	out, err := g.Read(ctx, c)
 	if said := saidBy(err); said.ExitCode == 1 && said.Stderr == "" {

@@ -18,9 +18,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// What a worker leaves in its tree can keep a git that reads it for ever: a pipe called .gitignore, which git opens and
-// nobody writes to, or a file of terabytes that takes no room on the disk. To look for either costs more than most
-// commands take, so that it is looked for where one is slow.
+// Files in a worker's tree can block git forever: a pipe called .gitignore without a writer, or a sparse file of
+// terabytes. A search for them costs more than most commands take, so it runs only after a command was slow.
 
 // slow is the time after which a running command is first examined; the next times are each twice as long.
 const slow = 3 * time.Second
@@ -42,17 +41,18 @@ func whileSlow(do func()) (done func()) {
 	return func() { close(stop); <-stopped }
 }
 
-// gitsFiles are those of a tree that git reads whatever they are, and whole.
+// gitsFiles are the files of a tree that git always reads whole.
 var gitsFiles = []string{".gitignore", ".gitattributes", ".gitmodules", ".mailmap"}
 
 // maxGitsFile is more than such a file holds, and less than git finds no memory for.
 const maxGitsFile = 100 << 20
 
-// desperate is at which look all pipes of a tree go: its .git may be a link to a directory of any name.
+// From check number desperate on, unblock removes every pipe in the tree, because .git may be a link to a directory of
+// any name.
 const desperate = 3
 
-// outOfMemory reports whether a command in a worker's tree died of a file that git reads whole. The file is removed: no
-// later command would fare better, nor would the worker hear of it.
+// outOfMemory reports whether git ran out of memory on a huge file of a worker's tree, and removes that file, because
+// later commands would fail too.
 func outOfMemory(c Command, err error) (removed bool) {
 	tree := cmp.Or(c.Tree, c.wt.Path)
 	return tree != "" && strings.Contains(saidBy(err).Stderr, "Out of memory") && unblock(tree, false)
@@ -96,8 +96,8 @@ func unblock(tree string, all bool) (removed bool) {
 	return removed
 }
 
-// bulk is how much large files come to before they are left out: less than that git takes in minutes, and a filter such
-// as LFS may make little of it.
+// bulk is the total size from which large files are left out: git stages less in minutes, and a filter such as LFS may
+// shrink it.
 const bulk = 4 << 30
 
 // largeFile is the size of a large file in bytes, without WithMaxFileSize.
@@ -111,7 +111,7 @@ func (g *Git) WithMaxFileSize(size int64) *Git {
 	return &copied
 }
 
-// add runs git add, but for the files at except. What is too large and takes long is left out, and named.
+// add runs git add without the files at except. It leaves out files that are too large and take long, and returns them.
 func (g *Git) add(ctx context.Context, wt Worktree, c Command, except []string) (large []string, err error) {
 	for {
 		call := c
@@ -140,7 +140,7 @@ func (g *Git) add(ctx context.Context, wt Worktree, c Command, except []string) 
 	}
 }
 
-// largeFiles are those that are to be staged and too large for it, but for known ones.
+// largeFiles returns the files to stage that are too large, except known ones.
 func (g *Git) largeFiles(ctx context.Context, wt Worktree, known []string) (large []string) {
 	_ = filepath.WalkDir(wt.Path, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && (d.Name() == ".git" || project.IsProduct(d.Name())) {
@@ -190,7 +190,7 @@ func readFile(name string) ([]byte, error) {
 	case fi.IsDir():
 		return nil, &os.PathError{Op: "read", Path: name, Err: syscall.EISDIR}
 	case !fi.Mode().IsRegular() || fi.Size() > outputLimit:
-		return nil, &os.PathError{Op: "read", Path: name, Err: errors.New("it is not one of git's files")}
+		return nil, &os.PathError{Op: "read", Path: name, Err: errors.New("not a regular file, or too large")}
 	}
 	return io.ReadAll(f)
 }

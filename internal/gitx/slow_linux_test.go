@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Git may have looked a pipe's name up when the pipe is taken away, and waits for it only then.
+// Git may look up a pipe's name before the pipe is removed, and open it after that.
 func TestUnblockBetweenLookupAndOpen(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, ".gitignore")

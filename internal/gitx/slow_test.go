@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What git waits for in a tree, a pipe in the place of one of its files, is taken away.
+// A pipe in place of one of git's files, for which git would wait, is removed.
 func TestStageAllIsNotHeldByPipes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

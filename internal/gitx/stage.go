@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,7 @@ const stagePasses = 2
 // no ignore rule covers them: build products, repositories in the worktree, unreadable files, and files beyond
 // [Git.WithMaxFileSize].
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
-	if g.dry && !Absent(wt.Path) { // else skipped commands would have made it
+	if g.dry && !Absent(wt.Path) { // otherwise skipped commands would have made it
 		return g.stagePreview(ctx, wt, base, "")
 	}
 	if g.in == nil {
@@ -52,7 +53,38 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 	if tree, err = g.Mutate(ctx, g.InWorktree(wt, "write-tree")); err != nil {
 		return "", nil, err
 	}
-	return tree, leftOut, nil
+	if g.strict {
+		err = g.fsck(ctx, wt, tree)
+	}
+	return tree, leftOut, err
+}
+
+// fsck checks the new objects of a tree as a server with receive.fsckObjects and fsck --strict does. Only the
+// quarantine's own objects are checked; faults of older objects are not the change's.
+func (g *Git) fsck(ctx context.Context, wt Worktree, tree string) error {
+	_, err := g.Read(ctx, g.InWorktree(wt, "fsck", "--strict", "--no-full", "--no-dangling", "--no-reflogs",
+		"--no-progress", tree))
+	failed, is := errors.AsType[*commandError](err)
+	if !is || failed.ExitCode <= 0 {
+		return err
+	}
+	var faults []string
+	for line := range strings.Lines(failed.Stderr) {
+		// error in <type> <id>: <message>. Other lines are about the repository, such as a missing object.
+		words := strings.Fields(line)
+		if len(words) < 4 || words[0] != "error" || words[1] != "in" {
+			continue
+		}
+		id := strings.TrimSuffix(words[3], ":")
+		if len(id) > 2 && !Absent(g.in.file(filepath.Join("objects", id[:2], id[2:]))) {
+			faults = append(faults, line)
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	failed.Stderr = strings.TrimSpace(strings.Join(faults, ""))
+	return failed
 }
 
 // stageIn is StageAll in a quarantine.
@@ -126,8 +158,8 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	if err != nil {
 		return nil, nil, err
 	}
-	// What could not be added is still untracked, and named. If nothing is, a tracked file could not be read: its old
-	// content must not pass for new.
+	// Files that could not be added are still untracked, and are reported. If there are none, a tracked file could not
+	// be read, and its old content must not pass for new.
 	if addErr != nil && len(found.refused) == 0 {
 		return nil, nil, addErr
 	}
@@ -142,7 +174,7 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, error) {
 	index, err := readFile(g.in.file("index"))
 	if err != nil || !bytes.Contains(index, gitlinkMode) && !bytes.Contains(index, splitIndex) {
-		return nil, nil // git says itself what is wrong with the index
+		return nil, nil // git reports the fault of the index
 	}
 	list, err := g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--stage"))
 	var nested []string
@@ -169,11 +201,11 @@ func (q *quarantine) addRules(rules string) (restore func() error, err error) {
 type survey struct {
 	products []string // untracked build products
 	refused  []string // untracked otherwise: git could not add it
-	closed   []string // directories into which git cannot look: they may not be read, or lie too deep
+	closed   []string // directories that git cannot read, or that are nested too deep
 	heldBack []string // untracked because of the product rules, and no product
 	suspects []suspect
 	assumed  []string // tracked, and git was told to take them for unchanged
-	skipped  []string // tracked, and git was told not to look at them although they are there
+	skipped  []string // tracked files that exist, but that git was told to skip
 }
 
 // suspect is an index entry that should be there only if base has it.
@@ -207,7 +239,7 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 			s.assumed = append(s.assumed, path)
 			head = strings.ToUpper(head[:1]) + head[1:]
 		}
-		// A sparse worktree has this mark on files that are not there.
+		// A sparse worktree has this mark on missing files.
 		if strings.HasPrefix(head, "S ") && !Absent(filepath.Join(wt.Path, path)) {
 			s.skipped = append(s.skipped, path)
 		}
@@ -292,7 +324,7 @@ func isRepository(dir string) bool {
 	return err == nil
 }
 
-// maxNamed is how many paths go on a command line at most.
+// maxNamed is the maximum number of paths on a command line.
 const maxNamed = 500
 
 // takeOut removes the suspects that base does not track from the index, and returns their build products or

@@ -41,7 +41,7 @@ func TestStageAllKeepsUserIndexAndHead(t *testing.T) {
 func TestStageAllOddNames(t *testing.T) {
 	odd := []string{" lead", "sp ace", "quo\"te", "new\nline", "tab\t", "back\\slash", "lat\xe9in", "ünï", "-dash",
 		":(glob)x", "*", "[a]", "#hash", "!bang"}
-	if runtime.GOOS == "darwin" { // whose file systems take UTF-8 only
+	if runtime.GOOS == "darwin" { // its file systems take UTF-8 only
 		odd = slices.DeleteFunc(odd, func(name string) bool { return !utf8.ValidString(name) })
 	}
 	w := newWorld(t)
@@ -69,22 +69,37 @@ func TestStageAllLeavesProductsOut(t *testing.T) {
 		".mypy_cache/x", "x", ".ruff_cache/x", "x", "node_modules/m/index.js", "x", ".venv/bin/python", "x",
 		"target/debug/app", "x", "crates/x/Cargo.toml", "[package]\n", "crates/x/target/debug/x", "x",
 		"crates/x/src/lib.rs", "x",
-		"only/here/__pycache__/y.pyc", "x",
+		"only/here/__pycache__/y.pyc", "x", "bin/run.sh", "x", "build/x", "x",
+		"net/x.csproj", "x", "net/bin/x.dll", "x",
 		"web/node_modules/kept.js", "2\n", "web/node_modules/new.js", "x")
 	must(t, os.Symlink(filepath.Join(w.home, "elsewhere"), filepath.Join(w.path, "linked")))
 	must(t, os.Mkdir(filepath.Join(w.path, "sub"), 0o755))
 	must(t, os.Symlink("../node_modules", filepath.Join(w.path, "sub", "node_modules")))
 	tree, left := w.stage()
 	equalLists(t, "files", w.files(tree), []string{
-		"Cargo.toml", "a.py", "crates/x/Cargo.toml", "crates/x/src/lib.rs", "deep/er/mod.py", "linked",
-		"web/node_modules/kept.js"})
+		"Cargo.toml", "a.py", "bin/run.sh", "build/x",
+		"crates/x/Cargo.toml", "crates/x/src/lib.rs", "deep/er/mod.py", "linked",
+		"net/x.csproj", "web/node_modules/kept.js"})
 	equal(t, "tracked product file", w.sh(w.repo, "show", tree+":web/node_modules/kept.js"), "2")
 	equalLists(t, "left out", left, []string{
 		".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv", "__pycache__", "crates/x/target", "deep/er/__pycache__",
-		"node_modules", "only/here/__pycache__", "sub/node_modules", "target", "web/node_modules"})
+		"net/bin", "node_modules", "only/here/__pycache__", "sub/node_modules", "target", "web/node_modules"})
 	again, left2 := w.stage()
 	equal(t, "second staging", again, tree)
 	equalLists(t, "left out the second time", left2, left)
+}
+
+func TestStageAllLeavesLeftoversOut(t *testing.T) {
+	w := newWorld(t, "a.py", "x\n", "old/.DS_Store", "1")
+	write(t, w.path, ".coverage", "x", ".coverage.host.1", "x", "htmlcov/index.html", "x",
+		"web/.nyc_output/x.json", "{}", "web/.DS_Store", "x", ".idea/workspace.xml", "x", "npm-debug.log", "x",
+		"old/.DS_Store", "2", ".coveragerc", "[run]\n", "coverage.py", "x", "web/debug.log", "x")
+	w.sh(w.path, "add", "-f", ".coverage")
+	tree, left := w.stage()
+	equalLists(t, "files", w.files(tree), []string{".coveragerc", "a.py", "coverage.py", "old/.DS_Store",
+		"web/debug.log"})
+	equalLists(t, "left out", left, []string{".coverage", ".coverage.host.1", ".idea", "htmlcov", "npm-debug.log",
+		"web/.DS_Store", "web/.nyc_output"})
 }
 
 func TestHasWorkIsMoreThanBuildProducts(t *testing.T) {
@@ -189,6 +204,32 @@ func TestStageAllSubmodules(t *testing.T) {
 	equalLists(t, "files", w.files(tree), []string{".gitmodules", "a.txt", "b.txt", "one"})
 }
 
+// A tree that a strict server refuses is refused here, in git's words, unless the repository has the fault already.
+func TestStrictStagingIsAServersCheck(t *testing.T) {
+	bad := "[submodule \"x\"]\n\tpath = x\n\turl = -u./payload\n"
+	w := newWorld(t, "a.txt", "one\n")
+	write(t, w.path, ".gitmodules", bad)
+	_, _, err := w.git.Strict().StageAll(ctx, w.wt(), "")
+	said, is := SaidOfTree(err)
+	if !is || !strings.Contains(said, "gitmodulesUrl") {
+		t.Errorf("%v (%v)", err, is)
+	}
+	_, _, err = w.git.StageAll(ctx, w.wt(), "")
+	must(t, err)
+
+	must(t, os.Remove(filepath.Join(w.path, ".gitmodules")))
+	write(t, w.path, ".g\u200cit/config", "[core]\n\tfsmonitor = ./payload\n")
+	tree, left, err := w.git.Strict().StageAll(ctx, w.wt(), "")
+	must(t, err)
+	equalLists(t, "files", w.files(tree), []string{"a.txt"})
+	equalLists(t, "left out", left, []string{".g\u200cit/config"})
+
+	old := newWorld(t, ".gitmodules", bad)
+	write(t, old.path, "b.txt", "b\n")
+	_, _, err = old.git.Strict().StageAll(ctx, old.wt(), "")
+	must(t, err)
+}
+
 func TestStageAllUserSettings(t *testing.T) {
 	settings := []string{
 		"core.autocrlf=true", "core.safecrlf=true", "core.fsmonitor=/bin/false", "status.showUntrackedFiles=no",
@@ -278,7 +319,7 @@ func TestStageAllUnreadableFile(t *testing.T) {
 	write(t, w.path, "b.txt", "b\n", "secret", "x\n")
 	must(t, os.Chmod(filepath.Join(w.path, "secret"), 0))
 	tree, left := w.stage()
-	if os.Getuid() == 0 { // who reads every file
+	if os.Getuid() == 0 { // root reads every file
 		equalLists(t, "files", w.files(tree), []string{"a.txt", "b.txt", "secret"})
 		return
 	}
@@ -301,8 +342,7 @@ func TestStageAllHiddenChanges(t *testing.T) {
 	equal(t, "file that is left out", w.sh(w.repo, "show", tree+":out/of/it"), "1")
 }
 
-// What git goes on without is named: a directory that lies deeper than a path can be long, by the beginning of its
-// path.
+// Skipped directories are reported: one deeper than the longest path, by the beginning of its path.
 func TestStageAllNamesWhatIsTooDeepForGit(t *testing.T) {
 	w := newWorld(t, "a.txt", "one\n")
 	write(t, w.path, "b.txt", "b\n")

@@ -74,7 +74,7 @@ func registered(common, path string) (Worktree, error) {
 	case err != nil:
 		return refuse("%v", err)
 	case !fi.Mode().IsRegular():
-		return refuse("its .git is not a file, it is a repository of its own")
+		return refuse("its .git is a repository, not a file")
 	}
 	admin, err := readGitFile(dotGit)
 	if err != nil {
@@ -90,7 +90,7 @@ func registered(common, path string) (Worktree, error) {
 	}
 	if rel, err := filepath.Rel(realCommon, realAdmin); err == nil && filepath.IsLocal(rel) &&
 		filepath.Dir(rel) != "worktrees" {
-		return refuse("its .git file names %s, which is not the git directory of a worktree of its own", realAdmin)
+		return refuse("its .git file names %s, which is not the git directory of a linked worktree", realAdmin)
 	}
 	if filepath.Dir(realAdmin) != filepath.Join(realCommon, "worktrees") {
 		return refuse("it belongs to %s, not to %s", realAdmin, realCommon)
@@ -171,7 +171,7 @@ type WorktreeEntry struct {
 	Path             string
 	Branch           string // short name; "" when bare or detached
 	Locked, Prunable bool
-	Gone             bool // nothing is at Path; one that cannot be looked at is not gone
+	Gone             bool // Path does not exist; an unreadable path does not count
 }
 
 // Worktrees lists the worktrees of a repository, the main one first. Git may fail on an incomplete entry of a killed
@@ -217,7 +217,7 @@ const topMode = 0o700
 
 // AddWorktree adds a worktree at path on branch, which is made at the commit base, or exists if base is "". Without
 // checkout the worktree holds its .git file only. An entry that the repository still has for exactly this path, or for
-// another with this branch, is dropped if nothing is there any more; all others are left alone. No hook runs and no
+// another with this branch, is dropped if that worktree does not exist; all others are kept. No hook runs and no
 // upstream is configured. The worktree's top is private (0700).
 func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, checkout bool) error {
 	g.known.entries.set(path, "")
@@ -229,7 +229,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 			if err := g.removeWorktree(ctx, common, path); err != nil {
 				return err
 			}
-		case g.dry: // no command fails below, which is where this is done for real
+		case g.dry: // below, no command fails in a dry run
 			if _, err := g.dropStale(ctx, common, path, branch); err != nil {
 				return err
 			}
@@ -247,7 +247,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	}
 	_, err := g.Mutate(ctx, add)
 	if err != nil && ctx.Err() == nil {
-		// The branch may be checked out in a worktree that is gone.
+		// The branch may be checked out in a worktree that was deleted.
 		if dropped, derr := g.dropStale(ctx, common, path, branch); derr == nil && len(dropped) > 0 {
 			_, err = g.Mutate(ctx, add)
 		}
@@ -255,6 +255,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	if g.plan(path, made); err == nil && !g.dry {
 		// git's directories follow the umask. A file system without modes keeps its own.
 		_ = os.Chmod(path, topMode)
+		err = linkForeign(common, path)
 	}
 	if err != nil || !checkout {
 		return err
@@ -283,6 +284,9 @@ func (g *Git) AddDetached(ctx context.Context, common, path, commit string) (Wor
 		return Worktree{}, err
 	}
 	_ = os.Chmod(path, topMode) // as in AddWorktree
+	if err := linkForeign(common, path); err != nil {
+		return Worktree{}, err
+	}
 	return g.Worktree(ctx, common, path, "")
 }
 
@@ -327,8 +331,8 @@ func (g *Git) removeWorktree(ctx context.Context, common, path string) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	// git drops its entry also when it could not remove all of the files, and then knows nothing to try again.
-	// Without the entry, the rest is ours to remove.
+	// git drops its entry even if it could not remove all files, and cannot try again. Without the entry, this
+	// function removes the rest.
 	if g.plan(path, removed); !complete(admin) {
 		return g.removeIncomplete(common, admin, path)
 	}
@@ -358,7 +362,7 @@ func (g *Git) dropStale(ctx context.Context, common, path, branch string) (dropp
 	return dropped, nil
 }
 
-// Absent reports whether nothing is at path. A path that cannot be looked at is not absent.
+// Absent reports whether path does not exist. An unreadable path is not absent.
 func Absent(path string) bool {
 	_, err := os.Lstat(path)
 	return err != nil && isAbsent(err)
@@ -369,7 +373,7 @@ type place int
 
 const (
 	unchanged place = iota
-	made            // a worktree stands there, on its branch
+	made            // the worktree exists, on its branch
 	removed         // neither files nor an entry are left
 )
 

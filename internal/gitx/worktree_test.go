@@ -41,7 +41,7 @@ func TestWorktreeWhoseGitFileNamesTheRepository(t *testing.T) {
 		write(t, w.path, ".git", "gitdir: "+w.common+name+"\n")
 		_, err := w.git.Worktree(ctx, w.common, w.path, branch)
 		if !errors.Is(err, errUnregistered) || !strings.Contains(err.Error(), "its .git file names ") ||
-			!strings.HasSuffix(err.Error(), ".git"+name+", which is not the git directory of a worktree of its own") {
+			!strings.HasSuffix(err.Error(), ".git"+name+", which is not the git directory of a linked worktree") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package held is a locked session: its lock, checkpoint, record, repository and worktree, and the marks of unfinished
-// operations.
+// Package held is a locked session: its lock, checkpoint, record, repository, worktree and lanes, the work that it
+// stashes in kept.git, the messages of its commits, and the marks of unfinished operations.
 package held
 
 import (
@@ -11,25 +11,27 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
-// Deps is the outside world, as it was gathered at the start of the process.
+// Deps is the process's environment, gathered at its start.
 type Deps struct {
 	Git     *gitx.Git
 	Environ []string
 	Now     func() time.Time
 	Redact  *record.Redactor
-	// Sink hears of every event after it is on disk; nil for none.
+	// Sink gets every event after it is on disk; may be nil.
 	Sink func(record.Line)
-	// Tell hears why a first signal does not end the process yet, in a line for a person; nil for nobody.
+	// Tell gets a line for the user about why a first signal does not end the process yet; may be nil.
 	Tell func(line string)
 	Sign bool // sign harness commits
 	// CommitSubject is the form of the subject of a task's commit (tilth.commitSubject), "" for the default.
 	CommitSubject string
-	KeepEmptySeed bool // make an empty commit for a seed without acceptance tests
+	BranchForm    string // of a new session's branch (tilth.branch), "" for the default
+	SignOff       bool   // commits of tasks have the user's Signed-off-by
+	KeepEmptySeed bool   // make an empty commit for a seed without acceptance tests
 	// UndoKeep is how many undos a session keeps.
 	UndoKeep int
 	Setup    Setup // of a new worktree
@@ -44,16 +46,19 @@ type Handle struct {
 	Common     string // the source's common git directory, "" where sourceErr says why it has none
 	Base       string // of a session that is being made: the commit at which its branch begins
 	Unlock     func()
-	// putAway are the worktrees, by path, in which a repository of its own stood in the place of the .git file.
+	// putAway are the worktrees, by path, in which a repository had replaced the .git file.
 	putAway sync.Map
 	// Kept serialises the lanes' access to kept.git; Open says that this process has prepared it.
 	Kept struct {
 		sync.Mutex
 		Open bool
 	}
-	EntriesLock sync.Mutex // orders what lanes do to git's list of worktrees
+	EntriesLock sync.Mutex // orders the lanes' changes to git's list of worktrees
 
 	SourceErr error
+
+	installed               sync.Once // searched once
+	checkouts, dependencies []string  // of the user, and directories of dependencies in them
 }
 
 // OpenRecord repairs the record after a crash and opens it for appending.
@@ -76,10 +81,10 @@ func (h *Handle) Close() {
 }
 
 // Save writes checkpoint.json. It and earlier saves survive a power cut.
-func (h *Handle) Save() error { return cmp.Or(h.SaveSoon(), h.Sync()) }
+func (h *Handle) Save() error { return cmp.Or(h.saveSoon(), h.Sync()) }
 
-// SaveSoon writes checkpoint.json. Before Sync a power cut may bring the old one back.
-func (h *Handle) SaveSoon() error {
+// saveSoon writes checkpoint.json. Before Sync a power cut may bring the old one back.
+func (h *Handle) saveSoon() error {
 	return h.Change(func() error { return h.S.SaveCheckpoint(h.Checkpoint) })
 }
 
@@ -132,10 +137,9 @@ func (h *Handle) Elsewhere(ctx context.Context) (on string, elsewhere bool) {
 	return wt.Head, err == nil && wt.Head != h.S.Branch()
 }
 
-// WorkspaceOf is where a session's worktree is, or would be: where it is recorded, if that is in this session's
-// directory, else where the layout says. c is nil for a checkpoint that cannot be read. What is recorded lies
-// elsewhere when the sessions root was moved, and when the directory is a copy: then it is the worktree of the
-// session that it was copied from.
+// WorkspaceOf returns the path of a session's worktree: the recorded path, if it is in this session's directory, else
+// the default. c is nil for an unreadable checkpoint. The recorded path is elsewhere if the sessions root was moved, or
+// if the directory is a copy: then it is the worktree of the original.
 func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
 	if c == nil || !filepath.IsAbs(c.Workspace) {
 		return s.Workspace()
@@ -144,14 +148,14 @@ func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
 	if !gitx.SamePath(filepath.Clean(dir), s.Dir) || name != session.WorkspaceDir && Exists(s.Workspace()) {
 		return s.Workspace()
 	}
-	return filepath.Join(s.Dir, name) // a link that leads there is closed behind the wall
+	return filepath.Join(s.Dir, name) // the sandbox closes a link to it
 }
 
-// IgnoreFirstSignal is the context of a sequence that a first signal does not cut short: it takes a moment, and
-// half of it would be work for the next resume.
-func IgnoreFirstSignal(ctx context.Context) context.Context { return urgency.IgnoreFirstSignal(ctx) }
+// IgnoreFirstSignal returns the context of a short sequence that a first signal does not interrupt, because the next
+// resume would have to finish it.
+func IgnoreFirstSignal(ctx context.Context) context.Context { return proc.IgnoreFirstSignal(ctx) }
 
-// Say tells a person, if one listens.
+// Say passes a line to Tell, if it is set.
 func (h *Handle) Say(line string) {
 	if h.Tell != nil {
 		h.Tell(line)
@@ -168,8 +172,8 @@ func Refuse(hint, format string, args ...any) error {
 	return &RefusedError{Why: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// StepError is a step of a teardown or a resume that could not be done. The session directory is still there, and
-// doing the same again goes on from there.
+// StepError is a failed step of a teardown or a resume. The session directory still exists, and the same command
+// continues from there.
 type StepError struct {
 	Step string
 	Err  error

@@ -1,10 +1,15 @@
 package held
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -44,17 +49,17 @@ func ResetMark(s *session.Session) (admin, common string, fork bool) {
 	return admin, common, fork
 }
 
-// IsHalfEntry reports whether git's entry belongs to an unfinished NewEntry.
+// IsHalfEntry reports whether git's entry belongs to an unfinished newEntry.
 func IsHalfEntry(s *session.Session, e gitx.WorktreeEntry) bool {
-	return gitx.SamePath(e.Path, s.Path(EntryDir, session.WorkspaceDir))
+	return gitx.SamePath(e.Path, s.Path(entryDir, session.WorkspaceDir))
 }
 
-// Unfinished reports whether a rewind, an undo or a teardown of a session was begun and not finished.
+// Unfinished reports whether a rewind, an undo or a teardown of a session is unfinished.
 func Unfinished(s *session.Session) bool {
 	return Exists(s.Path(session.GoBackFile)) || Resetting(s)
 }
 
-// Resetting reports whether a teardown of the session was begun.
+// Resetting reports whether a teardown of the session has begun.
 func Resetting(s *session.Session) bool { return Exists(s.Path(session.ResetMarkFile)) }
 
 // RemakeMark exists while the worktree is made again and is incomplete.
@@ -63,8 +68,8 @@ const RemakeMark = "remake"
 // Remaking reports whether the worktree was being made again when a process died.
 func Remaking(s *session.Session) bool { return Exists(s.Path(RemakeMark)) }
 
-// EntryDir is the directory of a session in which a new entry of git's is made for its worktree.
-const EntryDir = "entry"
+// entryDir is the directory of a session in which a new entry of git's is made for its worktree.
+const entryDir = "entry"
 
 // Unnamed returns directories of sessions that a killed process had not named yet. The root must be locked.
 func Unnamed(store session.Store) []string {
@@ -74,4 +79,74 @@ func Unnamed(store session.Store) []string {
 		_, busy := (&session.Session{ID: id, Dir: dir}).Holder()
 		return busy || !session.ValidID(id)
 	})
+}
+
+// LockRoot locks the sessions root, because a new session directory without its lock looks like the leftover of a kill.
+func LockRoot(root string) (release func(), err error) {
+	return LockDir(root, rootPatience, fmt.Errorf("another process keeps %s locked", root))
+}
+
+// LockDir locks a directory, where its file system locks directories. Where another process keeps it locked for as long
+// as one waits the error is busy.
+func LockDir(dir string, patience time.Duration, busy error) (release func(), err error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(rootPause) {
+		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+		case err != unix.EWOULDBLOCK && err != unix.EINTR:
+			return func() { f.Close() }, nil
+		case !time.Now().Before(end):
+			return nil, errors.Join(busy, f.Close())
+		}
+	}
+}
+
+// A session gets its name within milliseconds. A process that locks the sessions root for longer, such as a leftover
+// worker, is not waited for.
+var rootPatience, rootPause = 10 * time.Second, 5 * time.Millisecond
+
+// InUse returns the error for a session that another process is making or has just made.
+func InUse(s *session.Session) *session.BusyError {
+	if holder, busy := s.Holder(); busy {
+		return holder
+	}
+	return &session.BusyError{Session: s.ID}
+}
+
+// Lock takes the session's lock. In a dry run the session is refused when it is in use, but not taken, so that nothing
+// is written, not even the lock.
+func Lock(d Deps, s *session.Session) (unlock func(), err error) {
+	if !d.Git.IsDryRun() {
+		return s.Lock(d.Now())
+	}
+	if holder, busy := s.Holder(); busy {
+		return nil, holder
+	}
+	return func() {}, nil
+}
+
+// UnderRoot calls do while no other process names a session in the root.
+func UnderRoot(store session.Store, do func() error) error {
+	release, err := LockRoot(store.Root)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return do()
+}
+
+// UnchangedSince starts reading a session without its lock. unchanged reports afterwards whether no process changed the
+// session meanwhile; else the data read mixes two states.
+func UnchangedSince(s *session.Session) (unchanged func() bool, err error) {
+	if holder, busy := s.Holder(); busy {
+		return nil, holder
+	}
+	was := s.Overview()
+	return func() bool {
+		_, busy := s.Holder()
+		now := s.Overview()
+		return !busy && Exists(s.Dir) && now.Status == was.Status && now.LastEventAt == was.LastEventAt
+	}, nil
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -44,7 +43,7 @@ func (h *Handle) SeedCommit(ctx context.Context) (commit, parent string, err err
 	return commit, parent, nil
 }
 
-// SeedOf is the seed's commit as recorded: of the last seed_committed before anything ran.
+// SeedOf is the seed's commit as recorded: of the last seed_committed before anything ran, or on a new base.
 func SeedOf(s *session.Session) (sha string, err error) {
 	b, err := SeedBeginning(s)
 	if err != nil {
@@ -53,16 +52,14 @@ func SeedOf(s *session.Session) (sha string, err error) {
 	return b.Seed.SHA, nil
 }
 
-// Seeded reports whether the seed is on record. From then on it is part of the session, whatever fails after it.
+// Seeded reports whether the seed is recorded. Then it is part of the session, even if later steps fail.
 func Seeded(s *session.Session) bool {
 	_, err := SeedBeginning(s)
 	return err == nil
 }
 
-// SeedBeginning is the beginning of a record, with the seed; without one it is an error.
-func SeedBeginning(s *session.Session) (*record.State, error) {
-	return withSeed(record.ReadBeginning(s.Path(session.RecordFile)))
-}
+// SeedBeginning is the state of a record with a seed; without one it is an error.
+func SeedBeginning(s *session.Session) (*record.State, error) { return withSeed(s.State()) }
 
 func withSeed(b *record.State, err error) (*record.State, error) {
 	switch {
@@ -90,9 +87,9 @@ func Worked(ctx context.Context, g *gitx.Git, s *session.Session, check *session
 	if begun || tip == "" {
 		return begun, nil
 	}
-	commits, err := g.Log(ctx, common, tip, "", 0, message.SessionLine(s.ID))
+	commits, err := g.Log(ctx, common, tip, "", 0, SessionLine(s.ID))
 	return slices.ContainsFunc(commits, func(m gitx.Commit) bool {
-		sig := message.SignatureOf(m)
+		sig := SignatureOf(m)
 		return sig.Session == s.ID && sig.Task != ""
 	}), err
 }
@@ -104,16 +101,16 @@ var (
 )
 
 // AuthorIn knows the commits of a session.
-func AuthorIn(s *session.Session, tasks []session.Task, shared map[string]bool) message.Author {
-	who := message.Author{SessionID: s.ID, Tasks: map[string]string{}, Inherited: shared}
+func AuthorIn(s *session.Session, tasks []session.Task, shared map[string]bool) Author {
+	who := Author{SessionID: s.ID, Tasks: map[string]string{}, Inherited: shared}
 	for _, t := range tasks {
 		who.Tasks[t.ID] = t.Status
 	}
 	return who
 }
 
-// Inherited finds among the commits since the seed those that a fork shares with the session that it was made of. A
-// fork that has gone back, or is looked at, before where it was made has them without the last ones.
+// Inherited finds the commits since the seed that a fork shares with its original session. A fork that was rewound to
+// before its start has only the first of them.
 func Inherited(ctx context.Context, g *gitx.Git, common, seed string, commits []gitx.Commit,
 	check *session.Checkpoint) map[string]bool {
 	shared := map[string]bool{}
@@ -122,7 +119,7 @@ func Inherited(ctx context.Context, g *gitx.Git, common, seed string, commits []
 	}
 	theirs := commits
 	at := slices.IndexFunc(commits, func(c gitx.Commit) bool { return c.SHA == check.ForkedAt })
-	if at < 0 { // what git no longer has is nobody's
+	if at < 0 { // git has lost the commit
 		theirs, _, _ = CommitsSince(ctx, g, common, check.ForkedAt, seed)
 	}
 	for _, c := range theirs[max(at, 0):] {
@@ -149,8 +146,8 @@ func ResolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (str
 }
 
 // CommitsSince lists a branch's commits after the seed, newest first, and the seed itself if it is on its first-parent
-// line at all, else the zero commit; of one without commits above it that has its id alone. The seed may be recorded
-// with an abbreviated id.
+// line, else the zero commit. Without commits after it, the seed has only its id. The seed's recorded id may be
+// abbreviated.
 func CommitsSince(
 	ctx context.Context, g *gitx.Git, common, tip, seed string,
 ) (commits []gitx.Commit, at gitx.Commit, err error) {

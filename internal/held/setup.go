@@ -11,15 +11,14 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/project"
-	"github.com/git-tilth/git-tilth/internal/validator"
+	"github.com/git-tilth/git-tilth/internal/packages"
 )
 
 // Setup sets up a new worktree by tilth.setup and tilth.copy.
 type Setup struct {
 	Copy       []string // patterns of ignored files of the source
 	Configured bool     // by tilth.setup, not by a lock file
-	Setting    validator.SetupSetting
+	Setting    packages.SetupSetting
 	// Commands are those for the tree in a directory; nil for none anywhere.
 	Commands func(dir string) []string
 	// Run runs the setup commands in the worktree, with some more environment. An error carries their output.
@@ -34,9 +33,9 @@ func (s Setup) In(dir string) []string {
 	return s.Commands(dir)
 }
 
-// HasModules reports whether the checkout in a directory has submodules for the harness to check out. Whoever names the
-// commands of the setup and has one for submodules does it.
-func (s Setup) HasModules(dir string) bool {
+// hasModules reports whether the checkout in a directory has submodules for the harness to check out. A configured
+// setup with a command for submodules checks them out itself.
+func (s Setup) hasModules(dir string) bool {
 	own := func(line string) bool { return s.Configured && strings.Contains(line, "submodule") }
 	fi, err := os.Lstat(filepath.Join(dir, ".gitmodules"))
 	return err == nil && fi.Mode().IsRegular() && !slices.ContainsFunc(s.In(dir), own)
@@ -48,8 +47,10 @@ func (h *Handle) RunSetup(ctx context.Context, dir string, env ...string) error 
 	if h.Git.IsDryRun() {
 		return nil
 	}
-	if h.Setup.HasModules(dir) {
-		if err := h.Git.CheckOutModules(ctx, h.Common, dir, func(string) bool { return dir != h.Path() }); err != nil {
+	if h.Setup.hasModules(dir) {
+		seed, _, _ := h.SeedCommit(ctx) // none yet: nothing differs from it
+		again := func(string) bool { return dir != h.Path() }
+		if err := h.Git.CheckOutModules(ctx, h.Common, seed, dir, again); err != nil {
 			return fmt.Errorf("the submodules: %w", err)
 		}
 	}
@@ -87,32 +88,24 @@ func (h *Handle) IgnoredInSource(ctx context.Context, patterns ...string) ([]str
 // directory without tracked files, or with only ignored files, is one entry with a slash at its end.
 func (h *Handle) Untracked(ctx context.Context, wt gitx.Worktree, ignored bool) (paths []string, err error) {
 	if ignored {
-		paths, err = IgnoredIn(ctx, h.Git, wt)
+		paths, err = ignoredIn(ctx, h.Git, wt)
 	} else {
 		paths, err = h.Git.List(ctx, h.Git.InWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard",
 			"--directory", "--no-empty-directory"))
 	}
-	return slices.DeleteFunc(paths, namesProduct), err
+	return slices.DeleteFunc(paths, func(p string) bool {
+		return gitx.ProductRoot(wt.Path, p) != "" || strings.HasSuffix(p, ".pyc")
+	}), err
 }
 
-// IgnoredIn lists the ignored paths of a worktree. A directory with only ignored files is one entry with a slash at its
+// ignoredIn lists the ignored paths of a worktree. A directory with only ignored files is one entry with a slash at its
 // end.
-func IgnoredIn(ctx context.Context, g *gitx.Git, wt gitx.Worktree) ([]string, error) {
+func ignoredIn(ctx context.Context, g *gitx.Git, wt gitx.Worktree) ([]string, error) {
 	return g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
 }
 
-// namesProduct reports whether a path, as git lists it, is or lies in a build product.
-func namesProduct(p string) bool {
-	for _, name := range strings.Split(strings.TrimSuffix(p, "/"), "/") {
-		if project.IsProduct(name) || slices.Contains(project.Built, name) {
-			return true
-		}
-	}
-	return strings.HasSuffix(p, ".pyc")
-}
-
 // copyInto copies one file or symlink from one root to the same place under another. Both ends are reached through
-// os.Root, so that a link in either tree cannot lead out of it. What is already there is left alone.
+// os.Root, so that a link in either tree cannot lead out of it. It does not replace an existing file.
 func copyInto(from, to, name string) error {
 	src, err := os.OpenRoot(from)
 	if err != nil {

@@ -1,6 +1,7 @@
 package held
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -21,11 +23,13 @@ var (
 )
 
 // CommonOf finds the common git directory of a session's repository. check is nil for an unreadable checkpoint. It
-// takes the first of these that leads to a repository; if several do, the first with this session's worktree or branch:
+// takes the first of these that leads to a repository; if several do, the first with this session's worktree, else with
+// its branch:
 //
-//  1. the worktree's link, which git maintains: after a move of the repository `git worktree repair` does
-//  2. the checkpoint's source, then the checkpoint's note of the common directory
-//  3. the mark of an unfinished teardown
+//  1. the checkpoint's source, then the checkpoint's note of the common directory
+//  2. the mark of an unfinished teardown
+//  3. the worktree's link, which git maintains: after a move of the repository `git worktree repair` does. A worker may
+//     have written it
 //  4. the source of session_start; for a session that travels only if the others name nothing, because its record may
 //     have begun in another clone on this machine with a branch of the same name
 //
@@ -38,7 +42,18 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 		}
 	}
 	path := WorkspaceOf(s, check)
+	named := sourceNames(s, check)
+	for _, name := range named {
+		if common, err := gitx.CommonDirOf(name); err == nil {
+			if _, registered := gitx.AdminDir(common, path); registered {
+				return common, nil
+			}
+		}
+	}
 	linked, registered, err := gitx.LinkedCommon(path)
+	if rel, outside := filepath.Rel(proc.RealPath(s.Dir), linked); outside == nil && filepath.IsLocal(rel) {
+		registered, err = false, gitx.ErrNotFound // a worker made it in its worktree
+	}
 	switch {
 	case err == nil && (registered || gitx.SessionRefs(linked)(s.Branch(), "")):
 		return linked, nil
@@ -47,7 +62,6 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	}
 	var found []string
 	var unclear error
-	named := sourceNames(s, check)
 	try := func(name string) {
 		common, err := gitx.CommonDirOf(name)
 		switch {
@@ -86,8 +100,8 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	return "", fmt.Errorf("the source repository %s %w", named[0], ErrSourceGone)
 }
 
-// AtRest is the checkpoint and the common git directory of a session that can be looked at as a whole. The error is a
-// *RefusedError.
+// AtRest returns the checkpoint and the common git directory of a session without an unfinished operation. The error is
+// a *RefusedError.
 func AtRest(s *session.Session) (check *session.Checkpoint, common string, err error) {
 	if check, err = s.Checkpoint(); err != nil {
 		return nil, "", &RefusedError{fmt.Sprintf("session %s is damaged: %s", s.ID, err), "git tilth doctor"}
@@ -144,11 +158,37 @@ func SourceNow(recorded, common string) string {
 	return common
 }
 
-// SourceHint returns the hint for a missing source: `git worktree repair` from the moved repository.
+// SourceHint returns the hint for a missing source: `git worktree repair` from the moved repository. That is the one in
+// whose checkout the command runs, if it has the session.
 func SourceHint(s *session.Session, path string) string {
 	repair := "echo 'where is the repository now?' && read -r place && git -C \"$place\" " +
 		text.ShellQuote("worktree", "repair", path)
+	dir, _ := os.Getwd() // "" is no repository
+	for ; dir != "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if common, err := gitx.CommonDirOf(dir); err == nil && HasSession(common, s, path) {
+			repair = GitLine(dir, "worktree", "repair", path)
+			break
+		}
+	}
 	return repair + "\ngit tilth reset " + s.ID
+}
+
+// Renamed returns the branch that the session's branch was renamed to, "" if it was not, or nobody knows. Git moves
+// HEAD of a worktree along, and the branch still has the session's last commit.
+func Renamed(ctx context.Context, g *gitx.Git, common string, s *session.Session, path, last string) string {
+	state, on := TreeAt(ctx, g, common, path, s.Branch())
+	if state != TreeElsewhere || on == "" || last == "" {
+		return ""
+	}
+	if _, err := g.Read(ctx, gitx.InRepo(common, "merge-base", "--is-ancestor", last, "refs/heads/"+on)); err != nil {
+		return ""
+	}
+	return on
+}
+
+// RenameBack is the command that gives the session's branch its name again.
+func RenameBack(common, renamed string, s *session.Session) string {
+	return GitLine(common, "branch", "-m", renamed, s.Branch())
 }
 
 // IsCopyOf reports whether dir is another directory than the session's that holds a session with its id.
@@ -164,4 +204,34 @@ func IsCopyOf(s *session.Session, dir string) bool {
 		return false
 	}
 	return Exists(filepath.Join(dir, session.CheckpointFile)) || Exists(filepath.Join(dir, session.RecordFile))
+}
+
+// GitVars returns the variables by which git in a session's worktree, or below it, finds its repository without the
+// .git file there, which a worker may have replaced. It returns none for other directories. The session's own files
+// name the repository.
+func GitVars(dir string) []string {
+	dir = proc.RealPath(dir)
+	for path := dir; path != filepath.Dir(path); path = filepath.Dir(path) {
+		of := filepath.Dir(path)
+		if filepath.Base(path) != session.WorkspaceDir {
+			if of = filepath.Dir(of); filepath.Base(filepath.Dir(path)) != session.LanesDir {
+				continue
+			}
+		}
+		if !session.ValidID(filepath.Base(of)) {
+			continue
+		}
+		s := &session.Session{ID: filepath.Base(of), Dir: of}
+		check, _ := s.Checkpoint()
+		for _, name := range sourceNames(s, check) {
+			common, err := gitx.CommonDirOf(name)
+			if err != nil {
+				continue
+			}
+			if admin, found := gitx.AdminDir(common, path); found {
+				return []string{"GIT_DIR=" + admin, "GIT_WORK_TREE=" + path}
+			}
+		}
+	}
+	return nil
 }

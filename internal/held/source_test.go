@@ -78,7 +78,7 @@ func TestWorkspaceOfACopy(t *testing.T) {
 	if got := WorkspaceOf(original, check); got != original.Workspace() {
 		t.Errorf("after a move: %s", got)
 	}
-	// Somebody wrote a path into the checkpoint that leads out of the session.
+	// The checkpoint has a path out of the session.
 	for _, name := range []string{".", ".."} {
 		check.Workspace = original.Dir + "/" + name
 		if got := WorkspaceOf(original, check); got != original.Workspace() {
@@ -134,5 +134,44 @@ func TestCommonOfWhatIsBeingMade(t *testing.T) {
 	got, err := CommonOf(s, &session.Checkpoint{Source: filepath.Dir(common[1])})
 	if want, _ := filepath.EvalSymlinks(common[1]); err != nil || got != want {
 		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+}
+
+// TestCommonOfALinkThatAWorkerWrote: its repository knows the worktree too, and is not the session's.
+func TestCommonOfALinkThatAWorkerWrote(t *testing.T) {
+	s := madeSession(t, t.TempDir())
+	repo, elsewhere, inside := filepath.Join(t.TempDir(), "repo"), filepath.Join(t.TempDir(), "evil"),
+		filepath.Join(s.Dir, "caches", "evil")
+	for _, dir := range []string{repo, elsewhere, inside} {
+		if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+			t.Fatalf("%s", out)
+		}
+		for name, text := range map[string]string{
+			"gitdir": filepath.Join(s.Workspace(), ".git"), "commondir": "../..",
+			"HEAD": "ref: refs/heads/" + s.Branch(),
+		} {
+			at := filepath.Join(dir, ".git/worktrees/workspace", name)
+			err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, []byte(text+"\n"), 0o600))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	link := func(to string) {
+		dotGit := filepath.Join(s.Workspace(), ".git")
+		text := "gitdir: " + filepath.Join(to, ".git/worktrees/workspace") + "\n"
+		err := errors.Join(os.MkdirAll(filepath.Dir(dotGit), 0o700), os.WriteFile(dotGit, []byte(text), 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(elsewhere)
+	got, err := CommonOf(s, &session.Checkpoint{Source: repo})
+	if want, _ := filepath.EvalSymlinks(filepath.Join(repo, ".git")); err != nil || got != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+	link(inside)
+	if got, err := CommonOf(s, &session.Checkpoint{Source: repo + ".gone"}); !errors.Is(err, ErrSourceGone) {
+		t.Errorf("a repository in the session: %s, %v", got, err)
 	}
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// WholeWorktree is the worktree on its branch, made or repaired where it is not there, for an operation that is carried
-// out whatever was done to it since.
+// WholeWorktree returns the worktree on its branch, and makes or repairs it if necessary, for an operation that must be
+// carried out in any state.
 func (h *Handle) WholeWorktree(ctx context.Context) (gitx.Worktree, error) {
 	state, _ := TreeAt(ctx, h.Git, h.Common, h.Path(), h.S.Branch())
 	if _, _, err := h.RepairWorktree(ctx, state); err != nil {
@@ -40,7 +41,7 @@ func (h *Handle) WholeWorktree(ctx context.Context) (gitx.Worktree, error) {
 func (h *Handle) RepairWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
 	path := h.Path()
 	if Remaking(h.S) {
-		if err := h.ClearPlace(ctx, path); err != nil {
+		if err := h.clearPlace(ctx, path); err != nil {
 			return false, "", err
 		}
 		state = TreeMissing
@@ -57,7 +58,7 @@ func (h *Handle) RepairWorktree(ctx context.Context, state TreeState) (fresh boo
 		return false, "", err
 	}
 	if state == TreePlain {
-		if aside, err = h.MoveAside(path, path); err != nil {
+		if aside, err = h.moveAside(path, path); err != nil {
 			return false, "", err
 		}
 	}
@@ -67,9 +68,9 @@ func (h *Handle) RepairWorktree(ctx context.Context, state TreeState) (fresh boo
 	return true, aside, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", true)
 }
 
-// MoveAside moves a directory that is no worktree out of the place of one, to a free name that begins with to. It puts
-// that on record and returns the name.
-func (h *Handle) MoveAside(path, to string) (aside string, err error) {
+// moveAside moves a directory that is not a worktree from a worktree's path to a free name that begins with to. It
+// records that and returns the name.
+func (h *Handle) moveAside(path, to string) (aside string, err error) {
 	aside = asideOf(to, h.Now())
 	if err := h.Change(func() error { return os.Rename(path, aside) }); err != nil {
 		return "", err
@@ -90,18 +91,37 @@ func asideOf(path string, at time.Time) string {
 	return aside
 }
 
-// PutBackDotGit makes the .git of the worktree at path the file that it is, whatever a worker made of it.
+// PutBackDotGit restores the .git file of the worktree at path.
 func (h *Handle) PutBackDotGit(ctx context.Context, path string) error {
 	if fi, err := os.Lstat(filepath.Join(path, ".git")); err == nil && fi.IsDir() && !h.Git.IsDryRun() {
 		if err := h.putAwayRepository(ctx, path); err != nil {
 			return err
 		}
 	}
-	return h.Git.Restore(h.Common, path)
+	if err := h.Git.Restore(h.Common, path); err != nil {
+		return err
+	}
+	return h.Git.CleanModules(ctx, h.Common, path)
 }
 
-// putAwayRepository moves a repository of its own out of the place of the worktree's .git file, which comes back. All
-// files of the worktree stay.
+// PutAwayNested moves the .git of repositories in the worktree at path out of it. All other files stay.
+func (h *Handle) PutAwayNested(path string, repositories []string) error {
+	aside := asideOf(path, h.Now())
+	for _, dir := range repositories {
+		err := os.MkdirAll(filepath.Join(aside, dir), 0o700)
+		if err == nil {
+			err = os.Rename(filepath.Join(path, dir, ".git"), filepath.Join(aside, dir, ".git"))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return h.Append(&record.LogRepaired{What: "the worktree had repositories in " + strings.Join(repositories, ", "),
+		Done: "their .git moved to " + aside + ", their files kept"})
+}
+
+// putAwayRepository moves away a repository that replaced the worktree's .git file, and restores the file. All files of
+// the worktree stay.
 func (h *Handle) putAwayRepository(ctx context.Context, path string) error {
 	if _, ours := gitx.AdminDir(h.Common, path); !ours {
 		return nil
@@ -122,7 +142,7 @@ func (h *Handle) putAwayRepository(ctx context.Context, path string) error {
 		Done: "moved to " + aside + ", the worktree's files kept"})
 }
 
-// HadRepository reports, once, whether the worktree at path had a repository of its own.
+// HadRepository reports, once, whether a repository had replaced the .git file of the worktree at path.
 func (h *Handle) HadRepository(path string) bool {
 	_, had := h.putAway.LoadAndDelete(path)
 	return had
@@ -148,18 +168,19 @@ func (h *Handle) WorktreeMade() error {
 	return h.Change(func() error { return os.RemoveAll(h.S.Path(RemakeMark)) })
 }
 
-// ClearPlace removes the leftovers of a git that was killed while making a worktree, at path and in the repository.
-func (h *Handle) ClearPlace(ctx context.Context, path string) error {
+// clearPlace removes the leftovers of a git that was killed while making a worktree, at path and in the repository.
+func (h *Handle) clearPlace(ctx context.Context, path string) error {
 	if err := h.Git.RemoveWorktree(ctx, h.Common, path, ""); err != nil {
 		return err
 	}
 	return h.Change(func() error { return os.RemoveAll(path) })
 }
 
-// BringBack puts HEAD back on the session's branch. The worker's files stay: a worker may run `git checkout -b` and
+// BringBack sets HEAD to the session's branch again. The worker's files stay: a worker may run `git checkout -b` and
 // continue. If HEAD is at a commit that does not contain the branch, other files are updated to the branch, or finished
-// tasks would be undone. With byWorker, changes since the common ancestor stay, committed or not; else the user looked
-// at another commit, and only differences from that are work. lost is the branch's last commit, if the branch is gone.
+// tasks would be undone. With byWorker, changes since the common ancestor stay, committed or not; else the user checked
+// out another commit, and only differences from that are work. lost is the branch's last commit, if the branch was
+// deleted.
 func (h *Handle) BringBack(ctx context.Context, byWorker bool, lost string) error {
 	wt, err := h.Git.Worktree(ctx, h.Common, h.Path(), "")
 	if err != nil {
@@ -222,10 +243,10 @@ func (h *Handle) catchUp(ctx context.Context, wt gitx.Worktree, from, to string)
 func (h *Handle) register(ctx context.Context, path string) error {
 	known, err := h.Git.Relink(ctx, h.Common, path)
 	if err == nil && !known {
-		err = h.NewEntry(ctx, path, "")
+		err = h.newEntry(ctx, path, "")
 	}
 	if err == nil {
-		err = h.Change(func() error { return os.RemoveAll(h.S.Path(EntryDir)) })
+		err = h.Change(func() error { return os.RemoveAll(h.S.Path(entryDir)) })
 	}
 	if err != nil || !known {
 		return err
@@ -236,7 +257,7 @@ func (h *Handle) register(ctx context.Context, path string) error {
 	return nil
 }
 
-// branchFree fails where the branch is checked out elsewhere. It is asked before any file is moved: git would refuse
+// branchFree fails if the branch is checked out elsewhere. It runs before any file is moved, because git would refuse
 // halfway.
 func (h *Handle) branchFree(ctx context.Context, path string) error {
 	place, hint, err := CheckedOutIn(ctx, h.Git, h.S, h.Common, path, "git tilth resume "+h.S.ID)
@@ -247,7 +268,7 @@ func (h *Handle) branchFree(ctx context.Context, path string) error {
 	return err
 }
 
-// NewEntry makes a new admin entry for a worktree with a pruned one and keeps its files: for a lane at a commit, for
+// newEntry makes a new admin entry for a worktree with a pruned one and keeps its files: for a lane at a commit, for
 // the session's own worktree (commit "") on its branch.
 //
 // The state on disk after each step, and a resume's view of it:
@@ -255,14 +276,14 @@ func (h *Handle) branchFree(ctx context.Context, path string) error {
 //  2. its index at the branch's tip          the same
 //  3. its .git file in the directory         a moved worktree: Relink
 //  4. its entry points to the directory      fine
-func (h *Handle) NewEntry(ctx context.Context, path, commit string) (err error) {
+func (h *Handle) newEntry(ctx context.Context, path, commit string) (err error) {
 	name := filepath.Base(path)
 	if commit == "" {
 		name, err = session.WorkspaceDir, h.branchFree(ctx, path)
 	}
-	at := h.S.Path(EntryDir, name)
+	at := h.S.Path(entryDir, name)
 	if err == nil {
-		err = h.ClearPlace(ctx, at)
+		err = h.clearPlace(ctx, at)
 	}
 	var wt gitx.Worktree
 	switch {
@@ -281,4 +302,100 @@ func (h *Handle) NewEntry(ctx context.Context, path, commit string) (err error) 
 		err = h.Git.MoveEntry(wt, path)
 	}
 	return err
+}
+
+// TreeState is the state of a session's worktree path.
+type TreeState string
+
+// The states of a worktree for MakePlan.
+const (
+	TreeFine         TreeState = "fine"         // registered, at its path, on the session's branch
+	TreeMissing      TreeState = "missing"      // nothing there
+	TreePlain        TreeState = "plain"        // a directory that is no worktree
+	TreeUnregistered TreeState = "unregistered" // a worktree without its admin entry or .git file
+	TreeElsewhere    TreeState = "elsewhere"    // registered, but HEAD is not on the session's branch
+)
+
+// LostLink reports whether path is a worktree that lacks only its .git file: the repository still has its entry, and
+// most files of the entry's index exist. A different directory at the path has few of them or none.
+func LostLink(ctx context.Context, g *gitx.Git, common, path string) (bool, error) {
+	admin, found := gitx.AdminDir(common, path)
+	if !found || Exists(filepath.Join(path, ".git")) {
+		return false, nil
+	}
+	list := func(which string) ([]string, error) {
+		c := gitx.InRepo(admin, "--work-tree="+path, "ls-files", "-z", "--deduplicate", which)
+		c.Dir = path
+		return g.List(ctx, c)
+	}
+	all, err := list("--cached")
+	if err != nil || len(all) == 0 {
+		return false, nil // an entry or an index that cannot be read proves nothing
+	}
+	gone, err := list("--deleted")
+	return err == nil && len(gone)*2 < len(all), err
+}
+
+// CheckedOutIn says in which other worktree the session's branch is checked out, and how to free it for the command
+// again; "" if in none.
+func CheckedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, path, again string) (place,
+	hint string, err error) {
+	entries, err := g.Worktrees(ctx, common, path)
+	if err != nil {
+		return "", "", err
+	}
+	for _, e := range entries {
+		if e.Branch != s.Branch() || e.Prunable || gitx.SamePath(e.Path, path) || IsHalfEntry(s, e) {
+			continue
+		}
+		if dir := filepath.Dir(e.Path); IsCopyOf(s, dir) {
+			return e.Path,
+				"TILTH_SESSIONS_DIR=" + text.ShellQuote(filepath.Dir(dir)) + " git tilth resume " + s.ID, nil
+		}
+		free := GitLine(e.Path, "switch", "--detach")
+		admin, _ := gitx.AdminDir(common, e.Path)
+		if strings.TrimRight(filepath.Base(admin), "0123456789") == session.WorkspaceDir {
+			// git keeps an entry's name when a worktree is moved: this is the session's own, with its uncommitted work.
+			free = GitLine(common, "worktree", "move", e.Path, path)
+		}
+		return e.Path, free + " && " + again, nil
+	}
+	return "", "", nil
+}
+
+// GitLine is a git command as a line that can be pasted into a shell.
+func GitLine(dir string, args ...string) string {
+	return text.ShellQuote(append([]string{"git", "-C", dir}, args...)...)
+}
+
+// TreeAt returns the state of the worktree's path, and the branch of its HEAD if that is not the session's.
+func TreeAt(ctx context.Context, g *gitx.Git, common, path, branch string) (TreeState, string) {
+	_, err := g.Worktree(ctx, common, path, branch)
+	if err == nil {
+		return TreeFine, ""
+	}
+	if wt, err := g.Worktree(ctx, common, path, ""); err == nil {
+		return TreeElsewhere, wt.Head
+	}
+	if errors.Is(err, gitx.ErrNotFound) {
+		return TreeMissing, ""
+	}
+	if fi, err := os.Lstat(filepath.Join(path, ".git")); err == nil && fi.Mode().IsRegular() {
+		return TreeUnregistered, ""
+	}
+	return TreePlain, ""
+}
+
+// InProgress names the unfinished git operation in a worktree: "merge", "rebase" and so on, or "".
+func InProgress(wt gitx.Worktree) string {
+	for _, o := range []struct{ file, name string }{
+		{"rebase-merge", "rebase"}, {"rebase-apply", "rebase"}, {"MERGE_HEAD", "merge"},
+		{"CHERRY_PICK_HEAD", "cherry-pick"},
+		{"REVERT_HEAD", "revert"}, {"BISECT_LOG", "bisection"},
+	} {
+		if _, err := os.Lstat(filepath.Join(wt.AdminDir, o.file)); err == nil {
+			return o.name
+		}
+	}
+	return ""
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Two directories that are found in the worktree's place within a second each get a place of their own.
+// Two directories at the worktree's path within a second get different new paths.
 func TestAsideOf(t *testing.T) {
 	workspace := filepath.Join(t.TempDir(), "workspace")
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

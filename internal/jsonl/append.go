@@ -127,7 +127,7 @@ type File struct {
 	mu    sync.Mutex
 	f     *os.File
 	size  int64 // of the whole lines
-	dirty bool  // something may lie behind size that a failed write left and that could not be cut off
+	dirty bool  // a failed write may have left bytes after size that could not be cut off
 	fresh bool  // the file may be new, and its name not yet durable
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -108,9 +109,9 @@ func AppendObject(b *bytes.Buffer, src any, sorted bool, others map[string]json.
 	return nil
 }
 
-// ReadObject fills the struct that dst points to from a JSON object. Only members that the struct has are decoded; null
-// is none, and of a repeated name the last counts. misfit gets each that does not fit its field, which stays as it is,
-// and other, unless it is nil, those that there is no field for. Nothing of data is kept.
+// ReadObject fills the struct that dst points to from a JSON object. Only members with a field are decoded; null counts
+// as missing, and the last of a repeated name counts. misfit gets each member that does not fit its field, which does
+// not change; other, unless it is nil, gets members without a field. The result does not share memory with data.
 func ReadObject(data []byte, dst any, misfit func(name string, field reflect.Value, value string, why error),
 	other func(name, value string)) {
 	v := reflect.ValueOf(dst).Elem()
@@ -131,7 +132,7 @@ func ReadObject(data []byte, dst any, misfit func(name string, field reflect.Val
 	})
 }
 
-// set decodes one value. What of a list or an object does not fit is left at zero, and the rest decoded.
+// set decodes one value. In a list or an object, parts that do not fit stay zero.
 func set(f reflect.Value, value gjson.Result) error {
 	switch {
 	case value.Type == gjson.Null:
@@ -167,4 +168,84 @@ func wholeNumber(raw string) (int64, bool) {
 		return 0, false
 	}
 	return int64(f), true
+}
+
+// JSON from outside (endpoints, agent programs, tool arguments) is read through this file, which bounds its nesting and
+// its numbers. gjson checks JSON by recursion and has no bound of its own.
+
+// maxDepth is the deepest nesting of JSON from outside.
+const maxDepth = 1000
+
+// ErrDeep is the error for JSON that is nested deeper than maxDepth.
+var ErrDeep = errors.New("JSON nested deeper than 1,000 levels")
+
+// IsDeep reports whether a text, valid JSON or not, opens more than maxDepth lists and objects before it closes one.
+func IsDeep[T ~string | ~[]byte](data T) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// Parse reads one JSON value from outside.
+func Parse(data []byte) (gjson.Result, error) {
+	if IsDeep(data) {
+		return gjson.Result{}, ErrDeep
+	}
+	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
+		return gjson.Result{}, err
+	}
+	return gjson.ParseBytes(data), nil
+}
+
+// First reads the JSON value with which a text from outside begins, and returns the value and its length in the text.
+// With a syntax error, the length is how much of the text was read.
+func First[T ~string | ~[]byte](data T) (value json.RawMessage, length int, err error) {
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	if err = dec.Decode(&value); err != nil {
+		length = len(data)
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			length = int(syntax.Offset)
+		}
+	} else {
+		length = int(dec.InputOffset())
+	}
+	if IsDeep(data[:length]) {
+		return nil, length, ErrDeep
+	}
+	return value, length, err
+}
+
+const (
+	maxTokens  = 1_000_000_000
+	maxDollars = 10_000
+)
+
+// Tokens returns the number of tokens of one call, 0 for an impossible number.
+func Tokens(n int64) int64 {
+	if n < 0 || n > maxTokens {
+		return 0
+	}
+	return n
+}
+
+// Dollars returns the cost of one call. An impossible cost (negative, not finite or too large) is unknown.
+func Dollars(cost float64) (dollars float64, known bool) {
+	if !(cost >= 0 && cost <= maxDollars) {
+		return 0, false
+	}
+	return cost, true
 }

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// ErrIrregular says that something else than a file has a file's name.
+// ErrIrregular: the path is not a regular file.
 var ErrIrregular = errors.New("is not a regular file")
 
 const (
 	fileMode = 0o600
-	maxFile  = 64 << 20 // bounds what is read as a whole
+	maxFile  = 64 << 20 // bounds files that are read as a whole
 )
 
 // linkError says that a file's name is a link. It is an ErrIrregular.
@@ -31,7 +31,7 @@ func OpenFile(path string, flag int) (*os.File, error) {
 		err = &os.PathError{Op: "open", Path: path, Err: linkError{}}
 	}
 	if errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.EISDIR) {
-		// A FIFO that nobody reads, a socket, a directory that is to be written.
+		// A FIFO without a reader, a socket, or a directory opened for writing.
 		err = &os.PathError{Op: "open", Path: path, Err: ErrIrregular}
 	}
 	if err != nil {

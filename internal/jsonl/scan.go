@@ -21,8 +21,8 @@ var tailRooms = sync.Pool{New: func() any { return new([tailRoom]byte) }}
 
 const tailRoom = 32 << 10
 
-// ErrShrunk says that a file is shorter than the place where reading was to go on: it was rewound or replaced.
-var ErrShrunk = errors.New("the file is shorter than what was read of it before")
+// ErrShrunk: the file is shorter than the offset at which to continue, because it was rewound or replaced.
+var ErrShrunk = errors.New("the file is shorter than before")
 
 // ErrStop, returned by the function that a scan calls, ends the scan behind that line without an error.
 var ErrStop = errors.New("stop the scan")
@@ -81,8 +81,8 @@ func Scan(path string, from int64, fn func(off int64, line []byte) error) (end i
 	}
 }
 
-// readLine reads a line with its newline, valid until the next call, and says how long it is. One that is longer than a
-// line may be is empty.
+// readLine reads a line with its newline, valid until the next call, and returns its length. A line that is too long is
+// returned as empty.
 func readLine(br *bufio.Reader) (line []byte, n int64, err error) {
 	line, err = br.ReadSlice('\n')
 	n = int64(len(line))
@@ -102,8 +102,8 @@ func readLine(br *bufio.Reader) (line []byte, n int64, err error) {
 	return line, n, err
 }
 
-// Tail is Scan backwards, from the last line until fn returns false. What it costs depends on how far fn goes, not on
-// the length of the file. fn keeps nothing of a line.
+// Tail is Scan backwards, from the last line until fn returns false. Its cost depends on the number of lines read, not
+// on the length of the file. fn must not keep the line.
 func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	return TailFrom(path, math.MaxInt64, nil, fn)
 }
@@ -123,18 +123,18 @@ func TailFrom(path string, end int64, leave func(line []byte) bool,
 	first := tailRooms.Get().(*[tailRoom]byte)
 	defer tailRooms.Put(first)
 	room := first[:]
-	lo, hi := len(room), len(room) // between them is what was read, and not yet handed out
+	lo, hi := len(room), len(room) // between them are read lines that fn has not got yet
 	pos := min(f.size, end)        // where that begins in the file
 	block := tailBlock             // how much is read next
-	tooLong := false               // it is the end of a line that is too long, and of which more was dropped
-	unended := true                // what is at its end has no newline after it
+	tooLong := false               // it is the rest of a line that is too long
+	unended := true                // its last line has no newline
 	for {
 		i := bytes.LastIndexByte(room[lo:hi], '\n')
 		if i < 0 && pos > 0 {
 			if hi-lo > MaxLine {
 				hi, tooLong = lo, true
 			}
-			// Reading as much again as is there already keeps a long line linear.
+			// Doubling the read size keeps a long line linear.
 			n := int(min(int64(max(block, hi-lo)), pos))
 			if n > lo {
 				next := room
@@ -148,7 +148,7 @@ func TailFrom(path string, end int64, leave func(line []byte) bool,
 			if err != nil && err != io.EOF {
 				return skipped, fmt.Errorf("%s: %w", path, err)
 			}
-			clear(room[lo-n+got : lo]) // the file was cut since it was opened; what is there is of another
+			clear(room[lo-n+got : lo]) // the file was cut since it was opened; the old bytes are stale
 			lo, pos = lo-n, pos-int64(n)
 			block = min(4*block, 64<<10)
 			continue
@@ -171,6 +171,6 @@ func TailFrom(path string, end int64, leave func(line []byte) bool,
 	}
 }
 
-// Text is line as a string without a copy. The string lives no longer than line stays as it is: whatever is kept of it
-// must be cloned.
+// Text returns line as a string without a copy. The string is valid only while line does not change: kept parts must be
+// cloned.
 func Text(line []byte) string { return unsafe.String(unsafe.SliceData(line), len(line)) }

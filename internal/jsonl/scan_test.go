@@ -189,7 +189,7 @@ func TestTailReadsLittle(t *testing.T) {
 	}
 }
 
-// What one file had is not taken for the lines of another that is cut while it is read.
+// Lines of a file that is cut while it is read are not mixed with those of the new file.
 func TestTailOfAFileThatIsCut(t *testing.T) {
 	dir := t.TempDir()
 	lines := func(name string) string { return strings.Repeat(fmt.Sprintf("{\"of\":%q}\n", name), 3*tailBlock) }

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -32,6 +33,9 @@ var volatile = []string{".cache", ".vite", ".vitest"}
 
 // locks lists the files that decide the dependencies, with the ids of their contents: setup runs again after a change.
 func (p *Checkout) locks() string {
+	if p.o.Seed != "" {
+		return p.o.Seed
+	}
 	var b strings.Builder
 	for _, e := range p.entries {
 		if project.IsLock(e.Path) || e.Mode == gitlink || project.IsUnlocked(e.Path, p.tracked) {
@@ -56,7 +60,7 @@ func (p *Checkout) furnish(ctx context.Context, commit, tree string) error {
 		return nil
 	}
 	delete(p.kept, theSetup)
-	accepted, err := p.o.Git.RevParse(ctx, p.o.Common, commit+"^{tree}")
+	accepted, err := p.o.Git.RevParse(ctx, p.o.Common, cmp.Or(p.o.Seed, commit)+"^{tree}")
 	if err != nil {
 		return err
 	}
@@ -68,7 +72,8 @@ func (p *Checkout) furnish(ctx context.Context, commit, tree string) error {
 	}
 	if p.locks() == locks {
 		var failed *SetupError
-		if err = p.setUp(ctx, commit, accepted, ""); errors.As(err, &failed) { // to make it work may be the task
+		err = p.setUp(ctx, commit, accepted, "")
+		if errors.As(err, &failed) && p.o.Seed == "" { // to make it work may be the task
 			err = errors.Join(p.begin(), p.writeRepo(commit))
 		}
 		if err != nil {
@@ -103,7 +108,7 @@ func (p *Checkout) drop(name string) error {
 	for root := range p.kept[name].roots {
 		addAbove(p.stale, root)
 		if p.tracked(root) {
-			continue // what is beside the tracked files goes with the look at a new directory
+			continue // recheck removes untracked files of a new directory
 		}
 		if err := proc.RemoveAll(filepath.Join(p.Dir, root)); err != nil {
 			return err
@@ -116,14 +121,14 @@ func (p *Checkout) drop(name string) error {
 // setUp runs the setup in the tree that is laid out. of is the tree in which alone it counts.
 func (p *Checkout) setUp(ctx context.Context, commit, tree, of string) error {
 	if err := p.o.Setup(ctx, p.Dir); err != nil {
-		// Half of a setup is none: the next judgement begins anew.
+		// An incomplete setup does not count: the next judgement repeats it.
 		p.forget()
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
 		return &SetupError{err}
 	}
-	// What it changed of the tree itself is not judged.
+	// Its changes to the tree itself are reverted.
 	if err := p.writeRepo(commit); err != nil {
 		return err
 	}
@@ -256,7 +261,7 @@ func (p *Checkout) checkKept() error {
 		if name != theSetup {
 			continue
 		}
-		err = p.o.Repaired("what tilth.setup installed where changes are judged was changed", "set up again")
+		err = p.o.Repaired("files that tilth.setup installed in the judged checkout were changed", "set up again")
 		if err != nil {
 			return err
 		}
@@ -267,10 +272,7 @@ func (p *Checkout) checkKept() error {
 // dropBuilds removes Cargo's builds of packages that the tree no longer has, because nothing would check them.
 func (p *Checkout) dropBuilds() error {
 	for name := range p.kept {
-		if name == theSetup || project.IsBuilt(name, func(file string) bool {
-			_, is := find(p.entries, file)
-			return is
-		}) {
+		if name == theSetup || project.IsBuilt(name, p.Has) {
 			continue
 		}
 		if err := p.drop(name); err != nil {
@@ -282,20 +284,36 @@ func (p *Checkout) dropBuilds() error {
 
 // isBuild reports whether name is the target directory of a Cargo package.
 func (p *Checkout) isBuild(name string) bool {
-	return project.IsBuilt(name, func(file string) bool { return exists(filepath.Join(p.Dir, file)) })
+	return project.IsBuilt(name, project.OnDisk(p.Dir))
+}
+
+// builds lists the target directories of Cargo's packages.
+func (p *Checkout) builds() (dirs []string) {
+	for _, e := range p.entries {
+		dir := path.Join(path.Dir(e.Path), "target")
+		if path.Base(e.Path) == "Cargo.toml" && !p.tracked(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// DropBuilds removes Cargo's builds. They serve later judgements only if the judgement that made them accepted.
+func (p *Checkout) DropBuilds() error {
+	for _, dir := range p.builds() {
+		delete(p.kept, dir)
+		addAbove(p.stale, dir)
+		if err := proc.RemoveAll(filepath.Join(p.Dir, dir)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keepBuilds takes the stamps of Cargo's builds.
 func (p *Checkout) keepBuilds() error {
 	maps.DeleteFunc(p.kept, func(name string, _ *kept) bool { return name != theSetup })
-	for _, e := range p.entries {
-		if path.Base(e.Path) != "Cargo.toml" {
-			continue
-		}
-		dir := path.Join(path.Dir(e.Path), "target")
-		if p.tracked(dir) {
-			continue
-		}
+	for _, dir := range p.builds() {
 		if fi, err := os.Lstat(filepath.Join(p.Dir, dir)); err != nil || !fi.IsDir() {
 			continue
 		}

@@ -29,7 +29,7 @@ func addAbove(dirs map[string]bool, name string) {
 	}
 }
 
-// find returns where the entry of a path is, or would be.
+// find returns the position of a path's entry, or the position to insert it.
 func find(entries []entry, name string) (int, bool) {
 	return slices.BinarySearchFunc(entries, name, func(e entry, name string) int {
 		return strings.Compare(e.Path, name)

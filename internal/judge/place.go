@@ -20,8 +20,11 @@ type Options struct {
 	Git    *gitx.Git
 	Common string // the repository's common directory
 	Branch string // the session's, without refs/heads/
+	Sparse gitx.Sparse
 	// Setup checks out submodules, copies the files of tilth.copy and runs the setup commands in a directory.
 	Setup func(ctx context.Context, dir string) error
+	// Seed is the commit whose dependencies setup installs for any tree; "" for the tree's own.
+	Seed string
 	// Repaired is called for each repair, with texts for the record.
 	Repaired func(what, done string) error
 }
@@ -43,19 +46,19 @@ type Checkout struct {
 	entries []entry
 	files   []stamp          // of the entries, in their order
 	dirs    map[string]stamp // of the directories that hold entries
-	stale   map[string]bool  // directories whose stamp is to be taken again
+	stale   map[string]bool  // directories that need a new stamp
 
 	laid Laid
-	kept map[string]*kept // Cargo's target directories, and what the setup made as theSetup
+	kept map[string]*kept // Cargo's target directories, and the setup's files as theSetup
 }
 
-// Laid is a tree as it is laid out.
+// Laid is a checked-out tree.
 type Laid struct {
 	Files   []string // paths, sorted as git sorts
 	entries []entry
 }
 
-// Blob is the object id of a file, "" where there is none. A link may have the id of the file that it replaces.
+// Blob returns the object id of a file, or "". A link may have the id of the file that it replaces.
 func (l Laid) Blob(name string) string {
 	i, ok := find(l.entries, name)
 	if !ok || l.entries[i].Mode&unix.S_IFMT != unix.S_IFREG {
@@ -64,7 +67,7 @@ func (l Laid) Blob(name string) string {
 	return hex.EncodeToString([]byte(l.entries[i].OID))
 }
 
-// ID is the mode of a file, in octal, and its object id, "" where there is none.
+// ID returns the mode of a file, in octal, and its object id, or "".
 func (l Laid) ID(name string) string {
 	i, ok := find(l.entries, name)
 	if !ok {
@@ -73,8 +76,8 @@ func (l Laid) ID(name string) string {
 	return fmt.Sprintf("%06o %x", l.entries[i].Mode, l.entries[i].OID)
 }
 
-// New names the place dir, which need not exist. Nothing is touched before the first Update, but the settings of the
-// repository are read: a worker that has begun could have changed them.
+// New returns the checkout in dir, which need not exist. It changes nothing before the first Update, but reads the
+// settings of the repository before a worker could change them.
 func New(ctx context.Context, dir string, o Options) (*Checkout, error) {
 	p := &Checkout{Dir: dir, o: o, kept: map[string]*kept{}, stale: map[string]bool{}}
 	all, own, err := o.Git.RepoSettings(ctx, o.Common)
@@ -84,6 +87,10 @@ func New(ctx context.Context, dir string, o Options) (*Checkout, error) {
 	p.settings, p.attributes = settings(all), own
 	attributes := gitx.Quote(filepath.Join(dir, ".git/attributes"))
 	p.settings = fmt.Appendf(p.settings, "[core]\n\tattributesFile = %s\n", attributes)
+	if len(o.Sparse.Patterns) > 0 {
+		p.settings = fmt.Appendf(p.settings, "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = %t\n",
+			o.Sparse.Cone)
+	}
 	p.tags, err = o.Git.Tags(ctx, o.Common)
 	return p, err
 }
@@ -114,6 +121,12 @@ func (p *Checkout) Builds() bool {
 	return slices.ContainsFunc(p.entries, func(e entry) bool { return path.Base(e.Path) == "Cargo.toml" })
 }
 
+// Has reports whether the laid-out tree has a file.
+func (p *Checkout) Has(file string) bool {
+	_, is := find(p.entries, file)
+	return is
+}
+
 // Put gives the files at paths the contents that a commit has for them, until the next Update.
 func (p *Checkout) Put(ctx context.Context, commit string, paths []string) error {
 	return p.git(ctx, paths, "restore", "--quiet", "--source="+commit, "--staged", "--worktree",
@@ -140,7 +153,7 @@ func (p *Checkout) Close() error {
 	return p.top.Chmod(0)
 }
 
-// Open ends the use of the place and leaves it open for whoever wants to look.
+// Open ends the use of the checkout and makes its directory accessible to the user.
 func (p *Checkout) Open() {
 	if p.top == nil {
 		return
@@ -210,6 +223,12 @@ func (p *Checkout) update(ctx context.Context, tree string) (err error) {
 			return err
 		}
 	}
+	if p.index != nil && !slices.Equal(attributes(p.entries), attributes(entries)) {
+		if index, entries, err = p.layOutAnew(ctx, tree, entries); err != nil {
+			return err
+		}
+		differing = nil
+	}
 	changed := p.stillThere(differing, entries)
 	for _, name := range changed {
 		addAbove(p.stale, name)
@@ -227,7 +246,36 @@ func (p *Checkout) update(ctx context.Context, tree string) (err error) {
 	return p.adopt(tree, index, entries)
 }
 
-// stillThere are those of the files that the new entries have as they were: git left them alone.
+// layOutAnew writes all files of a tree again, without an index, as a clone does: attributes decide how git lays out
+// files that did not change.
+func (p *Checkout) layOutAnew(ctx context.Context, tree string, laid []entry) ([]byte, []entry, error) {
+	for _, e := range laid {
+		if e.Mode == gitlink {
+			continue
+		}
+		addAbove(p.stale, e.Path)
+		if err := proc.RemoveAll(filepath.Join(p.Dir, e.Path)); err != nil {
+			return nil, nil, err
+		}
+	}
+	clear(p.files)
+	if err := os.Remove(filepath.Join(p.Dir, ".git", "index")); err != nil {
+		return nil, nil, err
+	}
+	return p.checkOut(ctx, tree, true)
+}
+
+// attributes are the entries that say how git lays out files.
+func attributes(entries []entry) (out []entry) {
+	for _, e := range entries {
+		if path.Base(e.Path) == ".gitattributes" {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// stillThere returns the files that are unchanged in the new entries: git did not write them.
 func (p *Checkout) stillThere(names []string, entries []entry) []string {
 	return slices.DeleteFunc(names, func(name string) bool {
 		was, _ := find(p.entries, name)
@@ -258,7 +306,7 @@ func (p *Checkout) adopt(tree string, index []byte, entries []entry) error {
 		addAbove(p.stale, e.Path)
 		s, err := p.take(e.Path)
 		if err != nil {
-			return fmt.Errorf("%s: laid out and gone: %w", e.Path, err)
+			return fmt.Errorf("%s: removed after the checkout: %w", e.Path, err)
 		}
 		files[i] = s
 	}
@@ -329,7 +377,7 @@ func (p *Checkout) differing() (names []string) {
 	return names
 }
 
-// removeIn removes the entries of a directory for which goes returns true.
+// removeIn removes the entries of a directory for which goes is true.
 func removeIn(dir string, goes func(name string) bool) error {
 	entries, err := os.ReadDir(dir)
 	for _, d := range entries {

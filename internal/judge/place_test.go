@@ -200,7 +200,7 @@ func TestLayOutUndoesWhatGotIn(t *testing.T) {
 	w.hasNot("dir/conftest.py")
 }
 
-// An index that was changed, git's settings in the place, a filter that the worker configured: none of it has a say.
+// A changed index, git's settings in the checkout, and a filter of the worker have no effect.
 func TestLayOutBelievesNoSettings(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.py": "1\n"}, func(o *judge.Options) {
 		// Before the run: the user's own.
@@ -312,6 +312,43 @@ func TestCargoTargetStaysUnlessItWasChanged(t *testing.T) {
 	w.write(w.dir, "target/debug/x", "evil!")
 	w.layOut()
 	w.hasNot("target")
+}
+
+// A judgement that did not accept leaves no builds to the next one.
+func TestBuildsOfARejectedChangeGo(t *testing.T) {
+	w := newWorld(t, map[string]string{"Cargo.toml": "", "sub/Cargo.toml": "", "src/lib.rs": "1"}, nil)
+	w.layOut()
+	w.write(w.dir, "target/debug/x", "built")
+	w.write(w.dir, "sub/target/debug/x", "built")
+	if err := w.place.DropBuilds(); err != nil {
+		t.Fatal(err)
+	}
+	w.shut()
+	w.layOut()
+	w.hasNot("target")
+	w.hasNot("sub/target")
+}
+
+// A changed .gitattributes changes files that are otherwise the same, as in a fresh clone.
+func TestAttributesOfTheTreeHold(t *testing.T) {
+	w := newWorld(t, map[string]string{"a.txt": "one\n", "sub/b.txt": "two\n", "bin": "3\n"}, nil)
+	w.layOut()
+	w.has("a.txt", "one\n")
+	w.shut()
+	w.write(w.repo, ".gitattributes", "*.txt eol=crlf\n")
+	w.layOut()
+	w.has("a.txt", "one\r\n")
+	w.has("sub/b.txt", "two\r\n")
+	w.has("bin", "3\n")
+	w.shut()
+	w.write(w.repo, "sub/.gitattributes", "*.txt eol=lf\n")
+	w.layOut()
+	w.has("a.txt", "one\r\n")
+	w.has("sub/b.txt", "two\n")
+	w.shut()
+	w.git("rm", "-qf", ".gitattributes")
+	w.layOut()
+	w.has("a.txt", "one\n")
 }
 
 func TestNothingRunsWhereNothingChanged(t *testing.T) {
@@ -472,7 +509,7 @@ func TestNothingIsLeftAmongGitsOwnFiles(t *testing.T) {
 	w.hasNot(".git/modules")
 }
 
-// What was built does not stay where the next tree has no package any more, or files of its own.
+// Build results are removed if the next tree has no package there, or has files there.
 func TestWhatIsKeptGoesWithWhatItWasKeptFor(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.py": "1", ".gitignore": "target/\n"}, nil)
 	w.write(w.repo, "Cargo.toml", "")

@@ -2,7 +2,9 @@ package judge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // ownSettings outrank the user's global ones: an index that parseIndex can read, and nothing that runs by itself.
@@ -23,6 +26,8 @@ const ownSettings = `[core]
 	sparseCheckout = false
 	hooksPath = /dev/null
 	logAllRefUpdates = false
+	protectHFS = true
+	protectNTFS = true
 [index]
 	version = 2
 	sparse = false
@@ -36,7 +41,7 @@ const ownSettings = `[core]
 // takenSettings are the settings of the user's repository that decide the content of checked-out files.
 var takenSettings = []string{
 	"core.autocrlf", "core.eol", "core.symlinks", "core.filemode", "core.ignorecase", "core.precomposeunicode",
-	"core.protecthfs", "core.protectntfs", "core.longpaths", "extensions.objectformat",
+	"core.longpaths", "extensions.objectformat",
 }
 
 // settings makes the configuration of a git directory in which files are checked out and staged as in the worktrees of
@@ -63,10 +68,17 @@ func settings(all []config.Entry) []byte {
 // writeRepo writes judge/.git with HEAD at commit. Of existing files only submodules that setup cloned stay.
 func (p *Checkout) writeRepo(commit string) error {
 	branch := "refs/heads/" + p.o.Branch
+	common, err := p.linkRepo()
+	if err != nil {
+		return err
+	}
 	files := map[string][]byte{
 		"HEAD": []byte("ref: " + branch + "\n"), branch: []byte(commit + "\n"), "config": p.settings,
-		"objects/info/alternates": []byte(gitx.Alternates(p.o.Common)), "packed-refs": p.tags,
+		"objects/info/alternates": []byte(gitx.Alternates(common)), "packed-refs": p.tags,
 		"attributes": p.attributes,
+	}
+	if len(p.o.Sparse.Patterns) > 0 {
+		files["info/sparse-checkout"] = p.o.Sparse.Patterns
 	}
 	if p.index != nil {
 		files["index"] = p.index
@@ -78,7 +90,28 @@ func (p *Checkout) writeRepo(commit string) error {
 	if slices.ContainsFunc(p.entries, func(e entry) bool { return e.Mode == gitlink }) {
 		spared = "modules"
 	}
-	return writeDir(filepath.Join(p.Dir, ".git"), files, spared)
+	dir := filepath.Join(p.Dir, ".git")
+	return cmp.Or(writeDir(dir, files, spared), gitx.LinkForeign(p.o.Common, common, dir))
+}
+
+// linkRepo makes the session's link to the repository, and returns the path by which the checkout borrows its objects.
+func (p *Checkout) linkRepo() (string, error) {
+	link := session.RepoLink(p.Dir)
+	if link == "" {
+		return p.o.Common, nil
+	}
+	to, _ := os.Readlink(link)
+	if to == p.o.Common {
+		return link, nil
+	}
+	err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), proc.RemoveAll(link))
+	if err == nil {
+		err = os.Symlink(p.o.Common, link)
+	}
+	if to, _ = os.Readlink(link); to == p.o.Common { // another lane made it
+		err = nil
+	}
+	return link, err
 }
 
 // writeDir makes the directory top hold exactly these files, by their paths in it. An entry named spared stays.
@@ -106,10 +139,10 @@ func writeDir(top string, files map[string][]byte, spared string) error {
 	return nil
 }
 
-// git runs a command in the place behind the wall, by its own git directory, with paths on its standard input.
+// git runs a command in the checkout in the sandbox, with its git directory and with paths on standard input.
 func (p *Checkout) git(ctx context.Context, paths []string, args ...string) error {
 	dir := filepath.Join(p.Dir, ".git")
-	// Nobody else uses this index, so a lock is the leftover of a killed git.
+	// No other process uses this index, so a lock is the leftover of a killed git.
 	if err := proc.RemoveAll(filepath.Join(dir, "index.lock")); err != nil {
 		return err
 	}
@@ -133,8 +166,8 @@ func (p *Checkout) git(ctx context.Context, paths []string, args ...string) erro
 // checkOut makes git lay out tree, and reads the index that git wrote. With reset it replaces index and files; files
 // that are not in the index stay.
 //
-// It names one tree and not the old one as well, because for two git looks up the object of each tracked file (2.39.5:
-// 1.3 times as long with 20,000 files, twice with loose objects).
+// It passes only the new tree, because with two trees git looks up the object of each tracked file (2.39.5: 1.3 times
+// as long with 20,000 files, twice with loose objects).
 //
 // The checkout's git directory has no remote, so missing objects of a partial clone are fetched before.
 func (p *Checkout) checkOut(ctx context.Context, tree string, reset bool) (index []byte, entries []entry, err error) {
@@ -146,11 +179,11 @@ func (p *Checkout) checkOut(ctx context.Context, tree string, reset bool) (index
 		err = p.git(ctx, nil, "read-tree", "-m", "-u", tree)
 	}
 	if reset || err != nil && ctx.Err() == nil {
-		// Else a changed file, or one of a setup, stands where the tree has one now.
+		// A changed file, or a file of a setup, is at the path of a file of the tree.
 		err = p.git(ctx, nil, "read-tree", "--reset", "-u", tree)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("the tree cannot be laid out to be judged: %w", err)
+		return nil, nil, fmt.Errorf("the tree cannot be checked out for review: %w", err)
 	}
 	if index, err = os.ReadFile(filepath.Join(p.Dir, ".git", "index")); err != nil {
 		return nil, nil, err

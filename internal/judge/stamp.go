@@ -2,8 +2,6 @@ package judge
 
 import (
 	"crypto/sha256"
-	"errors"
-	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -51,8 +49,8 @@ func (p *Checkout) take(rel string) (stamp, error) {
 	return s, err
 }
 
-// young reports whether a change that comes now may leave the stamp as it is. A file system that notes whole seconds,
-// as ext4 does in inodes of 128 bytes, gives all changes of one the same ctime.
+// young reports whether a change now may have the same stamp. A file system with timestamps in seconds, such as ext4
+// with inodes of 128 bytes, gives all changes within a second the same ctime.
 func (s stamp) young() bool {
 	tick := clockTick
 	if s.ctime%int64(time.Second) == 0 {
@@ -96,8 +94,7 @@ const tmpfsMagic, ramfsMagic = 0x01021994, 0x858458f6
 func (s stamp) isFile() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
 func (s stamp) isDir() bool  { return s.mode&unix.S_IFMT == unix.S_IFDIR }
 
-// buffers are those of sum, which in memory is asked about each file of a tree: with an os.File and io.Copy that takes
-// six times as long.
+// buffers are for sum, which reads each file of a tree: os.File and io.Copy would take six times as long.
 var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
 func (p *Checkout) sum(rel string) (sum [sha256.Size]byte, err error) {
@@ -119,9 +116,4 @@ func (p *Checkout) sum(rel string) (sum [sha256.Size]byte, err error) {
 		}
 		h.Write(buf[:n])
 	}
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
 }

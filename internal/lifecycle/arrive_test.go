@@ -26,7 +26,7 @@ func TestArriveTwice(t *testing.T) {
 	make := func() {
 		s, err := session.Store{Root: root}.Create(id)
 		if err != nil {
-			return // it is there already
+			return // it exists already
 		}
 		if err := os.WriteFile(s.Path(session.ResetMarkFile), nil, 0o600); err != nil {
 			t.Error(err)

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/lanes"
-	"github.com/git-tilth/git-tilth/internal/message"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -28,7 +28,7 @@ func RefusedBy(output string) *record.ValidatorRun {
 // ErrTreeChanged says that a commit hook changed the judged tree. Nothing was committed; the index has the hook's tree.
 var ErrTreeChanged = errors.New("a commit hook changed the tree")
 
-// ErrBranchMoved says that somebody has committed on the branch since the tree was judged. Nothing was committed.
+// ErrBranchMoved: the branch has other commits since the tree was judged. Nothing was committed.
 var ErrBranchMoved = errors.New("the branch has moved")
 
 // CommitTask commits exactly the judged tree, which is in the index, after running the repository's hooks. The summary
@@ -46,12 +46,12 @@ func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	if err != nil {
 		return "", err
 	}
-	body, person := message.Quoted, v.By == record.ByPerson
+	body, person := held.Quoted, v.By == record.ByPerson
 	if person {
-		body = message.Wrapped
+		body = held.Wrapped
 	}
-	msg := message.Task(h.S.ID, t.ID, message.SubjectOf(h.CommitSubject, t), body(h.Redact.String(v.Summary)), mark,
-		person)
+	msg := held.TaskMessage(h.S.ID, t.ID, held.SubjectOf(h.CommitSubject, t), body(h.Redact.String(v.Summary)), mark,
+		person, h.SignedOff(ctx, h.Common))
 	committing := CommittingVar + "=" + wt.Branch
 	seen, err := h.Git.BeforeCommit(live, wt, msg, committing)
 	if err = cmp.Or(live.Err(), err); err != nil {
@@ -75,7 +75,7 @@ func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	if err != nil {
 		return "", err
 	}
-	if tip != v.Base && lanes.Has(h.S, t.ID) { // nothing of its worker's is there
+	if tip != v.Base && held.HasLane(h.S, t.ID) { // the session's worktree has none of its work
 		return "", ErrBranchMoved
 	}
 	if err := h.Change(note); err != nil {
@@ -98,22 +98,67 @@ func asJudged(ctx context.Context, h *held.Handle, t session.Task, msg, mark str
 	if err != nil {
 		return "", err
 	}
-	who := message.Author{SessionID: h.S.ID, Tasks: map[string]string{t.ID: t.Status}}
-	if task, ok := who.Done(c); ok && task == t.ID && message.SignatureOf(c).Record == mark {
+	who := held.Author{SessionID: h.S.ID, Tasks: map[string]string{t.ID: t.Status}}
+	if task, ok := who.Done(c); ok && task == t.ID && held.SignatureOf(c).Record == mark {
 		return msg, nil
 	}
-	return message.Task(h.S.ID, t.ID, c.Subject, c.Body, mark, person), nil
+	return held.TaskMessage(h.S.ID, t.ID, c.Subject, c.Body, mark, person, h.SignedOff(ctx, h.Common)), nil
 }
 
 // PlaceholderMessage is the message of the commit that holds a failed task's partial work.
 func PlaceholderMessage(h *held.Handle, t session.Task, reason string) (string, error) {
 	mark, err := h.RecordMark()
-	return message.Placeholder(h.S.ID, t, reason, mark), err
+	return held.PlaceholderMessage(h.S.ID, t, reason, mark), err
 }
 
 // usualSubjects are the forms of subjects that commit-msg hooks are written for.
-var usualSubjects = []string{message.DefaultSubject, "{type}: {title:lower}", "{type}({scope}): {title:lower}",
+var usualSubjects = []string{held.DefaultSubject, "{type}: {title:lower}", "{type}({scope}): {title:lower}",
 	"{type}: {title}", "{id}: {title}", "{id} {title}", "[{id}] {title}"}
+
+// keyedSubjects are the usual forms with a ticket's key.
+func keyedSubjects(key string) (forms []string) {
+	if key == "" {
+		return nil
+	}
+	for _, form := range []string{"KEY {title}", "KEY: {title}", "[KEY] {title}", "{type}: KEY {title:lower}",
+		"{type}(KEY): {title:lower}", "{title} (KEY)", "{type}: {title:lower} (KEY)"} {
+		forms = append(forms, strings.Replace(form, "KEY", key, 1))
+	}
+	return forms
+}
+
+var keyed = pattern.New(`(?:^|[^A-Za-z0-9])([A-Z][A-Z0-9_]*-[0-9]+|#[0-9]+)\b`)
+
+// ticketKey returns the key of a ticket in the name of the source's branch, else in the newest of the last subjects
+// that has one; "" for none.
+func ticketKey(ctx context.Context, h *held.Handle) string {
+	branch, _ := h.Git.Line(ctx, h.Git.In(h.Checkpoint.Source, "branch", "--show-current"))
+	texts := []string{branch}
+	commits, _ := h.Git.Log(ctx, h.Common, cmp.Or(h.Base, "HEAD"), "", 20) // none in a repository without commits
+	for _, c := range commits {
+		texts = append(texts, c.Subject)
+	}
+	for _, t := range texts {
+		if m := keyed().FindStringSubmatch(t); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// UsualBranches are the forms of branch names that hooks ask for, with the ticket's key if there is one.
+func UsualBranches(ctx context.Context, h *held.Handle) (forms []string) {
+	parts := []string{"{label}"}
+	if key := ticketKey(ctx, h); key != "" {
+		parts = []string{strings.TrimPrefix(key, "#") + "-{label}", "{label}"}
+	}
+	for _, part := range parts {
+		for _, kind := range []string{"feature/", "feat/", "fix/", "bugfix/", ""} {
+			forms = append(forms, kind+part)
+		}
+	}
+	return forms
+}
 
 // SubjectSetting is the command that sets a form of subjects.
 func SubjectSetting(form string) string {
@@ -130,13 +175,10 @@ func TrySubjects(ctx context.Context, h *held.Handle, wt gitx.Worktree, base str
 	if err != nil || !has("commit-msg") {
 		return nil, "", err
 	}
-	set := cmp.Or(h.CommitSubject, message.DefaultSubject)
-	forms := append([]string{set}, slices.DeleteFunc(slices.Clone(usualSubjects), func(f string) bool {
-		return f == set || t.Scope == "" && strings.Contains(f, "{scope}")
-	})...)
-	for i, form := range forms {
-		msg := message.Task(h.S.ID, t.ID, message.SubjectOf(form, t), message.Quoted(h.Redact.String(summary)),
-			"1000000 "+strings.Repeat("0", 64), false)
+	set := cmp.Or(h.CommitSubject, held.DefaultSubject)
+	for i, form := range subjectForms(ctx, h, set, t) {
+		msg := held.TaskMessage(h.S.ID, t.ID, held.SubjectOf(form, t), held.Quoted(h.Redact.String(summary)),
+			"1000000 "+strings.Repeat("0", 64), false, h.SignedOff(ctx, h.Common))
 		says, err := showMessage(ctx, h, wt, base, msg)
 		switch {
 		case err != nil || says == nil && i == 0:
@@ -148,6 +190,26 @@ func TrySubjects(ctx context.Context, h *held.Handle, wt gitx.Worktree, base str
 		}
 	}
 	return refused, "", nil
+}
+
+// subjectForms yields the set form of subjects, the other usual ones, and of those with an id first the forms with a
+// ticket's key: a key that people gave is more probably meant than an id of git-tilth.
+func subjectForms(ctx context.Context, h *held.Handle, set string, t session.Task) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		if !yield(0, set) {
+			return
+		}
+		byID := slices.IndexFunc(usualSubjects, func(f string) bool { return strings.Contains(f, "{id}") })
+		forms := slices.Concat(usualSubjects[:byID], keyedSubjects(ticketKey(ctx, h)), usualSubjects[byID:])
+		for i, f := range forms {
+			if f == set || t.Scope == "" && strings.Contains(f, "{scope}") {
+				continue
+			}
+			if !yield(i+1, f) {
+				return
+			}
+		}
+	}
 }
 
 // showMessage runs the commit-msg hook on a message and ignores its changes.

@@ -3,14 +3,22 @@ package lifecycle
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/message"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/teardown"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // New describes a session to make.
@@ -20,9 +28,9 @@ type New struct {
 	Base     string              // commit at which the branch begins
 	Label    string              // a few words for lists
 	Anew     string              // the command that makes it once more; "" for an interview
-	Start    record.SessionStart // who will work, and within what limits
-	Draft    *held.Handle        // what the session is made of; nil for nothing
-	making   string              // the repository of one that counts as torn down until it is whole, "" for none
+	Start    record.SessionStart // agents and limits
+	Draft    *held.Handle        // draft of the session, or nil
+	making   string              // repository of a session that counts as torn down until it is complete, or ""
 }
 
 // Create makes a session directory, its branch and its worktree, and locks the session.
@@ -43,7 +51,7 @@ func Create(ctx context.Context, d held.Deps, n New) (*held.Handle, error) {
 		return nil, err
 	}
 	h := &held.Handle{Deps: d, S: s, Common: n.Location.CommonDir, Base: n.Base, Unlock: unlock}
-	h.Checkpoint = n.checkpoint(h)
+	h.Checkpoint = n.checkpoint(ctx, h)
 	if err = h.Save(); err == nil {
 		err = begin(h, n)
 	}
@@ -87,7 +95,7 @@ func undoCreate(ctx context.Context, h *held.Handle) {
 		_, err = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
 	}
 	if err == nil {
-		_ = teardown.RemoveDir(h.S)
+		_ = removeDir(h.S)
 	}
 }
 
@@ -106,7 +114,7 @@ func CommitSeed(ctx context.Context, h *held.Handle, tasks, tests int, prepared 
 		return err
 	}
 	prepared.PRDEntries, prepared.TestFiles = tasks, tests
-	// What a rewind brings back.
+	// A rewind restores them.
 	prepared.TokensUsed, prepared.Usage = &h.Checkpoint.TokensUsed, record.JSON(h.Checkpoint.Usage)
 	prepared.StartedAt = h.Checkpoint.StartedAt
 	if err := h.Append(&prepared); err != nil {
@@ -123,9 +131,10 @@ func CommitSeed(ctx context.Context, h *held.Handle, tasks, tests int, prepared 
 	if err != nil {
 		return err
 	}
-	sha := parent // without a commit of its own, the seed is what the branch begins at
+	sha := parent // without a seed commit, the seed is the branch's base
 	if tests > 0 || h.KeepEmptySeed {
-		if sha, err = commitSeed(ctx, h, wt, parent, message.Seed(h.S.ID, tasks, tests, mark)); err != nil {
+		if sha, err = commitSeed(ctx, h, wt, parent, held.SeedMessage(h.S.ID, tasks, tests, mark,
+			h.SignedOff(ctx, h.Common))); err != nil {
 			undoSeed(ctx, h, wt, parent)
 			return err
 		}
@@ -156,7 +165,7 @@ func undoSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, parent stri
 	}
 }
 
-// Reopen takes up a preparation that came to no seed: it is running again, and the index is the branch's once more.
+// Reopen continues a preparation without a seed: the session is running again, and the index is reset to the branch.
 func Reopen(ctx context.Context, h *held.Handle) error {
 	wt, err := h.Worktree(ctx)
 	if err != nil {
@@ -176,7 +185,7 @@ func Reopen(ctx context.Context, h *held.Handle) error {
 	return h.Save()
 }
 
-// Fail ends a preparation that did not come to a seed.
+// Fail ends a preparation without a seed.
 func Fail(h *held.Handle, reason string, cause error) error {
 	stop := record.Stop{Reason: reason}
 	if cause != nil {
@@ -186,4 +195,245 @@ func Fail(h *held.Handle, reason string, cause error) error {
 		return fmt.Errorf("the record of %s: %w", h.S.ID, err)
 	}
 	return Stopped(h, session.Failed, stop)
+}
+
+// Draft makes the draft of a session: a directory without a session's name, for checks before the session exists. It
+// has no branch, worktree or record. Create makes it a session, Discard removes it.
+func Draft(ctx context.Context, d held.Deps, n New) (*held.Handle, error) {
+	s, unlock, err := n.draft(d, session.NewID(d.Now()))
+	if err != nil {
+		return nil, err
+	}
+	h := &held.Handle{Deps: d, S: s, Common: n.Location.CommonDir, Base: n.Base, Unlock: unlock}
+	h.Checkpoint = n.checkpoint(ctx, h)
+	return h, nil
+}
+
+// Discard ends a draft that no session is made of.
+func Discard(h *held.Handle) error {
+	defer h.Close()
+	return proc.RemoveAll(h.S.Dir)
+}
+
+// checkpoint returns the first checkpoint of a session.
+func (n New) checkpoint(ctx context.Context, h *held.Handle) *session.Checkpoint {
+	h.S.SetBranch(n.branch(ctx, h))
+	return &session.Checkpoint{
+		SessionID: h.S.ID, Source: n.Location.Source, GitCommonDir: n.Location.CommonDir,
+		Workspace: h.S.Workspace(), Branch: h.S.Branch(), Status: session.Running,
+		StartedAt: record.FormatTime(h.Now()), Label: n.Label, Anew: n.Anew,
+	}
+}
+
+// branch names the session's branch as tilth.branch has it. A name without the session's id that is taken gets the id.
+func (n New) branch(ctx context.Context, h *held.Handle) string {
+	if h.BranchForm == "" {
+		return session.DefaultBranch(h.S.ID)
+	}
+	name := strings.NewReplacer("{id}", h.S.ID, "{label}", cmp.Or(slug(n.Label), h.S.ID),
+		"{date}", h.Now().Format("2006-01-02")).Replace(h.BranchForm)
+	if _, taken, err := h.Git.BranchTip(ctx, h.Common, name); err == nil && taken && !strings.Contains(name, h.S.ID) {
+		name += "-" + h.S.ID
+	}
+	return name
+}
+
+// maxSlug bounds a label in the name of a branch, in characters.
+const maxSlug = 40
+
+// slug makes a label a part of a branch's name: small letters, digits, and a dash for anything else.
+func slug(label string) string {
+	words := strings.FieldsFunc(strings.ToLower(label), func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c)
+	})
+	out := ""
+	for i, w := range words {
+		if i > 0 && utf8.RuneCountInString(out+w) >= maxSlug {
+			break
+		}
+		out += "-" + w
+	}
+	return strings.TrimPrefix(text.Head(out, 2*maxSlug), "-")
+}
+
+// directory makes the directory of a session. It gets its name after it is locked, because an unlocked one looks
+// damaged.
+func (n New) directory(d held.Deps, id string) (s *session.Session, unlock func(), err error) {
+	switch {
+	case d.Git.IsDryRun():
+		return &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, id)}, func() {}, nil
+	case n.Draft != nil:
+		s, unlock = n.Draft.S, n.Draft.Unlock
+	default:
+		if s, unlock, err = n.draft(d, id); err != nil {
+			return nil, nil, err
+		}
+	}
+	release, err := held.LockRoot(n.Store.Root)
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	defer release()
+	draft, dir := s.Dir, filepath.Join(n.Store.Root, s.ID)
+	if err := os.Rename(draft, dir); err != nil {
+		unlock()
+		if errors.Is(err, fs.ErrExist) { // another process made it first
+			err = held.InUse(&session.Session{ID: s.ID, Dir: dir})
+		}
+		return nil, nil, errors.Join(err, os.RemoveAll(draft))
+	}
+	s.Dir = dir
+	return s, unlock, jsonl.SyncDir(n.Store.Root)
+}
+
+// draft makes and locks the directory of a session without a name, marked for a fork. It removes leftovers of killed
+// processes.
+func (n New) draft(d held.Deps, id string) (s *session.Session, unlock func(), err error) {
+	if err := os.MkdirAll(n.Store.Root, 0o700); err != nil {
+		return nil, nil, err
+	}
+	release, err := held.LockRoot(n.Store.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
+	for _, dir := range held.Unnamed(n.Store) {
+		endLeftovers(filepath.Join(dir, session.WorkspaceDir), filepath.Join(dir, session.JudgeDir))
+		_ = proc.RemoveAll(dir)
+	}
+	s = &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, session.DraftPrefix+id)}
+	if err := os.Mkdir(s.Dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	if n.making != "" {
+		mark := []byte("\n" + n.making + "\n" + held.ForkMark + "\n")
+		if err := jsonl.WriteFile(s.Path(session.ResetMarkFile), mark); err != nil {
+			return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
+		}
+	}
+	if unlock, err = s.Lock(d.Now()); err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
+	}
+	return s, unlock, nil
+}
+
+// Checkout is the user's own checkout of the session's source, or the source itself where it has none. Hooks see it as
+// they will see the worktree; nothing may be written in it.
+func Checkout(h *held.Handle) (gitx.Worktree, error) {
+	return h.Git.CheckoutAt(h.Common, h.Checkpoint.Source)
+}
+
+// HasRun reports whether the seed has been worked on and must not be replaced: in a run, also one that was undone, or
+// before a fork.
+func HasRun(ctx context.Context, h *held.Handle) (ran bool, err error) {
+	if h.Checkpoint.Status != session.Prepared || held.Unfinished(h.S) {
+		return true, nil
+	}
+	state, err := h.S.State()
+	if err != nil || state.Resumed {
+		return state != nil, err
+	}
+	old, _, err := h.SeedCommit(ctx)
+	if err != nil {
+		return false, err
+	}
+	tip, there, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
+	return there && tip != old, err
+}
+
+// Reseed adopts an edited plan before any work was done: the seed is committed again on the same parent.
+//
+// The state on disk after each step:
+//  1. prd.json                  the new plan over the old seed commit, whose tests are the same
+//  2. the branch at a new seed  recordSeed finds it
+//  3. seed_committed            done
+func Reseed(ctx context.Context, h *held.Handle, tasks []session.Task, tests int) error {
+	ctx = held.IgnoreFirstSignal(ctx)
+	wt, err := h.Worktree(ctx)
+	if err != nil {
+		return err
+	}
+	old, base, err := h.SeedCommit(ctx)
+	if err != nil {
+		return err
+	}
+	if base == "" {
+		return cmp.Or(h.WriteViews(tasks), h.Sync())
+	}
+	tree, err := h.Git.RevParse(ctx, h.Common, old+"^{tree}")
+	if err != nil {
+		return err
+	}
+	if err := h.S.SaveTasks(tasks); err != nil {
+		return err
+	}
+	mark, err := h.RecordMark()
+	if err != nil {
+		return err
+	}
+	made, err := h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
+		Tree: tree, Parent: base, Over: old,
+		Message: held.SeedMessage(h.S.ID, len(tasks), tests, mark, h.SignedOff(ctx, h.Common)),
+		Reflog:  "tilth: seed",
+		Sign:    h.Sign,
+	})
+	if err != nil {
+		return err
+	}
+	return noteSeed(h, made)
+}
+
+// noteSeed puts the seed's commit on record: from there on the session is prepared.
+func noteSeed(h *held.Handle, sha string) error {
+	if err := h.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
+		return err
+	}
+	h.Checkpoint.Anew = ""
+	return h.Change(func() error { return writeViews(h) })
+}
+
+// recordSeed records a seed commit after a kill between the commit and the record.
+func recordSeed(ctx context.Context, h *held.Handle) error {
+	if h.Common == "" {
+		return nil
+	}
+	sha, err := unrecordedSeed(ctx, h.Git, h.S, h.Checkpoint, h.Common)
+	if err != nil || sha == "" {
+		return err
+	}
+	return noteSeed(h, sha)
+}
+
+// unrecordedSeed is a seed commit that is at the tip of the branch and not on record, "" for none: one with this
+// session's trailer that names no task, before anything was run. It changes nothing: a dry run decides with it too.
+func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
+	common string) (string, error) {
+	state, err := s.State()
+	if err != nil {
+		return "", err
+	}
+	recorded := ""
+	if state.Seed != nil {
+		recorded = state.Seed.SHA
+	}
+	if recorded != "" && check.Status != session.Prepared || held.Unfinished(s) {
+		return "", nil
+	}
+	tip, ok, err := g.BranchTip(ctx, common, s.Branch())
+	if err != nil || !ok || recorded != "" && (!text.IsSHA(recorded) || strings.HasPrefix(tip, recorded)) {
+		return "", err
+	}
+	commits, err := g.Log(ctx, common, tip, "", 1)
+	if err != nil || len(commits) == 0 {
+		return "", err
+	}
+	c := commits[0]
+	if of := held.SignatureOf(c); of.Session != s.ID || of.Task != "" || !strings.HasPrefix(c.Subject, "seed: ") {
+		return "", nil
+	}
+	if _, err := s.Tasks(); err != nil {
+		return "", nil // without its tasks it is no seed
+	}
+	return tip, nil
 }

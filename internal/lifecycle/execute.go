@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/snapshot"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -27,7 +27,7 @@ func (x *execution) clearAside(ctx context.Context, wt gitx.Worktree) error {
 	if err != nil || !ok {
 		return errors.Join(err, fs.ErrNotExist)
 	}
-	name, _, err := snapshot.SetAside(ctx, x.Handle, wt, task, tip)
+	name, _, err := held.Stash(ctx, x.Handle, wt, task, tip)
 	if err != nil || name == "" {
 		return err
 	}
@@ -52,18 +52,20 @@ type Execution struct {
 	Settings map[string]record.Setting
 	// First leaves session_resume out for a prepared session: `git tilth run` begins it, and nothing is resumed.
 	First bool
-	// Only is the one task that a person's word is on; "" for all. Other failed tasks stay as they are.
+	// Only is the one task of a manual command; "" for all. Other failed tasks do not change.
 	Only string
 }
 
 // Outcome is the result of Execute.
 type Outcome struct {
-	// Plan is the plan as it was carried out: less the commit of an accepted tree that could not be made.
+	// Plan is the executed plan, without the commit of an accepted tree if it could not be made.
 	Plan
-	Aside   string       // where what stood at the worktree's path was moved, "" for nothing
-	Refused *HookRefusal // what a commit hook said against the accepted tree, nil for nothing
+	Aside   string       // new path of a directory that was at the worktree's path, or ""
+	Refused *HookRefusal // a commit hook's objection to the accepted tree, or nil
 	// SettingsChanged are the changes since the last start of settings that decide how work is judged.
 	SettingsChanged []record.SettingChange
+	// Edited are the files that somebody changed in the worktree after the stop.
+	Edited []string
 }
 
 // HookRefusal is a commit hook's refusal of a task's accepted tree.
@@ -73,8 +75,31 @@ type HookRefusal struct {
 	Again   bool // the last run ended with the same words
 }
 
-// String is the plan as one line, as it was carried out.
-func (o Outcome) String() string { return o.line(o.Aside) }
+// String returns the executed plan in one line.
+func (o Outcome) String() string {
+	line := o.line(o.Aside)
+	if len(o.Edited) > 0 {
+		line += "; edited since the stop: " + strings.Join(o.Edited, ", ")
+	}
+	return line
+}
+
+// maxEdited bounds the edited files that a resume names.
+const maxEdited = 20
+
+// editedSince returns the files that somebody changed in the worktree after the last stop, as far as that is known.
+func (p Plan) editedSince(ctx context.Context, h *held.Handle) []string {
+	stop := p.Record.Stop
+	if stop == nil || p.Tree != held.TreeFine {
+		return nil
+	}
+	// Stops are noted in milliseconds.
+	edited, _ := h.Git.EditedSince(ctx, h.Path(), record.ParseTime(stop.TS).Add(20*time.Millisecond))
+	if n := len(edited) - maxEdited; n > 0 {
+		edited = append(edited[:maxEdited], "and "+text.Plural(n, "more"))
+	}
+	return edited
+}
 
 // Execute carries the plan out. A dry run uses the same code: every git command is printed and no file is written.
 //
@@ -85,15 +110,15 @@ func (o Outcome) String() string { return o.line(o.Aside) }
 //  4. an accepted tree is committed        the commit's tree makes the task done
 //  5. commits marked done in prd.json
 //  6. the tip is unwound (one soft reset)  the failed tasks are still failed in prd.json
-//     the work of a task that is not run is stashed (snapshot.SetAside)
+//     the work of a task that is not run is stashed (held.Stash)
 //  7. failed tasks pending in prd.json
-//     lanes as in the record (internal/lanes)
+//     lanes as in the record (held/lanes.go)
 //     status running, totals written       all of it survives a power cut
 //  8. session_resume, or the session_start of a prepared session
 //
 // If 3 to 7 fail or are interrupted, a stop replaces 8.
 func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome, error) {
-	if p.BranchTip != "" { // a person may have committed since, while a model or a remote was asked
+	if p.BranchTip != "" { // the user may have committed since, during a request to a model or a remote
 		tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
 		if err == nil && tip != p.BranchTip {
 			p, err = PlanOf(ctx, h)
@@ -117,6 +142,9 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome
 		return out, err
 	}
 	out.compareSettings(e.Settings)
+	if p.Action != Nothing && !p.Fresh {
+		out.Edited = p.editedSince(ctx, h)
+	}
 	x := &execution{h, out}
 	if p.Action == Nothing {
 		if p.remakes() { // a rewind needs the worktree
@@ -124,73 +152,69 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome
 				return x.out, err
 			}
 		}
-		return out, h.Change(func() error { return noteNothing(h, out, e) })
+		if err := settleRecord(h, p); err != nil {
+			return out, err
+		}
+		if err := noteResume(h, out, e); err != nil {
+			return out, err
+		}
+		return out, writeViews(h)
 	}
-	if err := h.Change(func() error { return settleRecord(h, p) }); err != nil {
+	if err := settleRecord(h, p); err != nil {
 		return out, err
 	}
-	h.Checkpoint.Status = session.Running
 	h.Checkpoint.StartedAt = record.FormatTime(h.Now())
 	if v := p.History.Refused; v != nil && p.CommitTree == nil && v.TaskID == p.Begun {
 		x.out.Refused = &HookRefusal{Output: *p.History.RefusedBy.Results[0].Output, Verdict: v}
 	}
-	if err := x.repair(ctx); err != nil {
+	err := x.repair(ctx)
+	if err != nil {
 		return x.out, broken(ctx, h, err)
 	}
-	if err := h.Save(); err != nil {
+	if !p.Fresh || !e.First {
+		err = noteResume(h, x.out, e)
+	}
+	if err == nil && p.Fresh {
+		start := e.Start
+		start.Settings, start.TaskCount, start.Phase = e.Settings, len(p.Tasks), "run"
+		start.Source, start.Worktree, start.Branch = h.Checkpoint.Source, h.Path(), h.S.Branch()
+		err = h.Append(&start)
+	}
+	if err != nil {
 		return x.out, err
 	}
-	if !p.Fresh || !e.First {
-		if err := noteResume(h, x.out, e); err != nil || !p.Fresh {
-			return x.out, err
-		}
-	}
-	e.Start.Settings = e.Settings
-	return x.out, noteStart(h, e.Start, len(p.Tasks))
+	return x.out, writeViews(h)
 }
 
-// noteNothing finishes an empty plan. A process that died between the stop and the checkpoint left another status, and
-// somebody may have changed files that are written from the record.
-func noteNothing(h *held.Handle, o Outcome, e Execution) error {
-	if err := settleRecord(h, o.Plan); err != nil {
-		return err
-	}
-	h.Checkpoint.Status = session.AllDone
-	if err := cmp.Or(settleTasks(h, nil, nil), h.Save()); err != nil {
-		return err
-	}
-	return noteResume(h, o, e)
-}
-
-// settleRecord rewrites the files that are written from the record, if the last run did not finish them or somebody
-// changed them.
-func settleRecord(h *held.Handle, p Plan) error {
-	err := h.SettleTotals()
-	if err == nil && !p.Fresh {
-		err = adoptEdits(h, p.MarkDone)
-	}
+// writeViews writes the views of the stored plan, durably.
+func writeViews(h *held.Handle) error {
+	plan, err := h.S.StoredTasks()
 	if err != nil {
 		return err
 	}
-	return settleLedgers(h, p)
+	return cmp.Or(h.WriteViews(plan), h.Sync())
+}
+
+// settleRecord puts on record what the user set in prd.json, and completes the ledgers.
+func settleRecord(h *held.Handle, p Plan) error {
+	if !p.Fresh {
+		if err := adoptEdits(h, p.MarkDone); err != nil {
+			return err
+		}
+	}
+	return h.Change(func() error { return settleLedgers(h, p) })
 }
 
 func noteResume(h *held.Handle, o Outcome, e Execution) error {
 	resume := record.SessionResume{
 		SessionID: h.S.ID, LastStop: record.Optional(o.History.LastStop), Retried: o.Retried, Pending: o.Pending,
 		Plan: o.String(), Sandbox: e.Start.Sandbox, Settings: e.Settings,
-		SettingsChanged: o.SettingsChanged,
+		SettingsChanged: o.SettingsChanged, Edited: o.Edited,
 	}
 	if len(o.Unwind) > 0 {
 		resume.UnwoundCommit, resume.UnwoundCommits = &o.Unwind[0].SHA, shas(o.Unwind)
 	}
 	return h.Append(&resume)
-}
-
-func noteStart(h *held.Handle, start record.SessionStart, tasks int) error {
-	start.Phase, start.Source, start.Worktree, start.Branch = "run", h.Checkpoint.Source, h.Path(), h.S.Branch()
-	start.TaskCount = tasks
-	return h.Append(&start)
 }
 
 // execution is a plan that is being carried out.
@@ -210,7 +234,7 @@ func (x *execution) repair(live context.Context) error {
 	x.out.Aside = aside
 	for _, t := range x.out.Tasks {
 		if x.out.Record.Tasks[t.ID].Stashed {
-			if err := snapshot.NoteLost(x.Handle, t.ID); err != nil {
+			if err := held.NoteLostStash(x.Handle, t.ID); err != nil {
 				return err
 			}
 		}
@@ -248,9 +272,6 @@ func (x *execution) repair(live context.Context) error {
 	if err := x.noteCommits(done); err != nil {
 		return err
 	}
-	if err := x.Change(func() error { return settleTasks(x.Handle, done, x.out.Retried) }); err != nil {
-		return err
-	}
 	return x.settleLanes(ctx)
 }
 
@@ -285,7 +306,7 @@ func (x *execution) fillNew(live context.Context) error {
 func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	a *record.EvaluatorVerdict) (sha string, err error) {
 	ctx := held.IgnoreFirstSignal(live)
-	if x.out.InLane(a.TaskID) { // what is in the session's worktree is a part of a commit, or nobody's
+	if x.out.InLane(a.TaskID) { // files in the session's worktree are a part of a commit, or leftovers
 		if err := x.cleanWorktree(ctx); err != nil {
 			return "", err
 		}
@@ -342,7 +363,7 @@ func (x *execution) hasTree(ctx context.Context, id string) (bool, error) {
 	return tree == id, err
 }
 
-// stageAccepted brings the accepted tree into the index; ready is false if the files hold other work.
+// stageAccepted stages the accepted tree; ready is false if the files have other work.
 func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree,
 	a *record.EvaluatorVerdict) (ready bool, err error) {
 	there, err := x.hasTree(ctx, a.Tree)
@@ -361,7 +382,7 @@ func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree,
 	case a.Tree, "": // "": a dry run, in a worktree that is still to be made and filled with it
 		return true, nil
 	case base:
-		// Somebody took the work away; it is in the repository still.
+		// The work was deleted; it is still in the repository.
 		return true, cmp.Or(x.Git.ReadTree(ctx, wt, a.Tree, true), x.Git.FollowModules(ctx, wt))
 	}
 	return false, nil
@@ -379,8 +400,8 @@ func (x *execution) giveUp(task string, err error) error {
 	return err
 }
 
-// broken puts on record that the session could not be brought to where the loop begins: a stop, like that of a run.
-// What was repaired stays, and the next resume makes the same plan of the rest.
+// broken records that the session could not be prepared for the loop: a stop, like that of a run. Repairs remain, and
+// the next resume plans the rest.
 func broken(ctx context.Context, h *held.Handle, cause error) error {
 	if h.Git.IsDryRun() {
 		return cause
@@ -415,7 +436,7 @@ func shas(commits []gitx.Commit) []string {
 
 // finishThenExecute finishes an unfinished rewind or undo, and then executes a new plan.
 func finishThenExecute(ctx context.Context, h *held.Handle, e Execution) (Outcome, error) {
-	what, err := rewind.Finish(ctx, h)
+	what, err := finishGoingBack(ctx, h)
 	if err != nil || h.Git.IsDryRun() {
 		return Outcome{}, err
 	}

@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -23,7 +23,7 @@ type Fork struct {
 	From  *session.Session
 	At    string // the name of a point
 	Label string
-	Start record.SessionStart // who will work, and within what limits
+	Start record.SessionStart // agents and limits
 }
 
 // parent is the session that a fork is of, at the point.
@@ -31,8 +31,8 @@ type parent struct {
 	*session.Session
 	check  *session.Checkpoint
 	common string
-	point  rewind.Point
-	tasks  []session.Task // as they are there
+	point  Point
+	tasks  []session.Task // of the other session
 	begin  *record.State
 	read   int64 // the record's length before anything was read
 }
@@ -55,7 +55,7 @@ func (f Fork) Fork(ctx context.Context, d held.Deps) (*session.Session, error) {
 		Store: f.Store, ID: newID(d), Location: n.Location, Tip: p.point.SHA, Files: p.point.SHA,
 		Step: "fork of session " + p.ID, Again: "git tilth fork " + p.ID,
 		Fill: func(h *held.Handle) error {
-			h.Checkpoint = n.checkpoint(h)
+			h.Checkpoint = n.checkpoint(ctx, h)
 			h.Checkpoint.ForkedFrom, h.Checkpoint.ForkedAt = p.ID, p.point.SHA
 			if err := h.Change(func() error { return copyParent(h, p) }); err != nil {
 				return err
@@ -87,13 +87,13 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	if p.begin, err = p.State(); err != nil {
 		return cannot(err)
 	}
-	points, err := rewind.Points(ctx, g, f.From, p.common)
+	points, err := Points(ctx, g, f.From, p.common)
 	if err != nil {
 		return cannot(err)
 	}
-	i := slices.IndexFunc(points, func(at rewind.Point) bool { return at.Name == f.At })
+	i := slices.IndexFunc(points, func(at Point) bool { return at.Name == f.At })
 	if i < 0 {
-		return cannot(fmt.Errorf("it has no point %q; its points are %s", f.At, rewind.Names(points)))
+		return cannot(fmt.Errorf("it has no point %q; its points are %s", f.At, pointNames(points)))
 	}
 	p.point = points[i]
 	if p.tasks, err = p.Tasks(); err != nil {
@@ -143,27 +143,28 @@ func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.Tas
 
 // copyParent fills a fork's directory with the other session's files at the point.
 func copyParent(h *held.Handle, p *parent) error {
-	if err := h.SaveTasks(p.tasks); err != nil {
+	if err := h.S.SaveTasks(p.tasks); err != nil {
 		return err
 	}
-	for _, name := range []string{session.SeedMetaFile, session.InterviewFile} {
-		if _, err := os.Lstat(p.Path(name)); errors.Is(err, fs.ErrNotExist) {
-			continue
+	paths := []string{session.SeedMetaFile, session.InterviewFile}
+	for _, dir := range TaskDirs {
+		entries, err := os.ReadDir(p.Path(dir))
+		if err == nil {
+			err = os.Mkdir(h.S.Path(dir), 0o700)
 		}
-		if err := jsonl.CopyFile(p.Path(name), h.S.Path(name)); err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+		for _, e := range entries { // also of tasks that were taken out of the plan
+			task, _, _ := strings.Cut(e.Name(), ".")
+			i := session.IndexOf(p.tasks, task)
+			if i >= 0 && p.tasks[i].Status == session.TaskDone && e.Type().IsRegular() {
+				paths = append(paths, dir+"/"+e.Name())
+			}
+		}
 	}
-	// Of a task that was taken out of the plan there may be files too.
-	notDone := func(task string) bool {
-		return !slices.ContainsFunc(p.tasks, func(t session.Task) bool {
-			return t.ID == task && t.Status == session.TaskDone
-		})
-	}
-	if err := rewind.CopyFiles(p.Session, h.S, rewind.TaskDirs, notDone); err != nil {
-		return err
-	}
-	return rewind.DropEmpty(h.S)
+	defer dropEmpty(h.S)
+	return held.CopyFiles(p.Session, h.S, paths)
 }
 
 // endFork makes the session prepared.
@@ -177,4 +178,97 @@ func endFork(h *held.Handle, p *parent) error {
 		return err
 	}
 	return noteSeed(h, p.begin.Seed.SHA)
+}
+
+// Import makes a session from another one: a fork of a local session, or a session from another machine. Until it is
+// complete it counts as a session with an unfinished teardown: no command uses it, and `reset` and the next import
+// remove it.
+//
+// The state on disk after each step:
+//  1. .fork-<id>/ with the mark              no session; the next import removes it
+//  2. <id>/ with the mark
+//  3. its files; for a fork, session_start
+//  4. checkpoint.json
+//  5. branch and worktree, its uncommitted work, and the work of failed tasks in kept.git
+//  6. setup done by tilth.setup and tilth.copy
+//  7. for a fork, session_prepared, seed_committed; the checkpoint prepared
+//  8. no mark                                a session like any other
+type Import struct {
+	Store    session.Store
+	ID       string
+	Location gitx.Location
+	Tip      string // of the branch, which the repository has
+	Files    string // a commit of the uncommitted work on Tip, or Tip
+	Step     string // current step, for errors
+	Again    string // the command that does it
+	// Fill writes the session's files, all but the checkpoint, which it sets.
+	Fill func(*held.Handle) error
+	// Furnished ends the session's making, once its worktree is as it will be left.
+	Furnished func(*held.Handle) error
+}
+
+// Arrive makes the session.
+func (a Import) Arrive(ctx context.Context, d held.Deps) (*session.Session, error) {
+	clearForks(ctx, d, a.Store, a.Location.CommonDir)
+	branch := session.DefaultBranch(a.ID)
+	_, there, err := d.Git.BranchTip(ctx, a.Location.CommonDir, branch)
+	if _, absent := a.Store.Find(a.ID); absent == nil && d.Git.IsDryRun() {
+		there = false // it would be gone by now, with the session that is here
+	}
+	if err != nil || there {
+		if s, missing := a.Store.Find(a.ID); err == nil && missing == nil {
+			return nil, held.InUse(s) // another process made it first
+		}
+		return nil, errors.Join(err, &held.RefusedError{Why: "branch " + branch + " already exists",
+			Hint: "git branch -m " + branch + " another-name"})
+	}
+	n := New{Store: a.Store, making: a.Location.CommonDir}
+	s, unlock, err := n.directory(d, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	h := &held.Handle{Deps: d, S: s, Common: a.Location.CommonDir, Unlock: unlock}
+	defer h.Close()
+	if err := a.install(ctx, h); err != nil {
+		undoCreate(ctx, h)
+		return nil, &held.StepError{Step: a.Step, Err: err, Hint: a.Again}
+	}
+	return s, nil
+}
+
+func (a Import) install(ctx context.Context, h *held.Handle) error {
+	if err := a.Fill(h); err != nil {
+		return err
+	}
+	c := h.Checkpoint
+	c.Source, c.Workspace, c.Branch = a.Location.Source, h.S.Workspace(), h.S.Branch()
+	c.GitCommonDir = a.Location.CommonDir
+	if err := h.Save(); err != nil {
+		return err
+	}
+	if err := h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), a.Tip, true); err != nil {
+		return err
+	}
+	if a.Files != a.Tip {
+		wt, err := h.Worktree(ctx)
+		if err == nil {
+			err = h.Git.Reset(ctx, wt, a.Files, true)
+		}
+		if err == nil {
+			err = h.Git.Reset(ctx, wt, a.Tip, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := held.AdoptBundles(ctx, h); err != nil {
+		return err
+	}
+	if err := h.RunSetup(ctx, h.Path()); err != nil {
+		return err
+	}
+	if err := a.Furnished(h); err != nil {
+		return err
+	}
+	return h.Change(func() error { return os.Remove(h.S.Path(session.ResetMarkFile)) })
 }

@@ -1,18 +1,17 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"reflect"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// The marks of a person, beside done, which is a commit (loop.Done).
+// The user's marks, besides done, which is a commit (loop.Done).
 const (
 	MarkDone    = "done"
 	MarkSkipped = "skipped"
@@ -31,57 +30,35 @@ func Mark(h *held.Handle, task, mark, note string) error {
 	if err := adoptEdits(h, nil); err != nil {
 		return err
 	}
-	tasks, err := h.S.Tasks()
-	if err != nil {
+	if err := h.Append(&record.TaskMarked{Scope: record.Scope{TaskID: task}, Mark: mark, Note: note}); err != nil {
 		return err
 	}
-	i := session.IndexOf(tasks, task)
-	marked := &record.TaskMarked{Scope: record.Scope{TaskID: task}, Mark: mark, Note: note}
-	if err := h.Append(marked); err != nil {
-		return err
-	}
-	tasks[i].Status = session.TaskSkipped
 	if mark == MarkRetry {
-		tasks[i].Status = session.TaskPending
-		if err := h.Change(func() error { return prepareRetry(h, task, note) }); err != nil {
+		if err := h.Change(func() error { return prepareRetry(h, task) }); err != nil {
 			return err
 		}
+	}
+	tasks, err := h.S.StoredTasks()
+	if err != nil {
+		return err
 	}
 	return saveTasks(h, tasks)
 }
 
 func saveTasks(h *held.Handle, tasks []session.Task) error {
-	return h.Change(func() error {
-		if state, err := h.S.State(); err == nil && state.Seed != nil {
-			h.Checkpoint.Status = state.SessionStatus()
-		}
-		if err := errors.Join(h.SaveTasks(tasks), h.Save()); err != nil {
-			return err
-		}
-		return h.S.WriteSummary()
-	})
+	return h.Change(func() error { return cmp.Or(h.WriteViews(tasks), h.Sync(), h.S.WriteSummary()) })
 }
 
-func prepareRetry(h *held.Handle, task, note string) error {
-	entries, err := h.S.ReadLedger(task, 1)
-	if err != nil {
+func prepareRetry(h *held.Handle, task string) error {
+	if _, err := h.WriteLedger(task); err != nil {
 		return err
-	}
-	there := func(e session.LedgerEntry) bool { return e.Note == note }
-	if note != "" && !slices.ContainsFunc(entries, there) {
-		if err := h.AppendNote(h.S, record.FormatTime(h.Now()), task, note); err != nil {
-			return err
-		}
 	}
 	conversation := h.Checkpoint.Conversation(task)
 	if conversation == nil {
 		return nil
 	}
 	conversation.Over = true
-	if err := h.Checkpoint.SetConversation(task, conversation); err != nil {
-		return err
-	}
-	return h.Save()
+	return h.Checkpoint.SetConversation(task, conversation)
 }
 
 // Replan adopts a plan that the user edited between two runs. The state on disk after each step: the lanes' work of
@@ -99,14 +76,14 @@ func Replan(ctx context.Context, h *held.Handle, edited []session.Task) error {
 	if err != nil {
 		return err
 	}
-	begun, err := lanes.Begun(ctx, h.Git, h.S, h.Common)
+	begun, err := held.BegunLanes(ctx, h.Git, h.S, h.Common)
 	if err != nil {
 		return err
 	}
 	changes := differences(before, edited)
 	for _, m := range changes {
 		if m.Mark == "removed" && slices.Contains(begun, m.TaskID) {
-			if err := lanes.SetAside(ctx, h, m.TaskID, state.Tasks[m.TaskID].Attempt); err != nil {
+			if err := held.StashLane(ctx, h, m.TaskID, state.Tasks[m.TaskID].Attempt); err != nil {
 				return err
 			}
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -15,33 +14,35 @@ import (
 // State is everything that the decision about a session rests on: the session on disk and git.
 type State struct {
 	SessionID string
+	Branch    string
 	Status    string
-	Resetting bool   // a teardown was begun and not finished
-	GoingBack string // a rewind or an undo that was begun and not finished
-	Finished  string // one that was, and was finished before this plan was made
+	Resetting bool   // a teardown was not finished
+	GoingBack string // an unfinished rewind or undo
+	Finished  string // a rewind or undo that was finished before this plan was made
 	// SourceGone says why the source repository cannot be used, "" when it can.
 	SourceGone string
-	SourceHint string // how to go on without it
+	SourceHint string // how to continue without it
 	SeedSHA    string // of the seed's commit as recorded, "" when none is
 	SeedKnown  bool   // the branch contains it
-	Worked     bool   // without a recorded seed: there was one, and the branch has what was done after it
+	Worked     bool   // without a recorded seed: the branch has work after a seed
 	SeedTree   string // of a seed on which commits stand
 	NoBase     bool   // the record does not name the commit at which the branch begins
 	// Interviewed reports whether a session without a seed has an interview that can be gone on with.
 	Interviewed bool
-	Anew        string // the command that makes such a session once more, "" where nobody knows
-	BranchTip   string // "" when the branch is gone
-	LastDone    string // the last commit of a task that is done, where the branch is gone; "" for none
+	Anew        string // the command that makes the same session again, "" if unknown
+	BranchTip   string // "" without a branch
+	LastDone    string // last commit of a finished task, if the branch was deleted, or ""
+	renameBack  string // the command that undoes a renaming of the branch, or ""
 	Tree        held.TreeState
-	treeOn      string // what HEAD is on, for held.TreeElsewhere
+	treeOn      string // HEAD, for held.TreeElsewhere
 	Dirty       bool   // read only where the plan depends on it
 	Tasks       []session.Task
 	TasksError  string
 	mendTasks   string         // the line of a hint that mends it, "" for none
-	Lanes       []string       // the tasks that have a worktree of their own
-	Record      *record.State  // what the record says
+	Lanes       []string       // tasks with a lane
+	Record      *record.State  // by the record
 	History     record.History // of the last attempt
-	// AcceptedStale tells that the files are not the accepted tree any more: a person edited them.
+	// AcceptedStale: the files were edited and are not the accepted tree any more.
 	AcceptedStale bool
 	CaseStale     bool            // the same of a case that was being reviewed
 	Unfinished    string          // a merge, rebase or the like that was left in the worktree, "" for none
@@ -76,11 +77,10 @@ const (
 	Continue Action = "continue" // enter the loop
 )
 
-// NeedsWorker reports whether carrying the plan out may come to running a task: one is pending, or a hook may refuse
-// the tree that is to be committed.
+// NeedsWorker reports whether the plan may run a task: a task is pending, or a hook may refuse the tree to commit.
 func (p Plan) NeedsWorker() bool { return p.Action == Continue || p.CommitTree != nil }
 
-// BeginsAt is the commit at which the first attempt after the plan begins, "" where that is still to be made.
+// BeginsAt returns the base of the first attempt after the plan, "" if that commit is still to be made.
 func (p Plan) BeginsAt() string {
 	if n := len(p.Unwind); n > 0 {
 		return p.Unwind[n-1].Parents[0]
@@ -105,17 +105,17 @@ type Plan struct {
 	Action           Action
 	Why, Hint        string
 	CommitTree       *record.EvaluatorVerdict // an accepted tree to commit
-	Review           *record.CaseSubmitted    // a case whose review the last run did not come to the end of
+	Review           *record.CaseSubmitted    // a hand-in whose review was not finished
 	MarkDone         map[string]string        // task id to the commit that did it
 	Unwind           []gitx.Commit            // placeholders, and commits a worker left behind, newest first
-	KeptPlaceholders []gitx.Commit            // placeholders of unfinished tasks on which someone's commit stands
+	KeptPlaceholders []gitx.Commit            // placeholders of unfinished tasks below another commit
 	JudgedTo         string                   // from which commit on the next task is judged, "" for where it begins
 	Unjudged         int                      // the commits above it
 	Retried          []string                 // failed tasks that go back to pending
-	SetAside         string                   // a task that is not to be done, whose work in the worktree is set aside
-	Pending          []string                 // what the loop will run, in order
-	Begun            string                   // the first of them, where its work is in the worktree
-	Waiting          map[string][]string      // those that cannot be begun yet, with what they need
+	SetAside         string                   // a removed or skipped task, whose work in the worktree is stashed
+	Pending          []string                 // tasks that the loop will run, in order
+	Begun            string                   // the first of them, if its work is in the worktree
+	Waiting          map[string][]string      // tasks that cannot start yet, with their needs
 	Fresh            bool                     // the session was prepared and never run
 }
 
@@ -142,6 +142,7 @@ type Plan struct {
 //	placeholders or worker's commits at the tip        unwind them, and only them
 //	a placeholder under another commit                 it stays, and is judged with the next task's work (unjudged)
 //	a failed task                                      back to pending
+//	a failed task's case waits for a review            it comes before the others
 //	the task last worked on is not the first pending   it comes first: its partial work is in the worktree
 //	the task last worked on is skipped or removed, and its work in the worktree is set aside
 //	  left work
@@ -160,7 +161,7 @@ func MakePlan(s State) Plan {
 		return p
 	}
 	if s.GoingBack != "" {
-		p.Action = Continue // what is to do then is decided anew
+		p.Action = Continue // a new plan decides the rest
 		return p
 	}
 	p.Fresh = s.Status == session.Prepared
@@ -178,6 +179,7 @@ func MakePlan(s State) Plan {
 			p.Waiting[t.ID] = open
 		}
 	}
+	slices.SortStableFunc(p.Pending, func(x, y string) int { return p.reviewRank(x) - p.reviewRank(y) })
 	p.headFirst()
 	if c := s.History.Case; c != nil && !s.CaseStale && c.TaskID == p.Begun && len(p.Unwind) == 0 &&
 		c.Base == s.BranchTip && s.Tree == held.TreeFine {
@@ -193,6 +195,14 @@ func MakePlan(s State) Plan {
 		p.Action = conclude
 	}
 	return p
+}
+
+// reviewRank returns 0 for a task that waits for a review, else 1.
+func (s State) reviewRank(task string) int {
+	if s.Record.AwaitsReview(task) != nil {
+		return 0
+	}
+	return 1
 }
 
 // headFirst puts the task with partial work in the worktree before tasks that the user moved before it since, because
@@ -228,7 +238,7 @@ func refusal(s State) (why, hint string) {
 	case s.SeedSHA == "" && len(s.Tasks) == 0:
 		return s.unseeded(reset)
 	case s.BranchTip == "":
-		return "its branch session/" + s.SessionID + " is gone", s.withoutBranch(reset)
+		return "its branch " + s.Branch + " is gone", s.withoutBranch(reset)
 	case s.BranchIn != "":
 		return "its branch is checked out in " + s.BranchIn, s.BranchHint
 	}
@@ -239,10 +249,12 @@ func refusal(s State) (why, hint string) {
 // are finished.
 func (s State) withoutBranch(reset string) string {
 	switch {
+	case s.renameBack != "":
+		return s.renameBack + " && git tilth resume " + s.SessionID + "\n" + reset
 	case s.Status == session.AllDone:
 		return "git tilth review " + s.SessionID + "\n" + reset
 	case s.LastDone != "":
-		return "git branch session/" + s.SessionID + " " + text.Head(s.LastDone, 10) + " && git tilth resume " +
+		return "git branch " + s.Branch + " " + text.Head(s.LastDone, 10) + " && git tilth resume " +
 			s.SessionID + "\n" + reset
 	}
 	return reset
@@ -251,7 +263,7 @@ func (s State) withoutBranch(reset string) string {
 // unseeded returns the refusal for a session without a finished preparation, whatever else it lacks.
 func (s State) unseeded(reset string) (why, hint string) {
 	if s.Worked {
-		return held.WorkedUnseeded, "git log -p session/" + s.SessionID + "\ngit merge session/" + s.SessionID
+		return held.WorkedUnseeded, "git log -p " + s.Branch + "\ngit merge " + s.Branch
 	}
 	if s.Interviewed {
 		return "its interview was not finished", "git tilth prep-feature --continue\n" + reset
@@ -302,7 +314,7 @@ func (p *Plan) settleTasks() map[string]string {
 
 // unwindTip collects the commits at the tip that are nobody's finished work. It stops at the first other commit: the
 // user's, a finished task's, the seed's.
-func (p *Plan) unwindTip(who message.Author, status map[string]string) {
+func (p *Plan) unwindTip(who held.Author, status map[string]string) {
 	for _, c := range p.Commits {
 		if !p.unwinds(c, who, status) || len(c.Parents) == 0 {
 			break
@@ -317,7 +329,7 @@ func (p *Plan) unwindTip(who message.Author, status map[string]string) {
 }
 
 // unwinds reports whether a commit at the tip goes back into the index.
-func (s State) unwinds(c gitx.Commit, who message.Author, status map[string]string) bool {
+func (s State) unwinds(c gitx.Commit, who held.Author, status map[string]string) bool {
 	if task, failed := who.Placeholder(c); failed {
 		return status[task] != session.TaskDone // the user may have marked its task as done
 	}
@@ -335,7 +347,7 @@ func (s State) unwinds(c gitx.Commit, who message.Author, status map[string]stri
 }
 
 // proven reports whether a verdict on record accepted the commit's tree as its task's work.
-func (s State) proven(c gitx.Commit, who message.Author) bool {
+func (s State) proven(c gitx.Commit, who held.Author) bool {
 	task, _ := who.Done(c)
 	return s.isAccepted(c) || s.judged(task, c.Tree)
 }
@@ -352,8 +364,8 @@ func (s State) isAccepted(c gitx.Commit) bool {
 	return a != nil && c.SHA == s.BranchTip && c.Tree == a.Tree && len(c.Parents) == 1 && c.Parents[0] == a.Base
 }
 
-func (s State) author() message.Author {
-	return message.Author{SessionID: s.SessionID, Tasks: s.status(), Inherited: s.Inherited}
+func (s State) author() held.Author {
+	return held.Author{SessionID: s.SessionID, Tasks: s.status(), Inherited: s.Inherited}
 }
 
 // status is each task's status by prd.json.
@@ -363,4 +375,28 @@ func (s State) status() map[string]string {
 		status[t.ID] = t.Status
 	}
 	return status
+}
+
+// unjudged finds the commits that stay on the branch and are judged with the next task's work, and the commit before
+// them: a placeholder below another commit, made since the last attempt began and not accepted by a verdict since.
+func (p *Plan) unjudged() (from string, commits []gitx.Commit) {
+	from = p.History.Begun.Judged
+	if from == "" && len(p.KeptPlaceholders) > 0 {
+		from = p.History.Begun.Base
+	}
+	rest := p.Commits[len(p.Unwind):]
+	who, status := p.author(), p.status()
+	end := slices.IndexFunc(rest, func(c gitx.Commit) bool {
+		task, ok := who.Done(c)
+		return c.SHA == from || p.isAccepted(c) || ok && (status[task] == session.TaskDone || p.proven(c, who))
+	})
+	switch {
+	case from == "" || len(rest) == 0:
+		return "", nil
+	case end >= 0:
+		return rest[end].SHA, rest[:end]
+	case p.SeedKnown:
+		return rest[len(rest)-1].Parents[0], rest
+	}
+	return from, rest
 }

@@ -142,8 +142,8 @@ func TestMakePlan(t *testing.T) {
 				s.Tasks = "", false, session.Prepared, nil
 		},
 			want{action: Refuse, why: "never committed"}},
-		{"the branch is gone", "", func(s *State) { s.BranchTip = "" },
-			want{action: Refuse, why: "session/" + testID + " is gone", hint: "git tilth reset"}},
+		{"the branch is gone", "", func(s *State) { s.BranchTip, s.Branch = "", "session/x" },
+			want{action: Refuse, why: "its branch session/x is gone", hint: "git tilth reset"}},
 		{"a rewind or an undo was begun", "whatever prd.json and the branch still say", func(s *State) {
 			s.GoingBack, s.Tasks, s.Status = "the rewind to the seed", tasks("done", "failed"), session.Failed
 			s.Commits = chain(failedBy(testID, "T-002"), doneBy(testID, "T-001"))
@@ -311,7 +311,7 @@ func TestMakePlan(t *testing.T) {
 			want{action: Continue, worktree: held.TreeUnregistered, pending: "T-001 T-002",
 				line: "register the worktree again"}},
 		{"HEAD was moved to another branch", "", func(s *State) { s.Tree, s.treeOn = held.TreeElsewhere, "other" },
-			want{action: Continue, worktree: held.TreeElsewhere, pending: "T-001 T-002", line: "bring HEAD back"}},
+			want{action: Continue, worktree: held.TreeElsewhere, pending: "T-001 T-002", line: "set HEAD to"}},
 		{"nothing pending, status all_done", "", func(s *State) {
 			s.Tasks, s.Status, s.History.LastStop = tasks("done", "done"), session.AllDone, "all_done"
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))

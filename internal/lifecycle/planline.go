@@ -22,13 +22,13 @@ func (p Plan) Outline() []string {
 // String is the plan as one line, as resume prints it and session_resume records it.
 func (p Plan) String() string { return p.line("") }
 
-// remakes reports whether no worktree stands where it belongs, or git knows of none there. One on another branch stays
-// so where nothing is to do.
+// remakes reports whether the worktree is missing or unregistered. A worktree on another branch is kept if nothing is
+// to do.
 func (p Plan) remakes() bool {
 	return p.MovesAside() || p.Tree == held.TreeMissing || p.Tree == held.TreeUnregistered
 }
 
-// MovesAside reports whether files that are in the worktree's place go aside, where no commit takes them.
+// MovesAside reports whether a directory at the worktree's path is moved, where no commit includes its files.
 func (p Plan) MovesAside() bool { return p.Tree == held.TreePlain }
 
 // line returns the plan in one line; aside is the new path of a directory that was at the worktree's path, or "".
@@ -65,7 +65,7 @@ func (p Plan) line(aside string) string {
 	case held.TreeUnregistered:
 		add("register the worktree again")
 	case held.TreeElsewhere:
-		add("bring HEAD back to the session's branch")
+		add("set HEAD to the session's branch again")
 	}
 	if p.Unfinished != "" {
 		add("abort the unfinished %s, keep its files", p.Unfinished)
@@ -94,11 +94,19 @@ func (p Plan) line(aside string) string {
 	if p.Review != nil {
 		add("ask the reviewer about %s", p.Review.TaskID)
 	}
+	if p.Record != nil && len(p.Record.Steps) > 0 {
+		add("repeat %s on the new base", text.Plural(len(p.Record.Steps), "commit"))
+	}
+	for _, id := range p.Pending {
+		if p.reviewRank(id) == 0 && p.Record.Carried(id) == nil {
+			add("ask the reviewer about %s", id)
+		}
+	}
 	if p.SetAside != "" {
 		add("stash the work of %s, which is not pending", p.SetAside)
 	}
 	if lanes := p.standing(); len(lanes) > 0 {
-		add("continue %s side by side", strings.Join(lanes, ", "))
+		add("continue %s in parallel", strings.Join(lanes, ", "))
 	}
 	switch {
 	case p.Action == conclude:

@@ -4,10 +4,8 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -15,10 +13,10 @@ import (
 // settleLanes prepares lanes for the next run: it removes unfinished lanes and lanes of tasks that are done or not run,
 // and resets the session's worktree to the branch's tip.
 func (x *execution) settleLanes(ctx context.Context) error {
-	if x.Git.IsDryRun() || len(lanes.All(x.S, x.Common)) == 0 && !held.Exists(x.S.Path(session.LanesDir)) {
+	if x.Git.IsDryRun() || len(held.AllLanes(x.S, x.Common)) == 0 && !held.Exists(x.S.Path(session.LanesDir)) {
 		return nil
 	}
-	if err := lanes.RemoveHalfMade(ctx, x.Handle); err != nil {
+	if err := held.RemoveHalfLanes(ctx, x.Handle); err != nil {
 		return err
 	}
 	if x.out.Begun == "" {
@@ -30,15 +28,15 @@ func (x *execution) settleLanes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, task := range lanes.Of(x.S) {
+	for _, task := range held.Lanes(x.S) {
 		i := session.IndexOf(tasks, task)
 		switch {
 		case i >= 0 && tasks[i].Status == session.TaskDone:
-			err = lanes.Remove(ctx, x.Handle, task)
+			err = held.RemoveLane(ctx, x.Handle, task)
 		case i < 0 || tasks[i].Status == session.TaskSkipped:
-			err = lanes.SetAside(ctx, x.Handle, task, x.out.Record.Tasks[task].Attempt)
+			err = held.StashLane(ctx, x.Handle, task, x.out.Record.Tasks[task].Attempt)
 		default:
-			_, err = lanes.Resume(ctx, x.Handle, task, x.out.Record.Tasks[task].Attempt)
+			_, err = held.ResumeLane(ctx, x.Handle, task, x.out.Record.Tasks[task].Attempt)
 		}
 		if err != nil {
 			return err
@@ -49,8 +47,8 @@ func (x *execution) settleLanes(ctx context.Context) error {
 
 // cleanWorktree resets the worktree after a killed commit: the accepted tree is also in a lane.
 func (x *execution) cleanWorktree(ctx context.Context) error {
-	_, err := lanes.CleanWorktree(ctx, x.Handle, func(tree string) bool {
-		for _, task := range lanes.Of(x.S) {
+	_, err := held.CleanWorktree(ctx, x.Handle, func(tree string) bool {
+		for _, task := range held.Lanes(x.S) {
 			if slices.Contains(x.out.Record.Tasks[task].Trees, tree) {
 				return true
 			}
@@ -60,8 +58,8 @@ func (x *execution) cleanWorktree(ctx context.Context) error {
 	return err
 }
 
-// adoptEdits puts the statuses that the user set in prd.json manually on record. Those of done are done all the same:
-// the branch has their commits.
+// adoptEdits records the statuses that the user set in prd.json. Finished tasks stay done, because the branch has their
+// commits.
 func adoptEdits(h *held.Handle, done map[string]string) error {
 	if h.Git.IsDryRun() {
 		return nil
@@ -83,61 +81,8 @@ func adoptEdits(h *held.Handle, done map[string]string) error {
 	return nil
 }
 
-// settleTasks rewrites prd.json and progress.txt if they differ from record and branch: done are tasks with their
-// commits, retried are failed tasks that become pending with the following session_resume. The caller saves the
-// checkpoint, which has the statuses that prd.json was written with.
-func settleTasks(h *held.Handle, done map[string]string, retried []string) error {
-	stored, err := h.S.StoredTasks()
-	if err != nil {
-		return err
-	}
-	tasks, err := h.S.Tasks()
-	if err != nil {
-		return err
-	}
-	for i := range tasks {
-		switch t := &tasks[i]; {
-		case done[t.ID] != "":
-			t.Status = session.TaskDone
-		case slices.Contains(retried, t.ID):
-			t.Status = session.TaskPending
-		}
-	}
-	same := slices.EqualFunc(stored, tasks, func(a, b session.Task) bool { return a.Status == b.Status })
-	if !same || h.Checkpoint.Statuses == nil {
-		if err := h.SaveTasks(tasks); err != nil {
-			return err
-		}
-	}
-	return settleProgress(h, tasks)
-}
-
-// settleProgress rewrites progress.txt where it differs from the record.
-func settleProgress(h *held.Handle, tasks []session.Task) error {
-	state, err := h.S.State()
-	if err != nil {
-		return err
-	}
-	var lines []string
-	for _, end := range state.Progress {
-		if i := session.IndexOf(tasks, end.Task); i >= 0 {
-			lines = append(lines, session.ProgressLine(end.Task, end.As, tasks[i].Title))
-		}
-	}
-	for _, t := range tasks {
-		isDone := func(line string) bool { return strings.HasPrefix(line, t.ID+"\tdone\t") }
-		switch {
-		case t.Status != session.TaskDone:
-			lines = slices.DeleteFunc(lines, isDone)
-		case !slices.ContainsFunc(lines, isDone):
-			lines = append(lines, session.ProgressLine(t.ID, session.TaskDone, t.Title))
-		}
-	}
-	return h.S.SettleProgress(lines)
-}
-
-// noteCommits writes down the commits of tasks that are done and that are not on record. What a process
-// that died had not written down is at most one, the last; but a person may have set a task back.
+// noteCommits records unrecorded commits of finished tasks. A dead process left at most one, the last; more are
+// possible if the user reset the status of a task.
 func (x *execution) noteCommits(done map[string]string) error {
 	for _, t := range slices.Sorted(maps.Keys(done)) {
 		if x.out.Record.Recorded(t, done[t]) {
@@ -150,8 +95,8 @@ func (x *execution) noteCommits(done map[string]string) error {
 	return nil
 }
 
-// rolledForward is the scope of an event that a process that died did not come to write. It belongs to the iteration of
-// the task's last verdict.
+// rolledForward returns the scope of an event that a dead process did not write. It belongs to the iteration of the
+// task's last verdict.
 func (p Plan) rolledForward(task string) record.Scope {
 	in := record.Scope{TaskID: task}
 	if a := p.Record.Tasks[task].Attempt; a.Verdict != nil && !a.Worked {
@@ -159,4 +104,54 @@ func (p Plan) rolledForward(task string) record.Scope {
 	}
 	in.RolledForward = true
 	return in
+}
+
+// settleLedgers rewrites the ledgers that differ from the record, and completes a ledger after a kill between the
+// verdict and its line. The state on disk after each step: the ledger; then ledger_appended or log_repaired.
+func settleLedgers(h *held.Handle, p Plan) error {
+	state, err := h.S.State()
+	if err != nil {
+		return err
+	}
+	tasks, err := h.S.StoredTasks()
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		of := state.Tasks[t.ID]
+		changed, err := h.S.WriteLedger(t.ID, of)
+		switch {
+		case err != nil:
+			return err
+		case of.Attempt.Unledgered:
+			appended := held.LedgerAppended(of.Attempt.Verdict)
+			appended.Scope = p.rolledForward(t.ID)
+			err = h.Record.Append(appended)
+		case changed:
+			err = h.Append(&record.LogRepaired{File: session.LedgerDir + "/" + t.ID + ".jsonl",
+				Why: "did not match the verdicts on record", Done: "rewritten"})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareSettings lists the settings that differ from those of the last start, sorted by name. A prepared session has
+// not been started.
+func (o *Outcome) compareSettings(now map[string]record.Setting) {
+	noted := o.Record.Settings
+	if o.Fresh || now == nil || noted == nil {
+		return
+	}
+	all := maps.Clone(noted)
+	maps.Copy(all, now)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if before, after := noted[name], now[name]; before.Value != after.Value {
+			o.SettingsChanged = append(o.SettingsChanged, record.SettingChange{
+				Name: name, Before: before.Value, After: after.Value, Origin: after.Origin,
+			})
+		}
+	}
 }

@@ -1,16 +1,19 @@
+// Package lifecycle makes, resumes, rewinds and removes sessions, on disk and in git. The comment of every operation
+// lists the state on disk after each step, so that the next command can continue after a kill.
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/rewind"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -41,14 +44,14 @@ func (s *State) InLane(task string) bool { return s.Record.Tasks[task].Attempt.B
 // ReadState gathers the State of a session. It changes nothing and takes no lock. Its cost does not grow with the
 // record, because summary.json has the record's state at the last stop.
 func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
-	st := State{SessionID: s.ID, Status: check.Status, Resetting: held.Resetting(s)}
+	st := State{SessionID: s.ID, Branch: s.Branch(), Status: check.Status, Resetting: held.Resetting(s)}
 	var err error
-	if st.GoingBack, err = rewind.Begun(s); err != nil {
+	if st.GoingBack, err = goingBack(s); err != nil {
 		return st, err
 	}
 	tasks, err := s.Tasks()
 	file := s.Path(session.TasksFile)
-	// A plan that was edited into something else must neither count as done nor do a task twice.
+	// An edited plan must neither count as done nor repeat a task.
 	if broken := session.ValidateIDs(tasks); err == nil && len(broken) > 0 {
 		err = fmt.Errorf("%s: %s", file, broken[0])
 	}
@@ -63,13 +66,13 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 		return st, err
 	}
 	if st.Status == session.Prepared && st.Record.Ran {
-		st.Status = session.Running // somebody wrote the other into the checkpoint
+		st.Status = session.Running // the checkpoint was edited
 	}
 	st.History = st.Record.History()
 	if st.Record.Seed != nil {
 		st.SeedSHA, st.NoBase = st.Record.Seed.SHA, st.Record.Base == ""
 	} else {
-		messages, _ := s.ReadTranscript(record.RoleInterview, "") // what cannot be read cannot be gone on with
+		messages, _ := s.ReadTranscript(record.RoleInterview, "") // an unreadable interview cannot be continued
 		st.Interviewed, st.Anew = len(messages) > 0, check.Anew
 	}
 	common, err := held.CommonOf(s, check)
@@ -97,7 +100,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		return err
 	}
 	st.BranchTip = tip // "" for none
-	if st.Lanes, err = lanes.Begun(ctx, g, s, common); err != nil {
+	if st.Lanes, err = held.BegunLanes(ctx, g, s, common); err != nil {
 		return err
 	}
 	st.leaveToLanes()
@@ -108,6 +111,9 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 	}
 	if !ok {
 		st.LastDone = lastDone(ctx, g, common, st.Record)
+		if on := held.Renamed(ctx, g, common, s, path, cmp.Or(st.LastDone, st.SeedSHA)); on != "" {
+			st.renameBack = held.RenameBack(common, on, s)
+		}
 		return nil
 	}
 	if err := st.readWorktree(ctx, g, s, common, path); err != nil {
@@ -127,7 +133,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		st.SeedKnown = true
 	}
 	if !st.SeedKnown {
-		// Rebased, by a person. What this session left at the tip can still be told by its trailers.
+		// The user has rebased. The session's commits at the tip are still known by their trailers.
 		if st.Commits, err = g.Log(ctx, common, tip, "", tipCommits); err != nil {
 			return err
 		}
@@ -144,7 +150,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		}
 	}
 	if a := MakePlan(*st).CommitTree; a != nil && st.InLane(a.TaskID) {
-		st.AcceptedStale = isStale(ctx, g, common, lanes.Path(s, a.TaskID), "", a.Tree, a.Base)
+		st.AcceptedStale = isStale(ctx, g, common, held.LanePath(s, a.TaskID), "", a.Tree, a.Base)
 	} else if a != nil && st.Tree == held.TreeFine {
 		st.AcceptedStale = isStale(ctx, g, common, path, branch, a.Tree, a.Base)
 	}
@@ -154,7 +160,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 	return nil
 }
 
-// lastDone is the last of the commits of tasks that are done, "" where there is none or the repository has lost one.
+// lastDone returns the last commit of a finished task, "" if there is none or the repository has lost one.
 func lastDone(ctx context.Context, g *gitx.Git, common string, r *record.State) string {
 	last := gitx.InRepo(common, "rev-list", "--topo-order", "--max-count=1", "--end-of-options")
 	none := len(last.Args)
@@ -188,7 +194,7 @@ func isStale(ctx context.Context, g *gitx.Git, common, path, branch, tree, on st
 	return err == nil && now != base
 }
 
-// tipCommits is how far the tip is looked at for placeholders where the seed is not known.
+// tipCommits bounds the search for placeholders at the tip without a known seed.
 const tipCommits = 50
 
 // readWorktree fills in the worktree's facts, depending on its state.
@@ -218,4 +224,66 @@ func (p Plan) dependsOnDirty() bool {
 	s := p.State
 	s.Dirty = true
 	return p.SetAside != MakePlan(s).SetAside
+}
+
+// Open locks a session for this process, ends leftover processes of a killed one in its worktree, restores the
+// worktree's .git file, and completes a seed after a kill behind its commit. The error is a *session.BusyError if
+// another process has the session.
+func Open(ctx context.Context, d held.Deps, s *session.Session) (*held.Handle, error) {
+	lock, err := os.Lstat(s.Path(session.LockFile))
+	killed := err == nil && lock.Size() > 0 // its holder did not come to its end, whatever the session's status is
+	unlock, err := held.Lock(d, s)
+	if err != nil {
+		return nil, err
+	}
+	h := &held.Handle{Deps: d, S: s, Unlock: unlock}
+	if err := open(ctx, h, killed); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func open(ctx context.Context, h *held.Handle, killed bool) (err error) {
+	reset := "git tilth reset " + h.S.ID
+	if h.Checkpoint, err = h.S.Checkpoint(); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errors.New("checkpoint.json is missing")
+		}
+		return held.Refuse(reset, "session %s is damaged: %s", h.S.ID, err)
+	}
+	h.Common, h.SourceErr = held.CommonOf(h.S, h.Checkpoint)
+	h.AdoptSource()
+	if h.Git.IsDryRun() {
+		return nil
+	}
+	if killed || h.Checkpoint.Status == session.Running || held.Unfinished(h.S) {
+		endLeftovers(placesOf(h.S, h.Path())...)
+	}
+	err = h.PutBackDotGit(ctx, h.Path())
+	if err == nil {
+		err = held.DropUnreadable(ctx, h)
+	}
+	if err != nil {
+		return err
+	}
+	if err := recordSeed(ctx, h); ctx.Err() != nil {
+		return err
+	} else if err != nil {
+		return &held.StepError{Step: "the seed of session " + h.S.ID, Err: err, Hint: reset}
+	}
+	return nil
+}
+
+// Stopped writes the end of a run: the stop, fsynced, then the checkpoint.
+func Stopped(h *held.Handle, status string, stop record.Stop) error {
+	dropping := held.DropLanes(h) // first, because no later resume examines an all_done session
+	if err := h.Record.Append(&stop); err != nil {
+		return err
+	}
+	h.Checkpoint.Status = status
+	if err := errors.Join(h.Save(), held.DropDoneStashes(h), dropping); err != nil {
+		return err
+	}
+	return h.S.WriteSummary()
 }

@@ -74,7 +74,7 @@ func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 	}
 }
 
-// Committing an accepted tree may come to running its task, so a worker has to be at hand.
+// Committing an accepted tree may require running its task, so a worker must be available.
 func TestCommittingNeedsAWorker(t *testing.T) {
 	if p := (Plan{Action: conclude, CommitTree: &record.EvaluatorVerdict{}}); !p.NeedsWorker() {
 		t.Error("a hook may refuse the tree")

@@ -27,13 +27,13 @@ type Ahead struct {
 // Checked is a preflight that was passed before its session was made. The session's first run takes it over.
 type Checked struct {
 	found *record.Preflight
-	of    string // what it depends on
+	of    string // its dependencies
 	known map[string][]string
 	place *judge.Checkout
 }
 
-// CheckAhead does the preflight of a session in a draft of it: neither branch nor worktree nor record are there yet.
-// What it finds is a Stop.
+// CheckAhead runs the preflight in a draft of a session, before its branch, worktree and record exist. It returns
+// findings as a Stop.
 func CheckAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*Checked, error) {
 	c, err := lookAhead(ctx, draft, o, what)
 	switch {
@@ -64,10 +64,32 @@ func (c *Checked) leave() {
 	}
 }
 
-func lookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*Checked, error) {
+// Repeat runs a test of the project alone, many times, in a draft of a session, and returns how often it failed.
+func Repeat(ctx context.Context, draft *held.Handle, o Options, what Ahead, test string) (validator.Rate, error) {
+	a, err := ahead(ctx, draft, o, what)
+	if err != nil {
+		return validator.Rate{}, err
+	}
+	defer a.at.removeTemp()
+	defer a.at.place.Open()
+	j, s, vs, unable, err := a.layBase(ctx)
+	if unable != nil {
+		err = preflightStop(unable)
+	}
+	if err != nil {
+		return validator.Rate{}, err
+	}
+	s.ExecEnv = a.judgingPlace(ctx, j)
+	return validator.Repeat(ctx, vs, s.ExecEnv, test, repeats, s.Timeout)
+}
+
+// repeats is how often Repeat runs a test.
+const repeats = 20
+
+// ahead begins an attempt in a draft of a session. The caller calls removeTemp of its ground.
+func ahead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*attempt, error) {
 	r := newRun(draft, o)
 	g := r.sessionGround()
-	defer func() { g.removeTemp() }()
 	r.ahead, r.tasks = &what, what.Tasks
 	r.seed = &seedFacts{commit: what.Base, files: slices.Sorted(maps.Keys(what.Tests)), tests: map[string]string{}}
 	a := &attempt{run: r, at: g, index: max(0, r.next()), base: what.Base}
@@ -79,8 +101,18 @@ func lookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (
 		return nil, err
 	}
 	if err := g.openPlace(ctx); err != nil {
+		g.removeTemp()
 		return nil, err
 	}
+	return a, nil
+}
+
+func lookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*Checked, error) {
+	a, err := ahead(ctx, draft, o, what)
+	if err != nil {
+		return nil, err
+	}
+	defer a.at.removeTemp()
 	of, err := a.preflightOf(ctx)
 	if err != nil {
 		return nil, err
@@ -89,7 +121,7 @@ func lookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (
 	if err != nil {
 		return nil, err
 	}
-	return &Checked{found: found, of: of, known: r.Checkpoint.KnownFailures, place: g.place}, nil
+	return &Checked{found: found, of: of, known: a.run.Checkpoint.KnownFailures, place: a.at.place}, nil
 }
 
 // standIn writes the base's manifests and lock files to the place of the future worktree.
@@ -150,7 +182,7 @@ func (a *attempt) hooksAt(ctx context.Context) (gitx.Worktree, error) {
 	return a.settledWorktree(ctx)
 }
 
-// belowSeed is the tree below the seed's tests, "" where nobody knows or there are none.
+// belowSeed returns the tree without the seed's tests, "" if it is unknown or there are no tests.
 func (a *attempt) belowSeed(ctx context.Context, tasks validator.Tasks) (tree string, err error) {
 	if len(tasks.Seed) == 0 {
 		return "", nil

@@ -12,10 +12,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// fenceAlone matches a message that is one fenced block and nothing else.
+// fenceAlone matches a message that consists of one fenced block.
 var fenceAlone = pattern.New("(?s)^(?:```|~~~)[A-Za-z]*[ \t]*\r?\n(.*)\n[ \t]*(?:```|~~~)$")
 
-// unfenced is a message without the white space and the fence around all of it.
+// unfenced returns a message without surrounding white space and without a fence around all of it.
 func unfenced(message string) string {
 	message = strings.TrimSpace(message)
 	if m := fenceAlone().FindStringSubmatch(message); m != nil {
@@ -24,14 +24,14 @@ func unfenced(message string) string {
 	return message
 }
 
-// verdictOf finds the verdict in an evaluator's last message: the JSON object that is the whole message, or the one
-// with word, which was drawn for this review and is known to nobody else. Any other object may be a quotation. The
-// error is a sentence for the evaluator.
+// verdictOf finds the verdict in an evaluator's last message: the JSON object that is the whole message, or the object
+// with word, the random word of this review. Any other object may be a quotation. The error is a sentence for the
+// evaluator.
 func verdictOf(message, word string) (args string, err error) {
 	whole := unfenced(message)
 	if strings.HasPrefix(whole, "{") && json.Valid([]byte(whole)) {
 		if named := reviewOf([]byte(whole)); named != nil && *named != word {
-			return "", fmt.Errorf("the word %q is not this review's word: quoted JSON is not a verdict", *named)
+			return "", fmt.Errorf("the word %q is not the word of this review: quoted JSON is not a verdict", *named)
 		}
 		return whole, nil
 	}
@@ -42,7 +42,7 @@ func verdictOf(message, word string) (args string, err error) {
 			continue
 		}
 		var v struct{ Verdict any }
-		_ = json.Unmarshal(object, &v) // what it is not, parseVerdict says
+		_ = json.Unmarshal(object, &v) // parseVerdict reports the errors
 		if verdict := fmt.Sprint(v.Verdict); len(own) > 0 && verdict != said {
 			return "", errors.New("the answer has two verdicts: give one")
 		} else {
@@ -50,7 +50,7 @@ func verdictOf(message, word string) (args string, err error) {
 		}
 		own = append(own, string(object))
 	}
-	// Where one of its own objects cannot be read, no other takes its place.
+	// If one of its objects cannot be read, no other object replaces it.
 	begun := 0
 	if word != "" {
 		begun = len(regexp.MustCompile(`"review"\s*:\s*"`+regexp.QuoteMeta(word)+`"`).FindAllString(message, -1))
@@ -65,7 +65,7 @@ func verdictOf(message, word string) (args string, err error) {
 	return own[len(own)-1], nil
 }
 
-// reviewOf is the word that an object names as that of its review, nil for none.
+// reviewOf returns an object's word of the review, nil for none.
 func reviewOf(object []byte) *string {
 	var v struct{ Review *string }
 	if json.Unmarshal(object, &v) != nil {
@@ -75,7 +75,7 @@ func reviewOf(object []byte) *string {
 }
 
 // caseIn finds the case in a worker's last message: the JSON object that is the whole message, else the last object
-// with only members of a case, unlike an object from a quoted file. "" is none.
+// that has only members of a case, unlike an object from a quoted file. It returns "" if there is none.
 func caseIn(message string) string {
 	if whole := unfenced(message); isCase([]byte(whole)) {
 		return whole
@@ -100,8 +100,8 @@ func isCase(raw []byte) bool {
 	return err == nil
 }
 
-// repeated is a member that a JSON object has twice, "" for none. Readers take one or the other: a text that was quoted
-// without escaping its quotes can bring a second one.
+// repeated returns a member that a JSON object has twice, or "". Readers use one or the other, and a quoted text with
+// unescaped quotes can add a second one.
 func repeated(object string) string {
 	dec := json.NewDecoder(strings.NewReader(object))
 	if _, err := dec.Token(); err != nil {

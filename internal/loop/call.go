@@ -27,14 +27,10 @@ func (a *attempt) caller(role string, who Role) caller {
 	return caller{attempt: a, role: role, who: who}
 }
 
-// ask makes one request until an answer is a turn. What it cannot get is a Stop with the reason for which the
-// task or the run ends.
+// ask repeats a request until an answer is a turn. The error is a Stop with the reason for which the task or the run
+// ends.
 func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error) {
-	attempts := c.run.o.Attempts
-	if c.tell != nil {
-		attempts = programFailures
-	}
-	reply, err := c.make(ctx, req, attempts)
+	reply, err := c.make(ctx, req, c.run.o.Attempts)
 	var f *model.Failure
 	if !errors.As(err, &f) || f.Kind == model.Canceled || ctx.Err() != nil {
 		return reply, err
@@ -58,16 +54,18 @@ func stopFor(f *model.Failure) Stop {
 	switch {
 	case f.Kind == model.UsageLimit:
 		stop = Stop{Reason: record.UsageLimit, Detail: f.Message, Reset: f.LimitReset}
-	case f.Kind == model.Empty:
+	case f.Kind.Empty():
 		stop.Reason = record.EmptyResponses
+	case f.Kind == model.Overflow:
+		stop.Reason = record.ContextOverflow
 	case !f.Retryable():
 		stop.Reason = record.Errored
 	}
 	return stop
 }
 
-// asksAgain returns the time at which an agent may be asked again that met a usage limit with this reset, which is zero
-// if nobody knows it. If the reset has passed, or a wait has just ended, the agent is asked once a minute.
+// asksAgain returns the time of the next request to an agent at a usage limit. reset is zero if it is unknown. If the
+// reset has passed, or a wait has just ended, the agent is asked once a minute.
 func (r *run) asksAgain(reset time.Time) time.Time {
 	now := r.Now()
 	if reset.IsZero() || reset.After(now) && now.Sub(r.waitEnded) >= time.Minute {
@@ -80,15 +78,15 @@ func (r *run) asksAgain(reset time.Time) time.Time {
 	return pause
 }
 
-// waitUntil waits until a usage limit resets if the user asked for that and the reset is near enough, else it stops the
-// run. The wall clock stands still meanwhile: a long wait would use up the time for work.
-func (r *run) waitUntil(ctx context.Context, reset time.Time, stop Stop) error {
-	begun := r.Now()
-	wait := max(reset.Sub(begun), time.Second)
+// waitUntil waits until a usage limit resets if the reset is known and near enough, else it stops the run. Waits in a
+// row, without an answer in between, count as one.
+func (a *attempt) waitUntil(ctx context.Context, who string, reset time.Time, stop Stop) error {
+	r := a.run
+	wait := max(reset.Sub(r.Now()), time.Second)
 	if !r.o.Wait || reset.IsZero() || r.waited+wait > r.o.MaxWait {
 		switch {
 		case r.o.Wait && reset.IsZero():
-			stop.Hint = "nobody says when it resets: wait"
+			stop.Hint = "the time of its reset is unknown: wait, then resume"
 		case r.o.Wait:
 			stop.Hint = "that is longer than tilth.maxWait: raise it, or wait"
 		}
@@ -101,33 +99,22 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, stop Stop) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.waitEnded = r.Now()
-		r.idle += r.waitEnded.Sub(begun)
 	}()
-	until := begun.Add(wait)
-	if r.o.Waiting != nil {
-		r.o.Waiting(until)
-	}
-	timer := time.NewTimer(max(until.Sub(r.Now()), time.Second))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return r.hold(ctx, a.emit, record.AgentWaits{Who: who, Reason: record.UsageLimit, Detail: stop.Detail, Attempt: 1},
+		wait)
 }
 
 // make makes one request, with retries, and checks the session's caps before each attempt.
 func (c caller) make(ctx context.Context, req model.Request, attempts int) (*model.Reply, error) {
 	calls := agent.Calls{Chat: c.who.Client.Chat, Attempts: attempts, Record: c.recordCall, Emit: c.emitPhase,
-		Allow: c.run.mayAsk}
+		MaxOutage: c.run.o.MaxOutage, Allow: c.run.mayAsk, Wait: c.wait, Beside: c.beside}
 	if c.tell != nil {
 		calls.Program, calls.Tell, calls.Heard = c.who.Program, c.tell, c.after
 	}
 	return calls.Make(ctx, req)
 }
 
-// checkLease ends the run where the session's claim is lost.
+// checkLease ends the run if the session's claim is lost.
 func (r *run) checkLease(ctx context.Context) error {
 	if r.o.Lease != nil {
 		r.o.Lease.Check(ctx)
@@ -148,10 +135,15 @@ func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
 		c.run.noteCost(c.who.Model, u, false, " (git config "+config.PriceKey(c.who.Model)+" '3 15' sets its price)")
 	}
 	call.TokensUsedTotal = c.run.count(c.role, u)
+	if call.Health == model.HealthOK {
+		c.run.mu.Lock()
+		c.run.waited = 0
+		c.run.mu.Unlock()
+	}
 	return c.emitPhase(call)
 }
 
-// emitPhase writes an event of the role's; the worker's have no phase.
+// emitPhase writes an event of the role; the worker's events have no phase.
 func (c caller) emitPhase(e record.Event) error {
 	if c.role != record.RoleWorker {
 		e.Common().Phase = c.role

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
@@ -24,7 +23,7 @@ func Usage(tokens int64, cost float64, elapsed time.Duration) map[string]float64
 	}
 }
 
-// Resume is the command that goes on with a session, with higher caps where it would stop at once without.
+// Resume returns the command that continues a session, with higher caps if it would stop at once.
 func Resume(id string, over []config.Reached, flags ...string) string {
 	cmd := append([]string{"git tilth resume"}, flags...)
 	for _, o := range over {
@@ -69,7 +68,12 @@ func (r *run) used() map[string]float64 {
 func (r *run) elapsed() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.Now().Sub(r.started) - r.idle
+	now := r.Now()
+	worked := now.Sub(r.started) - r.idle
+	if r.waiting > 0 {
+		worked -= now.Sub(r.idleSince)
+	}
+	return worked
 }
 
 // mayAsk returns the stop that keeps the next model call or turn of a program from being made: a session cap, or a full
@@ -97,11 +101,11 @@ func (r *run) dollarsLeft() float64 {
 	return max(0, most-r.used()[config.MaxCost])
 }
 
-// diskFull is the end of the run where too little is left on the disk of the sessions, the repository or temporary
-// files: nothing is begun that could be torn. A disk that cannot be asked is not full.
+// diskFull returns the stop if the disk of the sessions, the repository or temporary files has too little space left.
+// A disk that cannot be examined is not full.
 func (r *run) diskFull() error {
 	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
-		if free, known := DiskFree(dir); known && free < r.o.MinFree {
+		if free, known := proc.DiskFree(dir); known && free < r.o.MinFree {
 			return Stop{Reason: record.DiskFull,
 				Detail: fmt.Sprintf("%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir,
 					r.o.MinFree>>20)}
@@ -113,21 +117,14 @@ func (r *run) diskFull() error {
 // lastBytes is the free space of a full disk, because a file system reserves some, in bytes.
 const lastBytes = 1 << 20
 
-// fullAfter is the stop of an error that came because a disk is full to the last byte. Git and tools say of that no
-// more than that something could not be written.
+// fullAfter returns the stop for an error if a disk is full to the last byte. Git and tools report only that something
+// could not be written.
 func (r *run) fullAfter(failed Stop) Stop {
 	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
-		if free, known := DiskFree(dir); known && free < lastBytes {
+		if free, known := proc.DiskFree(dir); known && free < lastBytes {
 			failed.Reason, failed.Detail = record.DiskFull, "no space left on the disk of "+dir+": "+failed.Detail
 			break
 		}
 	}
 	return failed
-}
-
-// DiskFree is how many bytes are left on the disk of a directory, where it can be asked.
-func DiskFree(dir string) (free int64, known bool) {
-	var disk unix.Statfs_t
-	err := unix.Statfs(dir, &disk)
-	return int64(disk.Bavail) * int64(disk.Bsize), err == nil
 }

@@ -164,9 +164,9 @@ func TestBuiltinPromptsRender(t *testing.T) {
 		"worker_resume": map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": "", "Refused": "",
 			"Aside": "", "Conflict": ""},
 		"evaluator_task": map[string]any{
-			"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "",
+			"Task": taskContext{}.Task, "Context": "", "Seed": "", "Ledger": "", "Case": "", "Tests": "", "Doubts": "",
 			"TestsChanged": "", "TakenAway": "",
-			"HooksChanged": "", "Ticked": "TODO.md", "ConfigChanged": "x", "UnderSeed": "x",
+			"HooksChanged": "", "ConfigChanged": "x", "UnderSeed": "x",
 			"OldTests": []string{"a_test.go"}, "OnlyWith": []string{"conftest.py"}, "Hidden": []string{"a.png"},
 			"Validators": "",
 			"Borrowed":   []string{"node_modules"}, "Files": "M a.go +1 -0", "Diff": "",

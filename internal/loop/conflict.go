@@ -17,7 +17,7 @@ import (
 // A change that conflicts with other tasks' changes goes back to its worker. This file has the worker's messages, and
 // the checks that keep the change from a review until the conflict is resolved.
 
-// maxConflicts is how often a change may conflict before its task goes on alone.
+// maxConflicts is the number of conflicts after which a task continues alone.
 const maxConflicts = 2
 
 // dropped lists the files that a merge has only as they are on the branch, though the change has them otherwise: such
@@ -48,8 +48,8 @@ func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error
 	sides, err := a.sides(ctx, dropped, news)
 	return "While you worked, other tasks were committed, and your change conflicts with theirs. Your " +
 		"working tree holds the merge, with conflict markers where lines conflict, in these files: " +
-		strings.Join(quoted(a.beside.merged.Conflicts), ", ") + ". Keep the purpose of both sides, take the markers " +
-		"out, and submit again.\n\n" + sides, err
+		strings.Join(quoted(a.beside.merged.Conflicts), ", ") + ". Keep the purpose of both sides, remove the " +
+		"markers, and submit again.\n\n" + sides, err
 }
 
 // sides returns git's messages about a conflict and the other tasks' changes; news lists their commits.
@@ -59,20 +59,20 @@ func (a *attempt) sides(ctx context.Context, dropped []string, news string) (str
 	if err != nil {
 		return "", err
 	}
-	said := "What git says of it, where " + m.Base + " is what they committed and " + m.Marker + " what you did:\n\n" +
+	said := "Git's messages, in which " + m.OtherSide() + " is their version and " + m.Marker + " is yours:\n\n" +
 		fenced("merge", m.Said)
 	if dropped != nil {
 		said += "\n\n" + madeAgain(m, dropped)
 	}
 	return said + "\n\nThe other tasks, with the files that they changed:\n\n" + fenced("changed", news) +
-		"\n\nWhat they did in the files that conflict:\n\n" +
+		"\n\nTheir changes to the files that conflict:\n\n" +
 		fenced("others", strings.ToValidUTF8(string(diff), "\uFFFD")), nil
 }
 
 // madeAgain returns the message about files that lost the worker's change in a merge.
 func madeAgain(m *record.LaneMerged, dropped []string) string {
-	return "Git cannot merge these line by line, so they were left as the others have them: " +
-		strings.Join(quoted(dropped), ", ") + ". Repeat your change in them; what you had is in git, as " +
+	return "Git cannot merge these files, so they have the other tasks' version: " +
+		strings.Join(quoted(dropped), ", ") + ". Repeat your change in them; your version is in git, as " +
 		m.Was + ":<file>."
 }
 
@@ -111,7 +111,7 @@ func (a *attempt) markersLeft() string {
 	}
 	var in []string
 	for _, f := range m.Conflicts {
-		for _, side := range []string{m.Base, m.Marker} { // one of two that cannot have the same place
+		for _, side := range []string{m.OtherSide(), m.Marker} { // one of two that cannot have the same place
 			if _, err := os.Lstat(filepath.Join(a.at.path, filepath.FromSlash(f)+"~"+side)); err == nil {
 				in = append(in, f+"~"+side)
 			}
@@ -121,7 +121,8 @@ func (a *attempt) markersLeft() string {
 			continue
 		}
 		for line := range bytes.Lines(data) {
-			if bytes.HasPrefix(line, []byte(">>>>>>> "+m.Marker)) || bytes.HasPrefix(line, []byte("<<<<<<< "+m.Base)) {
+			if bytes.HasPrefix(line, []byte(">>>>>>> "+m.Marker)) ||
+				bytes.HasPrefix(line, []byte("<<<<<<< "+m.OtherSide())) {
 				in = append(in, f)
 				break
 			}

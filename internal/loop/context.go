@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/snapshot"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -24,7 +24,7 @@ const (
 	promptCap     = 16_000
 	contextCap    = 24_000 // project context files, all together
 	planCap       = 12_000
-	seedCap       = 8_000
+	seedCap       = 16_000
 	testsCap      = 32_000
 	ledgerCap     = 12_000
 	validatorCap  = 32_000
@@ -51,8 +51,8 @@ type taskContext struct {
 	Later    []string // paths of those of tasks to come, which are left out where the change is judged
 	Partial  bool     // an earlier attempt's work is in the working tree
 	Aside    string   // an earlier attempt's work that does not fit on the tree any more, as a patch
-	Refused  string   // what a commit hook said against that work
-	Conflict string   // what is to be put together first of a merge with other tasks' work
+	Refused  string   // the commit hook's objection to that work
+	Conflict string   // the conflict with other tasks' work that is to be resolved first
 
 	channels map[string]record.Channel
 	fence    fence
@@ -93,7 +93,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 			c.Later = append(c.Later, validator.AcceptanceTests(seed.files, t.ID)...)
 		}
 	}
-	aside, err := snapshot.Earlier(ctx, a.run.Handle, a.task.ID, asideCap)
+	aside, err := held.EarlierWork(ctx, a.run.Handle, a.task.ID, asideCap)
 	if err != nil {
 		return c, err
 	}
@@ -116,7 +116,7 @@ func (r *run) newTaskContext(t session.Task) taskContext {
 	return taskContext{Task: t, redact: r.Redact, channels: map[string]record.Channel{}, fence: newFence()}
 }
 
-// others is channel for text of the worker, a tool, a test or the repository, which is put in a fence.
+// others adds text of the worker, a tool, a test or the repository in a fence.
 func (c *taskContext) others(name, text string, limit int) string {
 	return c.fence.wrap(name, c.channel(name, text, limit))
 }
@@ -130,8 +130,7 @@ func (c *taskContext) channel(name, text string, limit int) string {
 	return clip(text, limit)
 }
 
-// ProjectContext concatenates the project's context files as they lie in a directory. A link that leads out of it
-// is not followed.
+// ProjectContext concatenates the project's context files in a directory. It does not follow links out of it.
 func ProjectContext(dir string) string {
 	return projectContext(func(name string) ([]byte, bool) {
 		data, err := jsonl.ReadIn(dir, name, maxText)
@@ -213,7 +212,7 @@ func planText(tasks []session.Task, current string) string {
 		case t.Status == "done":
 			state = "done"
 		}
-		fmt.Fprintf(&b, "- %s %s (%s)\n", t.ID, t.Title, state)
+		fmt.Fprintf(&b, "- %s %s (%s)\n", t.ID, t.PromptTitle(), state)
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -277,7 +276,7 @@ type seedFacts struct {
 	commit string
 	files  []string          // that it brought; never nil
 	tests  map[string]string // the acceptance tests among them, with their object ids
-	tree   map[string]string // what seedTree reads
+	tree   map[string]string // the cache of seedTree
 }
 
 // seedOf reads the seed's commit, once per run. Tests of an older feature may carry the same task number; only the

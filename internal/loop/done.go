@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/lanes"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // Done commits the worktree's changes as a task, by the user's decision: the validators run, no model is asked. It is
@@ -45,8 +44,8 @@ func Leave(h *held.Handle, o Options, begun string) (err error) {
 }
 
 // leaves returns the stop after a manual command on one task: the unfinished tasks, and the reasons of failures.
-// Without a failure, a cap that ended the run before stays the reason. begun is the task with work in the worktree, or
-// "".
+// Without a failure, a cap that ended the run before remains the reason. begun is the task with work in the worktree,
+// or "".
 func (r *run) leaves(begun string) Stop {
 	s := r.nothingLeft()
 	if s.Reason == record.TasksFailed && !s.Failed() && r.next() >= 0 {
@@ -66,12 +65,12 @@ func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, err
 	}
 	i := session.IndexOf(r.tasks, task)
 	if i < 0 {
-		return false, fmt.Errorf("there is no %s in the plan", task)
+		return false, fmt.Errorf("the plan has no task %s", task)
 	}
 	if r.tasks[i].Status == session.TaskDone {
 		return true, nil // it had been accepted, and was committed just now
 	}
-	if lanes.Has(r.S, task) {
+	if held.HasLane(r.S, task) {
 		*g = *r.laneGround(g, task, 1)
 	}
 	if err := errors.Join(os.MkdirAll(filepath.Dir(g.judging), 0o700), r.clearLayers(), g.enclose(),
@@ -89,7 +88,7 @@ func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, err
 	}
 	isDone := err == nil && feedback == ""
 	if isDone && g.lane != "" {
-		err = lanes.Remove(urgency.IgnoreFirstSignal(ctx), r.Handle, task)
+		err = held.RemoveLane(proc.IgnoreFirstSignal(ctx), r.Handle, task)
 	}
 	return isDone, err
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,7 +16,8 @@ import (
 // verdictTries is how often an evaluator may answer with something that is no verdict: the error is fed back once.
 const verdictTries = 2
 
-// evaluate asks for a verdict on a tree: the evaluator, and the next one where one cannot give any.
+// evaluate asks for a verdict on a tree. An evaluator without a readable answer is asked once more in a fresh
+// conversation, then the next one of the list.
 func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict, err error) {
 	system, user, err := a.evaluatorPrompt(ctx, c, j)
 	if err != nil {
@@ -23,13 +25,19 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 	}
 	all := a.run.o.Evaluator.all()
 	role := a.first(record.RoleEvaluator, all)
-	for {
+	for again := false; ; {
 		if v, err = a.reviewBy(ctx, role, j, system, user); err == nil {
 			return v, nil
+		}
+		stop, _ := errors.AsType[Stop](err)
+		if !again && (stop.Reason == record.ReviewerFailed || stop.Reason == record.ContextOverflow) {
+			again = true
+			continue
 		}
 		if role, err = a.relief(ctx, all, role, record.RoleEvaluator, err); err != nil {
 			return nil, err
 		}
+		again = false
 	}
 }
 
@@ -82,6 +90,7 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 	data := map[string]any{
 		"Task":       a.task,
 		"Context":    parts.others("project", a.context.project, contextCap),
+		"Seed":       parts.channel("seed", a.seedContext(), seedCap),
 		"Ledger":     parts.ledger(entries),
 		"Case":       parts.others("case", c.Text(), promptCap),
 		"Tests":      parts.others("tests", j.tests, testsCap),
@@ -89,7 +98,6 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		"OnlyWith":   quoted(j.onlyWith),
 		"Hidden":     quoted(j.hidden),
 		"Validators": parts.others("validators", j.report.Text(), validatorCap),
-		"Ticked":     j.ticked,
 		"Diff":       parts.others("diff", diff, diffCap+filesCap),
 	}
 	hooks, err := a.hooksPatch(ctx, j)
@@ -109,6 +117,7 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		{"TestsChanged", "tests_changed", j.testsPatch, testsCap},
 		{"ConfigChanged", "configuration", j.configPatch, testsCap},
 		{"UnderSeed", "without_it", j.underSeed, validatorCap},
+		{"Doubts", "doubts", strings.Join(j.doubts, "\n"), testsCap},
 		{"Files", "files", j.allFiles(), filesCap},
 	} {
 		if data[part.in] = ""; part.text != "" {
@@ -138,7 +147,7 @@ func quoted(paths []string) []string {
 	return out
 }
 
-// hooksPatch is how a change alters the repository's own hooks, where those lie in the tree. "" for not at all.
+// hooksPatch returns the change's patch of the repository's hooks, if they are in the tree, else "".
 func (a *attempt) hooksPatch(ctx context.Context, j *judged) (string, error) {
 	dir, _, err := a.run.Git.Hooks(ctx, j.wt)
 	if err != nil || dir == "" {
@@ -152,10 +161,10 @@ func (a *attempt) hooksPatch(ctx context.Context, j *judged) (string, error) {
 	return strings.ToValidUTF8(string(patch), "\uFFFD"), err
 }
 
-// filesCap bounds the list of changed files that goes with a diff which is too long, in characters.
+// filesCap bounds the list of changed files next to a diff that is too long, in characters.
 const filesCap = 400_000
 
-// diff is the change as a patch, as much of it as a prompt holds. What it does not show is noted.
+// diff returns the change as a patch, cut to the size of a prompt with a note.
 func (j *judged) diff() string {
 	if len(j.files) == 0 {
 		return "The change is empty: the tree is the same as when the task began."

@@ -23,7 +23,7 @@ func (f fence) wrap(part, s string) string {
 	return "----- BEGIN" + mark + "\n" + strings.TrimRight(text.Visible(s), "\n") + "\n----- END" + mark
 }
 
-// fenced is wrap with a fence of its own, for a prompt of one part.
+// fenced wraps a text in a new fence, for a prompt of one part.
 func fenced(part, s string) string { return newFence().wrap(part, s) }
 
 func randomHex(bytes int) string {

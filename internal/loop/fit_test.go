@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
-// What is too large, staged or left out, and a submodule's commit that only this machine has, are refused by name.
+// Too large files, staged or left out, and a submodule's commit that only this machine has, are refused by name.
 func TestCheckFit(t *testing.T) {
 	top := t.TempDir()
 	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + top, "GIT_CONFIG_SYSTEM=/dev/null",
@@ -48,8 +48,11 @@ func TestCheckFit(t *testing.T) {
 		must(err)
 		changes, _, _, err := g.Changes(t.Context(), common, base, tree, 0)
 		must(err)
-		found, err := checkFit(t.Context(), g, wt, changes, leftOut, max)
+		found, err := checkFit(t.Context(), g, wt, base, changes, leftOut, max)
 		must(err)
+		of, err := contents(t.Context(), g, common, tree, changes, max, nil, nil)
+		must(err)
+		maps.Copy(found, of.unfit)
 		return fmt.Sprint(slices.Sorted(maps.Keys(found)))
 	}
 	for name, size := range map[string]int{"small": 8, "large": 9, "deep/larger": 100, ".venv/out": 9, ".venv/in": 8} {
@@ -80,11 +83,24 @@ func TestCheckFit(t *testing.T) {
 	}
 	must(os.Remove(modules))
 	sh("wt", "rm", "--cached", "--quiet", ".gitmodules")
-	sh("wt", "-c", "protocol.file.allow=always", "submodule", "add", "-q", filepath.Join(top, "repo"), "sub")
+	sh("repo", "commit", "-q", "--allow-empty", "-m", "next")
+	sh("wt", "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../repo", "sub")
+	if got := unfit(0); got != "[sub]" {
+		t.Errorf("a submodule that the seed has not: %s", got)
+	}
+	sh("wt", "commit", "-q", "-m", "seed")
+	base = sh("wt", "rev-parse", "HEAD")
+	sh("repo", "commit", "-q", "--allow-empty", "-m", "bumped")
+	sh("wt/sub", "pull", "-q")
 	if got := unfit(0); got != "[]" {
 		t.Errorf("a submodule at a published commit: %s", got)
 	}
+	sh("wt/sub", "checkout", "-q", "HEAD~2")
+	if got := unfit(0); got != "[]" {
+		t.Errorf("a submodule below a published commit: %s", got)
+	}
 	sh("wt/sub", "commit", "-q", "--allow-empty", "-m", "nobody else has this")
+	sh("wt/sub", "update-ref", "refs/remotes/origin/main", "HEAD")
 	if got := unfit(0); got != "[sub]" {
 		t.Errorf("a submodule at a commit of its own: %s", got)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/judge"
-	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/project"
@@ -25,11 +24,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// ground is where attempts work, one after the other: a worktree, the place where its changes are judged, and the wall
-// around both. The run knows of none, so that each attempt can have its own.
+// ground is the workspace of attempts, one after the other: a worktree, its judged checkout, and the sandbox around
+// both.
 type ground struct {
 	run    *run
-	lane   string // the task of which it is the lane; "" for the session's own worktree
+	lane   string // the task of the lane; "" for the session's worktree
 	number int    // of the lane
 	holds  bool   // the turn to commit
 	// askAlone waits until no other lane is at work.
@@ -38,13 +37,15 @@ type ground struct {
 	judging    string          // of the place where changes are judged
 	private    string          // for an agent program's own files
 	place      *judge.Checkout // nil before the first task
-	judgement  string          // has the layers of what judges a change; "" for none yet
-	before     *judge.Checkout // what another attempt left of the place, nil for nothing
+	onSeed     *judge.Checkout // has the seed's dependencies; nil before a change has others
+	judgement  string          // directory of the layers for validation and review; "" for none yet
+	before     *judge.Checkout // the checkout of an earlier attempt, or nil
 	box        *sandbox.Box    // Options.Sandbox with a directory for temporary files
 	removeTemp func()          // removes that
 	hooked     gitx.Worktree   // where the repository's hooks run
 	hooks      []string        // that it has
 	notified   map[string]bool // build products that the record names
+	nested     []string        // repositories whose .git was removed, not yet reported to the worker
 }
 
 // sessionGround is the session's own worktree.
@@ -106,12 +107,20 @@ func (g *ground) beginJudgement() (err error) {
 // overPlace returns the layer over the judged checkout, next to those of caches, for files that validators write.
 func (g *ground) overPlace(name string) string { return filepath.Join(g.judgement, "place", name) }
 
-// maxAccepted is how many accepted judgements' layers lie above each other. Without the oldest, tools fetch again.
+// maxAccepted is the number of stacked layers of accepted changes. Without the oldest layer, tools fetch again.
 const maxAccepted = 8
 
-// endJudgement keeps an accepted judgement's cache writes for later judgements, and discards a rejected one's. Empty
-// layers serve the next judgement.
+// endJudgement keeps an accepted judgement's builds and cache writes for later judgements, and discards a rejected
+// one's. Empty layers serve the next judgement.
 func (g *ground) endJudgement(accepted bool) error {
+	for _, place := range []*judge.Checkout{g.place, g.onSeed} {
+		if accepted || place == nil {
+			continue
+		}
+		if err := place.DropBuilds(); err != nil {
+			return err
+		}
+	}
 	if g.judgement == "" {
 		return nil
 	}
@@ -154,49 +163,75 @@ func (g *ground) dropJudgement() error {
 
 // leave opens the judged checkout to the user.
 func (g *ground) leave() {
-	_ = g.dropJudgement() // else the next run does
+	_ = g.dropJudgement() // on an error the next run does it
 	if g.place != nil {
 		g.place.Open()
+	}
+	g.dropSeedPlace()
+}
+
+// dropSeedPlace removes the checkout with the seed's dependencies.
+func (g *ground) dropSeedPlace() {
+	if g.onSeed != nil {
+		g.onSeed.Open()
+		_ = proc.RemoveAll(g.onSeed.Dir) // else with the lanes
+		g.onSeed = nil
 	}
 }
 
 // workBox returns the worker's sandbox, which may change the worktree.
-func (g *ground) workBox(wt gitx.Worktree) *sandbox.Box {
-	return g.box.Of(wt.Path).With(wt.Path).Interpreters(wt.Path).Reading(wt.Common)
+func (g *ground) workBox(ctx context.Context, wt gitx.Worktree) *sandbox.Box {
+	box := g.box.Of(wt.Path).With(wt.Path).Reading(wt.Common)
+	return box.At(g.run.Place(ctx, wt.Path)).Interpreters(wt.Path)
 }
 
 // judgingPlace is the environment of validators.
 func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv {
-	box := a.at.judgingBox(j.dir).Interpreters(j.dir).Reading(j.wt.Common)
+	box := a.at.judgingBox(j.dir).Reading(j.wt.Common)
+	if box != nil && box.Above != "" && j.place != nil && j.place == a.at.onSeed {
+		box.Above = a.at.overPlace("caches") // what is written above other setup's caches is no part of the judgement
+	}
 	if j.layer == "" {
 		box = box.With(j.dir)
 	} else {
 		box = box.Over(j.dir, j.layer)
 	}
+	place := a.run.Place(ctx, j.dir)
+	place.Starts = true
+	box = box.At(place).Interpreters(j.dir)
 	return validator.ExecEnv{Dir: j.dir, Env: a.toolEnv(ctx, j.dir), Begins: func(name string) {
 		if a.run.o.Validating != nil {
 			a.run.o.Validating(a.task.ID, name)
 		}
 	},
-		Dropped: agent.Dropped(a.run.Environ, a.run.o.KeepEnv), Clean: a.run.Redact.String,
+		Without: j.without, Dropped: agent.Dropped(a.run.Environ, a.run.o.KeepEnv), Clean: a.run.Redact.String,
 		Box: box}
 }
 
-// openPlace names the place where changes are judged, before a worker has begun.
+// judgeOptions returns the options of the ground's judged checkouts.
+func (g *ground) judgeOptions(ctx context.Context) judge.Options {
+	r := g.run
+	var sparse gitx.Sparse
+	if source, err := lifecycle.Checkout(r.Handle); err == nil {
+		sparse = r.Git.SparseOf(ctx, source)
+	}
+	return judge.Options{Git: r.Git, Common: r.Common, Branch: r.S.Branch(), Sparse: sparse,
+		Setup: func(ctx context.Context, dir string) error { return r.RunSetup(ctx, dir, g.laneEnv()...) },
+		Repaired: func(what, done string) error {
+			return r.Record.Append(&record.LogRepaired{What: what, Done: done})
+		},
+	}
+}
+
+// openPlace names the judged checkout before the worker starts.
 func (g *ground) openPlace(ctx context.Context) (err error) {
 	if g.place != nil {
 		return nil
 	}
-	r := g.run
-	o := judge.Options{
-		Git: r.Git, Common: r.Common, Branch: r.S.Branch(),
-		Setup: func(ctx context.Context, dir string) error {
-			err := r.RunSetup(ctx, dir, g.laneEnv()...)
-			return cmp.Or(err, g.dropJudgement()) // its layers lie above what the setup writes
-		},
-		Repaired: func(what, done string) error {
-			return r.Record.Append(&record.LogRepaired{What: what, Done: done})
-		},
+	r, o := g.run, g.judgeOptions(ctx)
+	o.Setup = func(ctx context.Context, dir string) error {
+		err := r.RunSetup(ctx, dir, g.laneEnv()...)
+		return cmp.Or(err, g.dropJudgement()) // its layers are above those that the setup writes
 	}
 	if c := r.o.Checked; c != nil && c.place != nil {
 		g.before, c.place = c.place, nil
@@ -224,14 +259,16 @@ func (g *ground) setUpAgain(ctx context.Context, dir string, changed []string) {
 
 // shutPlace closes the place while the worker works.
 func (g *ground) shutPlace(err *error) {
-	if g.place != nil {
-		*err = cmp.Or(*err, g.place.Close())
+	for _, place := range []*judge.Checkout{g.place, g.onSeed} {
+		if place != nil {
+			*err = cmp.Or(*err, place.Close())
+		}
 	}
 }
 
-// hookHints returns the commands that help against a hook that refuses a task's commit: one that sets a form of subject
-// which the commit-msg hook accepts, "" if the subject is not the cause or no usual form passes; and one that opens the
-// hook, "" if it has no file.
+// hookHints returns two commands for a hook that refuses a task's commit. subject sets a form of subject that the
+// commit-msg hook accepts, "" if the subject is not the cause or no usual form passes. edit opens the hook, "" if it
+// has no file.
 func (g *ground) hookHints(ctx context.Context, t session.Task, summary string) (subject, edit string) {
 	wt, err := g.run.Worktree(ctx)
 	if err != nil {
@@ -255,7 +292,7 @@ func (g *ground) hookHints(ctx context.Context, t session.Task, summary string) 
 // worktree is the checked worktree of the ground.
 func (g *ground) worktree(ctx context.Context) (gitx.Worktree, error) {
 	if g.lane != "" {
-		return lanes.Worktree(ctx, g.run.Handle, g.lane)
+		return held.LaneWorktree(ctx, g.run.Handle, g.lane)
 	}
 	return g.run.Worktree(ctx)
 }
@@ -263,7 +300,7 @@ func (g *ground) worktree(ctx context.Context) (gitx.Worktree, error) {
 // environ returns the variables that mark a run's commands.
 func (g *ground) environ() []string { return append(g.laneEnv(), g.run.S.Mark()) }
 
-// laneEnv tells commands in which lane they are.
+// laneEnv returns the variable with the lane's number.
 func (g *ground) laneEnv() []string {
 	if g.lane == "" {
 		return nil

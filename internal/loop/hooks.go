@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
-// The lifecycle hooks are git's own hook scripts, named tilth-<name>. Which there are is found out once per run; a
-// repository without them pays nothing.
+// The lifecycle hooks are git hooks named tilth-<name>. A run looks for them once; a repository without them pays
+// nothing.
 const (
 	preTool  = "pre-tool"  // before a tool of the builtin worker; non-zero blocks it, the output is the reason
 	postEdit = "post-edit" // after a file was written, with its path
@@ -53,7 +53,7 @@ func (g *ground) runHook(ctx context.Context, emit func(record.Event) error, nam
 	case err != nil && ctx.Err() != nil:
 		outcome, reason, code, output = "interrupted", "ended by a signal", -1, "it was interrupted"
 	case err != nil:
-		// What guards must not let pass because it could not be asked.
+		// A guard that cannot be asked refuses.
 		outcome, reason, code, output = "error", err.Error(), -1, err.Error()
 	case code != 0 && name == preTool:
 		outcome = "block"
@@ -74,11 +74,11 @@ func (a *attempt) askHook(ctx context.Context, name, args string) (reason string
 	return cmp.Or(strings.TrimSpace(output), "the repository's tilth-pre-tool hook refused it"), true
 }
 
-// runLastHook runs after every stop, that of an interruption included. The next signal ends it, the first or the
-// second: the stop is on record, and the hook's own hook_run is all that is still written.
+// runLastHook runs the post-run hook after every stop, also after an interrupt. The next signal ends the hook; the stop
+// is already recorded.
 func (g *ground) runLastHook(ctx context.Context, s Stop) {
 	if g.hasHook(postRun) && ctx.Err() != nil {
-		if ctx = urgency.IgnoreFirstSignal(ctx); ctx.Err() != nil {
+		if ctx = proc.IgnoreFirstSignal(ctx); ctx.Err() != nil {
 			return
 		}
 		g.run.Say("interrupted; waiting for the tilth-post-run hook, a second signal ends it")

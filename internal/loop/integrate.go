@@ -8,37 +8,36 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lanes"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/snapshot"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// beside is an attempt's state about other lanes' commits. Its change is always judged and committed as merged onto the
-// branch's tip.
+// beside is an attempt's state about other lanes' commits. Its change is always reviewed and committed as merged onto
+// the branch's tip.
 type beside struct {
 	began     string             // the commit at which the work in the lane began
-	told      string             // the commit up to which the worker knows what others did
+	told      string             // the last of the other tasks' commits that the worker knows of
 	merged    *record.LaneMerged // the last merge, of an earlier attempt too where it conflicted; nil for none
-	conflicts int                // how often it did not go together with what others did
+	conflicts int                // number of conflicts with other tasks' work
 	alone     bool               // no other lane is at work
-	given     *given             // an accepting verdict that may hold for what the change has become
+	given     *given             // an accepting verdict that may hold for the merged change
 }
 
-// given is an accepting verdict on a tree, which the lane has held since.
+// given is an accepting verdict on the lane's tree, kept while the tree is merged onto newer tips.
 type given struct {
 	verdict    *Verdict
 	by         string
 	tree, base string
-	becomes    string // what the tree was merged to
+	becomes    string // the merged tree
 }
 
 // integrate merges the lane's change onto the branch's tip. feedback is the message to the worker about a conflict, or
 // "".
 func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
-	feedback, err = a.unresolved() // what is merged on top of markers could not be told apart
+	feedback, err = a.unresolved() // a merge on top of markers would be ambiguous
 	if err != nil || feedback != "" || a.at.lane == "" {
 		return feedback, err
 	}
@@ -56,7 +55,7 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 	} else if tree, _, err = a.stageWith(ctx, a.run.Git, wt); err != nil {
 		return "", err
 	}
-	m, err := lanes.MergeOnto(ctx, a.run.Handle, a.base, tree, tip)
+	m, err := held.MergeOnto(ctx, a.run.Handle, a.base, tree, tip)
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +77,7 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 	e.Marker, e.Said = m.Marker, text.HeadBytes(strings.TrimSpace(m.Said), testsCap)
 	dropped, err := a.dropped(ctx, wt, e)
 	if err == nil && dropped != nil {
-		err = snapshot.KeepUnfit(ctx, a.run.Handle, a.task.ID, e.Was, e.From)
+		err = held.KeepUnfit(ctx, a.run.Handle, a.task.ID, e.Was, e.From)
 	}
 	if err == nil {
 		err = a.moveTo(ctx, wt, e)
@@ -90,12 +89,12 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 	return a.conflict(ctx, dropped)
 }
 
-// moveTo brings the lane to where a merge says.
+// moveTo moves the lane to the result of a merge.
 func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) error {
 	if err := a.emit(e); err != nil {
 		return err
 	}
-	if err := lanes.Move(ctx, a.run.Handle, wt, e, e.Was); err != nil {
+	if err := held.MoveLane(ctx, a.run.Handle, wt, e, e.Was); err != nil {
 		return err
 	}
 	a.base, a.judged, a.beside.merged = e.Base, e.Base, e
@@ -139,8 +138,14 @@ func (a *attempt) changes(ctx context.Context, from string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// told adds the other tasks' changes to an answer to the worker.
+// told adds the changes in the worker's tree to an answer: those of other tasks, and removed repositories.
 func (a *attempt) told(ctx context.Context, feedback string) (string, error) {
+	if len(a.at.nested) > 0 {
+		feedback += "\n\nThe .git of these directories was moved out of your working tree, because a repository in it" +
+			" cannot be committed. Their files are part of your change:\n\n" +
+			fenced("repositories", strings.Join(a.at.nested, "\n"))
+		a.at.nested = nil
+	}
 	news, err := a.news(ctx)
 	if err != nil || news == "" {
 		return feedback, err
@@ -149,8 +154,8 @@ func (a *attempt) told(ctx context.Context, feedback string) (string, error) {
 		"are theirs; keep them as they are unless your task says otherwise:\n\n" + fenced("changed", news), nil
 }
 
-// holdsFor reports whether the verdict that was given still holds: the branch has not moved since, or nothing that
-// changed there lies in a file of the change as it was judged, or as it has become.
+// holdsFor reports whether the earlier verdict still holds: the branch has not moved since, or the commits since then
+// share no file with the change, neither as it was judged nor as it is now.
 func (a *attempt) holdsFor(ctx context.Context, j *judged) (bool, error) {
 	g := a.beside.given
 	if g == nil || g.becomes != j.tree || g.base == a.base {
@@ -167,8 +172,8 @@ func (a *attempt) holdsFor(ctx context.Context, j *judged) (bool, error) {
 	return !slices.ContainsFunc(own, func(path string) bool { return slices.Contains(others, path) }), err
 }
 
-// takenAway are the lines that a change takes away and that came with other tasks since the attempt began, with the
-// heads of their files; "" for none.
+// takenAway returns the lines that a change deletes and that other tasks added since the attempt began, with the
+// headers of their files, or "".
 func (a *attempt) takenAway(ctx context.Context, j *judged) (string, error) {
 	if a.at.lane == "" || a.beside.began == a.base {
 		return "", nil
@@ -217,8 +222,7 @@ func (a *attempt) takenAway(ctx context.Context, j *judged) (string, error) {
 	return strings.ToValidUTF8(strings.Join(gone, "\n"), "\uFFFD"), err
 }
 
-// moved waits for the turn to commit, and reports whether the branch has moved before it came: then all is to be judged
-// again, as it is now.
+// moved waits for its turn to commit, and reports whether the branch moved meanwhile: then the change is judged again.
 func (a *attempt) moved(ctx context.Context, v *Verdict, j *judged) (bool, error) {
 	if a.at.lane == "" || a.at.holds {
 		return false, nil
@@ -254,7 +258,7 @@ func (a *attempt) commitPlace(ctx context.Context, tree string) (gitx.Worktree, 
 	if a.at.lane == "" {
 		return a.settledWorktree(ctx)
 	}
-	wt, err := lanes.CleanWorktree(ctx, a.run.Handle, func(string) bool { return false })
+	wt, err := held.CleanWorktree(ctx, a.run.Handle, func(string) bool { return false })
 	if err == nil {
 		err = a.run.Git.ReadTree(ctx, wt, tree, true)
 	}
@@ -264,8 +268,8 @@ func (a *attempt) commitPlace(ctx context.Context, tree string) (gitx.Worktree, 
 	return wt, err
 }
 
-// uncommitted has the session's worktree be like the branch's tip again, where a commit could not be made. What a
-// commit hook made of the change is brought to the lane.
+// uncommitted resets the session's worktree to the branch's tip after a failed commit. Changes that a commit hook made
+// are copied to the lane.
 func (a *attempt) uncommitted(ctx context.Context, wt gitx.Worktree, j *judged, changed bool) error {
 	if a.at.lane == "" {
 		return nil

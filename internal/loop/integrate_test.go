@@ -11,8 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/held"
 )
 
-// TestHoldsFor: an accepting verdict is carried only if nothing that changed on the branch since lies in a file of the
-// change, also where the branch has made the same change.
+// TestHoldsFor: an accepting verdict is kept only if the branch has not changed a file of the change since, even if the
+// branch has the same change.
 func TestHoldsFor(t *testing.T) {
 	top := t.TempDir()
 	sh := func(args ...string) string {

@@ -14,11 +14,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
-	"github.com/git-tilth/git-tilth/internal/message"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -41,13 +40,16 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			return "", err
 		}
 		before := a.summary
-		a.summary = message.Completed(before, c.Summary)
+		a.summary = held.Completed(before, c.Summary)
 		if !j.report.Passed {
 			failed := firstFailure(j.report)
 			if err := a.hears(failed, "validators "+j.tree, failed, a.retryHint); err != nil {
 				return "", err
 			}
 			return a.failedValidators(ctx, j)
+		}
+		if a.carried && j.empty && a.worker == nil {
+			return "", a.keep()
 		}
 		if a.refusal.tree == j.tree { // the tree was accepted, and only its message may help
 			c, a.summary = a.refusal.c.saying(c.Summary), c.Summary
@@ -57,11 +59,11 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			return "", err
 		}
 		if !v.Accepted() {
-			about, help := "review "+j.tree, a.retryHint
+			about := "review " + j.tree
 			if j.unasked {
-				about, help, a.summary = "empty", a.emptyHint, before
+				about, a.summary = "empty", before
 			}
-			stuck := a.hears(v.objection(), about, v.objection(), help)
+			stuck := a.hears(v.objection(), about, v.objection(), a.retryHint)
 			if err := cmp.Or(a.evaluatorLeft(), stuck); err != nil {
 				return "", err
 			}
@@ -100,7 +102,13 @@ func sentBack(v *Verdict, j *judged) string {
 	if j.unasked {
 		return "The change was sent back without a review.\n\n" + v.Text()
 	}
-	return "The reviewer sent the change back. Deal with every point and submit again.\n\n" + fenced("review", v.Text())
+	back := "The reviewer sent the change back. Deal with every point and submit again.\n\n" +
+		fenced("review", v.Text())
+	if len(j.ignored) == 0 {
+		return back
+	}
+	return back + "\n\nThese files of yours are ignored by git and in no commit:\n\n" +
+		fenced("ignored", strings.Join(j.ignored, "\n"))
 }
 
 // evaluatorLeft is the end of the task once its evaluator calls are used up, nil before.
@@ -169,7 +177,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 		by, v = record.ByHarness, &Verdict{Verdict: Accept}
 	case j.empty && !a.doneBefore(j):
 		j.unasked = true
-		by, v = record.ByHarness, emptyDiff(slices.Sorted(maps.Keys(a.at.notified)))
+		by, v = record.ByHarness, emptyDiff(slices.Sorted(maps.Keys(a.at.notified)), j.ignored)
 	default:
 		// A commit hook that refuses or changes the accepted tree leads to another review without a rejection.
 		if err := a.evaluatorLeft(); err != nil {
@@ -201,23 +209,28 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	if err := a.emit(e); err != nil {
 		return nil, err
 	}
-	if err := a.run.AppendVerdict(e); err != nil {
+	if _, err := a.run.WriteLedger(a.task.ID); err != nil {
 		return nil, err
 	}
 	return v, a.emit(held.LedgerAppended(e))
 }
 
-// doneBefore reports whether a change that changes nothing may be the answer to the task: its acceptance tests are
-// there, something ran, and all of it passed.
+// doneBefore reports whether an empty change may complete the task: its acceptance tests exist, some test ran, and all
+// passed.
 func (a *attempt) doneBefore(j *judged) bool {
 	return j.report.Passed && j.report.Ran() && len(a.context.Tests) > 0
 }
 
 // emptyDiff is the harness's own verdict on a change that changes nothing; no model is asked for it.
-func emptyDiff(leftOut []string) *Verdict {
+func emptyDiff(leftOut, ignored []string) *Verdict {
 	category := "acceptance_gap"
 	concern := "The change is empty: no file differs from the start of the task."
 	next := "Make the change, check with git status that it is in the working tree, and submit again."
+	if len(ignored) > 0 {
+		concern = "Git ignores all files that you made, so there is nothing to commit: " + strings.Join(ignored, ", ") +
+			"."
+		next = "Put the files where no rule ignores them, or add an exception to .gitignore, and submit again."
+	}
 	if len(leftOut) > 0 {
 		concern += " Left out as build products, nested repositories or unreadable files: " +
 			strings.Join(leftOut, ", ") + "."
@@ -250,7 +263,7 @@ func diffSummary(files []gitx.FileChange) string {
 //
 // Between 2 and 3 the commit may be reverted (see whole of lifecycle.CommitTask).
 func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) error {
-	// What ran since the files were staged can have moved HEAD.
+	// Processes since the staging may have moved HEAD.
 	wt, err := a.commitPlace(ctx, j.tree)
 	if err != nil {
 		return err
@@ -265,13 +278,13 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	})
 	if err != nil {
 		changed := errors.Is(err, lifecycle.ErrTreeChanged)
-		return errors.Join(err, a.uncommitted(urgency.IgnoreFirstSignal(ctx), wt, j, changed))
+		return errors.Join(err, a.uncommitted(proc.IgnoreFirstSignal(ctx), wt, j, changed))
 	}
 	if err := a.emit(&record.Commit{SHA: sha}); err != nil {
 		return err
 	}
 	a.noteCommitted(sha, j)
-	if err := a.settle("done", "done"); err != nil {
+	if err := a.settle(session.TaskDone); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(a.run.taskList(), func(t session.Task) bool { return !hasEnded(t) }) {
@@ -285,7 +298,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	if ctx.Err() == nil { // the hook ends with the first signal: the commit is on record, and nothing waits for it
 		a.at.runHook(ctx, a.emit, postTask, "", nil, a.task.ID, sha)
 	}
-	if !a.byPerson {
+	if !a.byPerson && !a.carried {
 		a.learn(ctx, c, j.files)
 	}
 	return nil
@@ -298,7 +311,7 @@ func (a *attempt) noteCommitted(sha string, j *judged) {
 	defer r.mu.Unlock()
 	r.branch.judgedTo = ""
 	if validator.Known(r.Checkpoint.KnownFailures).Settle(j.report) { // saved with the task's end
-		r.Say("checks that were known to fail pass now, and must pass from here on")
+		r.Say("known failures pass now, and must pass from now on")
 	}
 	a.carryOver(sha, j.files)
 	r.recheck(j.files)

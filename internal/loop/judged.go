@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -14,8 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
-	"github.com/git-tilth/git-tilth/internal/seed"
-	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -23,39 +23,57 @@ import (
 type judged struct {
 	wt     gitx.Worktree
 	tree   string
-	dir    string            // where validators and evaluator programs run
+	place  *judge.Checkout   // has the tree laid out; nil in preflight without one
+	dir    string            // of place, where validators and evaluator programs run
 	gitDir string            // of dir
 	layer  string            // over dir, to which validators write; "" where they write to dir
 	files  []gitx.FileChange // from base to tree
 	patch  []byte            // the same as a patch, as much as a prompt holds
-	cut    bool              // that is not all of it
+	cut    bool              // the patch is incomplete
 	report validator.Report
 	tests  string // the task's acceptance tests with their contents, as they were run
 
-	// testsChanged are the acceptance tests of the seed that the change alters; testsPatch says how. They were run as
-	// the seed has them.
+	// testsChanged are the seed's acceptance tests that the change alters, testsPatch is that part of the change. The
+	// seed's versions were run.
 	testsChanged []string
 	testsPatch   string
-	// reconfigured are the files that decide how tests run and are not as the seed has them; configPatch says how.
+	// reconfigured are the test configuration files that differ from the seed's, configPatch is the difference.
 	reconfigured []string
 	configPatch  string
 	restored     bool     // the laid-out tree has the seed's for now
 	onlyWith     []string // under which alone the acceptance tests pass
-	underSeed    string   // what the validators said without them
-	oldTests     []string // tests of the project itself that the change alters or deletes
-	hidden       []string // changed files that cannot be shown as text
+	underSeed    string   // the validators' output without them
+	// onSeed is the change laid out with the seed's dependencies; nil where they are its own.
+	onSeed   *judged
+	laid     judge.Laid
+	repinned []string // files of dependencies that are not as the seed has them
+	altered  bool     // by this change
+	fault    string   // why setup fails there
+	without  []string // pytest's plugins that the seed's environment lacks
+	oldTests []string // tests of the project itself that the change alters or deletes
+	flaky    []string // tests that failed, and passed alone
+	// uncovered are the lines of the change that no test ran.
+	uncovered []string
+	doubts    []string // reasons to trust the tests less
+	hidden    []string // changed files that cannot be shown as text
 	// unseen are the changed files that the evaluator's diff does not show in full; nil if it shows all.
 	unseen  []string
-	empty   bool   // the worker changed nothing
-	ticked  string // the checklist in which the harness ticked the task, "" for none
-	unasked bool   // the verdict is the harness's own
-	by      string // who gave the verdict, "" for the evaluator
-	done    int    // tasks that were done when it was laid out
+	ignored []string // files that the attempt made and that git ignores, each with the rule
+	empty   bool     // the worker changed nothing
+	unasked bool     // the verdict is the harness's own
+	by      string   // author of the verdict, "" for the evaluator
+	done    int      // tasks that were done when it was laid out
+}
+
+// judgedIn is a change that is judged in a checkout.
+func judgedIn(place *judge.Checkout) *judged {
+	return &judged{place: place, dir: place.Dir, gitDir: filepath.Join(place.Dir, ".git")}
 }
 
 // validated stages the worker's changes, lays out the tree and runs the validators.
 func (a *attempt) validated(ctx context.Context) (*judged, error) {
-	j := &judged{done: a.run.doneTasks(), dir: a.at.place.Dir, gitDir: filepath.Join(a.at.place.Dir, ".git")}
+	j := judgedIn(a.at.place)
+	j.done = a.run.doneTasks()
 	err := a.validate(ctx, j)
 	if said, is := gitx.SaidOfTree(err); is && ctx.Err() == nil {
 		return j, a.unfit(j, said)
@@ -81,13 +99,26 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if err != nil {
 		return err
 	}
+	if j.ignored, err = a.madeIgnored(ctx, j); err != nil {
+		return err
+	}
+	if err := a.layOutOnSeed(ctx, j, laid); err != nil {
+		return err
+	}
 	if err := a.at.beginJudgement(); err != nil {
 		return err
 	}
 	if a.at.judgement != "" && !a.at.place.Builds() {
 		j.layer = a.at.overPlace("change")
 	}
-	j.hidden = append(j.hidden, a.filtered(j)...)
+	if err := a.leaveOutPlugins(ctx, j, laid); err != nil {
+		return err
+	}
+	filtered, loaded := a.filtered(j)
+	if len(loaded) > 0 {
+		return a.unfitFiles(j, loaded)
+	}
+	j.hidden = append(j.hidden, filtered...)
 	vs, err := a.validators(ctx, j, laid.Files)
 	if err != nil {
 		return err
@@ -119,8 +150,8 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	return a.noteAltered(ctx, j, altered)
 }
 
-// takeTree names the tree of the worker's changes and their difference from the attempt's base. Files that must not be
-// committed make it unfit, which is recorded like a failed validator.
+// takeTree stages the worker's changes and sets their tree and their difference from the attempt's base. It is unfit
+// if files must not be committed; that is recorded like a failed validator.
 func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err error) {
 	if j.wt, err = a.foldedWorktree(ctx); err != nil {
 		return false, err
@@ -128,13 +159,6 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if a.run.HadRepository(a.at.path) {
 		return true, a.unfit(j, "the .git of your working tree was a separate repository, which cannot be committed."+
 			" It was removed, your files are unchanged: do not run git init here, and submit again")
-	}
-	boxes := 0
-	if list := a.checklist(); list != "" {
-		if boxes, err = seed.Tick(j.wt.Path, list, a.task); err != nil {
-			return false, err
-		}
-		j.ticked = list
 	}
 	var leftOut []string
 	if j.tree, leftOut, err = a.stage(ctx, j.wt); err != nil {
@@ -144,24 +168,28 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if err != nil {
 		return false, err
 	}
-	j.empty = len(j.files) == 0 || len(j.files) == 1 && j.files[0].Path == j.ticked &&
-		j.files[0].Added == j.files[0].Deleted && j.files[0].Added <= boxes
-	found, err := a.unfitFiles(ctx, j.wt, j.files, leftOut)
+	j.empty = len(j.files) == 0
+	of, err := a.contents(ctx, j.wt, j.tree, j.files, leftOut)
 	if err != nil {
 		return false, err
 	}
-	if len(found) == 0 {
-		return false, a.inspect(ctx, j)
+	if len(of.unfit) == 0 {
+		return false, a.inspect(ctx, j, of.readable)
 	}
+	return true, a.unfitFiles(j, of.unfit)
+}
+
+// unfitFiles records the reasons, by path, why files of the change must not be committed.
+func (a *attempt) unfitFiles(j *judged, found map[string]string) error {
 	var said []string
 	for _, path := range slices.Sorted(maps.Keys(found)) {
 		said = append(said, path+": "+found[path])
 	}
-	return true, a.unfit(j, "cannot be committed: "+strings.Join(said, "\n"))
+	return a.unfit(j, "cannot be committed: "+strings.Join(said, "\n"))
 }
 
 // inspect finds the facts about the change for the evaluator besides its diff.
-func (a *attempt) inspect(ctx context.Context, j *judged) error {
+func (a *attempt) inspect(ctx context.Context, j *judged, readable map[string]bool) error {
 	seed, err := a.run.seedOf(ctx)
 	if err != nil {
 		return err
@@ -172,15 +200,7 @@ func (a *attempt) inspect(ctx context.Context, j *judged) error {
 			j.oldTests = append(j.oldTests, was)
 		}
 	}
-	return a.showHidden(ctx, j)
-}
-
-// checklist is the checklist in the repository that is ticked as tasks are done, "" for none.
-func (a *attempt) checklist() string {
-	if meta, err := a.run.S.SeedMeta(); err == nil && filepath.IsLocal(meta.Checklist) {
-		return meta.Checklist
-	}
-	return ""
+	return a.showHidden(ctx, j, readable)
 }
 
 // alteredTests are the seed's acceptance tests that the laid-out tree does not have as the seed has them.
@@ -214,8 +234,8 @@ func (a *attempt) noteAltered(ctx context.Context, j *judged, altered []string) 
 	return err
 }
 
-// validators are those of the user, or else those that the project suggests, narrowed to the acceptance tests of this
-// and earlier tasks. files are those of the place where they will run, nil for all that lies there.
+// validators returns the user's validators, or else those that the project suggests, limited to the acceptance tests of
+// this and earlier tasks. files are the files of the checkout in which they will run, nil for all of them.
 func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]validator.Validator, error) {
 	if len(a.run.o.Validators) > 0 {
 		return validator.FromConfig(a.run.o.Validators, a.task.ID)
@@ -224,7 +244,20 @@ func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]
 	if err != nil {
 		return nil, err
 	}
+	t.Changed = a.narrowed(j)
 	return validator.Detect(ctx, a.judgingPlace(ctx, j), files, t), nil
+}
+
+// narrowed returns the changed files if other tasks follow, and nil for the last task, which is checked in all
+// packages.
+func (a *attempt) narrowed(j *judged) (changed []string) {
+	if !slices.ContainsFunc(a.run.taskList(), func(t session.Task) bool { return t.ID != a.task.ID && !hasEnded(t) }) {
+		return nil
+	}
+	for _, f := range j.files {
+		changed = append(changed, f.Path, cmp.Or(f.OldPath, f.Path))
+	}
+	return changed
 }
 
 // tests says which acceptance tests count.
@@ -243,29 +276,98 @@ func (a *attempt) tests(ctx context.Context) (validator.Tasks, error) {
 	return t, nil
 }
 
+// known are the failures that are known from before any work.
+func (r *run) known() validator.Known {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return validator.Known(maps.Clone(r.Checkpoint.KnownFailures))
+}
+
 // runValidators runs the validators and records their results.
 func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid, vs []validator.Validator) error {
-	run := func() validator.Report { return a.overLayer(ctx, j, vs) }
+	known := a.run.known()
+	run := func() {
+		j.report = a.overLayer(ctx, j, vs)
+		if len(j.without) > 0 {
+			j.report.Note = strings.TrimPrefix(j.report.Note+"; acceptance tests ran without pytest plugins that the "+
+				"seed's environment lacks: "+strings.Join(j.without, ", "), "; ")
+		}
+		known.Spare(&j.report)
+	}
 	a.run.validating.RLock()
-	j.report = run()
+	shared, turn := a.run.testing.Add(1) > 1, a.run.tested.Add(1)
+	run()
+	a.run.testing.Add(-1)
 	a.run.validating.RUnlock()
-	if a.at.lane != "" && j.report.TimedOut() { // it may have been the others' load: once more alone
+	shared = shared || a.run.tested.Load() != turn
+	if !j.report.Passed && (shared || a.at.lane != "" && j.report.TimedOut()) { // once more without the others
 		a.run.validating.Lock()
-		j.report = run()
+		run()
 		a.run.validating.Unlock()
+		if j.report.Passed {
+			a.run.notAlone.Do(func() {
+				a.run.Say("validators fail while other lanes test, and pass without them: " + session.LaneVar +
+					" (1 to N) lets each lane have its own port or database")
+			})
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	a.run.mu.Lock()
-	validator.Known(a.run.Checkpoint.KnownFailures).Spare(&j.report)
-	a.run.mu.Unlock()
+	if err := a.slowOnBase(j); err != nil {
+		return err
+	}
+	if !j.report.Passed && a.run.o.RetryTests > 0 {
+		j.flaky = j.report.Retry(ctx, vs, a.judgingPlace(ctx, j), a.run.o.Limits.Validator, a.run.o.RetryTests, known,
+			a.task.ID)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	known.Spare(&j.report)
 	if j.report.Passed {
+		if err := a.measure(ctx, j, vs); err != nil {
+			return err
+		}
 		if err := a.underSeed(ctx, j, laid, vs); err != nil {
 			return err
 		}
 	}
 	return a.recordValidators(j)
+}
+
+// measure finds the lines of the change that no test ran, if the project measures them.
+func (a *attempt) measure(ctx context.Context, j *judged, vs []validator.Validator) error {
+	if !slices.ContainsFunc(vs, validator.Validator.Measures) {
+		return nil
+	}
+	patch, _, err := a.run.Git.Diff(ctx, a.run.Common, a.judged, j.tree, maxText)
+	if err != nil {
+		return err
+	}
+	a.run.validating.RLock()
+	defer a.run.validating.RUnlock()
+	j.uncovered = j.report.Uncovered(ctx, vs, a.judgingPlace(ctx, j), a.run.o.Limits.Validator, patch)
+	return ctx.Err()
+}
+
+// slowOnBase ends the run if a validator reached its time limit and was not much faster on the base.
+func (a *attempt) slowOnBase(j *judged) error {
+	if !j.report.TimedOut() {
+		return nil
+	}
+	state, err := a.run.onBase()
+	if err != nil {
+		return err
+	}
+	limit := a.run.o.Limits.Validator
+	name := j.report.SlowOnBase(state.BaseSeconds, limit)
+	if name == "" {
+		return nil
+	}
+	return Stop{Reason: record.PreflightFailed, Hint: validator.MoreTime(limit), Detail: fmt.Sprintf(
+		"%s reached tilth.validatorTimeout (%s), and takes %.0f s or more on the base", name, limit,
+		state.BaseSeconds[name])}
 }
 
 // overLayer runs validators once. Overlayfs cannot move directories of its lower layer (EXDEV): validators that fail
@@ -281,13 +383,20 @@ func (a *attempt) overLayer(ctx context.Context, j *judged, vs []validator.Valid
 
 // recordValidators writes validator_run.
 func (a *attempt) recordValidators(j *judged) error {
-	run := record.ValidatorRun{Passed: j.report.Passed, Note: j.report.Note}
+	base, err := a.run.onBase()
+	if err != nil {
+		return err
+	}
+	run := record.ValidatorRun{Passed: j.report.Passed, Note: j.report.Note, PassesOnBase: base.PassesOnBase[a.task.ID],
+		FewerTests: j.report.Fewer(base.BaseTests, a.narrowed(j)), Flaky: j.flaky, Uncovered: j.uncovered,
+		Dependencies: j.dependencies(), Ignored: j.ignored}
 	for _, res := range j.report.Results {
 		r := record.ValidatorResult{Name: res.Name, Passed: res.Passed, Skipped: res.Skipped, Known: res.Known,
 			Seconds: res.Seconds, Tests: res.Tests, By: res.By,
-			Output: new(a.run.forRecord(res.Output, promptCap))}
+			Output: new(a.run.forRecord(res.Relative(), promptCap))}
 		run.Results = append(run.Results, r)
 	}
+	j.doubts = run.Doubts()
 	return a.emit(&run)
 }
 
@@ -301,26 +410,15 @@ func firstFailure(r validator.Report) string {
 	return ""
 }
 
-// maxIgnored is how many ignored files are named to a worker.
-const maxIgnored = 20
-
 // failedValidators returns the answer to a case with a change that does not pass.
 func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, error) {
 	feedback := "The validators failed. Fix what they report, run them yourself, and submit again.\n\n" +
 		fenced("validators", clip(j.report.Text(), validatorCap))
 	ignored, err := a.run.Untracked(ctx, j.wt, true)
-	if err != nil {
-		return "", err
-	}
-	if len(ignored) == 0 {
-		return feedback, nil
-	}
-	more := ""
-	if n := len(ignored) - maxIgnored; n > 0 {
-		more = "\nand " + text.Plural(n, "more")
-		ignored = ignored[:maxIgnored]
+	if ignored, err = a.ruled(ctx, j.wt, ignored, err); err != nil || len(ignored) == 0 {
+		return feedback, err
 	}
 	return feedback + "\n\nThey ran over exactly what will be committed. These files of your working tree are " +
 		"ignored by git and were missing there; files that the tests need must be tracked, or made by the tests:\n\n" +
-		fenced("ignored", strings.Join(ignored, "\n")+more), nil
+		fenced("ignored", strings.Join(ignored, "\n")), nil
 }

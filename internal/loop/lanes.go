@@ -10,17 +10,16 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/judge"
-	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/snapshot"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
-// Tasks side by side: each is an attempt in its own lane and its own goroutine. run.mu protects their shared state;
-// they commit one at a time, in the session's worktree. One goroutine, runLanes, starts tasks. internal/lanes describes
+// Parallel tasks: each is an attempt in its own lane and goroutine. run.mu protects their shared state;
+// they commit one at a time, in the session's worktree. One goroutine, runLanes, starts tasks. held/lanes.go describes
 // the state on disk after each step.
 
 // lane is one task at work, as runLanes knows it.
@@ -28,7 +27,7 @@ type lane struct {
 	*ground
 	index   int
 	err     error
-	proceed chan struct{} // closed when it may go on alone
+	proceed chan struct{} // closed when it may continue alone
 }
 
 // report is a lane's message: it has ended, or asks to continue alone.
@@ -43,23 +42,26 @@ type schedule struct {
 	session *ground
 	at      map[int]*lane // by the task's index
 	waiting []*lane       // those of at that wait until no other is at work
-	alone   *lane         // one of these that goes on
+	alone   *lane         // the lane that continues alone
 	news    chan report
-	stop    *Stop                   // of the run; nothing is begun any more
+	stop    *Stop                   // of the run; no task starts after it
 	looked  bool                    // the first task was ready
 	places  map[int]*judge.Checkout // where changes were judged, by the number of the lane
-	paths   []string                // of the tree, for what tasks touch
+	paths   []string                // of the tree, to match against touches
 	touch   map[string]*pattern.Paths
 }
 
-// sideBySide reports whether the next tasks are worked on in lanes. What an attempt left in the session's worktree goes
-// on there first.
+// sideBySide reports whether the next tasks run in lanes. A started attempt in the session's worktree continues there
+// first.
 func (r *run) sideBySide() bool {
 	i := r.next()
 	if i < 0 {
 		return false
 	}
 	standing := r.hasLane(r.tasks[i].ID)
+	if r.stepsLeft() {
+		return false
+	}
 	if r.branch.judgedTo != "" || !standing && r.tasks[i].ID == r.o.From.Begun && !r.ended(r.o.From.Begun) {
 		return false
 	}
@@ -69,7 +71,7 @@ func (r *run) sideBySide() bool {
 }
 
 // hasLane reports whether a task continues in a lane: it has one, or an undo restored its stash.
-func (r *run) hasLane(task string) bool { return lanes.Has(r.S, task) || r.stashedAt(task) != "" }
+func (r *run) hasLane(task string) bool { return held.HasLane(r.S, task) || r.stashedAt(task) != "" }
 
 // stashedAt returns the base of a task's lane that was stashed with the whole session, or "". A failed task starts at
 // the branch's tip.
@@ -79,7 +81,7 @@ func (r *run) stashedAt(task string) string {
 		return ""
 	}
 	t := was.Tasks[task]
-	if !t.Attempt.Begun.Lane || t.Status != record.Working && !t.Uncommitted || !snapshot.HasAside(r.S, task) {
+	if !t.Attempt.Begun.Lane || t.Status != record.Working && !t.Uncommitted || !held.HasStash(r.S, task) {
 		return ""
 	}
 	return t.Attempt.Base()
@@ -92,12 +94,12 @@ func (r *run) ended(task string) bool {
 	return i < 0 || hasEnded(tasks[i])
 }
 
-// runLanes works on tasks side by side until the run stops, or, where only one is worked on at a time, until those that
-// have a lane have ended: then it is nil.
+// runLanes works on tasks in parallel until the run stops. With one task at a time it runs only the tasks that have a
+// lane, and returns nil.
 func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 	s := &schedule{run: r, session: session, at: map[int]*lane{}, touch: map[string]*pattern.Paths{},
 		places: map[int]*judge.Checkout{}, news: make(chan report)}
-	s.branch.partial = false // git says what lanes leave in the session's worktree
+	s.branch.partial = false // git knows what lanes leave in the session's worktree
 	defer func() {
 		for _, place := range s.places {
 			place.Open()
@@ -184,8 +186,8 @@ func (s *schedule) ready(ctx context.Context, i int) error {
 	return err
 }
 
-// nextBeside is the index of the next task that can be begun beside those at work, -1 for none: first those that have a
-// lane.
+// nextBeside returns the index of the next task that can run in parallel with the current ones, or -1. Tasks with a
+// lane come first.
 func (s *schedule) nextBeside(ctx context.Context) (int, error) {
 	tasks := s.taskList()
 	free := func(i int) bool { return s.at[i] == nil && !s.ended(tasks[i].ID) && len(tasks[i].WaitsFor(tasks)) == 0 }
@@ -269,11 +271,12 @@ func (s *schedule) take(ctx context.Context, l *lane) {
 	}
 }
 
-// runLane has one task worked on in its lane, which goes with the end of the task.
+// runLane works on one task in its lane, and deletes the lane at the end of the task.
 func (r *run) runLane(ctx context.Context, l *lane) error {
 	defer func() {
 		l.removeTemp()
 		_ = l.dropJudgement() // else the next run does
+		l.dropSeedPlace()
 	}()
 	err := r.enterLane(ctx, l)
 	if err == nil {
@@ -284,17 +287,17 @@ func (r *run) runLane(ctx context.Context, l *lane) error {
 		r.o.Lease.Progress(ctx)
 	}
 	if r.ended(l.lane) {
-		return errors.Join(err, lanes.Remove(urgency.IgnoreFirstSignal(ctx), r.Handle, l.lane))
+		return errors.Join(err, held.RemoveLane(proc.IgnoreFirstSignal(ctx), r.Handle, l.lane))
 	}
 	return err
 }
 
 // enterLane makes the lane where it does not stand, and all that an attempt needs there.
 func (r *run) enterLane(ctx context.Context, l *lane) error {
-	if !lanes.Has(r.S, l.lane) {
+	if !held.HasLane(r.S, l.lane) {
 		tip, err := r.tip(ctx)
 		if err == nil {
-			err = lanes.Make(ctx, r.Handle, l.lane, cmp.Or(r.stashedAt(l.lane), tip), l.laneEnv()...)
+			err = held.MakeLane(ctx, r.Handle, l.lane, cmp.Or(r.stashedAt(l.lane), tip), l.laneEnv()...)
 		}
 		if err != nil {
 			return err
@@ -303,10 +306,10 @@ func (r *run) enterLane(ctx context.Context, l *lane) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(l.judging), 0o700), l.enclose(), l.openPlace(ctx))
 }
 
-// laneGround is the lane of a task, which stands or is to be made.
+// laneGround returns the lane of a task, which may not exist yet.
 func (r *run) laneGround(session *ground, task string, number int) *ground {
-	return &ground{run: r, lane: task, number: number, path: lanes.Path(r.S, task),
-		judging: lanes.Judging(r.S, number), private: filepath.Join(session.private, task),
+	return &ground{run: r, lane: task, number: number, path: held.LanePath(r.S, task),
+		judging: held.LaneJudge(r.S, number), private: filepath.Join(session.private, task),
 		hooked: session.hooked, hooks: session.hooks, removeTemp: func() {}, notified: map[string]bool{}}
 }
 
@@ -321,7 +324,7 @@ func (s *schedule) askAlone(ctx context.Context, l *lane) error {
 	}
 }
 
-// takeTurn waits for the turn to commit: there is one at a time. In the session's own worktree it is always there.
+// takeTurn waits until no other lane commits. Without lanes it returns at once.
 func (g *ground) takeTurn(ctx context.Context) error {
 	if g.holds {
 		return nil
@@ -342,7 +345,7 @@ func (g *ground) releaseTurn() {
 	}
 }
 
-// end has the lanes at work stop where a turn of theirs ends: the run cannot go on.
+// end stops all lanes at the end of their turns, because the run cannot continue.
 func (r *run) end(s Stop) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -351,7 +354,7 @@ func (r *run) end(s Stop) {
 	}
 }
 
-// endsFor is why the run ends, as another lane found out; nil while it goes on.
+// endsFor returns the stop that another lane met; nil while the run continues.
 func (r *run) endsFor() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -361,7 +364,7 @@ func (r *run) endsFor() error {
 	return *r.ending
 }
 
-// taskList is the plan as it stands.
+// taskList returns a copy of the plan.
 func (r *run) taskList() []session.Task {
 	r.mu.Lock()
 	defer r.mu.Unlock()

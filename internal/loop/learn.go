@@ -32,7 +32,7 @@ func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
 			entry, reason = "", err.Error()
 		}
 	}
-	// An error here is an error of the record; whoever appends next will meet it and can act on it.
+	// An error here is an error of the record, and the next append reports it.
 	_ = a.emit(&record.ProposedLearnings{Emitted: entry != "", Entry: record.Optional(entry), Reason: reason})
 }
 
@@ -41,7 +41,7 @@ func appendLearning(s *session.Session, now time.Time, t session.Task, learning 
 	path := s.Path(session.LearningsFile)
 	var b strings.Builder
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		b.WriteString("# Proposed learnings\n\nFor a person to review; nothing reads this file.\n")
+		b.WriteString("# Proposed learnings\n\nFor you to review; git-tilth does not read this file.\n")
 	}
 	fmt.Fprintf(&b, "\n## %s: %s\n\n%s, %s\n\n%s\n", t.ID, text.VisibleLine(text.OneLine(t.Title)),
 		s.ID, record.FormatTime(now), text.Visible(strings.TrimSpace(learning)))
@@ -74,11 +74,11 @@ func (a *attempt) proposal(ctx context.Context, c *Case, files []gitx.FileChange
 	return readProposal(reply.Content)
 }
 
-// readProposal reads {"propose": "yes"|"no", "learning": ...}; anything else is a no, with why.
+// readProposal reads {"propose": "yes"|"no", "learning": ...}. Any other answer counts as no; reason says why.
 func readProposal(answer string) (entry, reason string) {
 	raw, ok := agent.FinalJSON(answer)
 	if !ok {
-		return "", "the answer holds no JSON object"
+		return "", "the answer has no JSON object"
 	}
 	var p struct {
 		Propose  any    `json:"propose"`
@@ -93,7 +93,7 @@ func readProposal(answer string) (entry, reason string) {
 	case !yes:
 		return "", "nothing to propose"
 	case entry == "":
-		return "", "a yes without a learning"
+		return "", "the answer is yes, but has no learning"
 	}
 	return entry, "proposed"
 }

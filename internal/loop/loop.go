@@ -14,18 +14,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/lanes"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
-	"github.com/git-tilth/git-tilth/internal/prompt"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // Stop is how a run ended.
@@ -35,12 +34,12 @@ type Stop struct {
 	Detail string
 	// Objection is the last objection to a change that reached a cap, in one line.
 	Objection string
-	Hint      string           // what to do before a resume, "" for nothing
+	Hint      string           // the fix before a resume, or ""
 	Reset     time.Time        // of usage_limit, zero when unknown
-	Flags     []string         // with which the command has to be given again to go on
-	Away      bool             // who works or judges does not answer
+	Flags     []string         // flags that the command needs to continue
+	Away      bool             // the worker or reviewer does not answer
 	Over      []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
-	Left      []Left           // of tasks_failed the tasks that are not done, and why; of preflight what was found
+	Left      []Left           // unfinished tasks with reasons (tasks_failed), or findings (preflight)
 	failed    map[string]string
 }
 
@@ -58,7 +57,7 @@ func (s Stop) Failed() bool { return len(s.failed) > 0 }
 
 // failsTask reports whether a stop of an attempt is the failure of its task.
 func (o Options) failsTask(s Stop) bool {
-	return s.TaskFailed() || o.KeepGoing && s.Reason == record.CommitRefused
+	return s.TaskFailed() || o.KeepGoing && (s.Reason == record.CommitRefused || s.Reason == record.ReviewerFailed)
 }
 
 // Options say how a session is run.
@@ -66,16 +65,17 @@ type Options struct {
 	Caps        config.Caps
 	Worker      Role
 	Evaluator   Role
-	Prompts     *prompt.Set
-	Attempts    int // at one model call
+	Prompts     *text.Prompts
+	Attempts    int           // at one model call; 0 is no bound
+	MaxOutage   time.Duration // of failures in a row
 	Validators  []string
 	KeepEnv     []string     // variables that commands keep although they look like keys
-	Sandbox     *sandbox.Box // what all that the worker starts may do, beside its own part of it; nil is everything
+	Sandbox     *sandbox.Box // rights of the worker's processes; nil is no sandbox
 	MinFree     int64        // bytes that must be left on each disk; 0 for no such limit
 	AllowBinary []string     // patterns of files that may be code for a loader
 	MaxFile     int64        // bytes of the largest file that is committed; 0 for no limit
 	Limits      Limits
-	Wait        bool          // wait for a usage limit to reset
+	Wait        bool          // wait for a usage limit to reset, if its reset is known
 	MaxWait     time.Duration // the longest such wait
 	Continue    bool          // builtin worker: take up its earlier conversation
 	Fresh       bool          // agent program: begin a new conversation
@@ -85,22 +85,24 @@ type Options struct {
 	Given []string
 	// From is where a plan has brought the session to.
 	From        lifecycle.Outcome
-	Waiting     func(until time.Time)
+	Awake       func(bool)                   // keeps the machine awake, or lets it sleep; nil for neither
 	Validating  func(task, validator string) // hears of each validator before it runs
 	Lease       Lease                        // of a session that has a remote; nil for none
 	NoPreflight bool
 	Checked     *Checked // the preflight that was passed before the session was made; nil for none
-	// KnownFailures goes on with the validators that fail before any work; they bar nothing until they have passed.
+	// KnownFailures continues although validators fail before any work; they block nothing until they have passed.
 	KnownFailures bool
-	// Ready checks agents and everything else outside of the session before a model is paid.
+	// Ready checks agents and everything else outside the session before a model is paid.
 	Ready func(context.Context) []record.PreflightCheck
 	// ValidatorConfig is the git command of the place where tilth.validator is set.
 	ValidatorConfig string
+	RedFirst        string // tilth.redFirst
+	RetryTests      int    // tilth.retryTests
 }
 
 // Lease is the claim of the session on a remote. Its loss ends the run's context.
 type Lease interface {
-	Check(context.Context) // asks whether it still holds, before what costs something
+	Check(context.Context) // checks whether it still holds, before costly steps
 	Progress(context.Context)
 	Lost() bool
 }
@@ -117,35 +119,46 @@ type run struct {
 	*held.Handle
 	o       Options
 	started time.Time
-	mu      sync.Mutex    // guards what lanes share: all below, and the checkpoint
-	turn    chan struct{} // held by who commits
-	limit   chan struct{} // held by who waits for a usage limit
+	mu      sync.Mutex    // guards the fields below and the checkpoint, which lanes share
+	turn    chan struct{} // held by the lane that commits
+	limit   chan struct{} // held by the lane that waits for a usage limit
 	// validating is read-locked while a lane's validators run, and locked to run them alone.
 	validating sync.RWMutex
-	tasks      []session.Task
-	waited     time.Duration // for usage limits, of tilth.maxWait
-	waitEnded  time.Time     // when the last of these waits ended
-	idle       time.Duration // that it took
-	seed       *seedFacts    // nil until asked for
-	ahead      *Ahead        // of a session that is not made yet; nil for one that is
-	branch     branch
-	uncounted  map[string]bool   // whose turns take what nobody knows
-	outages    map[string]outage // why who cannot work at present, by name, or role and name
-	callTools  sync.Map          // who has called a tool, by name
-	ending     *Stop             // why no turn is begun any more; nil while the run goes on
+	// testing is how many lanes' validators run, and tested how often any began.
+	testing, tested atomic.Int64
+	notAlone        sync.Once // the note that validators disturb each other was printed
+	tasks           []session.Task
+	waited          time.Duration // for usage limits since the last answer, of tilth.maxWait
+	waitEnded       time.Time     // when the last of these waits ended
+	waiting         int           // lanes that wait for an endpoint or agent program
+	idleSince       time.Time     // when that number changed
+	idle            time.Duration // in which some waited, until then
+	seed            *seedFacts    // nil until asked for
+	steps           []record.Step // commits to repeat on a new base
+	ahead           *Ahead        // of a session that does not exist yet, else nil
+	branch          branch
+	uncounted       map[string]bool   // agents that report no usage
+	outages         map[string]outage // current outages, by name, or role and name
+	callTools       sync.Map          // agents that have called a tool, by name
+	ending          *Stop             // the stop after which no turn starts; nil while the run continues
 }
 
 // branch has facts about the session's branch, where each attempt starts and ends.
 type branch struct {
 	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
-	checked  bool   // the validators can run on what is there
+	checked  bool   // the validators can run on the base
 	linked   bool   // a file that says so is a link
 	partial  bool   // the plan has left work in the worktree, until an attempt begins
 	carried  carried
 }
 
 func newRun(h *held.Handle, o Options) *run {
+	var steps []record.Step
+	if o.From.Record != nil {
+		steps = o.From.Record.Steps
+	}
 	return &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
+		steps:  steps,
 		branch: branch{judgedTo: o.From.JudgedTo, partial: o.From.UnwindsWork()},
 		turn:   make(chan struct{}, 1), limit: make(chan struct{}, 1)}
 }
@@ -156,6 +169,10 @@ func Run(ctx context.Context, h *held.Handle, o Options) (Stop, error) {
 	r := newRun(h, o)
 	g := r.sessionGround()
 	defer func() { g.removeTemp() }()
+	if o.Awake != nil {
+		o.Awake(true)
+		defer o.Awake(false)
+	}
 	stop := r.outer(ctx, g)
 	if stop.Reason == record.Errored {
 		stop = r.fullAfter(stop)
@@ -165,7 +182,7 @@ func Run(ctx context.Context, h *held.Handle, o Options) (Stop, error) {
 	}
 	g.leave()
 	if o.Lease != nil { // the session travels with the work of its lanes
-		if err := lanes.SetAllAside(urgency.IgnoreFirstSignal(ctx), h); err != nil && stop.Detail == "" {
+		if err := held.StashLanes(proc.IgnoreFirstSignal(ctx), h); err != nil && stop.Detail == "" {
 			stop.Detail = err.Error()
 		}
 	}
@@ -188,7 +205,8 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 		return stopOf(ctx, err, "")
 	}
 	for {
-		// Before anything else: whoever interrupts the last task's hooks is not told that all went well, and resume is.
+		// Checked first: an interrupt of the last task's hooks must not be reported as success. The next resume reports
+		// it.
 		if ctx.Err() != nil {
 			return Stop{Reason: record.Interrupted}
 		}
@@ -199,11 +217,20 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 			continue
 		}
 		i := r.next()
+		if i < 0 || r.tasks[i].ID != r.o.From.Begun {
+			step, err := r.nextStep(ctx)
+			if err != nil {
+				return stopOf(ctx, err, "")
+			}
+			if step >= 0 {
+				i = step
+			}
+		}
 		if i < 0 {
 			return r.nothingLeft()
 		}
-		if lanes.Has(r.S, r.tasks[i].ID) { // what nobody judged yet is below it, and judged with it here
-			if err := lanes.SetAllAside(ctx, r.Handle); err != nil {
+		if held.HasLane(r.S, r.tasks[i].ID) { // unreviewed commits are below it, and are reviewed with it
+			if err := held.StashLanes(ctx, r.Handle); err != nil {
 				return stopOf(ctx, err, r.tasks[i].ID)
 			}
 		}
@@ -252,20 +279,26 @@ func stopOf(ctx context.Context, err error, task string) Stop {
 	return Stop{Reason: record.Errored, Task: task, Detail: err.Error()}
 }
 
-// next returns the index of the first pending task with finished needs, or -1. Started tasks continue.
+// next returns the index of the first pending task with finished needs, or -1. A started task continues, and a task
+// that waits for a review comes before the others.
 func (r *run) next() int {
 	begun := func(t session.Task) bool { return t.ID == r.o.From.Begun && !hasEnded(t) }
 	if i := slices.IndexFunc(r.tasks, begun); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(r.tasks, func(t session.Task) bool { return !hasEnded(t) && len(t.WaitsFor(r.tasks)) == 0 })
+	free := func(t session.Task) bool { return !hasEnded(t) && len(t.WaitsFor(r.tasks)) == 0 }
+	awaits := func(t session.Task) bool { return free(t) && r.o.From.Record.AwaitsReview(t.ID) != nil }
+	if i := slices.IndexFunc(r.tasks, awaits); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(r.tasks, free)
 }
 
 func hasEnded(t session.Task) bool {
 	return slices.Contains([]string{session.TaskDone, session.TaskFailed, session.TaskSkipped}, t.Status)
 }
 
-// nothingLeft is the end of a run that begins no more task.
+// nothingLeft returns the stop of a run without another task to start.
 func (r *run) nothingLeft() Stop {
 	s := Stop{Reason: record.AllDone, failed: map[string]string{}}
 	state, err := r.S.State()
@@ -275,7 +308,7 @@ func (r *run) nothingLeft() Stop {
 		switch t.Status {
 		case session.TaskFailed:
 			why = "failed"
-			if err == nil && state.Tasks[t.ID].Failure != nil { // a person can have called it failed
+			if err == nil && state.Tasks[t.ID].Failure != nil { // the user may have set it to failed
 				was := state.Tasks[t.ID].Failure
 				why, hint = why+": "+was.Why(), was.Hint
 			}

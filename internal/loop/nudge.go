@@ -19,22 +19,22 @@ func noCase(turns int, last turn) Stop {
 	return s
 }
 
-// nudge is why a worker is asked to go on, as the record has it.
+// nudge is the reason why a worker is asked to continue, as recorded.
 type nudge string
 
 const (
 	nudgeSilent  nudge = "silent"     // neither tool nor case
 	nudgeMessage nudge = "no_message" // an agent program ended without a final message
 	nudgeTime    nudge = "time_limit" // an agent program was ended at the turn's time limit
-	// nudgeUnfinished is for an agent that ended its turn and said why it is not done.
+	// nudgeUnfinished is for an agent that ended its turn and reported why the task is not done.
 	nudgeUnfinished nudge = "unfinished"
 )
 
-// nudges are their prompts, and how it is said that there were too many.
+// nudges has the prompt of each nudge, and the words for the stop after too many of them.
 var nudges = map[nudge]struct{ prompt, detail string }{
-	nudgeSilent:     {"nudge", "without a tool or a case"},
+	nudgeSilent:     {"nudge", "without a tool call or a hand-in"},
 	nudgeMessage:    {"nudge_message", "without a final message"},
-	nudgeTime:       {"nudge_time", "in which nothing was done before the time limit (tilth.turnTimeout)"},
+	nudgeTime:       {"nudge_time", "that did nothing before the time limit (tilth.turnTimeout)"},
 	nudgeUnfinished: {"nudge_unfinished", "ended before the task was done"},
 }
 

@@ -7,20 +7,19 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -85,16 +84,19 @@ func (r *run) passed(of string, known map[string][]string) {
 
 // checkAll does all that a preflight does.
 func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
+	a.trying("setup")
+	defer a.trying("")
 	found, err := a.checkValidators(ctx)
 	if err != nil {
 		return nil, err
 	}
+	a.trying("commit hooks")
 	more, err := a.checkAround(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(more, func(c record.PreflightCheck) bool { return c.Name == modulesCheck }) {
-		for i := range found.Checks { // of what is not there yet nobody can tell how it fares
+		for i := range found.Checks { // a missing test cannot pass or fail yet
 			found.Checks[i].Fails, found.Checks[i].Tests = "", nil
 		}
 	}
@@ -102,6 +104,13 @@ func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
 	findings := func(c record.PreflightCheck) bool { return c.Finding() != "" }
 	found.Passed = !slices.ContainsFunc(found.Checks, findings)
 	return found, nil
+}
+
+// trying reports the part of the preflight that begins, "" at its end.
+func (a *attempt) trying(name string) {
+	if a.run.o.Validating != nil {
+		a.run.o.Validating("", name)
+	}
 }
 
 // decidingFiles maps the manifests and lock files of the commit at which the attempt begins to their mode, kind and id.
@@ -124,11 +133,12 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	}
 	host, _ := os.Hostname() // "" is a machine like others
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.run.o.Validators, a.run.Setup.Copy, a.run.Setup.In(a.at.path))
+	fmt.Fprintf(sum, "%q %q %q %q %q\n", host, a.run.o.Validators, a.run.Setup.Copy, a.run.Setup.In(a.at.path),
+		a.run.o.RedFirst)
 	names := slices.Sorted(maps.Keys(files))
 	isNone := func(f string) bool { return !strings.HasPrefix(files[f], "120000") }
 	links := slices.DeleteFunc(slices.Clone(names), isNone)
-	var behind map[string][]byte // what they lead to
+	var behind map[string][]byte // the contents of link targets
 	if a.run.branch.linked = len(links) > 0; a.run.branch.linked {
 		if behind, err = a.run.Git.FilesAt(ctx, a.run.Common, a.base, links); err != nil {
 			return "", err
@@ -137,80 +147,70 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	for _, f := range names {
 		fmt.Fprintf(sum, "%q %s\n%s", f, files[f], behind[f])
 	}
-	if err := a.subjectsBy(ctx, sum); err != nil {
+	if err := a.hooksBy(ctx, sum); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// subjectsBy adds to a hash everything that decides whether subjects pass: the commit-msg hook, the files next to it
-// that it may call, and the form of subjects.
-func (a *attempt) subjectsBy(ctx context.Context, sum io.Writer) error {
-	wt, err := a.hooksAt(ctx)
-	if err != nil {
-		return err
-	}
-	_, has, err := a.run.Git.Hooks(ctx, wt)
-	if err != nil || !has("commit-msg") {
-		return err
-	}
-	file, err := a.run.Git.HookFile(ctx, wt, "commit-msg")
-	if err != nil {
-		return err
-	}
-	hook, _ := os.ReadFile(file) // one that can only be run is like an empty one
-	fmt.Fprintf(sum, "%q %q\n", hook, a.run.CommitSubject)
-	beside, _ := os.ReadDir(filepath.Dir(file))
-	for _, f := range beside {
-		called, _ := jsonl.ReadFile(filepath.Join(filepath.Dir(file), f.Name())) // nothing of what is no ordinary file
-		fmt.Fprintf(sum, "%q %q\n", f.Name(), called)
-	}
-	return nil
-}
-
-// checkValidators lays out the task's base and starts each validator there.
-func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error) {
+// layBase lays out the task's base and finds the validators that will run there. It returns a finding if the setup
+// fails.
+func (a *attempt) layBase(ctx context.Context) (j *judged, s validator.Scene, vs []validator.Validator,
+	unable *record.Preflight, err error) {
 	wt, err := a.ground(ctx)
 	if err != nil {
-		return nil, err
+		return nil, s, nil, nil, err
 	}
-	j := &judged{wt: wt, dir: wt.Path}
-	s := validator.Scene{Timeout: a.run.o.Limits.Validator, Config: a.run.o.ValidatorConfig,
-		Setup: a.run.Setup.In(wt.Path), Setting: a.run.Setup.Setting, Tell: a.run.Tell}
+	j = &judged{wt: wt, dir: wt.Path}
+	s = validator.Scene{Timeout: a.run.o.Limits.Validator, Config: a.run.o.ValidatorConfig,
+		Setup: a.run.Setup.In(wt.Path), Setting: a.run.Setup.Setting}
 	// The worktree may have been made before there was this setup.
 	if a.run.o.From.History.LastStop == record.PreflightFailed {
 		if err := a.run.RunSetup(ctx, wt.Path); err != nil {
 			s.Dir = wt.Path
-			return a.run.setupFails(err, s)
+			unable, err = a.run.setupFails(err, s)
+			return nil, s, nil, unable, err
 		}
 	}
 	if a.at.place != nil {
 		tree, err := a.run.Git.RevParse(ctx, a.run.Common, a.base+"^{tree}")
 		if err != nil {
-			return nil, err
+			return nil, s, nil, nil, err
 		}
 		laid, err := a.at.place.Update(ctx, a.base, tree)
 		j.dir, s.Dir, s.Files = a.at.place.Dir, a.at.place.Dir, laid.Files
 		if err != nil {
-			return a.run.setupFails(err, s)
+			unable, err = a.run.setupFails(err, s)
+			return nil, s, nil, unable, err
 		}
 		if s.Files, err = a.withTests(laid.Files); err != nil {
-			return nil, err
+			return nil, s, nil, nil, err
 		}
 	}
-	vs, err := a.validators(ctx, j, s.Files)
+	vs, err = a.validators(ctx, j, s.Files)
 	if err == nil {
 		s.Tasks, err = a.tests(ctx)
 	}
-	if err != nil {
-		return nil, err
+	return j, s, vs, nil, err
+}
+
+// checkValidators starts each validator on the task's base.
+func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error) {
+	j, s, vs, unable, err := a.layBase(ctx)
+	if err != nil || unable != nil {
+		return unable, err
 	}
 	s.ExecEnv = a.judgingPlace(ctx, j)
+	s.Begins = a.trying
 	s.Ignored = func(file string) bool {
 		files, err := a.run.IgnoredInSource(ctx, file)
 		return err == nil && len(files) > 0
 	}
+	s.Source = sync.OnceValue(func() validator.Source { return a.run.sourceFiles(ctx) })
 	found, err := validator.Preflight(ctx, vs, s)
+	if err == nil {
+		err = a.redFirst(ctx, found, s)
+	}
 	if err == nil {
 		err = a.failsOnBase(ctx, found, j, s)
 	}
@@ -220,6 +220,64 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 	return found, err
 }
 
+// redFirst runs the acceptance tests of pending tasks on the base, once per task and session. It reports tests that
+// pass there, because they prove nothing.
+func (a *attempt) redFirst(ctx context.Context, found *record.Preflight, s validator.Scene) (err error) {
+	if a.run.o.RedFirst == "off" || !found.Passed {
+		return nil
+	}
+	state, err := a.run.onBase()
+	if err != nil {
+		return err
+	}
+	tried := state.PassesOnBase
+	pending := slices.DeleteFunc(a.run.taskList(), hasEnded)
+	var tasks []string
+	for _, t := range pending {
+		if _, is := tried[t.ID]; !is {
+			tasks = append(tasks, t.ID)
+		}
+	}
+	if found.PassesOnBase, err = validator.OnBase(ctx, s, tasks); err != nil {
+		return err
+	}
+	for _, t := range pending {
+		of := record.ValidatorRun{PassesOnBase: slices.Concat(tried[t.ID], found.PassesOnBase[t.ID])}
+		says := strings.Join(of.Doubts(), "; ")
+		switch c := (record.PreflightCheck{Name: t.ID, From: "tilth.redFirst"}); {
+		case says == "":
+			continue
+		case a.run.o.RedFirst == "require":
+			c.Problem, c.Mend = says, "git config tilth.redFirst warn"
+			found.Checks = append(found.Checks, c)
+		default:
+			c.Note = t.ID + ": " + says
+			found.Checks = append(found.Checks, c)
+		}
+	}
+	return nil
+}
+
+// onBase returns the state of the session, which has the results of preflight on the base. A draft has none.
+func (r *run) onBase() (*record.State, error) {
+	if r.ahead != nil {
+		return &record.State{}, nil
+	}
+	return r.S.State()
+}
+
+// sourceFiles lists the files that only the user's checkout has. A checkout that git cannot list has none.
+func (r *run) sourceFiles(ctx context.Context) (s validator.Source) {
+	changed, _ := r.Git.List(ctx, r.Git.In(r.Checkpoint.Source, "status", "--porcelain=v1", "-z", "--no-renames",
+		"--untracked-files=normal", "--ignore-submodules=dirty"))
+	for _, line := range changed {
+		s.Changed = append(s.Changed, line[min(3, len(line)):])
+	}
+	s.Ignored, _ = r.Git.List(ctx, r.Git.In(r.Checkpoint.Source, "ls-files", "-z", "--others", "--ignored",
+		"--exclude-standard", "--directory"))
+	return s
+}
+
 // failsOnBase finds the failures that exist before any work. Acceptance tests of later tasks fail by nature: with such
 // tests, it tries again on the commit below the seed.
 func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *judged, s validator.Scene) error {
@@ -227,7 +285,7 @@ func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *j
 	if !slices.ContainsFunc(found.Checks, fails) {
 		return nil
 	}
-	begun := len(s.Tasks.Done) > 0 // what was accepted since has passed
+	begun := len(s.Tasks.Done) > 0 // accepted tasks have passed since
 	var base []record.PreflightCheck
 	below, err := a.belowSeed(ctx, s.Tasks)
 	if err != nil {
@@ -268,7 +326,7 @@ func (a *attempt) goOnWith(found *record.Preflight) {
 	maps.Copy(known, a.run.Checkpoint.KnownFailures)
 	validator.Known(known).GoOn(found, a.run.o.KnownFailures)
 	a.run.mu.Lock()
-	a.run.Checkpoint.KnownFailures = known // saved with what the preflight has passed
+	a.run.Checkpoint.KnownFailures = known // saved with the preflight's result
 	a.run.mu.Unlock()
 }
 
@@ -282,32 +340,15 @@ func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightChe
 		return nil, err
 	} else if len(lacks) > 0 {
 		checks = append(checks, record.PreflightCheck{Name: modulesCheck, From: ".gitmodules",
-			Problem: strings.Join(lacks, ", ") + " not there: the repository has never fetched what the commit names",
-			Mend:    "git submodule update --init --recursive"})
+			Problem: strings.Join(lacks, ", ") +
+				" missing: the repository never fetched the commit that the tree names",
+			Mend: "git submodule update --init --recursive"})
 	}
-	sample := "A sample of what a worker says of its change, in lines that are wrapped as they will be."
-	longest := slices.MaxFunc(a.run.tasks, func(x, y session.Task) int { return len(x.Title) - len(y.Title) })
-	refused, passes, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, a.base, longest, sample)
+	hooks, err := a.checkHooks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if refused != nil {
-		c := record.PreflightCheck{Name: "commit-msg hook", From: "hooks", Problem: text.FirstLines(refused.Output, 20)}
-		shortest := slices.MinFunc(a.run.tasks, func(x, y session.Task) int { return len(x.Title) - len(y.Title) })
-		other, _, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, a.base, shortest, sample)
-		if err == nil && other == nil {
-			c.Problem += "; refused for " + longest.ID + ": " + text.VisibleLine(text.OneLine(longest.Title))
-		}
-		if passes != "" {
-			c.Mend = lifecycle.SubjectSetting(passes)
-		} else if _, open := validator.ClosedFile(refused.Output, a.run.o.Sandbox); open != "" {
-			c.Mend = open
-		} else if file, err := a.run.Git.HookFile(ctx, wt, "commit-msg"); err == nil {
-			c.Problem += "; no usual subject passes"
-			c.Mend = "${EDITOR:-vi} " + text.ShellQuote(file)
-		}
-		checks = append(checks, c)
-	}
+	checks = append(checks, hooks...)
 	if a.run.Sign {
 		checks = append(checks, a.checkSignature(ctx, wt)...)
 	}
@@ -325,7 +366,7 @@ func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightChe
 
 const modulesCheck = "submodules"
 
-// lackedModules are the submodules that can neither be had from the user's repository nor came with the setup.
+// lackedModules returns the submodules that neither the user's repository nor the setup provides.
 func (a *attempt) lackedModules(ctx context.Context) ([]string, error) {
 	missing, err := a.run.Git.MissingModules(ctx, a.run.Common, a.base)
 	return slices.DeleteFunc(missing, func(at string) bool {
@@ -334,18 +375,24 @@ func (a *attempt) lackedModules(ctx context.Context) ([]string, error) {
 	}), err
 }
 
-// setupFails returns the finding of a preflight for a failed setup command. Any other error is returned as it is.
+// setupFails returns the finding of a preflight for a failed setup command, or for a filter whose program is missing.
+// Any other error is returned as it is.
 func (r *run) setupFails(err error, s validator.Scene) (*record.Preflight, error) {
-	var command *validator.SetupError
+	var command *held.SetupError
 	if !errors.As(err, &command) {
-		return nil, err
+		why, mend := validator.MissingProgram(err.Error())
+		if why == "" {
+			return nil, err
+		}
+		lacks := record.PreflightCheck{Name: "filter", From: ".gitattributes", Problem: why, Mend: mend}
+		return &record.Preflight{Checks: []record.PreflightCheck{lacks}}, nil
 	}
 	first, _, _ := strings.Cut(command.Error(), "\n")
 	why := strings.TrimSuffix(first, ":")
 	if command.Output != "" {
 		why += ": " + text.FailingLine(command.Output)
 	}
-	mend, from := s.Setting.Only(validator.NoSetup), "detected"
+	mend, from := s.Setting.Only(packages.NoSetup), "detected"
 	if r.Setup.Configured {
 		mend, from = cmp.Or(validator.SetupFor(s), s.Setting.Config+" --unset-all tilth.setup"), "tilth.setup"
 	}
@@ -353,9 +400,11 @@ func (r *run) setupFails(err error, s validator.Scene) (*record.Preflight, error
 	return &record.Preflight{Checks: []record.PreflightCheck{check}}, nil
 }
 
+const knownFailures = "--known-failures"
+
 // preflightStop ends the run with the fixes for the findings.
 func preflightStop(found *record.Preflight) error {
-	stop, away := Stop{Reason: record.PreflightFailed}, true
+	stop, away, red := Stop{Reason: record.PreflightFailed}, true, false
 	var why, mend []string
 	for _, c := range found.Checks {
 		finding := c.Finding()
@@ -363,18 +412,22 @@ func preflightStop(found *record.Preflight) error {
 			continue
 		}
 		why = append(why, finding)
-		if c.Fails != "" && c.Unable == "" {
-			stop.Flags = []string{"--known-failures"}
+		fails := c.Fails != "" && c.Unable == ""
+		if red = red || fails; fails && c.Mend == "" {
+			stop.Flags = []string{knownFailures}
 		}
 		away = away && slices.Contains([]string{string(config.Worker), string(config.Evaluator)}, c.Name)
 		left := Left{Why: finding, Hint: c.Mend}
-		if stop.Flags != nil && c.Fails != "" {
-			left.Hint = cmp.Or(c.Mend, stop.Flags[0]+" goes on with it")
+		if fails {
+			left.Hint = cmp.Or(c.Mend, knownFailures+" continues anyway")
 		}
 		stop.Left = append(stop.Left, left)
 		if c.Mend != "" && !slices.Contains(mend, c.Mend) {
 			mend = append(mend, c.Mend)
 		}
+	}
+	if red {
+		why = append(why, "with "+knownFailures+" these tests block nothing until they have passed once")
 	}
 	stop.Away = away
 	stop.Detail, stop.Hint = strings.Join(why, "; "), strings.Join(mend, " && ")

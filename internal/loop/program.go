@@ -13,14 +13,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// programFailures is how often in a row a program may end without its own word of success before the task fails. The
-// programs retry their own endpoint for minutes, so this is few.
-const programFailures = 3
-
 // conversation is a task's conversation with a program.
 //
-// Its id is in checkpoint.json before the program starts if the program takes a preset id, else at its first event, so
-// that the conversation can be found again after a kill at any moment.
+// Its id is in checkpoint.json before the program starts if the program takes a preset id, else from its first event
+// on. A kill at any moment therefore does not lose the conversation.
 type conversation struct {
 	env     []string
 	choice  agent.Choice // for the next turn
@@ -35,7 +31,7 @@ func (w *worker) choose() agent.Choice {
 	a.run.mu.Lock()
 	isNew := stored == nil && (a.run.o.From.Fresh || len(a.run.Checkpoint.Conversations) > 0)
 	var others []string
-	if stored != nil && stored.ID == "" { // else there is no other, or none is looked for
+	if stored != nil && stored.ID == "" { // there is no other conversation, or none is wanted
 		for task := range a.run.Checkpoint.Conversations {
 			if task != a.task.ID {
 				others = append(others, a.run.Checkpoint.Conversation(task).ID)
@@ -45,10 +41,13 @@ func (w *worker) choose() agent.Choice {
 	a.run.mu.Unlock()
 	choice := w.who.Program.Choose(agent.Search{
 		Stored: stored, Dir: w.wt.Path, Model: w.who.Model, Env: w.conversation.env, Since: a.run.madeAt(),
-		Except: others, Fresh: a.run.o.Fresh || isNew || stored != nil &&
+		Except: others, Fresh: a.run.o.Fresh || a.full || isNew || stored != nil &&
 			stored.Over, Continue: a.run.o.Continue,
 	})
-	if isNew && !a.run.o.Fresh {
+	switch {
+	case a.full:
+		choice.Why = conversationFull
+	case isNew && !a.run.o.Fresh:
 		choice.Why = "a new task"
 	}
 	return choice
@@ -76,7 +75,7 @@ func (a *attempt) turnOf(r Role, dir string, env []string, messages []json.RawMe
 }
 
 // tell returns the next turn: the last messages, and the whole task for a conversation that does not know it.
-func (w *worker) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
+func (w *worker) tell(ctx context.Context, messages []json.RawMessage) (agent.Turn, error) {
 	a, c := w.a, &w.conversation
 	t := a.turnOf(w.who, w.wt.Path, c.env, messages)
 	if n := len(messages); n > 2 {
@@ -90,7 +89,7 @@ func (w *worker) tell(_ context.Context, messages []json.RawMessage) (agent.Turn
 		t.Prompt = strings.TrimSpace(first + "\n\n" + t.Prompt)
 	}
 	t.Conversation, t.PriorTotal = c.choice.Ref, w.priorTotal(c.choice)
-	t.GitDir, t.CommonDir, t.Box = w.wt.AdminDir, w.wt.Common, a.at.workBox(w.wt)
+	t.GitDir, t.CommonDir, t.Box = w.wt.AdminDir, w.wt.Common, a.at.workBox(ctx, w.wt)
 	t.Emit, t.OnConversation = a.emit, w.store
 	c.stored, c.started = "", a.run.Now()
 	return t, nil
@@ -113,6 +112,7 @@ func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err 
 		return true, nil
 	}
 	w.stay(out)
+	w.stopped = out.Stopped
 	switch out.How {
 	case agent.TurnLimit:
 		err = Stop{Reason: record.IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}
@@ -124,7 +124,7 @@ func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err 
 	return false, err
 }
 
-// nudged is a turn of a program that is no answer and no failure.
+// nudged returns a turn of a program that is neither an answer nor a failure.
 type nudged struct{ turn }
 
 func (n nudged) Error() string { return string(n.nudge) }
@@ -170,7 +170,7 @@ func (w *worker) store(id string) error {
 		c = &session.Conversation{Agent: w.who.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.who.Model, Created: now,
 			LastUsed: now}
 		if lost != nil && (lost.Agent == c.Agent || len(a.run.o.Worker.Others) == 0) {
-			c.Attempts = lost.Attempts // the task's history goes on
+			c.Attempts = lost.Attempts // the task's history continues
 		}
 		if err := cmp.Or(a.setConversation(c), a.run.Save()); err != nil {
 			return err

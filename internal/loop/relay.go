@@ -10,6 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // unable is the stop of an agent for a reason outside of the work, so that another one may take over: a usage limit, a
@@ -28,7 +29,7 @@ type outage struct {
 // all returns a role's agents in the order of their preference.
 func (r Role) all() []Role { return append([]Role{r}, r.Others...) }
 
-// isFree reports whether somebody may be asked for the attempt's task in a role, "" for the worker's.
+// isFree reports whether an agent is available for the attempt's task in a role ("" for the worker).
 func (a *attempt) isFree(role string) func(Role) bool {
 	return func(r Role) bool {
 		out, is := a.run.outageOf(role, r)
@@ -55,7 +56,7 @@ func (r *run) outageOf(role string, who Role) (outage, bool) {
 	return out, is
 }
 
-// first returns the first available agent of a list, else the first of all, whose answer names the obstacle.
+// first returns the first available agent of a list, else the first of all, which then reports the obstacle.
 func (a *attempt) first(role string, all []Role) Role {
 	return all[max(slices.IndexFunc(all, a.isFree(role)), 0)]
 }
@@ -77,7 +78,7 @@ func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string,
 	return a.takeOver(ctx, all, who, role, u)
 }
 
-// takeOver returns the first free agent of a list, with an event where another one takes over, or waits for one.
+// takeOver returns the first free agent of a list, or waits for one. It records a change of agent.
 func (a *attempt) takeOver(ctx context.Context, all []Role, who Role, role string, u unable) (Role, error) {
 	if !slices.ContainsFunc(all, a.isFree(role)) {
 		if err := a.awaitOne(ctx, role, all, u); err != nil {
@@ -98,8 +99,8 @@ func (a *attempt) takeOver(ctx context.Context, all []Role, who Role, role strin
 	return next, a.emit(&took)
 }
 
-// awaitOne waits for the first limit of a list that ends, if that is asked for. The error is the end of the run: a
-// limit, if anybody is at one.
+// awaitOne waits for the first limit of a list that ends. The error is the end of the run: a limit, if any agent is at
+// one.
 func (a *attempt) awaitOne(ctx context.Context, role string, all []Role, u unable) error {
 	select { // one waits for all lanes
 	case a.run.limit <- struct{}{}:
@@ -110,7 +111,7 @@ func (a *attempt) awaitOne(ctx context.Context, role string, all []Role, u unabl
 	if slices.ContainsFunc(all, a.isFree(role)) {
 		return nil
 	}
-	end := u.Stop
+	end, who := u.Stop, ""
 	var until time.Time
 	for _, r := range all {
 		out, _ := a.run.outageOf(role, r)
@@ -122,13 +123,13 @@ func (a *attempt) awaitOne(ctx context.Context, role string, all []Role, u unabl
 			end = stop
 		}
 		if !out.until.IsZero() && (until.IsZero() || out.until.Before(until)) {
-			until = out.until
+			until, who = out.until, r.who()
 		}
 	}
 	if end.Reason != record.UsageLimit {
 		return end
 	}
-	if err := a.run.waitUntil(ctx, until, end); err != nil {
+	if err := a.waitUntil(ctx, who, until, end); err != nil {
 		return err
 	}
 	a.run.mu.Lock()
@@ -144,9 +145,7 @@ func (a *attempt) awaitOne(ctx context.Context, role string, all []Role, u unabl
 // startWorker begins with the agent of the task's stored conversation if it is free, else with the first free agent.
 func (a *attempt) startWorker(ctx context.Context, wt gitx.Worktree) (err error) {
 	all := a.run.o.Worker.all()
-	a.run.mu.Lock()
-	stored := a.run.Checkpoint.Conversation(a.task.ID)
-	a.run.mu.Unlock()
+	stored := a.conversation()
 	if stored != nil && !stored.Over && !a.run.o.Fresh {
 		if i := slices.IndexFunc(all, func(r Role) bool { return r.Name() == stored.Agent }); i > 0 {
 			inUse := all[i]
@@ -155,6 +154,13 @@ func (a *attempt) startWorker(ctx context.Context, wt gitx.Worktree) (err error)
 	}
 	a.worker, err = a.openWorker(ctx, wt, a.first("", all))
 	return err
+}
+
+// conversation returns the task's stored conversation, or nil.
+func (a *attempt) conversation() *session.Conversation {
+	a.run.mu.Lock()
+	defer a.run.mu.Unlock()
+	return a.run.Checkpoint.Conversation(a.task.ID)
 }
 
 // holdLimits takes over the usage limits that are on record and have not ended.
@@ -172,13 +178,13 @@ func (r *run) holdLimits() error {
 	return nil
 }
 
-// answer sends feedback on the case that was submitted last, or asks a silent worker to go on.
+// answer sends feedback on the last hand-in, or asks a silent worker to continue.
 func (a *attempt) answer(text string) error {
 	a.said = text
 	return a.worker.Answer(text)
 }
 
-// iterate has the worker do one iteration, and where it cannot go on, the next one of its role.
+// iterate runs one iteration of the worker. If the worker is unavailable, the next agent of its role takes over.
 func (a *attempt) iterate(ctx context.Context) (turn, error) {
 	for {
 		if err := a.joinOthers(ctx); err != nil {
@@ -190,6 +196,15 @@ func (a *attempt) iterate(ctx context.Context) (turn, error) {
 			return t, nil
 		}
 		who := a.worker.who
+		if stop, is := errors.AsType[Stop](err); is && stop.Reason == record.ContextOverflow {
+			if a.full {
+				return t, stop
+			}
+			if err := a.beginAgain(ctx); err != nil {
+				return t, err
+			}
+			continue
+		}
 		next, err := a.relief(ctx, a.run.o.Worker.all(), who, "", err)
 		if err == nil && next.Name() != who.Name() {
 			err = a.handOver(ctx, next)
@@ -200,7 +215,22 @@ func (a *attempt) iterate(ctx context.Context) (turn, error) {
 	}
 }
 
-// joinOthers makes a lane follow one that met the same worker's limit before: another agent takes over, or it waits.
+const conversationFull = "the conversation is too long for the model"
+
+// beginAgain gives the worker a fresh conversation, once, with the ledger and its work in place.
+func (a *attempt) beginAgain(ctx context.Context) error {
+	a.full = true
+	fresh := record.AgentSession{Agent: a.worker.who.Name(), How: agent.Replaced, Why: conversationFull}
+	if c := a.conversation(); c != nil {
+		fresh.Conversation = c.ID
+	}
+	if err := a.emit(&fresh); err != nil {
+		return err
+	}
+	return a.handOver(ctx, a.worker.who)
+}
+
+// joinOthers makes a lane follow an earlier lane with the same worker's limit: another agent takes over, or it waits.
 func (a *attempt) joinOthers(ctx context.Context) error {
 	all, who := a.run.o.Worker.all(), a.worker.who
 	out, is := a.run.outageOf("", who)

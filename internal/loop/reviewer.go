@@ -16,8 +16,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// reviewer is the evaluator of one review, in a context of its own: a model, or an agent program, which may read only
-// and begins a conversation for each answer.
+// reviewer is the evaluator of one review: a model, or an agent program that may only read and starts a new
+// conversation for each answer.
 type reviewer struct {
 	*agent.Worker
 	a       *attempt
@@ -26,7 +26,7 @@ type reviewer struct {
 	shut    func() error // closes a model's transcript, or takes a program's temporary files away
 	box     *sandbox.Box // of a program
 	env     []string     // of a program
-	word    string       // drawn for this review: only its prompt has it; "" for a model, whose tool call is its own
+	word    string       // random word that only this review's prompt has; "" for a model, which answers by a tool call
 	id      string       // of the conversation
 	stopped bool         // a refusal ended its turn
 }
@@ -54,7 +54,7 @@ func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system,
 			return nil, err
 		}
 		r.shut = func() error { remove(); return nil }
-		r.box = a.at.judgingBox(j.dir).In(temp).Reading(j.dir, j.wt.Path)
+		r.box = a.at.judgingBox(j.dir).In(temp).Reading(j.dir, j.wt.Path).At(a.run.Place(ctx, j.dir))
 		r.env = a.programEnv(ctx, who.Program, j.dir)
 		calls.tell, calls.after = r.tell, r.heard
 	}
@@ -62,7 +62,7 @@ func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system,
 	return r, r.Start(system, user)
 }
 
-// tell is the next turn of a program, which is told all again.
+// tell returns the next turn of a program, with all messages again.
 func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
 	a := r.a
 	t := a.turnOf(r.who, r.j.dir, r.env, messages)
@@ -95,7 +95,8 @@ func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Tu
 	return t, nil
 }
 
-// heard asks once more where a refusal ended a program's turn.
+// heard asks once more if a refused permission ended a program's turn. Any other regular end is an answer, readable or
+// not.
 func (r *reviewer) heard(_ context.Context, out agent.Outcome) (again bool, err error) {
 	again = out.How == agent.Unfinished && len(out.Denied) > 0 && !r.stopped
 	r.stopped = r.stopped || again
@@ -107,7 +108,7 @@ func (r *reviewer) verdict(said agent.Said) (*Verdict, error) {
 	args, err := said.Case, error(nil)
 	switch {
 	case args == "":
-		// Some models write the verdict in place of the call.
+		// Some models write the verdict instead of calling the tool.
 		if args, err = verdictOf(said.Text, r.word); err != nil && r.word == "" {
 			err = errors.New("submit_verdict was not called")
 		}

@@ -14,12 +14,12 @@ import (
 
 // Role is a worker or evaluator: a model at an endpoint, or an agent program.
 type Role struct {
-	Model string // as it is recorded; may be empty for a program's own default
-	// UnsetModel is the command that takes a model back which is set for the role, and not for its program alone.
+	Model string // as recorded; empty for a program's default
+	// UnsetModel is the command that unsets the role's model.
 	UnsetModel string
 	Client     *model.Client  // of a model; nil where only a program is configured
 	Program    *agent.Program // nil for a model
-	// Others take turns with this one, in their order, where it cannot go on.
+	// Others are the agents that take over, in order, if this one is unavailable.
 	Others []Role
 }
 
@@ -50,8 +50,8 @@ func (a *attempt) programEnv(ctx context.Context, p *agent.Program, dir string) 
 	return append(p.Environ(a.run.Git.Environ(ctx, dir), a.run.o.KeepEnv), a.at.environ()...)
 }
 
-// protected are the directories that no command of the worker may touch: this session's and those of all others,
-// unless they are kept in a place that is for other things as well.
+// protected returns the directories that the worker's commands must not touch: this session's and those of all others,
+// unless the sessions root is used for other files as well.
 func (a *attempt) protected(wt gitx.Worktree) []string {
 	root := filepath.Dir(a.run.S.Dir)
 	home := proc.Getenv(a.run.Environ, "HOME")

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -66,21 +68,67 @@ func TestWallClockStandsStillWhileALimitIsWaitedFor(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	h := &held.Handle{Deps: held.Deps{Now: func() time.Time { return now }}}
 	h.Checkpoint = &session.Checkpoint{}
+	advance(t, &now)
 	r := &run{Handle: h, started: now, o: Options{Wait: true, MaxWait: 6 * time.Hour,
-		Caps: config.Caps{config.MaxMinutes: 120}, Waiting: func(until time.Time) { now = until }}}
-	if err := r.waitUntil(t.Context(), now.Add(5*time.Hour), Stop{}); err != nil {
+		Caps: config.Caps{config.MaxMinutes: 120}}}
+	waitUntil := recorded(t, r)
+	if err := waitUntil(now.Add(5*time.Hour), Stop{}); err != nil {
 		t.Fatal(err)
 	}
 	if reason := reasonOf(r.capReached()); reason != "" {
 		t.Errorf("after a wait of five hours: %q", reason)
 	}
 	begun := now
-	if err := r.waitUntil(t.Context(), now.Add(-time.Hour), Stop{}); err != nil || !now.After(begun) {
+	if err := waitUntil(now.Add(-time.Hour), Stop{}); err != nil || !now.After(begun) {
 		t.Errorf("%v after a wait until %s, told at %s", err, now, begun)
 	}
 	now = now.Add(2 * time.Hour)
 	if reason := reasonOf(r.capReached()); reason != "wall_clock" {
 		t.Errorf("after two hours of work: %q", reason)
+	}
+}
+
+// advance makes waits end at once and moves a clock instead.
+func advance(t *testing.T, now *time.Time) {
+	sleep := proc.Sleep
+	t.Cleanup(func() { proc.Sleep = sleep })
+	proc.Sleep = func(ctx context.Context, d time.Duration) error {
+		*now = now.Add(d)
+		return ctx.Err()
+	}
+}
+
+// recorded waits for a usage limit in an attempt with a record.
+func recorded(t *testing.T, r *run) func(time.Time, Stop) error {
+	s := &session.Session{Dir: t.TempDir()}
+	rec, err := s.OpenRecord(record.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	r.Record = rec
+	return func(until time.Time, stop Stop) error {
+		return (&attempt{run: r}).waitUntil(t.Context(), "claude", until, stop)
+	}
+}
+
+// A wait is on record when it begins and once a minute, and a session sleeps in waits of more than an hour.
+func TestWaitsAreRecorded(t *testing.T) {
+	for wait, want := range map[time.Duration]struct {
+		events int
+		awake  string
+	}{90 * time.Second: {2, ""}, 2 * time.Hour: {120, "[false true]"}, 0: {0, ""}} {
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		advance(t, &now)
+		var awake []bool
+		r := &run{Handle: &held.Handle{Deps: held.Deps{Now: func() time.Time { return now }}},
+			o: Options{Awake: func(on bool) { awake = append(awake, on) }}}
+		events := 0
+		err := r.hold(t.Context(), func(record.Event) error { events++; return nil }, record.AgentWaits{}, wait)
+		if err != nil || events != want.events || r.idle != wait || strings.Trim(fmt.Sprint(awake), "[]") !=
+			strings.Trim(want.awake, "[]") {
+			t.Errorf("%s: %d events, %s idle, awake %v, %v", wait, events, r.idle, awake, err)
+		}
 	}
 }
 
@@ -103,7 +151,7 @@ func TestStopOfTellsAnInterruptionFromAnError(t *testing.T) {
 	}
 }
 
-// An empty change is judged only where something ran, all of it passed, and the task has tests of its own.
+// An empty change is reviewed only if checks ran, all passed, and the task has acceptance tests.
 func TestAnEmptyChangeNeedsTestsThatPassed(t *testing.T) {
 	ran, skipped := validator.Result{Passed: true}, validator.Result{Passed: true, Skipped: true}
 	for _, c := range []struct {
@@ -126,12 +174,12 @@ func TestAnEmptyChangeNeedsTestsThatPassed(t *testing.T) {
 	if a.doneBefore(&judged{report: validator.Report{Results: []validator.Result{{}}}}) {
 		t.Error("a failed run is taken for work that is done")
 	}
-	if v := emptyDiff([]string{"node_modules"}); v.Accepted() || !strings.Contains(*v.Concern, "node_modules") {
+	if v := emptyDiff([]string{"node_modules"}, nil); v.Accepted() || !strings.Contains(*v.Concern, "node_modules") {
 		t.Errorf("the harness says %s", v.Text())
 	}
 }
 
-// What a diff that was cut does not show is named: the file that it breaks off in, and all after it.
+// A cut diff names the files that it does not show: the cut file, and all after it.
 func TestUnseenFilesAreNamed(t *testing.T) {
 	files := []gitx.FileChange{
 		{Path: "a.go", Status: "M", Added: 1}, {Path: "b.bin", Status: "A", Binary: true}, {Path: "z.go",
@@ -184,7 +232,7 @@ func TestFencesCannotBeForged(t *testing.T) {
 	}
 }
 
-// What the next task takes over without asking holds only where nothing else can have changed it.
+// The next task reuses git's answers only if nothing can have changed them.
 func TestCarryOver(t *testing.T) {
 	for _, c := range []struct {
 		file string
@@ -203,7 +251,7 @@ func TestCarryOver(t *testing.T) {
 }
 
 func TestSentBackSaysWhoDidIt(t *testing.T) {
-	v := emptyDiff(nil)
+	v := emptyDiff(nil, nil)
 	if got := sentBack(v, &judged{unasked: true}); strings.Contains(got, "reviewer sent") {
 		t.Errorf("no reviewer was asked: %s", got)
 	}
@@ -230,21 +278,22 @@ func TestAppendLearning(t *testing.T) {
 func TestLimitsAreAskedAboutOnceAMinute(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	h := &held.Handle{Deps: held.Deps{Now: func() time.Time { return now }}}
-	r := &run{Handle: h, started: now, o: Options{Wait: true, MaxWait: 30 * time.Second,
-		Waiting: func(until time.Time) { now = until }}}
+	advance(t, &now)
+	r := &run{Handle: h, started: now, o: Options{Wait: true, MaxWait: 30 * time.Second}}
+	waitUntil := recorded(t, r)
 	begun := now
 	soon := now.Add(3 * time.Second)
 	if at := r.asksAgain(soon); at != soon {
 		t.Errorf("a limit that ends soon is asked about at %s", at)
 	}
-	if err := r.waitUntil(t.Context(), soon, Stop{}); err != nil || now != soon {
+	if err := waitUntil(soon, Stop{}); err != nil || now != soon {
 		t.Fatalf("%v after a wait until %s", err, now)
 	}
 	// The limit is met again although its reset has passed: the wait takes the rest of tilth.maxWait.
-	if err := r.waitUntil(t.Context(), r.asksAgain(soon), Stop{}); err != nil || now != begun.Add(30*time.Second) {
+	if err := waitUntil(r.asksAgain(soon), Stop{}); err != nil || now != begun.Add(30*time.Second) {
 		t.Fatalf("%v after a wait until %s", err, now)
 	}
-	if err := r.waitUntil(t.Context(), r.asksAgain(soon), Stop{Reason: record.UsageLimit}); err == nil {
+	if err := waitUntil(r.asksAgain(soon), Stop{Reason: record.UsageLimit}); err == nil {
 		t.Error("waits for longer than tilth.maxWait")
 	}
 	r.o.MaxWait = time.Hour

@@ -41,7 +41,8 @@ func (r *run) seedTree(ctx context.Context) (map[string]string, error) {
 		if len(words) != 3 {
 			return nil, fmt.Errorf("git ls-tree: %q is not an entry", line)
 		}
-		if words[0] == linkMode || facts.configures(file) || project.MayBeLoaded(file) || isAttributes(file) {
+		if words[0] == linkMode || facts.configures(file) || project.MayBeLoaded(file) || isAttributes(file) ||
+			project.IsLock(file) || project.IsManifest(file) {
 			tree[file] = words[0] + " " + words[2]
 		}
 	}
@@ -49,9 +50,10 @@ func (r *run) seedTree(ctx context.Context) (map[string]string, error) {
 	return tree, nil
 }
 
-// configures reports whether a file decides how tests run. That of a package of the seed's tests does.
+// configures reports whether a file decides how tests run: configuration in a package of the seed's tests, or vendored
+// code.
 func (f *seedFacts) configures(file string) bool {
-	if project.Configures(file) {
+	if project.Configures(file) || project.Vendored(file) != "" {
 		return true
 	}
 	dir := path.Dir(file) + "/"
@@ -63,8 +65,8 @@ func (f *seedFacts) configures(file string) bool {
 // isAttributes reports whether a file says how git lays out the files below it.
 func isAttributes(file string) bool { return path.Base(file) == ".gitattributes" }
 
-// asGiven makes the laid-out tree have acceptance tests as the seed has them: those that are altered, and all of them
-// where the attributes under which they are laid out are.
+// asGiven restores the seed's acceptance tests in the checkout: the altered tests, or all of them if their attributes
+// were altered.
 func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, altered []string) error {
 	was, err := a.run.seedTree(ctx)
 	if err != nil || len(a.run.seed.tests) == 0 {
@@ -84,13 +86,13 @@ func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, alter
 	if len(now)+len(theirs) > 0 {
 		tests = slices.Sorted(maps.Keys(a.run.seed.tests))
 		j.restored = true
-		for _, file := range tests { // git writes none that is there as its index says
-			if err := a.at.place.Set(file, nil); err != nil {
+		for _, file := range tests { // git skips a file that matches its index
+			if err := j.place.Set(file, nil); err != nil {
 				return err
 			}
 		}
-		for _, file := range now { // for one that is gone git takes its index's
-			if err := a.at.place.Set(file, []byte{}); err != nil {
+		for _, file := range now { // git uses its index for a missing file
+			if err := j.place.Set(file, []byte{}); err != nil {
 				return err
 			}
 		}
@@ -100,14 +102,14 @@ func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, alter
 		files []string
 	}{{a.run.seed.commit, theirs}, {a.run.seed.commit, tests}, {j.tree, now}} {
 		if len(put.files) > 0 {
-			if err := a.at.place.Put(ctx, put.of, put.files); err != nil {
+			if err := j.place.Put(ctx, put.of, put.files); err != nil {
 				return err
 			}
 		}
 	}
 	for _, file := range theirs {
 		if laid.ID(file) == "" {
-			if err := a.at.place.Set(file, nil); err != nil {
+			if err := j.place.Set(file, nil); err != nil {
 				return err
 			}
 		}
@@ -144,69 +146,88 @@ func (a *attempt) reconfigured(ctx context.Context, laid judge.Laid) ([]string, 
 	return out, nil
 }
 
-// underSeed runs the acceptance tests again with the seed's configuration if the change has another one. A test that is
-// reported only there has not run; a check that can start only there is a failure; a test that passes only with the
-// change's configuration is reported to the evaluator.
+// underSeed runs the acceptance tests again with the seed's configuration and dependencies if the change has others. A
+// test that is reported only there has not run; a check that can start only there is a failure; a test that passes only
+// with the change's configuration or dependencies is reported to the evaluator.
 func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs []validator.Validator) (err error) {
-	if j.reconfigured, err = a.reconfigured(ctx, laid); err != nil || len(j.reconfigured) == 0 {
+	if j.reconfigured, err = a.reconfigured(ctx, laid); err != nil {
 		return err
 	}
-	patch, _, err := a.run.Git.Diff(ctx, a.run.Common, a.run.seed.commit, j.tree, testsCap, j.reconfigured...)
-	if err != nil {
-		return err
+	if len(j.reconfigured) > 0 {
+		patch, _, err := a.run.Git.Diff(ctx, a.run.Common, a.run.seed.commit, j.tree, testsCap, j.reconfigured...)
+		if err != nil {
+			return err
+		}
+		j.configPatch = strings.ToValidUTF8(string(patch), "\uFFFD")
+		files, err := a.restore(ctx, j, laid, j.reconfigured)
+		if err != nil {
+			return err
+		}
+		if j.restored {
+			if j.layer != "" {
+				j.layer = a.at.overPlace("seed") // the other one has files that were written under the change's
+			}
+			if err := a.again(ctx, j, j, files, vs); err != nil {
+				return err
+			}
+		}
 	}
-	j.configPatch = strings.ToValidUTF8(string(patch), "\uFFFD")
-	files, err := a.seedConfiguration(ctx, j, laid)
-	if err != nil || !j.restored {
-		return err
+	if j.onSeed == nil || !j.onSeed.altered || !j.report.Passed {
+		return nil
 	}
-	if j.layer != "" {
-		j.layer = a.at.overPlace("seed") // the other one has files that were written under the change's
-	}
+	return a.underSeedDependencies(ctx, j, vs)
+}
+
+// again runs the acceptance tests of j as they are laid out in other.
+func (a *attempt) again(ctx context.Context, j, other *judged, files []string, vs []validator.Validator) error {
 	t, err := a.tests(ctx)
 	if err != nil {
 		return err
 	}
-	in := a.judgingPlace(ctx, j)
 	theirs := vs
 	if len(a.run.o.Validators) == 0 {
-		theirs = validator.Detect(ctx, in, files, t)
+		t.Changed = a.narrowed(j)
+		theirs = validator.Detect(ctx, a.judgingPlace(ctx, other), files, t)
 		j.report.Lack(theirs)
 	}
-	if theirs = j.report.Again(theirs, len(a.run.seed.tests) > 0); len(theirs) == 0 || !j.report.Passed {
+	theirs = j.report.Again(theirs, len(a.run.seed.tests) > 0)
+	if len(theirs) == 0 && other == j || !j.report.Passed {
 		return nil
 	}
-	second := a.overLayer(ctx, j, theirs)
+	second := a.overLayer(ctx, other, theirs)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	a.run.known().Spare(&second)
 	if !j.report.Holds(second) {
-		j.onlyWith, j.underSeed = j.reconfigured, second.Text()
+		j.onlyWith = append(j.onlyWith, other.reconfigured...)
+		j.underSeed = strings.TrimSpace(j.underSeed + "\n\n" + second.Text())
 	}
 	return nil
 }
 
-// seedConfiguration gives the laid-out tree the configuration of the seed, and returns the files that it then has.
-func (a *attempt) seedConfiguration(ctx context.Context, j *judged, laid judge.Laid) ([]string, error) {
-	theirs, err := a.run.Git.FilesAt(ctx, a.run.Common, a.run.seed.commit, j.reconfigured)
+// restore gives files of the laid-out tree the content of the seed, or only their configuration where they have other
+// parts, and returns the files that the tree then has.
+func (a *attempt) restore(ctx context.Context, j *judged, laid judge.Laid, names []string) ([]string, error) {
+	theirs, err := a.run.Git.FilesAt(ctx, a.run.Common, a.run.seed.commit, names)
 	if err != nil {
 		return nil, err
 	}
 	files := slices.Clone(laid.Files)
 	var put []string
-	for _, file := range j.reconfigured {
+	for _, file := range names {
 		at, there := slices.BinarySearch(files, file)
 		switch {
-		case there && project.Mixed(file):
-			now, err := jsonl.ReadIn(a.at.place.Dir, filepath.FromSlash(file), maxText)
+		case there && project.Mixed(file) && project.Vendored(file) == "" && !slices.Contains(j.repinned, file):
+			now, err := jsonl.ReadIn(j.dir, filepath.FromSlash(file), maxText)
 			if err != nil {
 				now = nil
 			}
-			content := project.Restore(file, now, theirs[file])
+			content := restoreConfig(file, now, theirs[file])
 			if now != nil && bytes.Equal(content, now) {
-				continue // what differs is no configuration
+				continue // the difference is not in the configuration
 			}
-			if err := a.at.place.Set(file, content); err != nil {
+			if err := j.place.Set(file, content); err != nil {
 				return nil, err
 			}
 		case a.run.seed.tree[file] != "":
@@ -216,14 +237,14 @@ func (a *attempt) seedConfiguration(ctx context.Context, j *judged, laid judge.L
 			}
 		default:
 			files = slices.Delete(files, at, at+1)
-			if err := a.at.place.Set(file, nil); err != nil {
+			if err := j.place.Set(file, nil); err != nil {
 				return nil, err
 			}
 		}
 		j.restored = true
 	}
 	if len(put) > 0 {
-		err = a.at.place.Put(ctx, a.run.seed.commit, put)
+		err = j.place.Put(ctx, a.run.seed.commit, put)
 	}
 	return files, err
 }

@@ -34,7 +34,7 @@ func (a *attempt) checkSignature(ctx context.Context, wt gitx.Worktree) []record
 	return nil
 }
 
-// signs reports whether a signature can be made where one is wanted: keys are lost, locked and configured between runs.
+// signs reports whether a configured signature can be made now.
 func (a *attempt) signs(ctx context.Context) bool {
 	if !a.run.Sign {
 		return true
@@ -43,7 +43,7 @@ func (a *attempt) signs(ctx context.Context) bool {
 	return err == nil && a.run.Git.TrySignature(ctx, wt, a.base) == nil
 }
 
-// passphraseKept is how long gpg-agent remembers a passphrase, 0 where none is needed or nobody knows.
+// passphraseKept returns how long gpg-agent remembers a passphrase, 0 if none is needed or the time is unknown.
 func (a *attempt) passphraseKept(ctx context.Context) time.Duration {
 	ask := func(argv ...string) string {
 		out, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: os.TempDir(), Env: a.run.Environ, Timeout: 10 * time.Second,
@@ -67,7 +67,7 @@ func (a *attempt) passphraseKept(ctx context.Context) time.Duration {
 	}
 	kept := time.Duration(0)
 	for line := range strings.Lines(ask("gpgconf", "--list-options", "gpg-agent")) {
-		f := strings.Split(strings.TrimSpace(line), ":") // the seventh is the default, the tenth what is set
+		f := strings.Split(strings.TrimSpace(line), ":") // field 7 is the default, field 10 the setting
 		if len(f) < 8 || f[0] != "default-cache-ttl" && f[0] != "max-cache-ttl" {
 			continue
 		}

@@ -5,20 +5,20 @@ import (
 	"maps"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lanes"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
-// foldedWorktree is the worktree, settled, with everything that the worker committed by itself since the attempt
-// began taken back into the index: a task is one commit, and that is the harness's.
+// foldedWorktree returns the attempt's worktree. It first undoes the worker's own commits and keeps their changes,
+// because a task becomes one commit, made by git-tilth.
 func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	wt, err := a.settledWorktree(ctx)
 	if err != nil {
 		return wt, err
 	}
 	if a.at.lane != "" {
-		return wt, lanes.Fold(ctx, a.run.Handle, wt, a.base)
+		return wt, held.FoldLane(ctx, a.run.Handle, wt, a.base)
 	}
 	tip, ok, err := a.run.Git.BranchTip(ctx, wt.Common, wt.Branch)
 	switch {
@@ -41,7 +41,7 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 // may exist already: commits after it are the user's.
 func (a *attempt) foldAtStop(ctx context.Context) {
 	if !a.accepted {
-		_, _ = a.foldedWorktree(urgency.IgnoreFirstSignal(ctx))
+		_, _ = a.foldedWorktree(proc.IgnoreFirstSignal(ctx))
 	}
 }
 
@@ -53,9 +53,19 @@ func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, lef
 
 func (a *attempt) stageWith(ctx context.Context, git *gitx.Git, wt gitx.Worktree) (tree string, leftOut []string,
 	err error) {
-	tree, leftOut, err = git.WithMaxFileSize(a.run.o.MaxFile).StageAll(ctx, wt, a.base)
-	if err != nil {
-		return "", nil, err
+	for {
+		tree, leftOut, err = git.WithMaxFileSize(a.run.o.MaxFile).StageAll(ctx, wt, a.base)
+		if err != nil {
+			return "", nil, err
+		}
+		nested := gitx.Repositories(wt, leftOut)
+		if len(nested) == 0 {
+			break
+		}
+		if err := a.run.PutAwayNested(wt.Path, nested); err != nil {
+			return "", nil, err
+		}
+		a.at.nested = append(a.at.nested, nested...)
 	}
 	var news []string
 	for _, p := range leftOut {
@@ -65,26 +75,31 @@ func (a *attempt) stageWith(ctx context.Context, git *gitx.Git, wt gitx.Worktree
 		}
 	}
 	if len(news) > 0 {
-		err = a.emit(&record.BuildProducts{LeftOut: news, Reason: "build products that no .gitignore covers, " +
-			"nested repositories, unreadable files, and large numbers of large files"})
+		err = a.emit(&record.BuildProducts{LeftOut: news, Reason: "build products and leftovers of tools that no " +
+			".gitignore covers, nested repositories, unreadable files, and large numbers of large files"})
 	}
 	return tree, leftOut, err
 }
 
-// unfitFiles says which of the files that are staged, or were left out, must not be committed, and why, by path.
-func (a *attempt) unfitFiles(ctx context.Context, wt gitx.Worktree, files []gitx.FileChange, leftOut []string) (
-	map[string]string, error,
-) {
-	found, err := checkFit(ctx, a.run.Git, wt, files, leftOut, a.run.o.MaxFile)
+// contents returns the facts about a change to tree, with all files that must not be committed.
+func (a *attempt) contents(ctx context.Context, wt gitx.Worktree, tree string, files []gitx.FileChange,
+	leftOut []string) (staged, error) {
+	seed, err := a.run.seedOf(ctx)
 	if err != nil {
-		return nil, err
+		return staged{}, err
 	}
-	more, err := unread(wt, files, a.run.o.AllowBinary, func(path, oid string) (bool, error) {
-		was, err := a.run.seedTree(ctx)
-		return was[path] == linkMode+" "+oid, err
-	})
-	maps.Copy(found, more)
-	return found, err
+	found, err := checkFit(ctx, a.run.Git, wt, seed.commit, files, leftOut, a.run.o.MaxFile)
+	if err != nil {
+		return staged{}, err
+	}
+	was, err := a.run.seedTree(ctx)
+	if err != nil {
+		return staged{}, err
+	}
+	of, err := contents(ctx, a.run.Git, a.run.Common, tree, files, a.run.o.MaxFile, a.run.o.AllowBinary,
+		func(path, oid string) bool { return was[path] == linkMode+" "+oid })
+	maps.Copy(of.unfit, found)
+	return of, err
 }
 
 // withoutUnfit returns a staged tree without files that must not be committed; these stay in the worktree.
@@ -93,13 +108,13 @@ func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree strin
 	if err != nil {
 		return "", err
 	}
-	unfit, err := a.unfitFiles(ctx, wt, files, nil)
-	if err != nil || len(unfit) == 0 {
+	of, err := a.contents(ctx, wt, tree, files, nil)
+	if err != nil || len(of.unfit) == 0 {
 		return tree, err
 	}
 	c := a.run.Git.InWorktree(wt, "--literal-pathspecs", "reset", "--quiet", a.judged, "--pathspec-from-file=-",
 		"--pathspec-file-nul")
-	for path := range unfit {
+	for path := range of.unfit {
 		c.Stdin = append(c.Stdin, path+"\x00"...)
 	}
 	if _, err := a.run.Git.Mutate(ctx, c); err != nil {

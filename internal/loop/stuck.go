@@ -17,8 +17,8 @@ type heard struct {
 	times int
 }
 
-// hears counts an objection: a line of it, its subject (its kind, and the tree if the same may be said of another one)
-// and its words. After three equal ones in a row the error ends the task; help is the suggested command.
+// hears counts an objection: a line of it, its subject (its kind, and the tree if the same objection can apply to
+// another tree) and its words. After three equal objections in a row the error ends the task; help suggests a command.
 func (a *attempt) hears(line, about, words string, help func() string) error {
 	a.objection = text.Clip(text.OneLine(a.run.Redact.String(line)), 300)
 	if what := about + "\n" + text.Gist(words); what != a.heard.what {
@@ -27,11 +27,11 @@ func (a *attempt) hears(line, about, words string, help func() string) error {
 	if a.heard.times++; a.heard.times < stuckAfter {
 		return nil
 	}
-	return Stop{Reason: record.Stuck, Detail: fmt.Sprintf("the same %d times", stuckAfter), Objection: a.objection,
+	return Stop{Reason: record.Stuck, Detail: fmt.Sprintf("%d times in a row", stuckAfter), Objection: a.objection,
 		Hint: help()}
 }
 
-// failsAgain ends the task where the worker's tools have failed in the same way three turns in a row.
+// failsAgain ends the task if the worker's tools failed in the same way three turns in a row.
 func (a *attempt) failsAgain(t turn) error {
 	if what := text.Gist(t.failing); t.failing == "" || what != a.failing.what {
 		a.failing = heard{what: what}
@@ -41,15 +41,11 @@ func (a *attempt) failsAgain(t turn) error {
 	}
 	call, said, _ := strings.Cut(strings.TrimSpace(t.failing), "\n")
 	a.objection = text.Clip(text.OneLine(a.run.Redact.String(call+": "+text.FailingLine(said))), 300)
-	return Stop{Reason: record.Stuck, Detail: fmt.Sprintf("the same %d times", stuckAfter), Objection: a.objection,
+	return Stop{Reason: record.Stuck, Detail: fmt.Sprintf("%d times in a row", stuckAfter), Objection: a.objection,
 		Hint: a.retryHint()}
 }
 
-// retryHint is the command that has the task tried again with a word of a person's.
+// retryHint returns the command that retries the task with the user's note.
 func (a *attempt) retryHint() string {
 	return "git tilth retry -m 'what to do about it' " + a.task.ID + " " + a.run.S.ID
 }
-
-// emptyHint is the command for a change that is empty although all passes that there is to run: a person knows whether
-// the work was there before.
-func (a *attempt) emptyHint() string { return "git tilth done " + a.task.ID + " " + a.run.S.ID }

@@ -6,16 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lanes"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
-	"github.com/git-tilth/git-tilth/internal/message"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/snapshot"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // silentTurns is how many turns in a row without tool or case end a task.
@@ -23,23 +22,24 @@ const silentTurns = 3
 
 // turn is the result of one iteration of a worker.
 type turn struct {
-	caseArgs string // what it submitted, as text; "" for nothing
-	rawCalls any    // the tool calls as the model wrote them, for a case that cannot be read
-	nudge    nudge  // how the worker is asked to go on, "" where it has submitted a case or used its tools
-	why      string // the program's reason, for a nudge that tells it
-	idle     bool   // nothing was done: three such turns in a row end the task
-	noTools  string // the model, where it has never called a tool
-	failing  string // the tools and what they said, where each failed
+	caseArgs string   // the submitted case as text, or ""
+	rawCalls any      // the tool calls as the model wrote them, for a case that cannot be read
+	nudge    nudge    // how the worker is asked to continue, "" after a case or a tool call
+	why      string   // the program's reason, for a nudge that tells it
+	idle     bool     // nothing was done: three such turns in a row end the task
+	noTools  string   // the model, where it has never called a tool
+	stopped  []string // tasks in the background that the worker's program stopped at its exit
+	failing  string   // the tools and their errors, if each failed
 }
 
-// attempt is one go at one task.
+// attempt is one attempt at one task.
 type attempt struct {
 	run     *run
 	at      *ground
 	index   int
 	task    session.Task
 	base    string // commit at which the attempt began
-	judged  string // commit from which on all is judged: base, or one below it where nobody knows whose commits follow
+	judged  string // start of the judged range: base, or earlier if authors of later commits are unknown
 	trace   string // 32 hex digits
 	span    string // 16 hex digits, one per iteration
 	iter    int
@@ -48,18 +48,21 @@ type attempt struct {
 	accepted bool
 	worker   *worker
 	said     string // to whom worked, since its last turn
+	full     bool   // the conversation was too long for the model, and a new one started
 	context  taskContext
-	restored bool    // work that was set aside is back in the worktree
+	restored bool    // stashed work is back in the worktree
 	summary  string  // of the first hand-in with a change, completed by later ones
 	refusal  refusal // by a commit hook
 	// objection is the last objection to the change, in one line.
 	objection string
 	heard     heard
 	failing   heard // of tools, turn after turn
-	byPerson  bool  // a person says that the task is done: no worker, no evaluator
+	carried   bool  // its change was made on another base
+	byPerson  bool  // the user marked the task as done: no worker, no evaluator
 	left      left  // by the last run
 	beside    beside
-	extra     int // iterations that a conflict gave
+	extra     int      // iterations that a conflict gave
+	ignored   []string // ignored files of the worktree before the worker began
 }
 
 // left is the last run's unfinished work on a task: a case that waits for its review, or an accepted tree that a commit
@@ -71,7 +74,7 @@ type left struct {
 
 // task takes one task to done or failed. A nil error is done.
 func (r *run) task(ctx context.Context, g *ground, i int) (err error) {
-	// What comes before the first iteration carries the first one's span.
+	// Events before the first iteration have its span.
 	a := &attempt{run: r, at: g, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8)}
 	wt, err := a.begin(ctx)
 	if err != nil {
@@ -125,17 +128,27 @@ func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
 	if err := a.emit(&reset); err != nil {
 		return wt, err
 	}
-	if err := lanes.SetBegun(a.run.Handle, a.at.lane); err != nil {
+	if err := held.LaneBegun(a.run.Handle, a.at.lane); err != nil {
 		return wt, err
 	}
-	if a.byPerson { // what is in the worktree is what a person wants
+	if a.byPerson { // the worktree has the user's own change
 		a.context.project, err = a.run.projectAt(ctx, a.judged)
 		return wt, err
 	}
-	if a.restored, err = snapshot.RestoreAside(ctx, a.run.Handle, wt, a.task.ID, a.base); err != nil {
+	if v := a.run.o.From.Record.Carried(a.task.ID); v != nil && a.at.lane == "" {
+		err = a.bring(ctx, wt, v)
+	} else {
+		a.restored, err = held.Unstash(ctx, a.run.Handle, wt, a.task.ID, a.base)
+	}
+	if err != nil {
 		return wt, err
 	}
-	a.context, err = a.loadContext(ctx, wt)
+	if a.context, err = a.loadContext(ctx, wt); err == nil {
+		err = a.noteIgnored(ctx, wt)
+	}
+	if a.left.review == nil && !a.carried && (a.restored || a.context.Partial) {
+		a.left.review = a.run.o.From.Record.AwaitsReview(a.task.ID)
+	}
 	if a.at.lane == "" {
 		a.run.branch.carried, a.run.branch.partial = carried{}, false // they hold until a worker begins
 	}
@@ -151,7 +164,7 @@ func (a *attempt) loadSummary() error {
 	for _, e := range entries {
 		c, unread := parseCase(string(e.Case))
 		if unread == nil && e.DiffSummary != diffSummary(nil) {
-			a.summary = message.Completed(a.summary, c.Summary)
+			a.summary = held.Completed(a.summary, c.Summary)
 		}
 	}
 	return err
@@ -179,13 +192,13 @@ func (a *attempt) resumeReview(ctx context.Context, wt *gitx.Worktree) (done boo
 	if err != nil {
 		return false, nil // another version's: the worker submits it again
 	}
-	if a.at.lane != "" {
+	if a.at.lane != "" && !a.restored {
 		wt, err := a.foldedWorktree(ctx)
 		if err != nil {
 			return false, err
 		}
 		if tree, _, err := a.stageWith(ctx, a.run.Git, wt); err != nil || tree != c.Tree {
-			a.beside.given = nil // somebody has worked on it since
+			a.beside.given = nil // the change is newer than the verdict
 			return false, err
 		}
 	}
@@ -196,6 +209,9 @@ func (a *attempt) resumeReview(ctx context.Context, wt *gitx.Worktree) (done boo
 	}
 	if *wt, err = a.settledWorktree(ctx); err == nil {
 		a.context, err = a.loadContext(ctx, *wt) // with the verdict in the ledger
+		if a.carried {
+			a.context.Conflict = cmp.Or(a.context.Conflict, feedback)
+		}
 	}
 	return false, err
 }
@@ -210,8 +226,7 @@ func (a *attempt) work(ctx context.Context, wt gitx.Worktree) (err error) {
 	return a.iterations(ctx)
 }
 
-// beginsAt is the commit that the attempt begins at: the branch's tip, which the task before has just made, or where
-// its lane stands.
+// beginsAt returns the commit at which the attempt begins: the branch's tip, or the commit of its lane.
 func (a *attempt) beginsAt(ctx context.Context) (string, error) {
 	if a.at.lane != "" {
 		wt, err := a.at.worktree(ctx)
@@ -313,11 +328,15 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 		if e := a.emit(&unread); e != nil {
 			return false, e
 		}
-		line := "the case could not be read: " + err.Error()
+		line := "the hand-in could not be read: " + err.Error()
 		if err := a.hears(line, "case", err.Error(), a.retryHint); err != nil {
 			return false, err
 		}
 		return false, a.answer("The case could not be read: " + err.Error() + ".")
+	}
+	if len(t.stopped) > 0 {
+		c.Uncertainties = append(c.Uncertainties, "still in the background when the program exited, and "+
+			"stopped then: "+strings.Join(t.stopped, ", "))
 	}
 	feedback, err := a.judge(ctx, c)
 	if err != nil || feedback == "" {
@@ -338,9 +357,9 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 //  4. progress.txt
 //  5. stop and checkpoint       written by finish
 //
-// With --keep-going the work is stashed instead of 2 (snapshot/aside.go), and the next task starts instead of 5.
+// With --keep-going the work is stashed instead of 2 (held/stash.go), and the next task starts instead of 5.
 func (a *attempt) fail(ctx context.Context, s Stop) error {
-	ctx = urgency.IgnoreFirstSignal(ctx)
+	ctx = proc.IgnoreFirstSignal(ctx)
 	if err := a.emit(&record.TaskFailed{Reason: s.Reason, Detail: s.Detail, Objection: s.Objection,
 		Hint: s.Hint}); err != nil {
 		return err
@@ -350,7 +369,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 		return err
 	}
 	if a.run.o.KeepGoing || a.at.lane != "" {
-		return a.failAside(ctx, wt, s.Reason)
+		return a.failAside(ctx, wt)
 	}
 	tree, _, err := a.stageWith(ctx, a.run.Git, wt)
 	if err == nil {
@@ -378,12 +397,12 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 			return err
 		}
 	}
-	return a.settle("failed", "failed:"+s.Reason)
+	return a.settle(session.TaskFailed)
 }
 
 // failAside stashes the attempt's work and resets the worktree to the attempt's base.
-func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string) error {
-	name, sha, err := snapshot.SetAside(ctx, a.run.Handle, wt, a.task.ID, a.base)
+func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree) error {
+	name, sha, err := held.Stash(ctx, a.run.Handle, wt, a.task.ID, a.base)
 	if err != nil {
 		return err
 	}
@@ -392,24 +411,16 @@ func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string
 			return err
 		}
 	}
-	return a.settle(session.TaskFailed, "failed:"+reason)
+	return a.settle(session.TaskFailed)
 }
 
-// settle writes a task's end to prd.json and progress.txt, and the checkpoint's totals with it. All of that is on
-// record, synced, and written again where a power cut takes it back (lifecycle/settle.go): the contents are synced,
-// because a plan and a conversation are nowhere else, and the names are not.
-func (a *attempt) settle(status, progress string) error {
+// settle writes a task's end to the views. The names of the files are not synced: the record is.
+func (a *attempt) settle(status string) error {
 	r := a.run
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tasks[a.index].Status = status
-	if err := r.SaveTasks(r.tasks); err != nil {
-		return err
-	}
-	if err := r.S.AppendProgress(a.task.ID, progress, a.task.Title); err != nil {
-		return err
-	}
-	return r.S.SaveCheckpoint(r.Checkpoint)
+	return r.WriteViews(r.tasks)
 }
 
 // emit writes an event of this attempt to the record.

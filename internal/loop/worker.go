@@ -11,7 +11,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
 // worker does a task, one answer an iteration: a model at an endpoint or an agent program.
@@ -21,6 +20,7 @@ type worker struct {
 	wt           gitx.Worktree
 	who          Role
 	conversation conversation // of a program
+	stopped      []string     // Outcome.Stopped of its last turn
 	shut         []func() error
 }
 
@@ -44,8 +44,9 @@ func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree, who Role) (w
 // builtin is a model with the tools of git-tilth.
 func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, error) {
 	a := w.a
-	box, err := tool.Open(w.wt.Path, tool.Options{Env: a.toolEnv(ctx, w.wt.Path), BashTimeout: a.run.o.Limits.Bash,
-		Protected: a.protected(w.wt), Sandbox: a.at.workBox(w.wt), Before: a.askHook, Clean: a.run.Redact.String})
+	box, err := agent.OpenTools(w.wt.Path, agent.ToolOptions{Env: a.toolEnv(ctx, w.wt.Path),
+		BashTimeout: a.run.o.Limits.Bash, Protected: a.protected(w.wt),
+		Sandbox: a.at.workBox(ctx, w.wt), Before: a.askHook, Clean: a.run.Redact.String})
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +62,8 @@ func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, erro
 	}, nil
 }
 
-// begin starts with a fresh context, or takes up an earlier conversation: a program's own, or of a model the last one
-// where the user asked for that.
+// begin starts with a new context, or continues an earlier conversation: a program's, or a model's last one if the user
+// asked for it.
 func (w *worker) begin(ctx context.Context) (err error) {
 	a := w.a
 	system, err := a.run.o.Prompts.Render("worker", nil)
@@ -127,7 +128,7 @@ func (a *attempt) firstPrompt(goesOn bool) (string, error) {
 // and the record says so; the ledger has the important facts.
 func (w *worker) earlier() ([]json.RawMessage, error) {
 	a := w.a
-	if !a.run.o.Continue {
+	if !a.run.o.Continue || a.full {
 		return nil, nil
 	}
 	history, err := a.run.S.ReadTranscript(record.RoleWorker, a.task.ID)
@@ -138,7 +139,7 @@ func (w *worker) earlier() ([]json.RawMessage, error) {
 		return history, nil
 	}
 	what := "the conversation about " + a.task.ID + " cannot be continued: " + err.Error()
-	return nil, a.emit(&record.LogRepaired{What: what, Done: "a fresh one is begun"})
+	return nil, a.emit(&record.LogRepaired{What: what, Done: "a new one starts"})
 }
 
 // iterate does one iteration. Its error ends the attempt.
@@ -151,7 +152,9 @@ func (w *worker) iterate(ctx context.Context) (turn, error) {
 	case err != nil:
 		return turn{}, err
 	case w.who.Program != nil:
-		return caseOf(said.Text), nil
+		t := caseOf(said.Text)
+		t.stopped = w.stopped
+		return t, nil
 	case len(said.RawCalls) == 0:
 		t := turn{nudge: nudgeSilent, idle: true}
 		if _, has := w.a.run.callTools.Load(w.who.who()); !has {
@@ -174,8 +177,8 @@ func (w *worker) close() (err error) {
 // noTools answers every tool call of a role that has none.
 type noTools struct{}
 
-func (noTools) Call(_ context.Context, name, _ string) tool.Result {
-	return tool.Result{Output: fmt.Sprintf("There is no tool %q here.", name), IsError: true}
+func (noTools) Call(_ context.Context, name, _ string) agent.ToolAnswer {
+	return agent.ToolAnswer{Output: fmt.Sprintf("There is no tool %q here.", name), IsError: true}
 }
 
 func (r *run) rawCalls(calls []model.ToolCall) []map[string]string {

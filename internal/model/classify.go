@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // until takes from the headers how long to wait.
@@ -19,34 +21,52 @@ func (f *Failure) until(h http.Header, now time.Time) *Failure {
 	if f.Kind == UsageLimit {
 		f.LimitReset = f.object.reset(h, now)
 	} else if d, ok := retryAfter(h, now); ok {
-		f.RetryAfter = new(min(d, longestWait))
+		f.RetryAfter = &d
 	}
 	return f
 }
 
-// statusFailure is the table of HTTP statuses.
-func statusFailure(status int, h http.Header, body []byte, now time.Time) *Failure {
-	e := errorIn(body)
-	f := &Failure{Kind: Fatal, Status: status, object: e, Said: saidIn(e, body)}
+// The words with which endpoints and agent programs say why they fail.
+var (
+	overflowWords = pattern.New(`(?i)(?:prompt|input) is too long|context[_ ](?:length|window|size|limit)|` +
+		`input token count.{0,80}exceed`)
+	passingWords = pattern.New(`(?i)not your (?:usage|account)|per.?(?:second|minute|min\b)|disk quota`)
+	limitWords   = pattern.New(`(?i)usage.?(?:limit|not.included)|quota|exhausted your capacity|hit your (?:[\w-]+ )?limit|` +
+		`\b(?:hour|session|daily|weekly|monthly) limit|insufficient.(?:credit|balance|funds)|` +
+		`credit.balance|billing.(?:hard.limit|not.active)|\bhard.limit`)
+)
+
+// KindOf classifies a failure of an endpoint or agent program by its HTTP status (0 for none) and its words. It is the
+// only table of failures.
+func KindOf(status int, said string) Kind {
 	switch {
-	case status == http.StatusPaymentRequired, e != nil && e.isLimit(),
-		status == http.StatusTooManyRequests && isLongLimit(e.reset(h, now), h, now):
-		f.Kind = UsageLimit
-	case status >= 300 && status < 400:
-		f.Said = "it redirects to " + redirectTarget(h)
-	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
-		status == http.StatusTooManyRequests, status >= 500, status < 200:
-		f.Kind = HTTP
+	case status == 401, status == 404, status >= 300 && status < 400:
+		return Fatal
+	case overflowWords().MatchString(said):
+		return Overflow
+	case status >= 500, status == 408, status == 409, status == 425, status > 0 && status < 200:
+		return HTTP
+	case status == 402:
+		return UsageLimit
+	case limitWords().MatchString(said) && !Passes(said):
+		return UsageLimit
+	case status == 429, status == 0:
+		return HTTP
 	}
-	return f
+	return Fatal
 }
 
-// isLongLimit distinguishes a 429 that means "come back tomorrow" from one that means "not so fast".
-func isLongLimit(reset time.Time, h http.Header, now time.Time) bool {
-	if asked, ok := retryAfter(h, now); ok {
-		return asked > longestWait
+// Passes reports whether an error says that its limit is not the account's, or ends within moments.
+func Passes(said string) bool { return passingWords().MatchString(said) }
+
+func statusFailure(status int, h http.Header, body []byte) *Failure {
+	e := errorIn(body)
+	f := &Failure{Status: status, object: e, Said: saidIn(e, body)}
+	f.Kind = KindOf(status, e.words()+" "+f.Said)
+	if status >= 300 && status < 400 {
+		f.Said = "it redirects to " + redirectTarget(h)
 	}
-	return !reset.IsZero() && reset.Sub(now) > longestWait
+	return f
 }
 
 func saidIn(e *errorObject, body []byte) string {
@@ -87,8 +107,8 @@ func (c *Client) complete(f *Failure, status int) *Failure {
 	return f
 }
 
-// hideKey: endpoints quote the key that they refuse. What is shorter than four characters is a placeholder for servers
-// that need no key, and would only garble the text.
+// hideKey masks the key, which endpoints quote in a refusal. A key of less than four characters is a placeholder for
+// servers without keys, and masking it would only garble the text.
 func (c *Client) hideKey(s string) string {
 	if len(c.key) < 4 {
 		return s

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 	defaultIdle        = 5 * time.Minute
 	defaultMaxResponse = 64 << 20
 
-	// An answer with an error status is read for its message only: so much of it, and for so long.
+	// Bounds for reading the message of an answer with an error status.
 	maxErrorBody  = 1 << 20
 	maxErrorDelay = 30 * time.Second
 )
@@ -35,7 +37,7 @@ type Client struct {
 	shown   string // the URL as errors name it: without user, password and query
 	url     string
 	http    *http.Client
-	listed  sync.Once // options.Price was looked for in the endpoint's list of models
+	listed  sync.Once // the price was looked up in the endpoint's list of models
 }
 
 // New makes a client; nothing is sent. The error says that a base URL cannot be used.
@@ -58,7 +60,7 @@ func withDefaults(o Options) Options {
 	o.MaxResponse = cmp.Or(o.MaxResponse, defaultMaxResponse)
 	o.UserAgent = cmp.Or(o.UserAgent, "git-tilth")
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = proc.Now
 	}
 	return o
 }
@@ -111,7 +113,7 @@ func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
 	return reply, nil
 }
 
-// attempt is the context of one request, which ends with a cause.
+// attempt returns the context of one request, which ends with a cause.
 type attempt struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -140,7 +142,7 @@ func (c *Client) try(caller context.Context, limit time.Duration, method, at str
 		timer := time.AfterFunc(min(c.options.Idle, maxErrorDelay), func() { cancel(errIdle) })
 		said, _ := io.ReadAll(io.LimitReader(res.Body, min(c.options.MaxResponse, maxErrorBody)))
 		timer.Stop()
-		failure, err = statusFailure(res.StatusCode, res.Header, said, c.options.Now()), caller.Err()
+		failure, err = statusFailure(res.StatusCode, res.Header, said), caller.Err()
 	} else {
 		res.Body = http.MaxBytesReader(nil, res.Body, c.options.MaxResponse)
 		failure, err = read(a, res)
@@ -172,7 +174,7 @@ func (c *Client) newRequest(ctx context.Context, method, at string, body net.Buf
 	}
 	// The transport asks for it again when a kept-alive connection turns out to be closed.
 	req.GetBody = func() (io.ReadCloser, error) {
-		again := slices.Clone(body) // what is read of it is taken out of it
+		again := slices.Clone(body) // reading consumes it
 		return io.NopCloser(&again), nil
 	}
 	req.Body, _ = req.GetBody()

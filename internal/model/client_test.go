@@ -245,7 +245,7 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 }
 
-// What a shell has set for another OpenAI client must not reach this endpoint.
+// Variables for other OpenAI clients must not reach this endpoint.
 func TestEnvironmentDoesNotLeak(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "leak-key")
 	t.Setenv("OPENAI_ADMIN_KEY", "leak-admin")

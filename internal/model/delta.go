@@ -24,13 +24,13 @@ type node struct {
 // onceFields are strings that servers repeat in every delta of the same thing instead of continuing them.
 var onceFields = map[string]bool{"id": true, "type": true, "role": true, "format": true, "object": true}
 
-// flowFields are strings that come in pieces, so that a piece like the one before is still another piece.
+// flowFields are strings that arrive in pieces; two equal pieces are two pieces.
 var flowFields = map[string]bool{
 	"content": true, "reasoning": true, "reasoning_content": true, "refusal": true, "arguments": true,
 	"text": true, "summary": true, "data": true, "thinking": true,
 }
 
-// maxDepth is how deep deltas are merged. What lies deeper is replaced as a whole.
+// maxDepth is the depth to which deltas are merged. Deeper values are replaced as a whole.
 const maxDepth = 32
 
 // merge adds a delta of the field key.

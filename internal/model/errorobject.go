@@ -17,7 +17,7 @@ type errorObject struct {
 	whole   gjson.Result
 }
 
-// parseErrorObject reads the value of an "error" field; nil if it says that there is none.
+// parseErrorObject reads the value of an "error" field; nil if it means no error.
 func parseErrorObject(r gjson.Result) *errorObject {
 	switch r.Raw {
 	case "", "null", "false", `""`, "{}", "[]", "0":
@@ -37,7 +37,7 @@ func parseErrorObject(r gjson.Result) *errorObject {
 	return e
 }
 
-// errorIn finds the error in a whole body that is no chat completion; nil if it holds none.
+// errorIn finds the error in a body that is not a chat completion; nil if it has none.
 func errorIn(body []byte) *errorObject {
 	body = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(body), []byte("data:")))
 	r, err := jsonl.Parse(body)
@@ -62,35 +62,34 @@ func errorIn(body []byte) *errorObject {
 	return nil
 }
 
-// limitWords are the error types and codes that say that an allowance is used up. rate_limit_exceeded is none of them:
-// it passes within moments.
-var limitWords = map[string]bool{
-	"insufficient_quota": true, "usage_limit_reached": true, "usage_limit_exceeded": true, "usage_not_included": true,
-	"quota_exceeded": true, "billing_hard_limit_reached": true, "billing_not_active": true,
-	"insufficient_credits": true, "insufficient_balance": true, "credit_balance_too_low": true,
-}
-
-// fatalWords are the error types and codes that no retry mends, with whatever status they come.
+// fatalWords are the error types and codes that no retry can fix, with any status.
 var fatalWords = map[string]bool{
 	"invalid_request_error": true, "authentication_error": true, "permission_error": true, "permission_denied": true,
-	"not_found_error": true, "invalid_api_key": true, "model_not_found": true, "context_length_exceeded": true,
+	"not_found_error": true, "invalid_api_key": true, "model_not_found": true,
 	"401": true, "403": true, "404": true,
 }
 
-func (e *errorObject) isLimit() bool {
-	return limitWords[e.kind] || limitWords[e.code] || e.code == "402"
-}
 func (e *errorObject) isFatal() bool { return fatalWords[e.kind] || fatalWords[e.code] }
+
+// words returns the parts of the error that describe it.
+func (e *errorObject) words() string {
+	if e == nil {
+		return ""
+	}
+	return e.kind + " " + e.code + " " + e.message
+}
 
 // failure returns the failure of an error object in an answer with status 200.
 func (e *errorObject) failure() *Failure {
-	f := &Failure{Kind: ErrorObject, Said: e.message}
+	f := &Failure{Kind: KindOf(0, e.words()), Said: e.message, object: e}
 	switch {
-	case e.isLimit():
+	case e.code == "402":
 		f.Kind = UsageLimit
+	case f.Kind != HTTP:
 	case e.isFatal():
 		f.Kind = Fatal
+	default:
+		f.Kind = ErrorObject
 	}
-	f.object = e
 	return f
 }

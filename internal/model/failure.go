@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Kind is the fault of an answer, a word for the record.
 type Kind string
@@ -9,39 +12,48 @@ type Kind string
 const (
 	HealthOK = "ok"
 
-	Empty       Kind = "empty"        // neither content nor tool calls
-	ErrorObject Kind = "error_object" // an error object in an answer with status 200
-	FinishError Kind = "finish_error" // finish_reason "error"
-	Malformed   Kind = "malformed"    // no chat completion: broken JSON, HTML, no choices, too large
-	HTTP        Kind = "http"         // a status that may pass: 408, 409, 425, 429, 5xx
-	Network     Kind = "network"      // no connection, or one that broke before the answer was whole
-	Timeout     Kind = "timeout"      // the endpoint took longer than Options allow
-	Fatal       Kind = "fatal"        // no retry can mend it: 401, 404, an invalid request, an untrusted certificate
-	UsageLimit  Kind = "usage_limit"  // the account's allowance is used up, LimitReset says until when if known
-	Canceled    Kind = "canceled"     // the caller's context ended
+	Empty       Kind = "empty"            // neither content nor tool calls
+	ErrorObject Kind = "error_object"     // an error object in an answer with status 200
+	FinishError Kind = "finish_error"     // finish_reason "error"
+	Malformed   Kind = "malformed"        // no chat completion: broken JSON, HTML, no choices, too large
+	HTTP        Kind = "http"             // a status that may pass: 408, 409, 425, 429, 5xx
+	Network     Kind = "network"          // no connection, or a broken one before the end of the answer
+	Timeout     Kind = "timeout"          // the endpoint took longer than Options allow
+	Ended       Kind = "ended"            // an agent program ended before its turn was complete
+	Fatal       Kind = "fatal"            // a retry cannot help: 401, 404, an invalid request, an untrusted certificate
+	UsageLimit  Kind = "usage_limit"      // the account's allowance is used up until LimitReset, if that is known
+	Overflow    Kind = "context_overflow" // the conversation is longer than the model takes
+	Canceled    Kind = "canceled"         // the caller's context ended
 )
 
-// retryable is the only table of failures after which the same history may be sent again.
-var retryable = map[Kind]bool{
-	Empty: true, ErrorObject: true, FinishError: true, Malformed: true, HTTP: true, Network: true, Timeout: true,
-}
+// transient and empty are the failures after which the same history is sent again.
+var (
+	transient = []Kind{Malformed, HTTP, Network, Timeout, Ended}
+	empty     = []Kind{Empty, ErrorObject, FinishError}
+)
 
-// Failure is an answer that is no turn, or no answer. Message is one line with the endpoint, the status and the
-// endpoint's words, without the key.
+// Transient reports whether the endpoint or agent program is out of order for a time.
+func (k Kind) Transient() bool { return slices.Contains(transient, k) }
+
+// Empty reports whether there was an answer without anything in it.
+func (k Kind) Empty() bool { return slices.Contains(empty, k) }
+
+// Failure is a missing answer, or an answer that is not a turn. Message is one line with the endpoint, the status and
+// the endpoint's words, without the key.
 type Failure struct {
 	Kind         Kind
 	Status       int // HTTP status, 0 if there was none
 	Message      string
-	Said         string         // the endpoint's own text, cut to a line; "" if it said nothing
-	RetryAfter   *time.Duration // how long the endpoint wants to be left alone, nil if it did not say. 0 means at once
+	Said         string         // the endpoint's text, cut to a line, or ""
+	RetryAfter   *time.Duration // the wait that the endpoint asks for; nil if unknown, 0 for at once
 	LimitReset   time.Time      // when a UsageLimit ends; zero if not known
 	FinishReason string
-	Usage        Usage  // what the failed call took all the same, where the endpoint says so
-	Mend         string // what the user can do about it, where it is known; Hint knows more
-	Misset       bool   // a setting names what an agent does not offer
+	Usage        Usage  // usage of the failed call, if the endpoint reports it
+	Mend         string // a fix for the user, if known; see Hint
+	Misset       bool   // a setting has a value that the agent does not offer
 
 	cause  error
-	object *errorObject // what the failure was read from, for its reset time
+	object *errorObject // source of the failure, for its reset time
 }
 
 func (f *Failure) Error() string { return f.Message }
@@ -50,7 +62,7 @@ func (f *Failure) Error() string { return f.Message }
 func (f *Failure) Unwrap() error { return f.cause }
 
 // Retryable reports whether the same request may fare better later.
-func (f *Failure) Retryable() bool { return retryable[f.Kind] }
+func (f *Failure) Retryable() bool { return f.Kind.Transient() || f.Kind.Empty() }
 
 // Hint returns the command or setting that helps, or "".
 func (f *Failure) Hint() string {

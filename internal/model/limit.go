@@ -10,10 +10,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// longestWait is the longest pause that an endpoint may request between two attempts. A longer one means a used up
-// limit, and waiting for that is the user's decision.
-const longestWait = 5 * time.Minute
-
 // seconds converts without overflow; negative ones are 0.
 func seconds(s float64) time.Duration {
 	const most = 1 << 33 // seconds in which time.Duration and time.Time can still reckon
@@ -96,7 +92,7 @@ func headerReset(h http.Header, now time.Time) time.Time {
 	return latest
 }
 
-// reset is when a limit ends by the error object, else by the headers; zero if neither says. OpenRouter passes on the
+// reset returns the end of a limit by the error object, else by the headers, else zero. OpenRouter passes on the
 // headers of the provider.
 func (e *errorObject) reset(h http.Header, now time.Time) time.Time {
 	if e != nil {

@@ -97,7 +97,7 @@ func TestStatus(t *testing.T) {
 		{"server", 500, nil, "", HTTP, none, time.Time{}},
 		{"gateway", 502, nil, "<html>", HTTP, none, time.Time{}},
 		{"unavailable", 503, header("Retry-After", "60"), "", HTTP, minute, time.Time{}},
-		{"unavailable for long", 503, header("Retry-After", "86400"), "", HTTP, longestWait, time.Time{}},
+		{"unavailable for long", 503, header("Retry-After", "86400"), "", HTTP, 24 * time.Hour, time.Time{}},
 		{"timeout of the gateway", 504, nil, "", HTTP, none, time.Time{}},
 		{"overloaded", 529, nil, errorWith(`"type":"overloaded_error"`), HTTP, none, time.Time{}},
 
@@ -111,15 +111,19 @@ func TestStatus(t *testing.T) {
 			header("X-RateLimit-Reset-Requests", "24h0m0s", "X-RateLimit-Remaining-Requests", "17",
 				"X-RateLimit-Reset-Tokens", "1s", "X-RateLimit-Remaining-Tokens", "0"),
 			"", HTTP, none, time.Time{}},
-		{"a limit in words only", 429, nil, errorWith(`"type":"x"`) + "usage_limit_reached", HTTP, none, time.Time{}},
+		{"a limit in words only", 429, nil, errorWith(`"type":"x"`) + "usage_limit_reached", UsageLimit, none, time.Time{}},
 
-		{"come back in hours", 429, header("Retry-After", "7200"), "", UsageLimit, none, noon.Add(2 * time.Hour)},
-		{"day is used up", 429, header("X-RateLimit-Reset", "1795305600000", "X-RateLimit-Remaining", "0"), "",
+		{"come back in hours", 429, header("Retry-After", "7200"), "", HTTP, 2 * time.Hour, time.Time{}},
+		{"day is used up", 429, header("X-RateLimit-Reset", "1795305600000", "X-RateLimit-Remaining", "0"),
+			errorWith(`"code":"daily limit"`), UsageLimit, none, time.UnixMilli(1795305600000)},
+		{"day is used up, told inside", 429, nil, errorWith(`"code":"quota","metadata":{"headers":{"X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1795305600000"}}`),
 			UsageLimit, none, time.UnixMilli(1795305600000)},
-		{"day is used up, told inside", 429, nil, errorWith(`"code":429,"metadata":{"headers":{"X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1795305600000"}}`),
-			UsageLimit, none, time.UnixMilli(1795305600000)},
-		{"five hours are used up", 429, header("anthropic-ratelimit-unified-reset", "1795276800"), "", UsageLimit, none,
-			time.Unix(1795276800, 0)},
+		{"a window of hours, in headers only", 429, header("anthropic-ratelimit-unified-reset", "1795276800"), "",
+			HTTP, none, time.Time{}},
+		{"requests per minute", 429, nil, errorWith(`"code":"quota metric: requests per minute"`), HTTP, none, time.Time{}},
+		{"full", 400, nil, errorWith(`"code":"context_length_exceeded"`), Overflow, none, time.Time{}},
+		{"full in words", 413, nil, `{"error":{"message":"prompt is too long: 200001 tokens > 200000 maximum"}}`, Overflow, none,
+			time.Time{}},
 		{"plan, at", 429, nil, errorWith(`"type":"usage_limit_reached","resets_at":1795276800`), UsageLimit, none, time.Unix(1795276800, 0)},
 		{"plan, in", 429, nil, errorWith(`"type":"usage_limit_reached","resets_in_seconds":3600`), UsageLimit, none, noon.Add(time.Hour)},
 		{"plan, soon", 429, header("Retry-After", "30"), errorWith(`"type":"usage_limit_reached"`), UsageLimit, none, noon.Add(30 * time.Second)},
@@ -131,7 +135,7 @@ func TestStatus(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := statusFailure(tt.status, tt.header, []byte(tt.body), noon).until(tt.header, noon)
+			f := statusFailure(tt.status, tt.header, []byte(tt.body)).until(tt.header, noon)
 			wait := none
 			if f.RetryAfter != nil {
 				wait = *f.RetryAfter
@@ -147,7 +151,7 @@ func TestStatus(t *testing.T) {
 }
 
 func TestRedirectIsNamedWithoutSecrets(t *testing.T) {
-	f := statusFailure(301, header("Location", "https://user:secret@elsewhere.example/v1?key=secret"), nil, noon)
+	f := statusFailure(301, header("Location", "https://user:secret@elsewhere.example/v1?key=secret"), nil)
 	if f.Said != "it redirects to https://elsewhere.example/v1" || f.Hint() == "" {
 		t.Errorf("%q %q", f.Said, f.Hint())
 	}

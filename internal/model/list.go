@@ -54,7 +54,7 @@ func (c *Client) book(ctx context.Context, u *Usage) {
 type Listed struct {
 	ID      string
 	Price   *Price // nil where the list names none
-	NoTools bool   // the list says what the model can do, and that is not to call tools
+	NoTools bool   // the list has the model's abilities, without tool calls
 }
 
 // Models asks the endpoint for its list of models, once, which costs nothing. The error is a *Failure; one with status

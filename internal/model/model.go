@@ -16,8 +16,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// Endpoint is where a model is asked. BaseURL is used as it is given, with "/chat/completions" added (a trailing slash
-// and a query string are fine). With an empty APIKey no Authorization header is sent: local servers need none.
+// Endpoint is the address of a model. "/chat/completions" is added to BaseURL (a trailing slash and a query string are
+// fine). With an empty APIKey no Authorization header is sent: local servers need none.
 type Endpoint struct {
 	BaseURL string
 	Model   string
@@ -37,7 +37,7 @@ type Options struct {
 	Price       *Price           // of a call without a reported cost. Default: the price in the endpoint's list
 }
 
-// Request is one call. Messages and Tools are JSON that goes out as it is.
+// Request is one call. Messages and Tools are JSON that is sent unchanged.
 type Request struct {
 	Messages []json.RawMessage
 	Tools    json.RawMessage // a JSON array in the shape of the chat completions API, or nil

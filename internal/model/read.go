@@ -14,8 +14,7 @@ var (
 	errIdle    = errors.New("the stream fell silent")
 )
 
-// afterDone is how long the end of a connection is waited for once a stream has said that it is done; with it the
-// connection can be used again.
+// afterDone is the wait for the end of a finished stream, so that the connection can be used again.
 const afterDone = 100 * time.Millisecond
 
 // read reads a complete successful answer. The answer's content decides its shape, not the request: some gateways
@@ -47,7 +46,7 @@ func (c *Client) read(a attempt, res *http.Response) (*Reply, *Failure, error) {
 func (a attempt) drain(r io.Reader) {
 	timer := time.AfterFunc(afterDone, func() { a.cancel(nil) })
 	defer timer.Stop()
-	io.CopyN(io.Discard, r, 4<<10) // the answer is there; at worst the connection is not kept
+	io.CopyN(io.Discard, r, 4<<10) // the answer is complete; an error only costs the connection
 }
 
 // watched ends the attempt when a read takes too long.

@@ -16,7 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// parseReply judges the body of an answer with status 200: a Reply if it is a turn, else a Failure without its
+// parseReply reads the body of an answer with status 200: a Reply if it is a turn, else a Failure without the
 // endpoint's name, which the client adds.
 func parseReply(body []byte) (*Reply, *Failure) {
 	trimmed := bytes.TrimSpace(body)
@@ -47,7 +47,7 @@ func parseReply(body []byte) (*Reply, *Failure) {
 	return reply, nil
 }
 
-// classify is the health of one choice.
+// classify returns the health of one choice.
 func classify(c choice) (*Reply, *Failure) {
 	fail := func(f *Failure) (*Reply, *Failure) {
 		f.FinishReason = c.finish
@@ -98,7 +98,7 @@ func classify(c choice) (*Reply, *Failure) {
 	return reply, nil
 }
 
-// withRole adds the role to a message that came without: sent back like that it would be refused.
+// withRole adds the role to a message without one, because the endpoint would refuse it in the next request.
 func withRole(raw json.RawMessage, hasRole bool) json.RawMessage {
 	trimmed := bytes.TrimSpace(raw)
 	if hasRole || len(trimmed) < 2 || trimmed[0] != '{' {
@@ -140,8 +140,8 @@ func toolCalls(list gjson.Result) (out []ToolCall, named bool) {
 	return out, named
 }
 
-// withCallIDs writes into a message the ids that its calls were given: sent back without them, it would not have made
-// the calls that the answers name, and be refused. Everything else stays as it came.
+// withCallIDs writes generated call ids into a message. Without them the tool answers would name unknown calls, and the
+// endpoint would refuse the message. Everything else stays unchanged.
 func withCallIDs(raw json.RawMessage, calls []ToolCall) json.RawMessage {
 	var message map[string]json.RawMessage
 	var entries []json.RawMessage

@@ -57,7 +57,7 @@ func TestHealth(t *testing.T) {
 		{"no credit with 200", `{"error":{"message":"pay","code":402}}`, UsageLimit, "pay"},
 		{"quota with 200", `{"error":{"message":"pay","code":"insufficient_quota"}}`, UsageLimit, "pay"},
 		{"mere rate limit with 200", `{"error":{"message":"slow down","code":429,"type":"rate_limit_exceeded"}}`, ErrorObject, "slow down"},
-		{"limit in words only", `{"error":{"message":"usage limit reached, insufficient_quota"}}`, ErrorObject, "usage limit"},
+		{"limit in words only", `{"error":{"message":"usage limit reached, insufficient_quota"}}`, UsageLimit, "usage limit"},
 
 		{"finish error", answerWith(said, "error"), FinishError, `finish_reason "error"`},
 

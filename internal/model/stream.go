@@ -22,8 +22,8 @@ type streamed struct {
 	done    bool
 }
 
-// readStream reads a stream to its end. An error is the connection's, or io.ErrUnexpectedEOF when the stream ended
-// without having said that it was at its end.
+// readStream reads a stream to its end. An error is the connection's, or io.ErrUnexpectedEOF if the stream ended
+// without its end marker.
 func readStream(r io.Reader) (*Reply, *Failure, error) {
 	lines := bufio.NewReader(r)
 	var s streamed
@@ -167,7 +167,7 @@ func nextEvent(lines *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// looksLikeSSE tells a stream that came under another content type.
+// looksLikeSSE reports whether a body with another content type is a stream.
 func looksLikeSSE(body []byte) bool {
 	body = bytes.TrimSpace(body)
 	begins := func(s string) bool { return bytes.HasPrefix(body, []byte(s)) }

@@ -8,8 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// What endpoints send is read field by field. A value of another type than expected is taken for an absent one: a usage
-// field that is a string must not cost a good answer.
+// Answers of endpoints are read field by field. A value of an unexpected type counts as absent: a usage field that is a
+// string must not spoil a good answer.
 
 // choice is one answer, or in a stream one piece of it.
 type choice struct {
@@ -35,7 +35,7 @@ func readUsage(r gjson.Result) (u Usage, known bool) {
 		Reasoning: count(r.Get("completion_tokens_details.reasoning_tokens")),
 	}
 	if !prompt && !completion {
-		u.Prompt = count(r.Get("total_tokens")) // all that is said: a cap must still be reached
+		u.Prompt = count(r.Get("total_tokens")) // the only known count: a cap must still be reached
 	}
 	if _, ok := number(r.Get("prompt_tokens_details.cached_tokens")); !ok {
 		u.Cached = count(r.Get("prompt_cache_hit_tokens")) // DeepSeek's name
@@ -60,7 +60,7 @@ func number(r gjson.Result) (value float64, ok bool) {
 	return v, true
 }
 
-// count is a number of tokens: whole, and never so large or negative that a sum of them overflows.
+// count returns a number of tokens, bounded so that a sum cannot overflow.
 func count(r gjson.Result) int64 {
 	const most = 1 << 50
 	v, _ := number(r)

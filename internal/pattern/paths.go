@@ -21,8 +21,8 @@ type Paths struct {
 // rule is one pattern.
 type rule struct {
 	negated, dirOnly bool
-	anchored         bool           // it is held against the whole path, and not against its last part
-	prefix           string         // what it begins with before its first wildcard; without any it is all of it
+	anchored         bool           // it matches the whole path, not only its last part
+	prefix           string         // the part before its first wildcard, else the whole pattern
 	wild             *regexp.Regexp // of the whole, nil where there is no wildcard
 }
 
@@ -131,7 +131,7 @@ func (r *rule) translate(glob string) (named string, err error) {
 		rest := glob[at:]
 		c, size := utf8.DecodeRuneInString(rest)
 		stars := len(rest) - len(strings.TrimLeft(rest, "*"))
-		whole := stars > 1 && (at == 0 || glob[at-1] == '/') // it stands for directories, if its part is nothing else
+		whole := stars > 1 && (at == 0 || glob[at-1] == '/') // it matches directories, if its part is nothing else
 		wild, stands := "", "x"
 		switch {
 		case whole && stars == len(rest):

@@ -33,7 +33,7 @@ func TestPaths(t *testing.T) {
 		{"docs/**", "docs/a docs/b/c", "docs x/docs/a"},
 		{"**/docs", "docs a/docs a/b/docs/c", "adocs"},
 		{"a/**/b", "a/b a/x/b a/x/y/b/z", "ab a/xb"},
-		{"src/** !src/gen", "src/gen/a src/a", "src/gen"}, // only what is named is let go
+		{"src/** !src/gen", "src/gen/a src/a", "src/gen"}, // only the named paths are excluded
 		{"/* !/src", "a.go docs/a.md", "src src/a.go"},
 		{"src !src/a.go", "src/a.go src/b.go", ""},
 		{"*.go !a.go", "b.go x/b.go", "a.go x/a.go"},

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
@@ -9,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// Child is a process that goes on when this one ends.
+// Child is a process that continues after this one.
 type Child struct {
 	PID   int
 	Ended chan int // its exit code, if it ends before this process does
@@ -57,10 +58,12 @@ func Attach(dir string, argv, env []string, box *sandbox.Box, in, out, errOut *o
 	}
 	startKeeper()
 	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Dir: dir, Stdin: in, Stdout: out, Stderr: errOut}
-	if err := box.Start(cmd); err != nil {
+	tree, err := box.Start(cmd)
+	if err != nil {
 		return err
 	}
-	return cmd.Wait()
+	err = tree.Wait(cmd)
+	return cmp.Or(err, tree.End(cmd))
 }
 
 // HasFailed reports whether err is of a command that ran and failed, with its exit code, or -1 and the signal that

@@ -7,16 +7,21 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // family is a running command and all that descends from it.
 type family struct {
-	leader int    // pid, which is also the group's and the session's id
-	mark   string // its own entry in the mark
-	since  uint64 // start time of the leader, in the kernel's ticks; 0 if unknown, or apart
-	gone   bool   // the leader has exited and was reaped
-	apart  bool   // what it leaves behind is nobody's to end
-	group  group  // all of it, where the system lets one be made
+	leader  int    // pid, and id of the group and the session
+	mark    string // its own entry in the mark
+	since   uint64 // start time of the leader, in the kernel's ticks; 0 if unknown, or apart
+	gone    bool   // the leader has exited and was reaped
+	apart   bool   // its background processes are not ended
+	group   group  // its control group, if the system allows one
+	cmd     *exec.Cmd
+	waitErr error         // of a command that the tree waited for
+	tree    *sandbox.Tree // its pid namespace, where one can be made
 }
 
 // registry knows the processes that this process started itself, as opposed to those that were re-parented to it.
@@ -38,11 +43,15 @@ func startFamily(cmd *exec.Cmd, mark string, c Cmd) (*family, error) {
 	}
 	registry.Lock()
 	defer registry.Unlock()
-	f := &family{mark: mark, apart: c.Lasting}
+	f := &family{cmd: cmd, mark: mark, apart: c.Lasting}
 	if !c.Lasting {
-		f.group = newGroup(mark)
+		f.group = newGroup(mark, c.Box)
 	}
-	if err := f.group.start(cmd, c.Box.Start); err != nil {
+	err := f.group.start(cmd, func(cmd *exec.Cmd) (err error) {
+		f.tree, err = c.Box.Start(cmd)
+		return err
+	})
+	if err != nil {
 		f.group.remove()
 		return nil, err
 	}
@@ -53,8 +62,8 @@ func startFamily(cmd *exec.Cmd, mark string, c Cmd) (*family, error) {
 	return f, nil
 }
 
-// leaderGone records that the leader was reaped: from now on its pid may be somebody else's, and only its use as the
-// id of a group and a session that still have members protects it from that.
+// leaderGone records that the leader was reaped: its pid can be reused from now on, unless its group or session still
+// has members.
 func (f *family) leaderGone() {
 	registry.Lock()
 	defer registry.Unlock()
@@ -85,9 +94,12 @@ func (f *family) forget() {
 func (f *family) signal(sig syscall.Signal) int {
 	n, inGroup := f.signalMembers(sig)
 	if sig == unix.SIGKILL {
-		f.group.kill()
+		f.tree.Kill()
+		if f.tree == nil {
+			f.group.kill()
+		}
 	}
-	if !inGroup && f.gone {
+	if !inGroup && f.gone || f.tree != nil && f.tree.Root == f.leader {
 		return n
 	}
 	// The group gets it as a whole too: that is one step, which a process that forks meanwhile cannot outrun. While
@@ -107,7 +119,13 @@ func (f *family) signal(sig syscall.Signal) int {
 func (f *family) endRest(grace time.Duration, hurry <-chan struct{}) int {
 	defer reapOrphans()
 	defer f.forget()
-	defer f.group.remove()
+	defer func() {
+		if !f.group.remove() {
+			f.group.kill() // processes that did not end in time
+			f.group.remove()
+		}
+	}()
+	defer func() { f.waitErr = f.tree.End(f.cmd) }()
 	if f.waitGone(settle, nil) {
 		return 0
 	}
@@ -115,8 +133,8 @@ func (f *family) endRest(grace time.Duration, hurry <-chan struct{}) int {
 	if n == 0 && !f.alive() || f.waitGone(grace, hurry) {
 		return n
 	}
-	for round := 0; round < 20; round++ {
-		// Again and again: one of them may be forking all the time.
+	for round := 0; round < 20 && f.tree == nil; round++ {
+		// Repeatedly, because a process may keep forking.
 		if f.signal(unix.SIGKILL) == 0 && !f.alive() || f.waitGone(100*time.Millisecond, nil) {
 			break
 		}

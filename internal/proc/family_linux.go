@@ -34,6 +34,9 @@ func (f *family) members() []process {
 	registry.Lock()
 	gone := f.gone
 	registry.Unlock()
+	if f.tree != nil {
+		return f.within(gone)
+	}
 	if gone && childless() {
 		return nil
 	}
@@ -56,7 +59,37 @@ func (f *family) members() []process {
 	return out
 }
 
-// noteStray lets reapOrphans know a child that only its group tells from those which this process started.
+// within returns the living processes of a family with a pid namespace: the leader, if it is not gone, and all that
+// descends from it and from the first process there.
+func (f *family) within(gone bool) []process {
+	out := descendants(f.tree.Root)
+	if leader, ok := readStat(f.leader); ok && !gone && f.leader != f.tree.Root {
+		out = append(append(out, leader), descendants(f.leader)...)
+	}
+	return slices.DeleteFunc(out, func(p process) bool { return p.zombie })
+}
+
+// exceeds returns the setting whose limit the family exceeds, or "". It checks the machine as a whole first.
+func (f *family) exceeds(processes, memory int64) (setting string) {
+	many, large := sandbox.Tasks() > processes, sandbox.Used() > memory
+	if !many && !large {
+		return ""
+	}
+	members := f.members()
+	if many && int64(len(members)) > processes {
+		return "tilth.maxProcesses"
+	}
+	var used int64
+	for _, p := range members {
+		used += p.memory()
+	}
+	if large && used > memory {
+		return "tilth.maxMemory"
+	}
+	return ""
+}
+
+// noteStray registers a re-parented child for reapOrphans that only its group distinguishes from own children.
 func noteStray(p process) {
 	registry.Lock()
 	defer registry.Unlock()
@@ -82,11 +115,8 @@ func (f *family) owns(p process, alone bool, belongs map[int]bool) bool {
 	return alone && p.started >= f.since && adopted(p)
 }
 
-// adopted reports whether a child of ours was re-parented to us, as opposed to started by us. The registry is locked.
+// adopted reports whether a child was re-parented to this process and not started by it. The registry is locked.
 func adopted(p process) bool {
-	if _, first := sandbox.Inits(); first != 0 && p.parent == first {
-		return true // what is in the sandbox and lost its parent
-	}
 	if registry.strays[p.pid] == p.started && p.parent == os.Getpid() {
 		return true
 	}
@@ -119,7 +149,12 @@ func carriesOurMark(marks []string) bool {
 
 // alive reports whether a process is left after the leader has exited. A process that forks all the time may be in no
 // list of all processes, but its group cannot be removed.
-func (f *family) alive() bool { return !f.group.remove() || len(f.members()) > 0 }
+func (f *family) alive() bool {
+	if f.tree != nil {
+		return !adoptedOnly(f.tree.Root)
+	}
+	return !f.group.remove() || len(f.members()) > 0
+}
 
 func (f *family) signalMembers(sig syscall.Signal) (n int, inGroup bool) {
 	for _, p := range f.members() {
@@ -131,8 +166,8 @@ func (f *family) signalMembers(sig syscall.Signal) (n int, inGroup bool) {
 	return n, inGroup
 }
 
-// reapOrphans takes processes that were re-parented to us and have ended out of the process table. Children that this
-// process started itself are left to whoever waits for them.
+// reapOrphans reaps ended processes that were re-parented to this process. It does not reap children that this process
+// started, because their callers wait for them.
 func reapOrphans() {
 	if childless() {
 		return
@@ -149,19 +184,22 @@ func reapOrphans() {
 	}
 }
 
-// childless reports whether nobody is left without a parent: neither a child of this process but the keeper and the
-// sandbox's holder, nor of the first process in there. It is the common case after a command and spares reading all of
-// /proc. Who loses its parent becomes a child of the first thread; those which this process started and that are still
-// there may be another one's.
+// childless reports whether this process has no children but the keeper, the sandbox's holder and the first processes
+// of namespaces. It is the common case after a command and spares reading all of /proc. An orphan becomes a child of
+// the first thread.
 func childless() bool {
 	if errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD) {
 		return true
 	}
 	registry.Lock()
-	keeper := registry.keeper
+	children := []int{registry.keeper, sandbox.Holder()}
+	for _, f := range registry.leaders {
+		if f.tree != nil {
+			children = append(children, f.tree.Root)
+		}
+	}
 	registry.Unlock()
-	holder, first := sandbox.Inits()
-	return adoptedOnly(os.Getpid(), keeper, holder) && (first == 0 || adoptedOnly(first))
+	return adoptedOnly(os.Getpid(), children...)
 }
 
 // adoptedOnly reports whether the first thread of a process has no children but these. A kernel that does not list them

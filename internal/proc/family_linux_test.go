@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary play other git-tilths: one that is killed while it runs a command, and one that ends
-// the processes left behind.
+// TestMain lets the test binary act as other git-tilths: one that is killed while it runs a command, and one that ends
+// its leftover processes.
 func TestMain(m *testing.M) {
 	switch dir := os.Getenv("PROC_TEST_DIR"); os.Getenv("PROC_TEST_ROLE") {
 	case "killed":
@@ -83,8 +83,7 @@ func endRunaways(t *testing.T) {
 	}
 }
 
-// TestOthersAreSpared: while commands come and go, neither another command's runaway child nor a child that somebody
-// else started is touched.
+// TestOthersAreSpared: commands never end another command's runaway child or a child of another part of the program.
 func TestOthersAreSpared(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -94,7 +93,7 @@ func TestOthersAreSpared(t *testing.T) {
 	if err := os.Symlink(sleep, git); err != nil {
 		t.Fatal(err)
 	}
-	// A child in a group of its own, and a git in a session of its own.
+	// A child in a separate group, and a git in a separate session.
 	foreign := exec.Command("sleep", "1000")
 	foreign.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	ourGit := exec.Command(git, "1000")
@@ -183,7 +182,7 @@ func TestConcurrentCommands(t *testing.T) {
 			errs <- err
 		}()
 		go func() {
-			// Somebody else's children, waited for by somebody else.
+			// Children of another part of the program, which waits for them.
 			git := exec.Command("git", "--version")
 			git.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			errs <- git.Run()
@@ -251,7 +250,7 @@ func endStale(t *testing.T, script string) {
 		t.Errorf("got %q, %v", text, err)
 	}
 	reapOrphans()
-	if n, err := strconv.Atoi(strings.TrimSpace(pid)); err == nil { // which reapOrphans may take for one of ours
+	if n, err := strconv.Atoi(strings.TrimSpace(pid)); err == nil { // reapOrphans may take it for an own child
 		_, _ = syscall.Wait4(n, nil, syscall.WNOHANG, nil)
 	}
 	if !gone(t, pid) {

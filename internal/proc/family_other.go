@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // Without a subreaper and /proc, the processes of a command are the leader's process group: a process that moves to
@@ -19,10 +21,10 @@ func startTime(int) uint64 { return 0 }
 
 func reapOrphans() {}
 
-// group is Linux's: there is none here.
+// group exists only on Linux.
 type group struct{}
 
-func newGroup(string) group { return group{} }
+func newGroup(string, *sandbox.Box) group { return group{} }
 
 func (group) start(cmd *exec.Cmd, start func(*exec.Cmd) error) error { return start(cmd) }
 
@@ -31,6 +33,8 @@ func (group) kill() {}
 func (group) remove() bool { return true }
 
 func (f *family) signalMembers(syscall.Signal) (n int, inGroup bool) { return 0, true }
+
+func (f *family) exceeds(int64, int64) string { return "" }
 
 func (f *family) alive() bool {
 	err := unix.Kill(-f.leader, 0)

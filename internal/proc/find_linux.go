@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Find returns a living process that the query describes and that is neither this one nor above it; 0 if there is
-// none. The error is ErrUnsupported where other processes cannot be looked at.
+// Find returns a living process that matches the query and is neither this one nor above it, or 0. The error is
+// ErrUnsupported if other processes cannot be inspected.
 func Find(q Query) (pid int, err error) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		return 0, fmt.Errorf("without /proc: %w", errors.ErrUnsupported)
@@ -69,8 +69,8 @@ func upward() map[int]bool {
 	return above
 }
 
-// Above returns the ids of the processes above this one, its parent first. What a command of a run starts cannot get
-// out from below that run while it lives: its orphans become the run's own children.
+// Above returns the ids of the processes above this one, its parent first. Processes of a run's command stay below that
+// run while it lives: orphans become the run's children.
 func Above() []int {
 	var pids []int
 	for pid := os.Getpid(); len(pids) < maxDepth; {
@@ -84,7 +84,7 @@ func Above() []int {
 	return pids
 }
 
-// maxDepth bounds how far up is looked: a parent's id can be reused while the way up is read.
+// maxDepth bounds the search: a parent's id can be reused while the chain is read.
 const maxDepth = 1000
 
 // EndStale ends the processes of commands that a killed git-tilth had started with one of dirs as their place, and

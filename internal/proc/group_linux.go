@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // group is the directory of a control group (cgroup v2) that contains everything that one command started, whatever
 // parent, session, name and environment a process has. It is below this process's own group, and EndStale finds it
-// after a kill by its name, the mark. "" is none: on most systems only root, or a user with a delegated part of the
-// tree, can make one.
+// after a kill by its name, the mark. It is "" if none can be made: on most systems only root, or a user with a
+// delegated part of the tree, can make one.
 type group string
 
 const groupPrefix = "tilth-"
@@ -43,28 +45,65 @@ var groupTree = sync.OnceValues(func() (top, own string) {
 		}
 		break
 	}
-	for _, name := range []string{"", "cgroup.procs"} {
-		if own != "" && unix.Access(filepath.Join(own, name), unix.W_OK) != nil {
-			own = ""
-		}
+	// A group with processes gives its own groups no limits, so that the one above it may be the better place.
+	if own != top && limitsBelow(filepath.Dir(own)) && !limitsBelow(own) && mayHold(filepath.Dir(own)) {
+		return top, filepath.Dir(own)
+	}
+	if own != "" && !mayHold(own) {
+		own = ""
 	}
 	return top, own
 })
 
-// newGroup makes the group of a command that bears mark.
-func newGroup(mark string) group {
+// mayHold reports whether this process may make groups in a group and start processes there.
+func mayHold(dir string) bool {
+	return unix.Access(dir, unix.W_OK) == nil && unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil
+}
+
+// limitsBelow reports whether groups in a group can have limits.
+func limitsBelow(dir string) bool {
+	data, _ := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	return slices.Contains(strings.Fields(string(data)), "pids")
+}
+
+// newGroup makes the group of a command that bears mark, with the limits of its box where the system has them.
+func newGroup(mark string, box *sandbox.Box) group {
 	_, own := groupTree()
 	if own == "" {
 		return ""
 	}
-	g := group(filepath.Join(own, groupPrefix+mark))
+	g := group(filepath.Join(own, groupPrefix+mark+ofProcess(os.Getpid())))
 	if os.Mkdir(string(g), 0o755) != nil {
 		return ""
+	}
+	processes, memory := box.Limits()
+	for name, limit := range map[string]int64{"pids.max": processes, "memory.max": memory} {
+		if limit > 0 {
+			_ = os.WriteFile(filepath.Join(string(g), name), strconv.AppendInt(nil, limit, 10), 0)
+		}
 	}
 	return g
 }
 
-// start starts cmd in the group, and outside where the system does not have it so.
+// ofProcess ends the names of the groups that a process makes.
+func ofProcess(pid int) string { return "." + strconv.Itoa(pid) }
+
+// endGroups kills the processes in the groups that a process made, and reports whether the groups are gone.
+func endGroups(pid int) (gone bool) {
+	_, own := groupTree()
+	if own == "" {
+		return true
+	}
+	dirs, _ := filepath.Glob(filepath.Join(own, groupPrefix+"*"+ofProcess(pid)))
+	gone = true
+	for _, dir := range dirs {
+		group(dir).kill()
+		gone = group(dir).remove() && gone
+	}
+	return gone
+}
+
+// start starts cmd in the group, or outside it if the system does not support that.
 func (g group) start(cmd *exec.Cmd, start func(*exec.Cmd) error) error {
 	dir, err := os.Open(string(g))
 	if err != nil {
@@ -81,7 +120,7 @@ func (g group) start(cmd *exec.Cmd, start func(*exec.Cmd) error) error {
 	return start(cmd)
 }
 
-// each calls do for the group and for those that were made in it, these first.
+// each calls do for the groups below the group, and then for the group.
 func (g group) each(do func(dir string)) {
 	if g == "" {
 		return
@@ -98,7 +137,7 @@ func (g group) each(do func(dir string)) {
 	}
 }
 
-// pids are those of the processes in the group.
+// pids returns the ids of the processes in the group.
 func (g group) pids() map[int]bool {
 	in := map[int]bool{}
 	g.each(func(dir string) {
@@ -119,8 +158,8 @@ func (g group) kill() {
 	}
 }
 
-// remove removes the group and reports whether it is gone: one in which something lives cannot be removed. What stays
-// is EndStale's.
+// remove removes the group and reports whether it is gone: a group with processes cannot be removed. EndStale removes
+// leftovers.
 func (g group) remove() (gone bool) {
 	if g == "" {
 		return true
@@ -147,7 +186,7 @@ func staleGroups(marks []string) (groups []group) {
 	}
 	_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // one that went, or is another user's
+			return nil // ended, or another user's
 		}
 		mark, ok := strings.CutPrefix(d.Name(), groupPrefix)
 		if !ok || !d.IsDir() || ours[group(path)] {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +21,8 @@ func withoutGroups(t *testing.T) {
 	t.Cleanup(func() { groupTree = was })
 }
 
-// disguised starts a process that nothing but its group tells from one of ours: it has no mark, no parent and a
-// session of its own, and calls itself git.
+// disguised starts a process that only its group shows as the command's: it has no mark, no parent and a separate
+// session, and calls itself git.
 func disguised(t *testing.T) (script string) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -34,9 +35,15 @@ func disguised(t *testing.T) (script string) {
 	return fmt.Sprintf("(env -i setsid sh -c 'echo $$; exec %s 1000' &)", git)
 }
 
-// TestGroupHoldsWhoIsDisguised: with a group, also while other commands run, and in the sandbox. Without one, such a
-// process gets away, and the command ends none the less.
-func TestGroupHoldsWhoIsDisguised(t *testing.T) {
+// TestDisguisedProcessesAreEnded: with a group, also while other commands run, and in the sandbox with or without one.
+// Elsewhere such a process gets away, and the command ends none the less.
+func TestDisguisedProcessesAreEnded(t *testing.T) {
+	t.Run("in groups", endDisguised)
+	withoutGroups(t)
+	t.Run("without", endDisguised)
+}
+
+func endDisguised(t *testing.T) {
 	_, own := groupTree()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan bool), make(chan Outcome)
@@ -47,7 +54,7 @@ func TestGroupHoldsWhoIsDisguised(t *testing.T) {
 	<-ready
 	boxes := map[string]*sandbox.Box{"outside": nil}
 	if sandbox.Probe().Err == nil {
-		boxes["in the sandbox"] = &sandbox.Box{SharePIDs: true}
+		boxes["in the sandbox"] = &sandbox.Box{}
 	}
 	for name, box := range boxes {
 		dir := t.TempDir()
@@ -62,7 +69,11 @@ func TestGroupHoldsWhoIsDisguised(t *testing.T) {
 		if err != nil || o.ExitCode != 0 || len(data) == 0 {
 			t.Fatalf("%s: %+v %s, %v", name, o, o.Output, err)
 		}
-		if held := gone(t, string(data)); held != (own != "") {
+		if box != nil { // where the file has the number in the namespace
+			if o.Ended == 0 || living(dir) {
+				t.Errorf("%s: it was not ended: %+v", name, o)
+			}
+		} else if held := gone(t, string(data)); held != (own != "") {
 			t.Errorf("%s: it was ended: %v; groups are made in %q", name, held, own)
 		}
 		if left, _ := filepath.Glob(filepath.Join(own, groupPrefix+dirMark(dir)+"*")); own != "" && len(left) > 0 {
@@ -73,7 +84,13 @@ func TestGroupHoldsWhoIsDisguised(t *testing.T) {
 	<-ended
 }
 
-// TestGroupHoldsWhoForksOn: each process starts the next one in a session of its own, and is gone.
+// living reports whether a process has dir as its working directory.
+func living(dir string) bool {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	return slices.ContainsFunc(links, func(link string) bool { to, _ := os.Readlink(link); return to == dir })
+}
+
+// TestGroupHoldsWhoForksOn: each process starts the next one in a new session, and exits.
 func TestGroupHoldsWhoForksOn(t *testing.T) {
 	dir := t.TempDir()
 	chain := filepath.Join(dir, "chain")
@@ -112,5 +129,28 @@ func TestCommandsRunWhereNoGroupTakesThem(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 {
 		t.Errorf("left: %s", left)
+	}
+}
+
+// TestLimits: a command that starts processes without end, or fills the memory, is killed, and others are not.
+func TestLimits(t *testing.T) {
+	if has, _ := sandbox.Spaces(); !slices.Contains(has, "pid") {
+		t.Skip("needs a pid namespace")
+	}
+	dir := t.TempDir()
+	box := &sandbox.Box{MaxProcesses: 200, Write: []string{dir}}
+	o, err := Run(t.Context(), Cmd{Box: box, Dir: dir, Timeout: time.Minute, Argv: []string{"sh", "-c",
+		"i=0; while [ $i -lt 3000 ]; do sleep 1000 & i=$((i+1)); done; wait"}})
+	if err != nil || o.TimedOut || !strings.Contains(string(o.Output), "tilth.maxProcesses") || living(dir) {
+		t.Errorf("%v %s, %v", o.Exceeded, o.Output, err)
+	}
+	box.MaxMemory = 64 << 20
+	o, err = Run(t.Context(), Cmd{Box: box, Dir: dir, Timeout: time.Minute,
+		Argv: []string{"python3", "-c", "import time; x = b'x' * (200 << 20); time.sleep(1000)"}})
+	if err != nil || !strings.Contains(string(o.Output), "tilth.maxMemory") {
+		t.Errorf("%+v %s, %v", o, o.Output, err)
+	}
+	if o, err := Run(t.Context(), Cmd{Box: box, Dir: dir, Argv: []string{"true"}}); err != nil || o.ExitCode != 0 {
+		t.Errorf("%+v, %v", o, err)
 	}
 }

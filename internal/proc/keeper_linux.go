@@ -1,9 +1,11 @@
 package proc
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -17,8 +19,8 @@ import (
 )
 
 // The children of a killed process continue, because no process is left to end them. A keeper is a second process of
-// this program, one for each process that runs commands. It waits at a pipe for the end of the first process and then
-// kills everything that the first has started.
+// this program, one for each process that runs commands. It waits at a pipe for the end of the first process, kills
+// everything that the first has started, and puts files back that a command may have replaced (KeepFile).
 //
 // It recognises these processes by a limit that every process inherits and none uses: the soft limit of RLIMIT_RTTIME,
 // which matters for real-time processes only, is set to a number drawn for this process. Unlike the environment, the
@@ -28,8 +30,8 @@ import (
 // The keeper is a child in a separate session; the registry knows that it belongs to no command.
 
 const (
-	keeperRounds = 5 * time.Second // for which it kills
-	keeperPause  = 5 * time.Millisecond
+	keeperPause = 5 * time.Millisecond // between two rounds
+	keeperRest  = 10 * time.Second     // the longest pause, where the kernel cannot end a process
 )
 
 // Keep makes all later children of this process die within a moment after it, also after a SIGKILL. Call forget before
@@ -59,7 +61,7 @@ func Keep() (forget func()) {
 // startKeeper starts the keeper that Keep has asked for, once.
 var startKeeper = func() {}
 
-// launch starts the keeper of a mark. end tells it that all is well.
+// launch starts the keeper of a mark. end tells it that the process ended normally.
 func launch(mark uint64) (end func()) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -74,19 +76,80 @@ func launch(mark uint64) (end func()) {
 	defer null.Close()
 	registry.Lock() // until it is registered, see registry
 	defer registry.Unlock()
-	child, err := os.StartProcess("/proc/self/exe", []string{keeper.Name, strconv.FormatUint(mark, 10)},
-		&os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{r, null, null},
-			Sys: &syscall.SysProcAttr{Setsid: true}})
+	child, err := os.StartProcess("/proc/self/exe", []string{keeper.Name, strconv.FormatUint(mark, 10),
+		strconv.Itoa(os.Getpid())}, &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{r, null, null},
+		Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {
 		w.Close()
 		return func() {}
 	}
 	registry.detached[child.Pid] = true
 	registry.keeper = child.Pid
+	keptFiles.Lock()
+	defer keptFiles.Unlock()
+	keptFiles.pipe = w
+	for path, content := range keptFiles.content {
+		keptFiles.send(path, content)
+	}
 	return func() {
+		keptFiles.Lock()
+		keptFiles.pipe = nil
+		keptFiles.Unlock()
 		_, _ = w.Write([]byte{0})
 		w.Close()
 		_, _ = child.Wait()
+	}
+}
+
+// fileList is a list of files with their contents, and the pipe to the keeper, if it runs.
+type fileList struct {
+	sync.Mutex
+	content map[string]string
+	pipe    *os.File
+}
+
+var keptFiles = fileList{content: map[string]string{}}
+
+func (l *fileList) send(path, content string) {
+	if l.pipe != nil {
+		_, _ = l.pipe.WriteString(path + "\x00" + content + "\x00")
+	}
+}
+
+// KeepFile makes the keeper put a small file back after it has ended everything, if its directory is still there.
+func KeepFile(path, content string) {
+	keptFiles.Lock()
+	defer keptFiles.Unlock()
+	if keptFiles.content[path] != content {
+		keptFiles.content[path] = content
+		keptFiles.send(path, content)
+	}
+}
+
+// putBack makes path a file with a content. A directory there is moved next to its parent directory.
+func putBack(path, content string) {
+	dir := filepath.Dir(path)
+	if fi, err := os.Lstat(dir); err != nil || !fi.IsDir() || os.Chmod(dir, fi.Mode().Perm()|0o700) != nil {
+		return
+	}
+	fi, err := os.Lstat(path)
+	if err == nil && fi.Mode().IsRegular() && fi.Size() == int64(len(content)) {
+		if data, err := os.ReadFile(path); err == nil && string(data) == content {
+			return
+		}
+	}
+	if err == nil && fi.IsDir() {
+		aside := dir + time.Now().UTC().Format(".found-20060102-150405")
+		_ = os.Mkdir(aside, 0o700)
+		_ = os.Rename(path, filepath.Join(aside, filepath.Base(path)))
+	}
+	f, err := os.CreateTemp(dir, ".tilth-")
+	if err != nil {
+		return
+	}
+	_, err = f.WriteString(content)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil || os.Rename(f.Name(), path) != nil {
+		_ = os.Remove(f.Name())
 	}
 }
 
@@ -105,22 +168,31 @@ func init() {
 	if err != nil {
 		os.Exit(1)
 	}
+	pid, err := strconv.Atoi(os.Args[2])
+	if err != nil {
+		os.Exit(1)
+	}
 	runtime.LockOSThread()
-	killMarked(mark)
+	killMarked(mark, pid)
+	for i := 0; i+1 < len(keeper.Files); i += 2 {
+		putBack(keeper.Files[i], keeper.Files[i+1])
+	}
 	os.Exit(0)
 }
 
-// killMarked kills all processes with a mark and all below them, until none is left.
-func killMarked(mark uint64) {
+// killMarked kills all processes with a mark, all below them and all in the groups of a process, until none is left.
+func killMarked(mark uint64, pid int) {
 	form := strconv.FormatUint(mark, 10)
-	for end := time.Now().Add(keeperRounds); time.Now().Before(end); time.Sleep(keeperPause) {
+	for round := 1; ; round++ {
+		groupless := endGroups(pid)
 		family := marked(form)
 		for _, p := range family {
 			p.signal(unix.SIGKILL)
 		}
-		if len(family) == 0 && len(marked(form)) == 0 {
+		if groupless && len(family) == 0 && len(marked(form)) == 0 {
 			return
 		}
+		time.Sleep(min(keeperPause<<max(0, min(round-200, 12)), keeperRest))
 	}
 }
 

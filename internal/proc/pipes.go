@@ -81,7 +81,7 @@ func (p *pipes) closeChildEnds() {
 	p.child = nil
 }
 
-// abandon closes everything, when there is no child.
+// abandon closes everything if there is no child.
 func (p *pipes) abandon() {
 	p.closeChildEnds()
 	for _, f := range []*os.File{p.in, p.out, p.err} {
@@ -134,8 +134,8 @@ func (p *pipes) read(f *os.File, buf *headTail, max int, onLine func([]byte)) {
 	})
 }
 
-// drain waits for the end of the output, as long as some still arrives, and reports whether it came. What is in the
-// pipes is read to the end; a process that was not found and still holds them is not waited for.
+// drain waits for the end of the output, as long as output arrives, and reports whether it ended. It reads the pipes
+// empty, but does not wait for an unknown process that still holds them.
 func (p *pipes) drain() bool {
 	tick := time.NewTicker(drainWait)
 	defer tick.Stop()

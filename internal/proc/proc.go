@@ -20,13 +20,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/sandbox"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 const (
@@ -39,6 +39,9 @@ const (
 	// it even a steady stream is cut off.
 	drainWait   = time.Second
 	drainRounds = 10
+	// countEvery is how often the processes and the memory of a command are counted, because control groups with limits
+	// are rare and the kernel does not count root's processes.
+	countEvery = 250 * time.Millisecond
 	// reapEvery is how often orphans that ended while the command still runs are taken out of the process table.
 	reapEvery = 15 * time.Second
 )
@@ -65,8 +68,7 @@ type Cmd struct {
 	OutputCap int
 	// Clean takes secrets out of output that is cut, nil for none.
 	Clean func(string) string
-	// HeadOnly keeps the first OutputCap bytes of standard output and closes it then: the command gets a SIGPIPE and
-	// computes nothing that nobody reads.
+	// HeadOnly keeps the first OutputCap bytes of standard output and then closes it: the command gets a SIGPIPE.
 	HeadOnly bool
 	// Lasting lets background children of the command continue unless they hold its output: a credential helper starts
 	// its cache this way. The command then has no mark.
@@ -100,6 +102,8 @@ type Outcome struct {
 	Truncated bool
 	// TimedOut says that the time limit ended the command.
 	TimedOut bool
+	// Exceeded is the setting whose limit of processes, memory or disk the command was killed for, "" for none.
+	Exceeded string
 	// Canceled says that the context ended the command.
 	Canceled bool
 	// Ended is the number of processes that the command had left behind and that had to be ended. Without Linux's
@@ -109,7 +113,7 @@ type Outcome struct {
 	Took time.Duration
 }
 
-// Query describes processes that Find looks for.
+// Query describes a process for Find.
 type Query struct {
 	// Name accepts the name of a program, which is cut at 15 bytes.
 	Name func(string) bool
@@ -123,7 +127,7 @@ type Query struct {
 	Owner uint32
 }
 
-// ErrDir is wrapped by Run's error when the working directory is not there.
+// ErrDir is wrapped by Run's error if the working directory does not exist.
 var ErrDir = errors.New("working directory is gone")
 
 // Run runs a command to its end. A second signal (see package urgency) takes the grace away. The error says why it
@@ -142,7 +146,7 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 		return Outcome{}, err
 	}
 	begun := time.Now()
-	defer urgency.Child()()
+	defer CountChild()()
 	fam, err := startFamily(cmd, id, c)
 	pipes.closeChildEnds()
 	if err != nil {
@@ -153,18 +157,26 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 
 	var out Outcome
 	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
+	go func() { exited <- fam.tree.Wait(cmd) }()
 	startKeeper()
 	waitErr := supervise(ctx, c, fam, exited, &out)
 	out.Took = time.Since(begun)
 	if c.Lasting && !out.Canceled && !out.TimedOut && pipes.drain() {
 		fam.forget()
 	} else {
-		out.Ended = fam.endRest(cmp.Or(c.Grace, defaultGrace), urgency.Second(ctx))
+		out.Ended = fam.endRest(cmp.Or(c.Grace, defaultGrace), SecondSignal(ctx))
+		waitErr = cmp.Or(waitErr, fam.waitErr)
 		pipes.drain()
 	}
 	pipes.finish(&out)
 	setExit(&out, cmd.ProcessState)
+	switch out.Exceeded {
+	case "":
+	case minFree:
+		out.Output = fmt.Appendf(out.Output, "\n[killed: less than %s is left on the disk]\n", minFree)
+	default:
+		out.Output = fmt.Appendf(out.Output, "\n[killed: it exceeded %s]\n", out.Exceeded)
+	}
 
 	var exitErr *exec.ExitError
 	if waitErr != nil && !errors.As(waitErr, &exitErr) {
@@ -183,6 +195,14 @@ func supervise(ctx context.Context, c Cmd, fam *family, exited <-chan error, out
 	}
 	reap := time.NewTicker(reapEvery)
 	defer reap.Stop()
+	var count <-chan time.Time
+	full := c.diskFull() // not by this command
+	processes, memory := c.Box.Limits()
+	if processes > 0 {
+		t := time.NewTicker(countEvery)
+		defer t.Stop()
+		count = t.C
+	}
 	for {
 		select {
 		case err := <-exited:
@@ -193,6 +213,14 @@ func supervise(ctx context.Context, c Cmd, fam *family, exited <-chan error, out
 				reapOrphans()
 			}
 			continue
+		case <-count:
+			if out.Exceeded = fam.exceeds(processes, memory); out.Exceeded == "" && !full && c.diskFull() {
+				out.Exceeded = minFree
+			}
+			if out.Exceeded == "" {
+				continue
+			}
+			fam.signal(unix.SIGKILL)
 		case <-limit:
 			out.TimedOut = true
 		case <-ctx.Done():
@@ -202,13 +230,31 @@ func supervise(ctx context.Context, c Cmd, fam *family, exited <-chan error, out
 	}
 }
 
-// endLeader sends SIGTERM to the command and its descendants, and kills those that stay.
+// minFree is the setting of the least space that a command leaves on its disks.
+const minFree = "tilth.minFree"
+
+// diskFull reports whether less is left on the disk of the command's directory or of its temporary files.
+func (c Cmd) diskFull() bool {
+	return c.Box != nil && slices.ContainsFunc([]string{c.Dir, c.Box.Temp}, func(dir string) bool {
+		free, known := DiskFree(dir)
+		return known && free < c.Box.MinFree
+	})
+}
+
+// DiskFree returns how many bytes are left on the disk of a directory; known is false if it cannot be asked.
+func DiskFree(dir string) (free int64, known bool) {
+	var disk unix.Statfs_t
+	err := unix.Statfs(dir, &disk)
+	return int64(disk.Bavail) * int64(disk.Bsize), err == nil
+}
+
+// endLeader sends SIGTERM to the command and its descendants, and kills the rest.
 func endLeader(ctx context.Context, c Cmd, fam *family, exited <-chan error) error {
 	for _, step := range []struct {
 		sig   syscall.Signal
 		wait  time.Duration
 		hurry <-chan struct{}
-	}{{unix.SIGTERM, cmp.Or(c.Grace, defaultGrace), urgency.Second(ctx)}, {unix.SIGKILL, 10 * time.Second, nil}} {
+	}{{unix.SIGTERM, cmp.Or(c.Grace, defaultGrace), SecondSignal(ctx)}, {unix.SIGKILL, 10 * time.Second, nil}} {
 		fam.signal(step.sig)
 		t := time.NewTimer(step.wait)
 		select {

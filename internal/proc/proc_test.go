@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // sh runs a script to its end.
@@ -32,7 +30,7 @@ func sh(t *testing.T, script string, change ...func(*Cmd)) Outcome {
 	return o
 }
 
-// gone reports whether a process is no more, not even as a zombie.
+// gone reports whether a process does not exist, not even as a zombie.
 func gone(t *testing.T, pid string) bool {
 	t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(pid))
@@ -200,7 +198,7 @@ func TestASecondSignalTakesTheGraceAway(t *testing.T) {
 			echo asked; ` + stay + `' & wait`},
 	} {
 		second := make(chan struct{})
-		ctx, first := context.WithCancel(urgency.With(context.Background(), second))
+		ctx, first := context.WithCancel(WithSecondSignal(context.Background(), second))
 		asked := sync.OnceFunc(func() { close(second) })
 		pid := ""
 		o, err := Run(ctx, Cmd{

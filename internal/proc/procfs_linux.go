@@ -72,6 +72,18 @@ func parseStat(pid int, data []byte) (process, bool) {
 	}, true
 }
 
+// memory returns the bytes of memory that the process alone has.
+func (p process) memory() int64 {
+	data, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/statm") // size resident shared ..., in pages
+	f := strings.Fields(string(data))
+	if len(f) < 3 {
+		return 0
+	}
+	resident, _ := strconv.ParseInt(f[1], 10, 64)
+	shared, _ := strconv.ParseInt(f[2], 10, 64)
+	return (resident - shared) * int64(os.Getpagesize())
+}
+
 func startTime(pid int) uint64 {
 	p, _ := readStat(pid)
 	return p.started

@@ -51,7 +51,7 @@ func prepare(c Cmd) (*exec.Cmd, string, error) {
 	// it is still found.
 	cmd := &exec.Cmd{Path: path, Args: c.Argv, Dir: c.Dir, Env: c.Env, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	if c.Lasting {
-		return cmd, newMark(""), nil // which nobody bears
+		return cmd, newMark(""), nil // which no process has
 	}
 	id := newMark(cmp.Or(c.Place, c.Dir))
 	cmd.Env = childEnv(env, c.Dir, id)

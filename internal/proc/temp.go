@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tempKinds are the names of directories that one command needs. Others in the same place are not ours to clear.
+// tempKinds are the names of directories that one command needs. Other directories there are not removed.
 var tempKinds = []string{"run", "objects", "hooks", "hook", "tree", "overlay", "judge", "bundle", "take", "pr",
 	"apply", "travel", "doctor"}
 
 func tempName(kind string) string { return "tilth-" + kind + "-" }
 
 // TempDir makes a directory for the temporary files of one command. The directory is locked until it is removed, so
-// that ClearTemp recognises one that a kill left behind.
+// that ClearTemp recognises leftovers of a kill.
 func TempDir(kind string) (dir string, remove func(), err error) {
 	if !slices.Contains(tempKinds, kind) {
 		return "", nil, errors.New("a temporary directory that nobody would clear: " + kind)

@@ -32,7 +32,7 @@ func MakeRemovable(path string) []string {
 	return topmost
 }
 
-// RealPath is a path made absolute, with its symlinks resolved as far as it is there.
+// RealPath returns an absolute path with its symlinks resolved as far as it exists.
 func RealPath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs

@@ -10,9 +10,9 @@ import (
 
 // Cache is a directory, or a file, that a tool fills on the way and keeps from one project to the next.
 type Cache struct {
-	Tool  string   // the program it belongs to; "" for what no one need make
-	Moved []string // variables of which each names another place for it, the first that is set
-	In    Base     // where it lies otherwise
+	Tool  string   // its program; "" for a cache that need not be made
+	Moved []string // variables that set another place for it; the first that is set counts
+	In    Base     // its default place
 	Dir   string   // its path there
 }
 
@@ -32,7 +32,7 @@ var (
 	cargoHome = Base{env: "CARGO_HOME", below: ".cargo"}
 )
 
-// Path is where the cache lies for an environment.
+// Path returns the cache's path for an environment.
 func (c Cache) Path(getenv func(string) string) string {
 	for _, name := range c.Moved {
 		if dir := getenv(name); dir != "" {
@@ -53,7 +53,7 @@ func (b Base) path(getenv func(string) string) string {
 	return cmp.Or(first, filepath.Join(getenv("HOME"), filepath.FromSlash(b.below)))
 }
 
-// At is a cache where an environment has it.
+// At is a cache with its path in an environment.
 type At struct{ Tool, Dir string }
 
 // Caches are those of all kinds, and of the tools that serve all kinds.
@@ -68,5 +68,5 @@ func Caches(getenv func(string) string) (out []At) {
 	return out
 }
 
-// hookCaches are those of tools that run hooks, for projects of all kinds.
+// hookCaches are the caches of hook managers, for projects of all kinds.
 var hookCaches = []Cache{{Tool: "pre-commit", Moved: []string{"PRE_COMMIT_HOME"}, In: xdgCache, Dir: "pre-commit"}}

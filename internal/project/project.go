@@ -2,22 +2,35 @@
 package project
 
 import (
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Kind is one kind of project. Paths in it are slash-separated; names are base names, wherever in a tree they lie.
+// Kind is one kind of project. Paths in it are slash-separated; names are base names, anywhere in a tree.
 type Kind struct {
 	Name string
 	// Manifests are the files that identify a project of the kind and list its dependencies.
 	Manifests []string
 	// Code are the endings of its source files; there are none for a kind that is only known for its setup.
 	Code []string
+	// TestsIn is the suffix of files with tests, "" for that of any source file.
+	TestsIn string
+	// Test is the usual command for its tests, "" for the first of Checks that runs tests.
+	Test string
 	// Runners run its tests.
 	Runners []Runner
+	// Checks are its commands. Bin has the programs that the project installs for them; Before, which ends in "; ",
+	// prepares a shell for them.
+	Checks      []Check
+	Bin, Before string
+	// Apart: packages inside another package are checked separately. Else: only if nothing else is found.
+	Apart, Else bool
 	// Config are files that a check or its libraries read without being told, so that they decide how tests run.
 	// Manifests decide too, as Sections says.
 	Config []string
@@ -29,7 +42,7 @@ type Kind struct {
 	LoadedIn string
 	// Locks pin the dependencies of a setup.
 	Locks []Lock
-	// NoLock installs what a manifest names where no lock file pins it.
+	// NoLock installs the dependencies of a manifest without a lock file.
 	NoLock Lock
 	// SetupEnv keeps a setup from installing git hooks and from asking.
 	SetupEnv []string
@@ -37,9 +50,10 @@ type Kind struct {
 	Install string
 	// Caches are filled by its tools on the way.
 	Caches []Cache
-	// Products are directories that its tools make in a tree, wherever they lie; Built those that are theirs only
-	// beside a manifest.
+	// Products are directories that its tools make anywhere in a tree; Built only next to a manifest.
 	Products, Built []string
+	// Installed are directories of installed dependencies, which are not built from the project's own sources.
+	Installed []string
 	// Foreign are directories with other people's code or results that a project may have tracked.
 	Foreign []string
 }
@@ -47,9 +61,9 @@ type Kind struct {
 // Lock is a file that pins dependencies.
 type Lock struct {
 	File    string // a name, or a pattern as in path.Match
-	Holds   string // what it holds where another version of the program has a file of the same name; "" for anything
-	Program string // what installs by it
-	Setup   string // a line for sh that installs exactly what the file says, into the worktree; "" for none
+	Holds   string // text in it, if another version of the program has a file of the same name; "" for any
+	Program string // the program that installs from it
+	Setup   string // a shell command that installs exactly the pinned versions into the worktree, or ""
 	Test    string // runs a package's test script, where each of these programs has its own way
 }
 
@@ -58,27 +72,60 @@ type Format string
 
 // The formats.
 const (
-	JUnit   Format = "junit"   // XML, in a file
-	GoTest  Format = "go test" // test2json's lines, on standard output
-	Jest    Format = "jest"    // jest's JSON, which vitest writes too, in a file
-	Mocha   Format = "mocha"   // mocha's JSON, in a file
-	NodeLog Format = "node"    // a line for each test, in a file, by a reporter that is handed to node
+	JUnit Format = "junit" // XML, in a file, with tests by their classes
+	// the same with tests by their files, where it has any
+	JUnitFiles Format = "junit by file"
+	TRX        Format = "trx"     // .NET's XML
+	RSpec      Format = "rspec"   // rspec's JSON
+	DartJSON   Format = "dart"    // lines of JSON by dart and flutter
+	GoTest     Format = "go test" // test2json's lines, on standard output
+	Jest       Format = "jest"    // jest's JSON, which vitest writes too, in a file
+	Mocha      Format = "mocha"   // mocha's JSON, in a file
+	NodeLog    Format = "node"    // a line for each test, in a file, by a reporter that is handed to node
 	// lines for people, on standard output, which nothing else replaces in a stable Rust, among cargo's JSON
 	Libtest Format = "libtest"
 )
 
-// ReportFile stands in the arguments of a runner for the file that it is to write, Reporter for one with code that
-// writes it.
+// Check is a command of a kind. Of several checks with one name, the first with its signs in the tree counts.
+type Check struct {
+	Name    string
+	Run     string // a line for sh, which begins with its program
+	Where   []Sign // one of them exists, if there are any
+	Also    Sign   // it exists, too
+	Unless  Sign   // it does not exist
+	Format  Format // of its report, "" where its exit status counts
+	Collect string // the paths of report files that it writes into the tree
+	Last    bool   // only where no other check of the kind ran tests
+}
+
+// Sign is a file, by a glob below the package, with a text in it.
+type Sign struct{ File, Text string }
+
+// ReportFile is a placeholder in a runner's arguments for the report to write, Reporter for a file with code that
+// writes it, CoverageDir for the directory of the coverage to write.
 const (
-	ReportFile = "{report}"
-	Reporter   = "{reporter}"
+	ReportFile  = "{report}"
+	Reporter    = "{reporter}"
+	CoverageDir = "{coverage}"
 )
 
 // Runner is a program that runs tests.
 type Runner struct {
 	Name   string
 	Format Format
-	Report []string // arguments that make it report, besides what it prints
+	Report []string // arguments for a report besides its output
+	// Coverage are the ways in which projects measure which lines the tests run.
+	Coverage []Coverage
+}
+
+// Coverage makes a runner write which lines its tests run, into the directory CoverageDir.
+type Coverage struct {
+	Where []Sign   // a sign shows that the project measures it
+	Own   bool     // the project's own test command measures it
+	Args  []string // further arguments of the runner
+	Part  []string // those of a run that leaves tests out, so that it need not reach the project's threshold
+	Env   []string // KEY=value
+	After string   // a line for sh that writes the lines after the tests
 }
 
 // The names of kinds that checks are known for.
@@ -94,6 +141,25 @@ func ByName(name string) Kind {
 	return Kinds[slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })]
 }
 
+// Tests returns those of acceptance test files that the kind's checks run.
+func (k Kind) Tests(files []string) (out []string) {
+	for _, f := range files {
+		if slices.Contains(k.Code, path.Ext(f)) && strings.HasSuffix(f, k.TestsIn) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// TestCommand returns the usual command that runs the tests of the kind, "" for none.
+func (k Kind) TestCommand() string {
+	at := slices.IndexFunc(k.Checks, func(c Check) bool { return strings.Contains(c.Name, "test") })
+	if k.Test != "" || at < 0 {
+		return k.Test
+	}
+	return k.Checks[at].Name
+}
+
 // Runner returns one of the kind's runners.
 func (k Kind) Runner(name string) Runner {
 	return k.Runners[slices.IndexFunc(k.Runners, func(r Runner) bool { return r.Name == name })]
@@ -101,22 +167,25 @@ func (k Kind) Runner(name string) Runner {
 
 // IsLock reports whether a file pins dependencies.
 func IsLock(file string) bool {
+	return slices.ContainsFunc(Kinds, func(k Kind) bool { return k.IsLock(file) })
+}
+
+// IsLock reports whether a file pins the kind's dependencies.
+func (k Kind) IsLock(file string) bool {
 	base := path.Base(file)
-	return slices.ContainsFunc(Kinds, func(k Kind) bool {
-		return slices.ContainsFunc(k.Locks, func(l Lock) bool { return l.Is(base) })
-	})
+	return slices.ContainsFunc(k.Locks, func(l Lock) bool { return l.Is(base) })
 }
 
 // Is reports whether a file of this name is the lock.
 func (l Lock) Is(base string) bool {
-	if !strings.Contains(l.File, "*") { // thousands of names are held against each
+	if !strings.Contains(l.File, "*") { // thousands of names are compared with each
 		return l.File == base
 	}
 	ok, err := path.Match(l.File, base)
 	return ok && err == nil
 }
 
-// IsUnlocked reports whether setup installs from a manifest because no lock file of its kind lies beside or above it.
+// IsUnlocked reports whether setup installs from a manifest because no lock file of its kind is next to it or above it.
 // there reports whether the tree has a file.
 func IsUnlocked(file string, there func(file string) bool) bool {
 	for _, k := range Kinds {
@@ -138,13 +207,37 @@ func IsUnlocked(file string, there func(file string) bool) bool {
 // IsManifest reports whether a file identifies the kind of the project next to it.
 func IsManifest(file string) bool {
 	base := path.Base(file)
-	return slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Manifests, base) })
+	return slices.ContainsFunc(Kinds, func(k Kind) bool { return k.IsManifest(base) })
 }
 
-// IsProduct reports whether a directory of this name is made by tools, wherever it lies.
+// IsManifest reports whether a file of this name identifies the kind.
+func (k Kind) IsManifest(base string) bool {
+	return slices.ContainsFunc(k.Manifests, func(m string) bool { return (Lock{File: m}).Is(base) })
+}
+
+// IsInstalled reports whether a directory, by its path, holds installed dependencies. A virtual environment is known by
+// its file, under any name.
+func IsInstalled(dir string) bool {
+	if slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Installed, filepath.Base(dir)) }) {
+		return true
+	}
+	envs, _ := filepath.Glob(filepath.Join(text.GlobQuote(dir), "*", venvFile))
+	_, err := os.Stat(filepath.Join(dir, venvFile))
+	return err == nil || len(envs) > 0
+}
+
+// venvFile marks a virtual environment.
+const venvFile = "pyvenv.cfg"
+
+// IsCode reports whether a file is a source file of some kind.
+func IsCode(file string) bool {
+	return slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Code, path.Ext(file)) })
+}
+
+// IsProduct reports whether tools make a directory of this name, anywhere in a tree.
 func IsProduct(base string) bool { return slices.Contains(Products, base) }
 
-// IsBuilt reports whether a directory in a tree is made by tools of the project beside it. there reports whether the
+// IsBuilt reports whether a directory in a tree is made by tools of the project next to it. there reports whether the
 // tree has a file.
 func IsBuilt(dir string, there func(file string) bool) bool {
 	base := path.Base(dir)
@@ -155,15 +248,52 @@ func IsBuilt(dir string, there func(file string) bool) bool {
 	})
 }
 
+// OnDisk returns a function that reports whether a directory has a file, whose name may be a pattern.
+func OnDisk(top string) func(file string) bool {
+	return func(file string) bool {
+		at := filepath.Join(top, filepath.FromSlash(file))
+		if !strings.Contains(path.Base(file), "*") {
+			_, err := os.Lstat(at)
+			return err == nil
+		}
+		entries, _ := os.ReadDir(filepath.Dir(at))
+		is := Lock{File: path.Base(file)}.Is
+		return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return is(e.Name()) })
+	}
+}
+
 // IsForeign reports whether a directory of this name holds other people's code or results.
 func IsForeign(base string) bool {
 	return slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Foreign, base) })
 }
 
-// Products are the names of directories that tools make in a tree, wherever they lie.
-var Products = all(func(k Kind) []string { return k.Products })
+// Vendored returns the directory of vendored code above a file of a tree, or "".
+func Vendored(file string) string {
+	at := ""
+	for part := range strings.SplitSeq(path.Dir(file), "/") {
+		if at = path.Join(at, part); IsForeign(part) || IsProduct(part) {
+			return at
+		}
+	}
+	return ""
+}
 
-// Built are the names of directories that tools make beside a manifest.
+// Products are the names of directories that tools make anywhere in a tree.
+var Products = append(all(func(k Kind) []string { return k.Products }), ".idea")
+
+// Leftovers are patterns, as of path.Match, of files that tools leave anywhere in a tree.
+var Leftovers = []string{".DS_Store", "Thumbs.db", ".coverage", ".coverage.*", "npm-debug.log*", "yarn-debug.log*",
+	"yarn-error.log*", ".pnpm-debug.log*"}
+
+// IsLeftover reports whether a file of this name is left by a tool.
+func IsLeftover(base string) bool {
+	return slices.ContainsFunc(Leftovers, func(pattern string) bool {
+		is, _ := path.Match(pattern, base)
+		return is
+	})
+}
+
+// Built are the names of directories that tools make next to a manifest.
 var Built = all(func(k Kind) []string { return k.Built })
 
 // all are the names that the kinds have, sorted, each once.

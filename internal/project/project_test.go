@@ -1,8 +1,10 @@
 package project
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -22,6 +24,16 @@ func TestIsBuilt(t *testing.T) {
 	tree := func(file string) bool { return file == "crates/a/Cargo.toml" }
 	if !IsBuilt("crates/a/target", tree) || IsBuilt("target", tree) || IsBuilt("crates/a/src", tree) {
 		t.Error("which directories Cargo makes")
+	}
+	top := t.TempDir()
+	if IsBuilt("bin", OnDisk(top)) {
+		t.Error("bin is a product of every project")
+	}
+	if err := os.WriteFile(filepath.Join(top, "x.csproj"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !IsBuilt("bin", OnDisk(top)) || IsBuilt("bin/x", OnDisk(top)) {
+		t.Error("which directories dotnet makes")
 	}
 }
 
@@ -55,36 +67,6 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRestore: dependencies come from the change, the configuration of tests from the seed.
-func TestRestore(t *testing.T) {
-	for _, c := range []struct{ file, change, seed, want string }{
-		{"pytest.ini", "[pytest]\naddopts = -k x\n", "[pytest]\n", "[pytest]\n"},
-		{"pyproject.toml", "[project]\nname = 'a'\ndependencies = ['b']\n[tool.pytest.ini_options]\naddopts = 'x'\n",
-			"[project]\nname = 'a'\n[tool.pytest.ini_options]\nmarkers = ['y']\n",
-			"[project]\nname = 'a'\ndependencies = ['b']\n[tool.pytest.ini_options]\nmarkers = ['y']\n"},
-		{"pyproject.toml", "[project]\nname = 'a'\ndependencies = ['b']\n", "[project]\nname = 'a'\n",
-			"[project]\nname = 'a'\ndependencies = ['b']\n"},
-		{"pyproject.toml", "[tool.pytest.ini_options]\naddopts = 'x'\n", "", ""},
-		{"pyproject.toml", "tool.pytest.ini_options.addopts = [\n  'x=y',\n]\na = 1\n" +
-			"[ tool . 'pytest' ]\nb = 2\n[tool]\n" +
-			"\"pyt\\u0065st\".c = 3\nother.d = 4\n", "tool.ruff = {}\n[x]\n",
-			"tool.ruff = {}\na = 1\n[tool]\nother.d = 4\n"},
-		{"setup.cfg", "[metadata]\nname = a\n[tool:pytest]\naddopts = x\n[x]\ny = 1\n", "",
-			"[metadata]\nname = a\n[x]\ny = 1\n"},
-		{"package.json", `{"scripts": {"test": "true"}, "dependencies": {"a": "1"}}`, `{"scripts": {"test": "jest"}}`,
-			"{\n  \"dependencies\": {\n    \"a\": \"1\"\n  },\n  \"scripts\": {\n    \"test\": \"jest\"\n  }\n}\n"},
-		{"package.json", `{"scripts": {"test":"jest"}, "x": 1}`, `{"scripts": {"test":"jest"}}`,
-			`{"scripts": {"test":"jest"}, "x": 1}`},
-		{"package.json", `{`, `{"scripts": {"test": "jest"}}`, `{"scripts": {"test": "jest"}}`},
-		{"Cargo.toml", "[package]\nname = 'a'\nautotests = false\n[dependencies]\nb = '1'\n", "[package]\nname = 'a'\n",
-			"[dependencies]\nb = '1'\n[package]\nname = 'a'\n"},
-	} {
-		if got := string(Restore("x/"+c.file, []byte(c.change), []byte(c.seed))); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.file, got, c.want)
-		}
-	}
-}
-
 func TestConfigures(t *testing.T) {
 	for file, want := range map[string]bool{"conftest.py": true, "a/b/pytest.ini": true, "package.json": true,
 		".cargo/config.toml": true, "go.mod": false, "src/main.rs": false, "requirements.txt": false} {
@@ -102,10 +84,33 @@ func TestConfigures(t *testing.T) {
 	}
 }
 
+// TestDocs: docs/validators.md names the manifests and the commands of each kind.
+func TestDocs(t *testing.T) {
+	data, err := os.ReadFile("../../docs/validators.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range Kinds {
+		for _, m := range k.Manifests {
+			if name := strings.TrimSuffix(m, ".kts"); len(k.Checks) > 0 && !strings.EqualFold(name, "makefile") &&
+				!strings.Contains(string(data), "`"+name+"`") && name != "GNUmakefile" && name != "Justfile" {
+				t.Errorf("%s: %s is missing", k.Name, m)
+			}
+		}
+		for _, c := range k.Checks {
+			if !strings.Contains(string(data), strings.Fields(c.Run)[0]) {
+				t.Errorf("%s: %s is missing", k.Name, c.Run)
+			}
+		}
+	}
+}
+
 func TestIsTest(t *testing.T) {
 	for file, want := range map[string]bool{"tests/test_a.py": true, "a_test.go": true, "src/a.spec.ts": true,
 		"__tests__/a.js": true, "tests/a.rs": true, "tests/all.sh": true, "cli/add.bats": true,
-		"spec/add_spec.rb": true, "run.sh": false, "latest.py": false, "tests/data.txt": false, "contest.go": false} {
+		"spec/add_spec.rb": true, "run.sh": false, "latest.py": false,
+		"src/__snapshots__/a.test.js.snap": true, "testdata/help.golden": true, "e2e/a.ts-snapshots/home.png": true,
+		"docs/snapshots.md": false, "tests/data.txt": false, "contest.go": false} {
 		if IsTest(file) != want {
 			t.Errorf("%s: %v", file, !want)
 		}

@@ -5,7 +5,9 @@
 package record
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"reflect"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -60,8 +62,8 @@ type row struct {
 	stands  stands
 }
 
-// stands says where an event may stand beside the work of an attempt, so that whoever reads the record backwards knows
-// by it how far a run had come.
+// stands says where an event can occur relative to an attempt. A reader of the record from its end derives the progress
+// of a run from it.
 type stands uint8
 
 const (
@@ -69,7 +71,7 @@ const (
 	afterVerdict                    // between a verdict and the ledger's line that a process which died had not written
 	afterStop                       // after a stop, which remains the session's last word
 	outside                         // of the iterations: before the first, or after the last
-	turn                            // in one, and it says nothing of how the task stands
+	turn                            // in an attempt, without effect on the task's state
 
 	work  stands = 0 // of an iteration
 	aside        = inReview | afterVerdict | afterStop | outside
@@ -116,8 +118,8 @@ func Types() []string {
 	return names
 }
 
-// Decode reads the payload of an event of the named type. Members that are missing, or of another kind than theirs,
-// are left empty. Nothing of payload is kept.
+// Decode reads the payload of an event of the named type. Missing members, and members of another type, are empty. The
+// result does not share memory with payload.
 func Decode(typ string, payload []byte) Event {
 	r, known := byName[typ]
 	if !known {
@@ -130,7 +132,7 @@ func Decode(typ string, payload []byte) Event {
 	return ev
 }
 
-// Optional is a text that is null in the record where it is empty.
+// Optional is a text that is null in the record if it is empty.
 func Optional(text string) *string {
 	if text == "" {
 		return nil
@@ -138,11 +140,32 @@ func Optional(text string) *string {
 	return &text
 }
 
-// JSON is a value as an event carries it: compact, with <, > and & as they are. What cannot be encoded is null.
+// JSON encodes a value for an event: compact, with <, > and & unescaped. A value that cannot be encoded is null.
 func JSON(v any) json.RawMessage {
 	raw, err := jsonl.Encode(v)
 	if err != nil {
 		return json.RawMessage("null")
 	}
 	return raw
+}
+
+// encode appends the payload of an event: its members sorted by name, an empty list as [].
+func encode(b *bytes.Buffer, ev Event) error {
+	if u, ok := ev.(*Unknown); ok {
+		if !jsonl.IsObject(bytes.TrimSpace(u.Payload)) {
+			return errors.New("the payload is not a JSON object")
+		}
+		return json.Compact(b, u.Payload)
+	}
+	return jsonl.AppendObject(b, ev, true, nil)
+}
+
+// decode fills the struct that dst points to from a payload. It skips members without a field, because most of a record
+// is unused text. A member of another type than its field is left out; a text field gets its JSON.
+func decode(payload []byte, dst any) {
+	jsonl.ReadObject(payload, dst, func(_ string, field reflect.Value, value string, _ error) {
+		if field.Kind() == reflect.String {
+			field.SetString(value)
+		}
+	}, nil)
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -41,12 +42,13 @@ var rows = []row{
 	{"proposed_learnings", "Learning", func() Event { return &ProposedLearnings{} }, false, afterStop | outside},
 	{"build_products", "Left out of the commit", func() Event { return &BuildProducts{} }, false, outside},
 	{"session_rewound", "Rewound", func() Event { return &SessionRewound{} }, true, outside},
+	{"commit_repeated", "Your commit", func() Event { return &CommitRepeated{} }, true, aside},
 	{"session_undone", "Undone", func() Event { return &SessionUndone{} }, true, aside},
 	{"log_repaired", "Record repaired", func() Event { return &LogRepaired{} }, true, aside},
 	{"stop", "Stopped", func() Event { return &Stop{} }, true, aside},
 }
 
-// SessionStart begins a session (phase prep-feature or fork) or a run of it (phase run).
+// SessionStart starts a session (phase prep-feature or fork) or a run of it (phase run).
 type SessionStart struct {
 	Scope
 	Phase            string  `json:"phase"`
@@ -67,7 +69,7 @@ type SessionStart struct {
 	TaskCount int                `json:"task_count"`
 	// Sandbox describes the sandbox in words.
 	Sandbox string `json:"sandbox,omitempty"`
-	// Settings are those that decide how work is judged, by their names.
+	// Settings are the settings that affect validation and review, by name.
 	Settings map[string]Setting `json:"settings,omitempty"`
 	// Tasks are those of a fork that are done, with the commits that it shares.
 	Tasks map[string]TaskState `json:"tasks,omitempty"`
@@ -84,7 +86,7 @@ type SettingChange struct {
 	Name   string `json:"name"`
 	Before string `json:"before"`
 	After  string `json:"after"`
-	Origin string `json:"origin"` // of the new value, empty where there is none
+	Origin string `json:"origin"` // of the new value, or ""
 }
 
 // SessionPrepared ends a preparation, before its seed is committed.
@@ -93,10 +95,19 @@ type SessionPrepared struct {
 	PRDEntries       int             `json:"prd_entries"`
 	TestFiles        int             `json:"test_files"`
 	InterviewerModel *string         `json:"interviewer_model"`
-	Imported         string          `json:"imported,omitempty"` // the format of --from
+	Import           *Import         `json:"import,omitempty"` // of --from
 	TokensUsed       *int64          `json:"tokens_used"`
 	Usage            json.RawMessage `json:"usage,omitempty"` // as checkpoint.json has it
 	StartedAt        string          `json:"started_at,omitempty"`
+}
+
+// Import says how a task list was read.
+type Import struct {
+	Format   string   `json:"format"`
+	Tasks    int      `json:"tasks"`    // imported
+	Done     int      `json:"done"`     // left out because the list marks them as done
+	Optional int      `json:"optional"` // left out because the list marks them as optional
+	LeftOut  []string `json:"left_out"` // everything else that was left out, with its place
 }
 
 // SeedCommitted names the commit before any work.
@@ -120,19 +131,22 @@ type SessionResume struct {
 	// Settings are as in session_start; SettingsChanged are those that changed since the last start.
 	Settings        map[string]Setting `json:"settings,omitempty"`
 	SettingsChanged []SettingChange    `json:"settings_changed,omitempty"`
+	Edited          []string           `json:"edited,omitempty"` // files changed in the worktree since the stop
 }
 
-// FoundAllDone reports whether the resume had nothing to do, so that a stop before it is still the session's last word.
-func (e *SessionResume) FoundAllDone() bool {
+// foundAllDone reports whether the resume had nothing to do, so that a stop before it is still the session's last word.
+func (e *SessionResume) foundAllDone() bool {
 	return e.LastStop != nil && *e.LastStop == AllDone && len(e.Pending)+len(e.Retried) == 0
 }
 
-// Preflight says which validators were found before a task is begun, and whether they can run.
+// Preflight lists the validators that were found before the first task, and whether they can run.
 type Preflight struct {
 	Scope
 	Passed bool             `json:"passed"`
 	Checks []PreflightCheck `json:"checks"`
 	Setup  string           `json:"setup,omitempty"` // why the setup failed, so that nothing was checked
+	// PassesOnBase has the acceptance tests that pass before any work, and the broken ones, of each task tried.
+	PassesOnBase map[string][]string `json:"passes_on_base,omitempty"`
 }
 
 // PreflightCheck is the check of one validator, or of something else that the run needs, with its origin and problem.
@@ -143,14 +157,19 @@ type PreflightCheck struct {
 	Unable  string   `json:"unable,omitempty"`  // why a validator cannot start
 	Fails   string   `json:"fails,omitempty"`   // the line by which a validator fails before any work
 	Tests   []string `json:"tests,omitempty"`   // those that fail so, where they are known by name
-	Known   bool     `json:"known,omitempty"`   // a person goes on with that failure
-	Problem string   `json:"problem,omitempty"` // what is the matter with anything else
-	Note    string   `json:"note,omitempty"`    // what is worth knowing, and ends nothing
+	Known   bool     `json:"known,omitempty"`   // the user continues with that failure
+	Problem string   `json:"problem,omitempty"` // the fault of any other check
+	Note    string   `json:"note,omitempty"`    // a note that does not end the run
 	Mend    string   `json:"mend,omitempty"`    // the command that mends it
+	Seconds float64  `json:"seconds,omitempty"` // how long a validator took, or the limit that it reached
+	Own     int      `json:"own,omitempty"`     // the tests that ran, without acceptance tests
 }
 
 // OfValidator reports whether the check is of a validator.
 func (c PreflightCheck) OfValidator() bool { return c.Problem == "" && c.Note == "" }
+
+// Detected reports whether the check is of a validator that the user did not name.
+func (c PreflightCheck) Detected() bool { return c.OfValidator() && c.From != "tilth.validator" }
 
 // Finding returns the problem that stops a run before it starts, in a sentence, or "".
 func (c PreflightCheck) Finding() string {
@@ -169,12 +188,12 @@ func (c PreflightCheck) Finding() string {
 type ContextReset struct {
 	Scope
 	Base string `json:"base"` // the commit at which the attempt begins
-	// Judged is the commit from which on all is judged, "" for Base. Above it stands a placeholder.
+	// Judged is the start of the judged range, "" for Base. A placeholder is above it.
 	Judged string `json:"judged,omitempty"`
 	// Done are the tasks that are done when the attempt begins; nil where another version or tool wrote the event.
 	Done *[]string `json:"done,omitempty"`
 	Lane bool      `json:"lane,omitempty"` // the attempt is made in a worktree of its task's own
-	// Since is the base of the attempt that began in the lane with which this one goes on, where it is another one.
+	// Since is the base of the lane's first attempt, if this attempt continues another one.
 	Since string `json:"since,omitempty"`
 }
 
@@ -182,14 +201,18 @@ type ContextReset struct {
 // files change, and has everything that a resume needs to finish.
 type LaneMerged struct {
 	Scope
-	Base      string   `json:"base"`                // the tip, which is the lane's base from here on
+	Base      string   `json:"base"`                // the tip, and the lane's new base
 	From      string   `json:"from"`                // its base until then
 	Was       string   `json:"was"`                 // the tree that the lane held
 	Tree      string   `json:"tree"`                // the tree that it is to hold
 	Conflicts []string `json:"conflicts,omitempty"` // the files in which the two sides do not go together
 	Marker    string   `json:"marker,omitempty"`    // the label of the lane's side in their marker lines
-	Said      string   `json:"said,omitempty"`      // what git says of them
+	Other     string   `json:"other,omitempty"`     // the label of the other side; "" for Base
+	Said      string   `json:"said,omitempty"`      // git's messages about them
 }
+
+// OtherSide returns the label of the other side in marker lines.
+func (e *LaneMerged) OtherSide() string { return cmp.Or(e.Other, e.Base) }
 
 // MemoryLoad is the manifest of a prompt.
 type MemoryLoad struct {
@@ -237,11 +260,11 @@ type ModelCall struct {
 	EvalTokens       int64           `json:"eval_tokens"`
 	CachedTokens     int64           `json:"cached_tokens"`    // of the prompt's
 	ReasoningTokens  int64           `json:"reasoning_tokens"` // of eval's
-	Cost             *float64        `json:"cost"`             // dollars; null where nobody said
+	Cost             *float64        `json:"cost"`             // dollars; null if unknown
 	TokensUsedTotal  int64           `json:"tokens_used_total"`
 	Attempt          int             `json:"attempt"`
 	FinishReason     string          `json:"finish_reason"`
-	Health           string          `json:"health"` // "ok", else what was wrong with the answer
+	Health           string          `json:"health"` // "ok", else the fault of the answer
 	Error            string          `json:"error,omitempty"`
 	Status           *int            `json:"status,omitempty"` // of HTTP
 	WaitSeconds      *float64        `json:"wait_seconds,omitempty"`
@@ -250,11 +273,11 @@ type ModelCall struct {
 	Truncated        *bool           `json:"truncated,omitempty"`
 	Reasoning        string          `json:"reasoning,omitempty"`
 	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"`
-	Agent            string          `json:"agent,omitempty"` // of one of several who take turns
+	Agent            string          `json:"agent,omitempty"` // name, if the role has several agents
 	Turns            *int            `json:"turns,omitempty"` // of an agent program
 	Conversation     *string         `json:"conversation,omitempty"`
-	Denied           []string        `json:"denied,omitempty"`     // tools whose use an agent program refused
-	Skipped          int             `json:"skipped,omitempty"`    // lines and updates of it that meant nothing
+	Denied           []string        `json:"denied,omitempty"`     // tools that an agent program refused
+	Skipped          int             `json:"skipped,omitempty"`    // skipped lines and updates
 	OtherCost        string          `json:"other_cost,omitempty"` // in another currency; not booked
 }
 
@@ -323,13 +346,15 @@ type AgentSession struct {
 	Until string `json:"until,omitempty"`
 }
 
-// AgentWaits is an agent program that waits for its API, with its words in Said, or that has printed nothing since
-// Since.
+// AgentWaits is a wait for an endpoint or agent program: the run waits before it asks again, or the program waits for
+// its API by itself. It is written when the wait begins, and once a minute.
 type AgentWaits struct {
 	Scope
-	Agent string `json:"agent"`
-	Said  string `json:"said,omitempty"`
-	Since string `json:"since,omitempty"`
+	Who     string `json:"who"`
+	Reason  string `json:"reason"` // Outage or UsageLimit
+	Detail  string `json:"detail"`
+	Until   string `json:"until,omitempty"` // "" if unknown
+	Attempt int    `json:"attempt"`         // the failed one; 0 for a program that waits by itself
 }
 
 // TaskDone is a task with an accepted change; its commit follows.
@@ -338,7 +363,7 @@ type TaskDone struct {
 	Summary string `json:"summary"`
 }
 
-// TaskFailed is a task that came to no commit.
+// TaskFailed is a task without a commit.
 type TaskFailed struct {
 	Scope
 	Reason string `json:"reason"`
@@ -353,16 +378,16 @@ type Commit struct {
 	Scope
 	SHA         string `json:"sha"`
 	Placeholder bool   `json:"placeholder,omitempty"`
-	// Aside is the bundle that holds a placeholder which is not on the branch, relative to the session's directory.
+	// Aside is the bundle with a placeholder that is not on the branch, relative to the session's directory.
 	Aside string `json:"aside,omitempty"`
 }
 
-// TaskMarked is a person's word on a task, between two runs.
+// TaskMarked is the user's decision on a task, between two runs.
 type TaskMarked struct {
 	Scope
-	Mark string `json:"mark"` // done, skipped, retry; of an edited plan: added, changed, moved, removed
+	Mark string `json:"mark"` // done, skipped, retry, kept; of an edited plan: added, changed, moved, removed
 	Note string `json:"note,omitempty"`
-	// Status is what the user set in prd.json manually; Mark says the same.
+	// Status is the status that the user set in prd.json; Mark has the same meaning.
 	Status string `json:"status,omitempty"`
 }
 
@@ -374,42 +399,10 @@ type ProposedLearnings struct {
 	Reason  string  `json:"reason"`
 }
 
-// SessionRewound takes the session back to a point. Attempts after it are new ones.
-type SessionRewound struct {
-	Scope
-	To   string `json:"to"`   // the point: seed, or a task
-	From string `json:"from"` // the commit that the branch was at
-	SHA  string `json:"sha"`  // the one that it is at
-	Undo int    `json:"undo"` // the number by which an undo takes this back
-	Note string `json:"note,omitempty"`
-	// Noted is the task whose ledger begins with the note.
-	Noted string `json:"noted,omitempty"`
-	// Counts is the offset up to which earlier events count; those between it and this event are superseded.
-	Counts int64 `json:"counts"`
-	// Tasks are the tasks that changed.
-	Tasks map[string]TaskState `json:"tasks"`
-}
-
-// SessionUndone takes a rewind, or an undo, back. Counts and Tasks are as in SessionRewound.
-type SessionUndone struct {
-	Scope
-	Undo   int                  `json:"undo"` // what is taken back
-	Redo   int                  `json:"redo"` // the number by which an undo takes this back
-	Counts int64                `json:"counts"`
-	Tasks  map[string]TaskState `json:"tasks"`
-}
-
 // LastStop is the stop that is a session's last word.
 type LastStop struct {
 	Reason string `json:"reason"`
 	TS     string `json:"ts"`
-}
-
-// TaskState is the state of a task that changed without an attempt.
-type TaskState struct {
-	Status        string `json:"status"`
-	Commit        string `json:"commit,omitempty"`
-	FailureReason string `json:"failure_reason,omitempty"`
 }
 
 // LogRepaired is damage that a crash or the worker left, in a file of the session or elsewhere, and its repair.
@@ -431,7 +424,7 @@ type Stop struct {
 	Reset   string   `json:"reset,omitempty"` // when a usage limit ends
 	Seconds *float64 `json:"seconds,omitempty"`
 	Error   string   `json:"error,omitempty"`
-	Hint    string   `json:"hint,omitempty"` // what to do before a resume
+	Hint    string   `json:"hint,omitempty"` // the fix before a resume
 	// Failed are the tasks that failed in a run which went on, and why.
 	Failed map[string]string `json:"failed,omitempty"`
 }

@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 
@@ -18,6 +19,7 @@ func (s *State) Apply(l Line, e Event) {
 	case *SessionRewound:
 		s.went(e.Undo)
 		s.rewound(l.Off, e)
+		s.Begun = s.Begun || e.Undo > 0
 	case *SessionUndone:
 		s.undone(e)
 	case *TaskMarked:
@@ -25,20 +27,55 @@ func (s *State) Apply(l Line, e Event) {
 		return // between two runs, mostly: no event of an attempt
 	case *SessionStart:
 		s.become(e.Tasks)
+		s.Begun = s.Begun || e.Phase == "run"
 		s.Settings = orElse(e.Settings, s.Settings)
 	case *SessionResume:
 		s.retry(e.Retried)
+		s.Begun = true
+		s.Edited = union(s.Edited, e.Edited)
 		s.Settings = orElse(e.Settings, s.Settings)
 	case *SeedCommitted:
 		s.Head, s.LastTask = "", ""
 	case *ContextReset:
 		s.begun(l.Off, e)
+		s.Begun = true
+	case *Preflight:
+		if s.PassesOnBase == nil {
+			s.PassesOnBase = map[string][]string{}
+		}
+		if s.BaseSeconds == nil {
+			s.BaseSeconds = map[string]float64{}
+		}
+		if e.Passed { // the tests may change after another one
+			maps.Copy(s.PassesOnBase, e.PassesOnBase)
+			s.BaseTests = map[string]int{}
+		}
+		for _, c := range e.Checks {
+			if e.Passed && c.Own > 0 {
+				s.BaseTests[c.Name] = c.Own
+			}
+			if c.Seconds > 0 {
+				s.BaseSeconds[c.Name] = c.Seconds
+			}
+		}
 	case *AgentSession:
 		if e.Until != "" {
 			if s.Limits == nil {
 				s.Limits = map[string]string{}
 			}
 			s.Limits[e.From] = e.Until
+		}
+	case *Stop:
+		if e.Reason == AllDone { // also where a killed command did not come to add a step's task
+			s.Steps = nil
+		}
+	case *CommitRepeated:
+		s.stepped(func(step Step) bool { return step.Commit == e.From })
+	case *CaseSubmitted, *Commit:
+		s.stepped(ofTask(e))
+	case *PromptAssembled:
+		if e.Role == RoleWorker {
+			s.stepped(ofTask(e))
 		}
 	case *LogRepaired:
 		if t, known := s.Tasks[path.Base(e.File)]; known { // the ref of its stashed work
@@ -60,6 +97,19 @@ func (s *State) Apply(l Line, e Event) {
 			s.change(s.Head, func(t *Task) { t.Attempt.see(l.TS, e) })
 		}
 	}
+}
+
+// stepped removes commits from those to repeat on a new base. A worker or a reviewer of a change continues with its
+// files.
+func (s *State) stepped(is func(Step) bool) {
+	if len(s.Steps) > 0 {
+		s.Steps = slices.DeleteFunc(slices.Clone(s.Steps), is)
+	}
+}
+
+func ofTask(e Event) func(Step) bool {
+	id := e.Common().TaskID
+	return func(step Step) bool { return step.Task == id && id != "" }
 }
 
 func orElse(m, other map[string]Setting) map[string]Setting {
@@ -94,7 +144,7 @@ func (s *State) begin(l Line, e Event) {
 	}
 }
 
-// began ends a scan where a run was begun.
+// began ends a scan at the start of a run.
 func (s *State) began() error {
 	if s.Ran {
 		return jsonl.ErrStop
@@ -102,7 +152,7 @@ func (s *State) began() error {
 	return nil
 }
 
-// change makes a change to a task. What names none changes none.
+// change changes a task, if id is not "".
 func (s *State) change(id string, do func(*Task)) {
 	if id == "" {
 		return
@@ -149,7 +199,7 @@ func (s *State) end(e Event) {
 		}
 	}
 	if is := (End{e.Common().TaskID, as}); as != "" && is.Task != "" {
-		// What was done and is to be done again is done once.
+		// A task that is redone is done once.
 		again := func(was End) bool { return was == is && as == Done }
 		s.Progress = append(slices.DeleteFunc(slices.Clone(s.Progress), again), is)
 	}
@@ -172,57 +222,6 @@ func (s *State) follow(e Event) {
 	}
 }
 
-// become gives tasks the state that a rewind or a fork gave them; nothing else is known of them then.
-func (s *State) become(states map[string]TaskState) {
-	for id, state := range states {
-		t := Task{TaskState: state, Shared: true}
-		if state.Commit != "" {
-			t.Commits = []string{state.Commit}
-		}
-		s.Tasks[id] = t
-	}
-}
-
-func (s *State) went(undo int) {
-	if s.Went == nil {
-		s.Went = map[int]Moment{}
-	}
-	s.Went[undo] = s.Moment.clone()
-}
-
-// rewound removes the events after the point: the changed tasks have no attempts any more.
-func (s *State) rewound(off int64, e *SessionRewound) {
-	for id, state := range e.Tasks {
-		t := Task{TaskState: state}
-		if id == e.To {
-			first := ContextReset{Scope: Scope{TaskID: id}, Base: e.SHA}
-			t.First = &Begin{first, e.Counts}
-		}
-		if id == e.Noted {
-			t.Ledger = []int64{off}
-		}
-		s.Tasks[id] = t
-	}
-	gone := func(end End) bool { _, is := e.Tasks[end.Task]; return is }
-	s.Progress = slices.DeleteFunc(slices.Clone(s.Progress), gone)
-	s.Head, s.LastTask, s.Touched = "", "", false
-	for id, t := range s.Tasks {
-		if t.Last > 0 && (s.Head == "" || t.Last > s.Tasks[s.Head].Last) {
-			s.Head = id
-		}
-	}
-}
-
-// undone brings a moment back.
-func (s *State) undone(e *SessionUndone) {
-	then := s.Went[e.Undo]
-	s.went(e.Redo)
-	s.Moment = then.clone()
-	for id, state := range e.Tasks {
-		s.change(id, func(t *Task) { t.TaskState, t.Uncommitted = state, false })
-	}
-}
-
 // retry takes back the failures of the tasks that are tried again.
 func (s *State) retry(ids []string) {
 	for _, id := range ids {
@@ -232,8 +231,11 @@ func (s *State) retry(ids []string) {
 	}
 }
 
-// marked takes in a person's word. What is to be tried again is neither committed nor reviewed.
+// marked applies the user's decision. A task to retry is neither committed nor reviewed.
 func (s *State) marked(off int64, e *TaskMarked) {
+	if e.Mark != "moved" && e.Mark != "changed" && e.Mark != "added" {
+		s.stepped(ofTask(e))
+	}
 	if e.Mark == "removed" {
 		delete(s.Tasks, e.TaskID)
 		return
@@ -247,6 +249,7 @@ func (s *State) marked(off int64, e *TaskMarked) {
 		case e.Mark == "retry" || e.Mark == "added":
 			t.Status, t.FailureReason = Pending, ""
 		}
+		t.Case = nil
 		if e.Mark == "retry" {
 			t.Attempt.Case, t.Attempt.Waits, t.Attempt.RefusedBy = nil, false, nil
 			if e.Note != "" {
@@ -261,8 +264,14 @@ func (t *Task) see(off int64, e Event) {
 	switch e := e.(type) {
 	case *ContextReset:
 		t.FailureReason, t.Uncommitted, t.Stashed = "", false, false
-		if t.Status != Skipped { // a person who calls it done does that with its commit
+		if t.Status != Skipped { // the user marks a task as done by its commit
 			t.Status = Working
+		}
+	case *CaseSubmitted:
+		t.Case = nil
+	case *PromptAssembled:
+		if e.Role == RoleWorker {
+			t.Case = nil
 		}
 	case *EvaluatorVerdict:
 		t.Ledger = append(slices.Clip(t.Ledger), off)
@@ -277,6 +286,9 @@ func (t *Task) see(off int64, e Event) {
 		t.Status, t.FailureReason, t.Uncommitted = Done, "", true
 	case *TaskFailed:
 		t.Status, t.FailureReason, t.Failure = Failed, e.Reason, &Failure{*e, t.Attempt.Objected}
+		if e.Reason == ReviewerFailed {
+			t.Case = t.Attempt.Case
+		}
 	case *Commit:
 		t.Commits = append(slices.Clip(t.Commits), e.SHA)
 		if t.Stashed = e.Aside != ""; !t.Stashed {
@@ -285,7 +297,7 @@ func (t *Task) see(off int64, e Event) {
 		if e.Placeholder || e.Aside != "" {
 			return
 		}
-		if t.Status != Done && (t.Status != Failed || e.RolledForward) { // what was refused, or cut off
+		if t.Status != Done && (t.Status != Failed || e.RolledForward) { // refused, or interrupted
 			t.Status, t.FailureReason = Done, ""
 		}
 		t.Uncommitted, t.Conflict = false, nil
@@ -329,13 +341,13 @@ func (a *Attempt) see(ts string, e Event) {
 	case *CaseSubmitted:
 		a.Case, a.Waits = e, false
 	case *LaneMerged:
-		if a.Waits && len(e.Conflicts) == 0 { // accepted, and to be judged again as it is on the branch now
+		if a.Waits && len(e.Conflicts) == 0 { // accepted, and to be judged again on the new tip
 			a.Case = &CaseSubmitted{Scope: e.Scope, Tree: e.Tree, Base: e.Base, Case: a.Verdict.Case}
 		}
 		a.Merged, a.Waits = e, false
 	case *TaskDone:
 		a.Noted = a.Waits
-	case *SessionResume: // one that died before its first task changed nothing of what came before it
+	case *SessionResume: // a resume that died before its first task changed nothing
 	case *Stop:
 		a.Waits = a.Waits && ReasonOf(e.Reason).Cuts
 	case *ModelCall:
@@ -373,8 +385,8 @@ func ofReview(e Event) bool {
 // may reports whether an event may stand there.
 func may(e Event, where stands) bool { return standsOf(TypeOf(e))&where != 0 }
 
-// IsWork reports whether an event means that a session works, so that a stop before it is no longer its last word. What
-// only tidies up after a stop is not work, and neither is a resume that found everything done.
+// IsWork reports whether an event is work of the session, so that an earlier stop is not its last state. Cleaning up
+// after a stop is not work, nor is a resume that found everything done.
 func (l Line) IsWork() bool {
 	if l.Type == "session_resume" {
 		return isWork(l.Event())
@@ -384,7 +396,7 @@ func (l Line) IsWork() bool {
 
 func isWork(e Event) bool {
 	if resume, ok := e.(*SessionResume); ok {
-		return !resume.FoundAllDone()
+		return !resume.foundAllDone()
 	}
 	return !may(e, afterStop)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// inMemory is a record of the given events, all of them of one task where they name none.
+// inMemory returns a record of the given events, with one task for those without a task.
 func inMemory(t testing.TB, events ...Event) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "events.jsonl")

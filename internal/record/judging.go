@@ -2,7 +2,10 @@ package record
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // ValidatorRun is the result of the validators for a change.
@@ -11,6 +14,46 @@ type ValidatorRun struct {
 	Passed  bool              `json:"passed"`
 	Results []ValidatorResult `json:"results"`
 	Note    string            `json:"note,omitempty"` // why there are no results
+	// Flaky are tests that failed, and passed when they ran again alone.
+	Flaky []string `json:"flaky,omitempty"`
+	// Dependencies are the lock files and the directories of vendored code that the change alters.
+	Dependencies []string `json:"dependencies,omitempty"`
+	// PassesOnBase are the task's acceptance tests that pass before any work, and the broken ones.
+	PassesOnBase []string `json:"passes_on_base,omitempty"`
+	// Uncovered are the lines of the change that no test ran, by file.
+	Uncovered []string `json:"uncovered,omitempty"`
+	// FewerTests are the validators that ran fewer tests than on the base, each with both numbers.
+	FewerTests []string `json:"fewer_tests,omitempty"`
+	// Ignored are the files that the attempt made and that git ignores, each with the rule.
+	Ignored []string `json:"ignored,omitempty"`
+}
+
+// Broken is between the name of a broken acceptance test in PassesOnBase and the reason.
+const Broken = ": cannot run: "
+
+func isBroken(name string) bool { return strings.Contains(name, Broken) }
+
+func passesOnBase(name string) bool { return !isBroken(name) }
+
+// Doubts returns the reasons to trust the tests less, each in a line.
+func (e *ValidatorRun) Doubts() (lines []string) {
+	for _, doubt := range []struct {
+		says  string
+		names []string
+	}{
+		{"its test passes before any work: ", slices.DeleteFunc(slices.Clone(e.PassesOnBase), isBroken)},
+		{"its test is broken: ", slices.DeleteFunc(slices.Clone(e.PassesOnBase), passesOnBase)},
+		{"fewer tests: ", e.FewerTests},
+		{"flaky: ", e.Flaky},
+		{"no test ran: ", e.Uncovered},
+		{"changes dependencies: ", e.Dependencies},
+		{"ignored by git, in no commit: ", e.Ignored},
+	} {
+		if len(doubt.names) > 0 {
+			lines = append(lines, doubt.says+strings.Join(doubt.names, ", "))
+		}
+	}
+	return lines
 }
 
 // CommitHook is the name under which a commit hook's refusal is a result.
@@ -94,9 +137,9 @@ type EvaluatorVerdict struct {
 	// TestsChanged are acceptance tests of the seed that the change alters, and tests of the project that it alters or
 	// deletes.
 	TestsChanged []string `json:"tests_changed,omitempty"`
-	// PassesOnlyWith are files that decide how tests run, without which as the change has them acceptance tests fail.
+	// PassesOnlyWith are files of configuration and of dependencies. With the seed's versions acceptance tests fail.
 	PassesOnlyWith []string `json:"passes_only_with,omitempty"`
-	Unseen         []string `json:"unseen,omitempty"`         // changed files of which the evaluator saw nothing, or not all
+	Unseen         []string `json:"unseen,omitempty"`         // changed files that the evaluator did not see, or not completely
 	DiffTruncated  bool     `json:"diff_truncated,omitempty"` // the evaluator saw all files' names, not all of the diff
 }
 
@@ -124,4 +167,30 @@ func WithNext(says, next string) string {
 type LedgerAppended struct {
 	Scope
 	VerdictSummary string `json:"verdict_summary"`
+}
+
+// Cause returns the reason of a failed check in one line: the first test that failed and its error, as far as the
+// runner names them.
+func (r ValidatorResult) Cause() string {
+	output := ""
+	if r.Output != nil {
+		output = *r.Output
+	}
+	if r.Tests == nil || len(r.Tests.Names) == 0 {
+		return text.FailingLine(output)
+	}
+	test := r.Tests.Names[0]
+	file, _, _ := strings.Cut(test, "::")
+	bare := test[strings.LastIndex(test, ":")+1:]
+	if file == bare {
+		file = ""
+	}
+	line, found := text.FailingLineOf(output, file, bare)
+	switch {
+	case !found:
+		return test + " failed"
+	case strings.Contains(line, bare):
+		return line
+	}
+	return test + ": " + line
 }

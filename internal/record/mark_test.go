@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// A mark is the length and hash of the file, however much of it another process wrote, and however often it is asked
-// for.
+// A mark is the length and hash of the file, also with another process's lines, and at every call.
 func TestMarkIsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.jsonl")
 	for run := range 3 {
@@ -39,7 +38,7 @@ func TestMarkIsTheFile(t *testing.T) {
 	}
 }
 
-// A record that a person edits meanwhile, in place or by another file of its name, is gone on with as it is then.
+// A record that the user edits meanwhile, in place or by replacing it, is continued in its new form.
 func TestAPersonEditsTheRecord(t *testing.T) {
 	for name, edit := range map[string]func(path string, old []byte) error{
 		"more": func(path string, old []byte) error {

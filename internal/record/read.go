@@ -16,8 +16,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// Line is one line of the record, split but not decoded. Raw and Payload are parts of the read buffer and valid only as
-// long as it is.
+// Line is one line of the record, split but not decoded. Raw and Payload are parts of the read buffer and share its
+// lifetime.
 type Line struct {
 	Off     int64 // where the line begins
 	Raw     []byte
@@ -26,7 +26,7 @@ type Line struct {
 	Payload json.RawMessage
 }
 
-// Parse takes a line apart that a scan handed out. What is of another kind than it should be is empty.
+// Parse splits a line from a scan. Members of another type are empty.
 func Parse(line []byte) Line {
 	l := Line{Raw: line}
 	gjson.Parse(jsonl.Text(line)).ForEach(func(key, value gjson.Result) bool {
@@ -54,8 +54,8 @@ func typeName(name string) string {
 // Event decodes the event. Nothing of the line is kept.
 func (l Line) Event() Event { return Decode(l.Type, l.Payload) }
 
-// Task is the task of the event and its iteration. Nothing else is decoded, so it costs little however long the line
-// is.
+// Task returns the task of the event and its iteration. It decodes nothing else, so it is cheap for a line of any
+// length.
 func (l Line) Task() (id string, iter int64) {
 	payload := jsonl.Text(l.Payload)
 	return strings.Clone(gjson.Get(payload, "task_id").String()), gjson.Get(payload, "iter").Int()
@@ -126,7 +126,7 @@ func tail(path string, leave func(raw []byte) bool, fn func(Line) (more bool)) (
 	return skipped, nil
 }
 
-// writtenType returns the type of an event if its line begins as Append writes it, else nothing.
+// writtenType returns the type of an event if its line has the form of Append, else nil.
 func writtenType(raw []byte) []byte {
 	if !bytes.HasPrefix(raw, []byte(`{"ts":"`)) {
 		return nil

@@ -2,7 +2,13 @@ package record
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding"
+	"encoding/hex"
 	"fmt"
+	"hash"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -29,7 +35,7 @@ type Record struct {
 	opts Options
 	path string
 	out  *jsonl.File
-	sum  *sum // of what is in out
+	sum  *sum // of the contents of out
 	mu   sync.Mutex
 	buf  bytes.Buffer
 }
@@ -68,7 +74,7 @@ const (
 	hashPause  = 300 * time.Millisecond
 )
 
-// reopen opens the record as it lies there.
+// reopen opens the current record.
 func (r *Record) reopen() (repair jsonl.Repair, err error) {
 	if r.out, repair, err = jsonl.Open(r.path, jsonl.IsObject); err != nil {
 		return repair, err
@@ -150,8 +156,7 @@ func (r *Record) shortened(ev Event) Event {
 	return ev
 }
 
-// follow opens the record anew where it is not the file, or not of the length, that this process left: a person has
-// edited it.
+// follow reopens the record if its file or length changed since this process wrote it, because it was edited.
 func (r *Record) follow() error {
 	same, err := r.out.Same()
 	if same || err != nil {
@@ -198,7 +203,7 @@ func (r *Record) encode(ev Event) (Line, error) {
 	end := r.buf.Len()
 	r.buf.WriteString("}\n")
 	if r.buf.Len() > jsonl.MaxLine {
-		return line, fmt.Errorf("the event is %d bytes long, more than a line may be", r.buf.Len())
+		return line, fmt.Errorf("the event is %d bytes long, longer than a line may be", r.buf.Len())
 	}
 	line.Raw, line.Payload = r.buf.Bytes()[:end+1], r.buf.Bytes()[at:end:end]
 	return line, nil
@@ -210,7 +215,7 @@ func (r *Record) Size() int64 { return r.out.Size() }
 // Close closes the file. Appending after it is an error.
 func (r *Record) Close() error { return r.out.Close() }
 
-// FormatTime writes a time as every file of a session has it: RFC 3339 in UTC, to the millisecond.
+// FormatTime formats a time for a session's files: RFC 3339 in UTC, to the millisecond.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // ParseTime reads the times of a session's files: RFC 3339, with or without a zone (then UTC). Anything else is the
@@ -223,4 +228,56 @@ func ParseTime(s string) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// sum is the hash of the beginning of a file that only grows.
+type sum struct {
+	mu   sync.Mutex
+	path string
+	hash hash.Hash
+	n    int64 // the bytes that are in it
+}
+
+// Hashed is the state of the SHA-256 of a record's first Size bytes. The zero value is that of no bytes.
+type Hashed struct {
+	Size  int64
+	State []byte
+}
+
+// sumFrom returns the hash of the file at path that continues from h.
+func sumFrom(path string, h Hashed) *sum {
+	s := &sum{path: path, hash: sha256.New()}
+	if h.Size > 0 && s.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(h.State) == nil {
+		s.n = h.Size
+	}
+	return s
+}
+
+// Hash continues h to the first size bytes of the record at path. It reads only the bytes after h.
+func Hash(path string, h Hashed, size int64) (Hashed, error) {
+	s := sumFrom(path, h)
+	if size > s.n { // the record may not exist yet
+		if _, err := s.upTo(size); err != nil {
+			return Hashed{}, err
+		}
+	}
+	state, err := s.hash.(encoding.BinaryMarshaler).MarshalBinary()
+	return Hashed{Size: size, State: state}, err
+}
+
+// upTo returns the hash of the first size bytes. It reads only bytes that are not hashed yet.
+func (s *sum) upTo(size int64) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, err := jsonl.OpenFile(s.path, os.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	n, err := io.Copy(s.hash, io.NewSectionReader(f, s.n, size-s.n))
+	s.n += n
+	if err == nil && s.n < size {
+		err = io.ErrUnexpectedEOF
+	}
+	return hex.EncodeToString(s.hash.Sum(nil)), err
 }

@@ -22,7 +22,7 @@ func lines(t testing.TB) [][]byte {
 	return bytes.Split(bytes.TrimSpace(data), []byte{'\n'})
 }
 
-// withSkipped is a line of then as it is written now: each validator's result says whether it was skipped.
+// withSkipped returns an old line in its present form: each validator's result says whether it was skipped.
 func withSkipped(line string) string {
 	return regexp.MustCompile(`("passed":[a-z]+,"seconds":[0-9.e-]+)}`).ReplaceAllString(line, `$1,"skipped":false}`)
 }
@@ -58,7 +58,7 @@ func TestEventsAreWrittenAsEver(t *testing.T) {
 
 func TestEveryStructHasItsRow(t *testing.T) {
 	var source []byte
-	for _, name := range []string{"events.go", "judging.go"} {
+	for _, name := range []string{"events.go", "judging.go", "moves.go"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -127,12 +127,12 @@ func FuzzParse(f *testing.F) {
 		if l.Type == "" || l.Payload == nil {
 			return
 		}
-		// Of a name that stands there twice, an event has the last and Task the first.
+		// For a repeated name, an event has the last value and Task the first.
 		once := bytes.Count(l.Payload, []byte("task_id")) == 1 && !bytes.Contains(l.Payload, []byte(`\`))
 		if u, ok := ev.(*Unknown); ok && u.Type != l.Type || once && ev.Common().TaskID != task {
 			t.Fatalf("%T %+v of %q", ev, ev.Common(), line)
 		}
-		// What was read can be written, and says the same when it is read again.
+		// An event survives writing and reading.
 		var b bytes.Buffer
 		if err := encode(&b, Decode(l.Type, bytes.ToValidUTF8(l.Payload, []byte("?")))); err != nil {
 			t.Fatalf("%q: %v", line, err)

@@ -25,16 +25,19 @@ const (
 // stop, belongs to the newest attempt (Head).
 type State struct {
 	Source   string           `json:"source,omitempty"`   // the repository, as the first session_start names it
-	Base     string           `json:"base,omitempty"`     // the commit at which the branch begins
 	Prepared *SessionPrepared `json:"prepared,omitempty"` // with the tokens that were used before a run
-	Seed     *SeedCommitted   `json:"seed,omitempty"`     // the last one before a run; nil for none
-	SeedAt   int64            `json:"seed_at,omitempty"`  // where its line begins
-	Ran      bool             `json:"ran,omitempty"`      // a run was begun, whatever was taken back since
+	Ran      bool             `json:"ran,omitempty"`      // a run has started, even if it was undone since
 	Resumed  bool             `json:"resumed,omitempty"`  // so was a resume, a rewind or an undo
 	// Settings are those that decide how work is judged, as the last start noted them; nil where none did.
 	Settings map[string]Setting `json:"settings,omitempty"`
 	// Limits are the ends of the agents' usage limits, by agent.
 	Limits map[string]string `json:"limits,omitempty"`
+	// PassesOnBase is that of all preflights that passed.
+	PassesOnBase map[string][]string `json:"passes_on_base,omitempty"`
+	// BaseSeconds is how long each validator took on the base, by its name.
+	BaseSeconds map[string]float64 `json:"base_seconds,omitempty"`
+	// BaseTests is how many tests each validator ran on the base, without acceptance tests.
+	BaseTests map[string]int `json:"base_tests,omitempty"`
 
 	Moment
 	// Went has the moments that rewinds and undos removed, by the number of the undo.
@@ -44,12 +47,18 @@ type State struct {
 // Moment is the part of a State that a rewind removes and an undo restores. Its tasks are values, so a copy of the map
 // copies them.
 type Moment struct {
+	Beginning
+	Begun bool `json:"begun,omitempty"` // a run, a resume or a rewind came since the seed was committed
+	// Steps are the commits that are still to be repeated on a new base, in their order.
+	Steps []Step          `json:"steps,omitempty"`
 	Tasks map[string]Task `json:"tasks,omitempty"`
 	Head  string          `json:"head,omitempty"` // the task of the last attempt
 	// LastTask is the task that the last run with a task worked on, "" where it came to that task's end: its work may
 	// be in the worktree.
 	LastTask string `json:"last_task,omitempty"`
 	Touched  bool   `json:"touched,omitempty"` // there was an event of a task since the last resume
+	// Edited are the files that somebody changed in the worktree between a stop and its resume.
+	Edited []string `json:"edited,omitempty"`
 	// Progress are the ends of tasks, in their order.
 	Progress []End `json:"progress,omitempty"`
 	// Stop is the session's last word; nil if work went on after it.
@@ -57,14 +66,21 @@ type Moment struct {
 	Stopped *Stop     `json:"stopped,omitempty"` // its event
 }
 
+// Beginning is where the branch begins.
+type Beginning struct {
+	Base   string         `json:"base,omitempty"`    // the commit at which the branch begins
+	Seed   *SeedCommitted `json:"seed,omitempty"`    // the last one before a run, or that of a new base; nil for none
+	SeedAt int64          `json:"seed_at,omitempty"` // where its line begins
+}
+
 // End is how an attempt at a task ended: done, or failed and why.
 type End struct{ Task, As string }
 
-// Task is how a task stands.
+// Task is the state of a task.
 type Task struct {
 	TaskState
 	Uncommitted bool `json:"uncommitted,omitempty"` // between task_done and its commit
-	// Ledger is where the lines of the record begin that its ledger is written from: verdicts, and a person's notes.
+	// Ledger has the offsets of the record's lines for its ledger: verdicts and the user's notes.
 	Ledger  []int64  `json:"ledger,omitempty"`
 	Shared  bool     `json:"shared,omitempty"`  // its ledger began in another record
 	Commits []string `json:"commits,omitempty"` // on record, placeholders among them
@@ -74,10 +90,35 @@ type Task struct {
 	Attempt Attempt  `json:"attempt"`           // the last one
 	// Failure is how it failed last; nil if it never did.
 	Failure *Failure `json:"failure,omitempty"`
-	// Stashed reports whether the work of its last attempt was stashed, and no attempt has begun since.
+	// Case is the case that waits for a review because no reviewer gave a verdict on it; nil for none.
+	Case *CaseSubmitted `json:"case,omitempty"`
+	// Stashed reports whether the work of its last attempt was stashed, and no attempt began since.
 	Stashed bool `json:"stashed,omitempty"`
 	// Conflict is the last merge of its change that conflicted; later attempts may contain its markers.
 	Conflict *LaneMerged `json:"conflict,omitempty"`
+}
+
+// AwaitsReview returns the case of a task that waits for a review since its failure or for a new base, or nil.
+func (s *State) AwaitsReview(task string) *CaseSubmitted {
+	if s == nil {
+		return nil
+	}
+	if v := s.Carried(task); v != nil {
+		return &CaseSubmitted{Scope: Scope{TaskID: task}, Tree: v.Tree, Base: v.Base, Case: v.Case}
+	}
+	return s.Tasks[task].Case
+}
+
+// Carried returns the verdict on a task's change that is to be repeated on a new base, or nil.
+func (s *State) Carried(task string) *EvaluatorVerdict {
+	if s == nil {
+		return nil
+	}
+	i := slices.IndexFunc(s.Steps, func(step Step) bool { return step.Task == task })
+	if i < 0 || task == "" {
+		return nil
+	}
+	return s.Steps[i].Verdict
 }
 
 // Failure is a task's failure with the objections to its change.
@@ -108,8 +149,8 @@ type Begin struct {
 type Attempt struct {
 	Begun ContextReset `json:"begun"` // how it began
 	Objected
-	// VerdictTS is when the verdict was given. It was Worked after where an iteration was begun since; it is Unledgered
-	// where nothing shows that its line in the ledger was written.
+	// VerdictTS is the time of the verdict. Worked is set if an iteration began since, Unledgered if its line in the
+	// ledger may be missing.
 	VerdictTS  string `json:"verdict_ts,omitempty"`
 	Worked     bool   `json:"worked,omitempty"`
 	Unledgered bool   `json:"unledgered,omitempty"`
@@ -119,13 +160,13 @@ type Attempt struct {
 	Noted bool `json:"noted,omitempty"`
 	// Case is a case that the evaluator was being asked about when the last run ended; nil for none.
 	Case *CaseSubmitted `json:"case,omitempty"`
-	// RefusedBy is the last that a commit hook said against the accepted change; nil for nothing.
+	// RefusedBy is the last refusal of the accepted change by a commit hook, or nil.
 	RefusedBy *ValidatorRun `json:"refused_by,omitempty"`
 	// Merged is the last merge with the branch's tip, of an attempt in a lane.
 	Merged *LaneMerged `json:"merged,omitempty"`
 }
 
-// Base is the commit on which the attempt stands.
+// Base returns the base commit of the attempt.
 func (a Attempt) Base() string {
 	if a.Merged != nil {
 		return a.Merged.Base
@@ -173,14 +214,14 @@ func (s *State) History() History {
 	return h
 }
 
-// SessionStatus is the session's status, once there is a seed. A task that a person has tried again, or added, leaves
-// nothing all done.
+// SessionStatus returns the session's status, once it has a seed. It is not all_done after the user retried or added a
+// task.
 func (s *State) SessionStatus() string {
 	again := func(id string) bool { return s.StatusOf(id) == Pending }
 	switch {
 	case s.Stop != nil && (s.Stop.Reason != AllDone || !slices.ContainsFunc(slices.Collect(maps.Keys(s.Tasks)), again)):
 		return ReasonOf(s.Stop.Reason).Status
-	case s.Stop != nil, s.Ran || s.Resumed:
+	case s.Stop != nil, s.Begun, len(s.Went) == 0 && (s.Ran || s.Resumed):
 		return Working
 	}
 	return "prepared"
@@ -237,6 +278,8 @@ func ReadEnd(path string, most int) (*State, error) {
 func (s *State) Clone() *State {
 	c := *s
 	c.Moment, c.Went, c.Limits = s.Moment.clone(), maps.Clone(s.Went), maps.Clone(s.Limits)
+	c.PassesOnBase, c.BaseSeconds = maps.Clone(s.PassesOnBase), maps.Clone(s.BaseSeconds)
+	c.BaseTests = maps.Clone(s.BaseTests)
 	return &c
 }
 
@@ -246,4 +289,14 @@ func (m Moment) clone() Moment {
 		m.Tasks = map[string]Task{}
 	}
 	return m
+}
+
+// union returns the names of both lists, each once.
+func union(names, more []string) []string {
+	for _, name := range more {
+		if !slices.Contains(names, name) {
+			names = append(slices.Clone(names), name)
+		}
+	}
+	return names
 }

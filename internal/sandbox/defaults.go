@@ -21,7 +21,7 @@ func Default(g Given) *Box {
 	open, trails := g.openings()
 	runtime := cmp.Or(g.Getenv("XDG_RUNTIME_DIR"), userRuntime())
 	b := &Box{Hide: slices.Concat(g.closed(), g.secret(), []string{runtime}), Open: open, trails: trails,
-		home: real(g.Getenv("HOME"))}
+		home: real(g.Getenv("HOME")), secret: g.secret()}
 	b.Sockets = append([]string{
 		runtime,
 		filepath.Join(cmp.Or(g.Getenv("TMUX_TMPDIR"), "/tmp"), "tmux-"+strconv.Itoa(os.Getuid())),

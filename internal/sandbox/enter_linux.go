@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -16,13 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The descriptors that the process has which enters a wall, before it becomes the command.
+// The descriptors of the process that enters a sandbox, before it becomes the command.
 const (
 	rulesetFD = 3 + iota
-	reportFD  // where it says what the kernel refused
+	reportFD  // for the kernel's refusals
 )
 
-// The words of the command line that enters a wall, before the command.
+// The words of the command line that enters a sandbox, before the command.
 const (
 	argFlags = 1 + iota // "n": no network
 	argPath             // of the program
@@ -30,40 +31,51 @@ const (
 )
 
 // Start starts a command in the sandbox: a process that enters the sandbox and executes the command. An error is the
-// same as outside. It works as if cmd itself had been started, with its attributes, streams and environment.
-func (b *Box) Start(cmd *exec.Cmd) error {
+// same as outside. It works as if cmd itself had been started, with its attributes, streams and environment. End the
+// tree once cmd was waited for.
+func (b *Box) Start(cmd *exec.Cmd) (*Tree, error) {
 	if b == nil {
-		return cmd.Start()
+		return nil, cmd.Start()
 	}
 	if _, err := networkFilter(); err != nil && b.NoNetwork {
-		return fmt.Errorf("the sandbox cannot cut off the network: %w", err)
+		return nil, fmt.Errorf("the sandbox cannot cut off the network: %w", err)
 	}
-	rules, ops, done, err := b.looked()
+	inNamespace := b.placed(true)
+	rules, ops, done, err := inNamespace.looked()
 	if err != nil {
-		return fmt.Errorf("the sandbox cannot be made: %w", err)
+		return nil, fmt.Errorf("the sandbox cannot be made: %w", err)
 	}
 	defer done()
 	r, w, err := os.Pipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer r.Close()
 	inside := *cmd
-	err = b.inSpace(ops, &inside, rules, w)
+	tree, err := inNamespace.inSpace(ops, &inside, rules, w)
+	if errors.Is(err, errSpace) && b.place != nil {
+		closed, _, done, cerr := b.placed(false).looked()
+		if cerr != nil {
+			w.Close()
+			return nil, fmt.Errorf("the sandbox cannot be made: %w", cerr)
+		}
+		defer done()
+		rules = closed
+	}
 	if errors.Is(err, errSpace) {
 		inside = *cmd
-		inside.Path, inside.ExtraFiles = selfExe, []*os.File{rules, w}
+		inside.Path = selfExe
 		inside.Args = append([]string{Name, Name, "-" + b.flags(), cmd.Path}, cmd.Args...)
 		if err = nil; b.over != "" {
 			err = bypass(b.over)
 		}
 		if err == nil {
-			err = inside.Start()
+			tree, err = startReaper(&inside, rules, w)
 		}
 	}
 	w.Close()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	said, err := io.ReadAll(r) // until the command was executed, or given up
 	if err == nil && len(said) > 0 {
@@ -71,11 +83,12 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	}
 	if err != nil {
 		_ = inside.Process.Kill()
-		_ = inside.Wait()
-		return err
+		_ = tree.Wait(&inside)
+		_ = tree.End(&inside)
+		return nil, err
 	}
 	*cmd = inside
-	return nil
+	return tree, nil
 }
 
 // looked returns the ruleset and mounts of the box, resolved now or at first use.
@@ -99,23 +112,30 @@ func (b *Box) looked() (rules *os.File, ops []string, done func(), err error) {
 	return rules, ops, func() {}, nil
 }
 
-// inSpace starts it in namespaces of its own, and in its control group: to join one later waits for the whole system.
-func (b *Box) inSpace(ops []string, inside *exec.Cmd, rules, report *os.File) error {
+// inSpace starts it in separate namespaces and in its control group, because joining a group later waits for the whole
+// system.
+func (b *Box) inSpace(ops []string, inside *exec.Cmd, rules, report *os.File) (*Tree, error) {
 	files, flags := []*os.File{rules, report}, b.flags()
 	if attr := inside.SysProcAttr; attr != nil && attr.UseCgroupFD {
 		fd, err := unix.FcntlInt(uintptr(attr.CgroupFD), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		group := os.NewFile(uintptr(fd), "cgroup")
 		defer group.Close()
 		files = append(files, group)
 	}
 	if attr := inside.SysProcAttr; attr != nil && attr.Setsid {
-		flags += "s"
+		flags = "s" + flags
+	}
+	if dir := b.Inside(inside.Dir); dir != inside.Dir {
+		inside.Env = append(slices.DeleteFunc(inside.Environ(), func(v string) bool {
+			return strings.HasPrefix(v, "PWD=")
+		}), "PWD="+dir)
+		inside.Dir = dir
 	}
 	if ownTemp(ops) {
-		flags += "t"
+		flags = "t" + flags
 	}
 	var layers []string
 	for i := 0; i < len(ops); i += 3 {
@@ -141,12 +161,12 @@ const selfExe = "/proc/self/exe"
 
 func (b *Box) flags() string {
 	if b.NoNetwork {
-		return "n"
+		return "n" + b.limitFlags()
 	}
-	return ""
+	return b.limitFlags()
 }
 
-// init is here for the process of such a command line: nothing else of the program is set up for it.
+// init handles such a command line, before the rest of the program is initialised.
 func init() {
 	if len(os.Args) < 3 || os.Args[0] != Name || os.Args[1] != Name {
 		return
@@ -159,12 +179,11 @@ func init() {
 		return
 	}
 	runtime.LockOSThread()
+	preferOOM()
 	args := os.Args[1:]
 	e := entry{rules: rulesetFD, report: reportFD, caps: os.Geteuid() == 0}
-	if err := e.prepare(args[argFlags], "", nil, nil); err == nil && e.enter() {
-		var errno syscall.Errno
-		_ = errors.As(syscall.Exec(args[argPath], args[argArgv:], os.Environ()), &errno)
-		e.fail(failsOutside, errno)
+	if e.prepare(args[argFlags], args[argPath], args[argArgv:], os.Environ()) == nil {
+		e.reap()
 	}
 	os.Exit(126)
 }
@@ -175,11 +194,13 @@ type entry struct {
 	files         [3]int // its streams, in a fork
 	group         int    // the control group in which a fork is made; 0 for none
 	session       bool   // a fork is to begin a session
+	own           bool   // a fork is a child of this process, not of its parent
 	dir           *byte  // of a fork; nil for where it is
 	rules, report int
 	caps          bool // there may be capabilities to drop
 	mask          unix.Sigset_t
 	limits, cut   *unix.SockFprog
+	processes     unix.Rlimit // their largest number; 0 is no limit
 	path          *byte
 	argv, env     []*byte
 
@@ -194,7 +215,7 @@ type cloneArgs struct {
 	flags, pidFD, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// What fails: the command as it would outside, or the entry.
+// Kinds of failures: of the command, as outside the sandbox, or of the entry.
 const (
 	failsOutside = iota
 	failsToEnter
@@ -215,6 +236,7 @@ func reported(said []byte) error {
 // prepare stores the command to execute.
 func (e *entry) prepare(flags, path string, argv, env []string) (err error) {
 	e.header.Version, e.limits = unix.LINUX_CAPABILITY_VERSION_3, limitsFilter()
+	e.readLimits(flags)
 	if strings.Contains(flags, "n") {
 		if e.cut, err = networkFilter(); err != nil {
 			return err
@@ -230,8 +252,8 @@ func (e *entry) prepare(flags, path string, argv, env []string) (err error) {
 	return err
 }
 
-// fork starts a child of this process's parent that enters the wall. A program that is executed for that costs more
-// than most commands. All signals wait meanwhile, so that the child runs none of this program's handlers.
+// fork starts a child of this process's parent that enters the sandbox. Executing a program for that would cost more
+// than most commands. All signals are blocked meanwhile, so that the child runs none of this program's handlers.
 func (e *entry) fork() (pid uintptr, errno syscall.Errno) {
 	if !deaf(&e.mask) {
 		return 0, unix.EINVAL
@@ -255,7 +277,9 @@ func deaf(before *unix.Sigset_t) bool {
 //go:noinline
 //go:norace
 func (e *entry) split() (pid uintptr, errno syscall.Errno) {
-	if e.group == 0 {
+	if e.own {
+		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0)
+	} else if e.group == 0 {
 		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE, unix.CLONE_PARENT|uintptr(unix.SIGCHLD), 0, 0)
 	} else {
 		e.clone = cloneArgs{flags: unix.CLONE_PARENT | unix.CLONE_INTO_CGROUP, cgroup: uint64(e.group)}
@@ -277,7 +301,7 @@ func (e *entry) begin() {
 	if e.session {
 		_, _, errno = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
 	}
-	for to := 0; to < len(e.files) && errno == 0; to++ {
+	for to := 0; to < len(e.files) && errno == 0 && !e.own; to++ {
 		_, _, errno = syscall.RawSyscall(unix.SYS_DUP3, uintptr(e.files[to]), uintptr(to), 0)
 	}
 	if errno == 0 && e.dir != nil {
@@ -311,8 +335,11 @@ func (e *entry) fail(what uint32, errno syscall.Errno) bool {
 //go:nosplit
 //go:norace
 func (e *entry) enter() bool {
-	// Whoever started this process may have left files open for it, and Landlock looks at none that is open.
+	// This process may have inherited open files, and Landlock does not check open files.
 	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, rulesetFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	if e.processes.Max != 0 {
+		syscall.RawSyscall(unix.SYS_SETRLIMIT, unix.RLIMIT_NPROC, uintptr(unsafe.Pointer(&e.processes)), 0)
+	}
 	if e.caps {
 		var errno syscall.Errno
 		for c := uintptr(0); c < 64 && errno != unix.EINVAL; c++ {

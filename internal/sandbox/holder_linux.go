@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,7 +19,7 @@ const holds = "holder"
 
 const socketFD = 3
 
-// view is a thread of the holder with a mount namespace of its own.
+// view is a thread of the holder with a separate mount namespace.
 type view chan viewStart
 
 type viewStart struct {
@@ -32,6 +31,7 @@ type viewStart struct {
 // hold is the holder's life: it ends with the process that it belongs to, when its socket closes.
 func hold() {
 	stayDeaf()
+	preferOOM()
 	unix.CloseOnExec(socketFD)
 	// Go raises the limit of open files for itself, and takes that back where it is about to execute something.
 	_ = syscall.Exec("", nil, nil)
@@ -40,15 +40,14 @@ func hold() {
 		return
 	}
 	has := "mount"
-	pid, pidNS, life, err := startInit()
-	if err == nil {
-		defer endInit(pid, life)
+	inits := newInits()
+	if inits >= 0 {
 		has += " pid"
 	}
 	if ipc() {
 		has += " ipc"
 	}
-	if send(socketFD, []string{"", strconv.Itoa(pid), has}, nil) != nil {
+	if send(socketFD, []string{"", has}, nil) != nil {
 		return
 	}
 	views, layers := map[string]view{}, map[string]bool{}
@@ -63,7 +62,7 @@ func hold() {
 			lay(layers, words[2:])
 			v := make(view)
 			views[words[1]] = v
-			go v.serve(words[2:], pidNS, answer)
+			go v.serve(words[2:], inits, answer)
 		case "drop":
 			close(views[words[1]])
 			delete(views, words[1])
@@ -100,51 +99,12 @@ func ipc() bool {
 	return <-tried
 }
 
-// startInit starts the first process of a pid namespace, which ends with this one, and all in the namespace with it. It
-// mounts the /proc of that namespace, for which it has to be in it. The pipe that is its life stays open for as long as
-// this process lives.
-func startInit() (pid, namespace, pipe int, err error) {
-	var life, ready [2]int
-	if err := unix.Pipe2(life[:], unix.O_CLOEXEC); err != nil {
-		return 0, 0, 0, err
-	}
-	defer unix.Close(life[0])
-	if err := unix.Pipe2(ready[:], unix.O_CLOEXEC); err != nil {
-		return 0, 0, 0, err
-	}
-	defer unix.Close(ready[0])
-	pid, err = (&first{life: life[0], ready: ready[1]}).fork()
-	unix.Close(ready[1])
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	// Its /proc covers the one in which it has this number.
-	namespace, err = unix.Open(fmt.Sprintf("/proc/%d/ns/pid", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err == nil {
-		_, err = unix.Write(life[1], []byte{1})
-	}
-	if n, _ := unix.Read(ready[0], make([]byte, 1)); err == nil && n != 1 {
-		err = unix.EPERM
-	}
-	if err != nil {
-		unix.Close(life[1])
-		pid, namespace = 0, -1
-	}
-	return pid, namespace, life[1], err
-}
-
-// endInit kills init and waits for it, because with a subreaper above it would stay as a zombie.
-func endInit(pid, life int) {
-	unix.Close(life)
-	_, _ = unix.Wait4(pid, nil, 0, nil)
-}
-
-// serve makes the namespaces of a view in a thread of its own and starts commands there.
-func (v view) serve(ops []string, pidNS int, made chan<- []string) {
+// serve makes the namespaces of a view in a separate thread and starts commands there.
+func (v view) serve(ops []string, inits inits, made chan<- []string) {
 	runtime.LockOSThread() // for ever: the thread ends with the function
 	shared, err := v.enter(ops)
-	if err == nil && pidNS >= 0 && !shared {
-		err = unix.Setns(pidNS, unix.CLONE_NEWPID)
+	if shared {
+		inits = -1
 	}
 	if err != nil {
 		made <- []string{err.Error()}
@@ -152,8 +112,8 @@ func (v view) serve(ops []string, pidNS int, made chan<- []string) {
 	}
 	made <- []string{""}
 	for s := range v {
-		pid, err := s.start()
-		said := []string{"", strconv.Itoa(pid)}
+		pid, init, err := s.startIn(inits)
+		said := []string{"", strconv.Itoa(pid), strconv.Itoa(init)}
 		if err != nil {
 			errno := unix.EINVAL
 			_ = errors.As(err, &errno)
@@ -161,6 +121,19 @@ func (v view) serve(ops []string, pidNS int, made chan<- []string) {
 		}
 		s.answer <- said
 	}
+}
+
+// startIn starts a command in a new pid namespace, if the system can make one.
+func (s viewStart) startIn(inits inits) (pid, init int, err error) {
+	if inits < 0 {
+		pid, err = s.start()
+		return pid, 0, err
+	}
+	init, err = inits.with(unix.CLONE_PARENT, func() (err error) {
+		pid, err = s.start()
+		return err
+	})
+	return pid, init, err
 }
 
 // start starts a command as this thread's namespaces have it.
@@ -203,14 +176,8 @@ func (v view) enter(ops []string) (shared bool, err error) {
 		if kind == opShared {
 			shared = true
 		}
-		at := path
-		switch kind {
-		case opLayer:
-			at = layerMount(ops[i+2])
-		case opCopy:
-			at = ops[i+2]
-		case opShow, opTouch, opWrite:
-		default:
+		at := source(ops, i)
+		if at == "" {
 			continue
 		}
 		fd, err := unix.OpenTree(unix.AT_FDCWD, at, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|
@@ -220,14 +187,11 @@ func (v view) enter(ops []string) (shared bool, err error) {
 		}
 		defer unix.Close(fd)
 		trees[path] = fd
-		if kind == opShow {
+		if slices.Contains([]string{opShow, opFix, opFrom, opRead, opShown}, kind) {
 			if err := readOnly(fd, ""); err != nil {
 				return false, &os.PathError{Op: "mount_setattr", Path: path, Err: err}
 			}
 		}
-	}
-	if shared {
-		_ = unix.Unmount("/proc", unix.MNT_DETACH) // what is below is the one from outside
 	}
 	if err := readOnly(unix.AT_FDCWD, "/"); err != nil {
 		return false, &os.PathError{Op: "mount_setattr", Path: "/", Err: err}
@@ -245,7 +209,7 @@ func (v view) enter(ops []string) (shared bool, err error) {
 			return false, &os.PathError{Op: "mount", Path: "/dev/pts", Err: err}
 		}
 	}
-	l := layout{trees: trees}
+	l := layout{ops: ops, trees: trees}
 	for i := 0; i+2 < len(ops); i += 3 {
 		if err := l.do(ops[i], ops[i+1], ops[i+2]); err != nil {
 			return false, &os.PathError{Op: ops[i], Path: ops[i+1], Err: err}
@@ -256,9 +220,10 @@ func (v view) enter(ops []string) (shared bool, err error) {
 
 // layout is the state while a mount namespace is laid out.
 type layout struct {
-	trees  map[string]int // what is shown, by its path
+	ops    []string
+	trees  map[string]int // shown files and directories, by path
 	covers []string       // empty file systems
-	made   []string       // directories in them, on the way to what is shown
+	made   []string       // directories above shown paths
 }
 
 // shut forbids listing and creating files in covered directories, except in directories for temporary files.
@@ -297,10 +262,13 @@ func (l *layout) mkdir(dir string) error {
 	return os.Mkdir(dir, 0o755)
 }
 
-// do does one step. What it needs to stand on is there, or in a directory that was covered and so can be made.
+// do does one step. Its mount point exists, or is in a covered directory, where it can be made.
 func (l *layout) do(kind, path, arg string) error {
 	if kind == opShared {
 		return nil
+	}
+	if kind == opText {
+		return showText(l.ops, path, arg[strings.Index(arg, "\n")+1:])
 	}
 	if err := l.mkdir(filepath.Dir(path)); err != nil {
 		return err
@@ -327,6 +295,9 @@ func (l *layout) do(kind, path, arg string) error {
 		} else {
 			err = os.WriteFile(path, nil, 0o600)
 		}
+	}
+	if err != nil && kind == opShown { // in a tree that may only be read
+		return nil
 	}
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The rights of Landlock, and the ABI of the kernel that has all of them.
+// The rights of Landlock, and the first ABI with all of them.
 const (
 	readFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	readTree = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -38,12 +38,13 @@ var abis = []struct {
 	{2, unix.LANDLOCK_ACCESS_FS_REFER, "files cannot be moved from one directory to another"},
 	{3, unix.LANDLOCK_ACCESS_FS_TRUNCATE, "any of the user's files can be truncated"},
 	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, ""},
-	{6, 0, "processes outside can be signalled, and reached by abstract sockets"},
-	{9, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX, "sockets in the file system can be reached by whoever knows their path"},
+	{6, 0, "processes outside can be signalled, and reached by abstract sockets; " +
+		"without namespaces processes may outlive a turn"},
+	{9, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX, "any process can connect to a socket whose path it knows"},
 }
 
-// devicesFree are the devices that may be read and written. /dev/pts is none of them: the user's terminals are there
-// too, and no rule tells them from those that a command makes.
+// devicesFree are the devices that may be read and written. /dev/pts is not among them: it has the user's terminals
+// too, and no rule distinguishes them from those of a command.
 var devicesFree = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
 	"/dev/ptmx"}
 
@@ -91,20 +92,20 @@ type made struct {
 	seen  map[string]string
 }
 
-// rulesets are those that were made, by the boxes that they are for.
+// rulesets caches the rulesets by box.
 var rulesets = struct {
 	sync.Mutex
 	of map[string]made
 }{of: map[string]made{}}
 
-// ruleset returns a descriptor of the box's ruleset, which is made anew where something that it names was replaced.
+// ruleset returns a descriptor of the box's ruleset. It makes a new one if a named path was replaced.
 func (b *Box) ruleset() (*os.File, error) {
 	rulesets.Lock()
 	defer rulesets.Unlock()
 	key := fmt.Sprintf("%q %t", [][]string{b.writable(), b.readable(), b.Hide}, b.Terminals)
 	m, ok := rulesets.of[key]
 	if !ok || !m.current() {
-		// A box for a temporary directory is not asked for again once that is gone.
+		// A box for a deleted temporary directory is not needed again.
 		maps.DeleteFunc(rulesets.of, func(_ string, old made) bool {
 			gone := !old.current()
 			if gone {

@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// Opening is a path that may be read although it lies in a closed directory, and why.
+// Opening is a path that may be read although it is in a closed directory, with the reason.
 type Opening struct{ Path, Why string }
 
 // Given is the input of Default.
@@ -20,8 +20,8 @@ type Given struct {
 	Root      string            // of sessions
 	Repo      []string          // the repository, and the user's working tree
 	Git       []string          // files that git's configuration names
-	Read      []string          // what the user opens
-	Hide      []string          // what the user closes
+	Read      []string          // opened by the user
+	Hide      []string          // closed by the user
 }
 
 // homeFiles are files that tools read in a home directory: their settings, and packages that python installed there.
@@ -32,7 +32,8 @@ var homeFiles = []Opening{
 	{".mise.toml", "versions of tools"}, {".python-version", "versions of tools"}, {".nvmrc", "versions of tools"},
 	{".condarc", "conda's settings"}, {".rustup", "toolchains of Rust"}, {".cargo/bin", "toolchains of Rust"},
 	{".cargo/config.toml", "cargo's settings"}, {".local/lib", "the user's packages of python"},
-	{".local/share/uv/python", "uv's pythons"},
+	{".local/share/uv/python", "uv's pythons"}, {".local/state/mise", "paths that mise trusts"},
+	{".local/share/direnv", "paths that direnv allows"},
 }
 
 // toolVars name directories of tools.
@@ -98,7 +99,7 @@ func (g Given) openings() (out []Opening, trails []string) {
 	return out, trails
 }
 
-// isHome reports whether a directory is the home directory, contains it, or is one that a program needs only in part.
+// isHome reports whether a directory is the home directory, contains it, or is ~/.local.
 func isHome(dir, home string) bool {
 	return below(home, filepath.Clean(dir)) || filepath.Clean(dir) == filepath.Join(home, ".local")
 }
@@ -142,8 +143,15 @@ func (b *Box) Interpreters(tree string) *Box {
 		return nil
 	}
 	var open []string
+	var envs []string
 	for _, env := range project.Venvs {
-		links, _ := filepath.Glob(filepath.Join(tree, env, "bin", "python*"))
+		envs = append(envs, filepath.Join(tree, env))
+	}
+	if b.place != nil {
+		envs = append(envs, b.place.Installed...)
+	}
+	for _, env := range envs {
+		links, _ := filepath.Glob(filepath.Join(env, "bin", "python*"))
 		for _, link := range links {
 			to := real(link)
 			fi, err := os.Lstat(to)

@@ -48,12 +48,12 @@ var Without string
 
 // Box is the policy of a sandbox. A nil Box is no sandbox.
 type Box struct {
-	Write []string // what may be changed, directories with all that is in them
+	Write []string // paths that may be changed, directories with their contents
 	// Caches may be changed too. If Layers names a directory and the system supports it, writes go into a layer there
 	// and the caches stay unchanged.
 	Caches []string
 	Layers string
-	// Above names a directory of layers that are written to in place of those, and lie above them.
+	// Above names a directory of layers above the others, which get the writes.
 	Above string
 	// State may be changed and is unchanged afterwards if the system supports it: writes to a directory go into its
 	// layer, writes to a file into its copy. Paths in Through are changed themselves,
@@ -62,25 +62,30 @@ type Box struct {
 	Through []string
 	// Instead shows another file at a path, where the system can.
 	Instead []Layer
-	Read    []string  // what may be read although it lies in a hidden directory
+	Read    []string  // paths in hidden directories that may be read
 	Open    []Opening // the same for all that a run starts, with the reason
-	Hide    []string  // what may not be read, where it is not in Write, Read or Open
-	// Sockets are the directories and sockets of helpers that do work for whoever asks.
+	Hide    []string  // paths that may not be read, unless they are in Write, Read or Open
+	// Sockets are the directories and sockets of helpers that serve any process.
 	Sockets []string
 	// Temp is the directory for temporary files, which TMPDIR names. It may be changed.
 	Temp      string
 	NoNetwork bool
+	// MaxProcesses and MaxMemory bound a command with all that it starts: its threads, and its bytes; 0 is no limit of
+	// the one, and 90 % of the machine for the other.
+	MaxProcesses, MaxMemory int64
+	// MinFree are the bytes that a command leaves on its disks.
+	MinFree int64
 	// Touch may be read, and its times changed: git does that with an object that it would write and has.
 	Touch []string
 	// Terminals lets commands have a terminal also where only the user's can be opened: they are open then.
 	Terminals bool
-	// SharePIDs lets processes be seen as they are outside, for a program that locks by a process's number.
-	SharePIDs bool
 	home      string
+	secret    []string // hidden paths that no setting opens
+	place     *Place
 	over      string   // the layer of Over
-	links     links    // as they are while one command is started; nil: to be looked at each time
-	once      *once    // what it came to for its first command; nil: it is looked at for each
-	trails    []string // paths that may lead to what is open by symbolic links
+	links     links    // cached for the start of one command; nil: resolved each time
+	once      *once    // the ruleset and mounts of its first command; nil: resolved for each command
+	trails    []string // paths with symbolic links to open paths
 }
 
 // once caches the resolved Box: its ruleset and the mounts of its namespaces.
@@ -96,13 +101,13 @@ type Layer struct{ Path, In string }
 // Written returns the directory of a layer with the written files.
 func Written(layer string) string { return filepath.Join(layer, "upper") }
 
-// Accepted begins the names of directories in a Box's Layers that lie above the layers there, the last one topmost.
+// Accepted is the prefix of directories in a Box's Layers that are above the layers there, the last one topmost.
 const Accepted = "accepted-"
 
 // System describes the abilities of a system's sandbox.
 type System struct {
 	Kind  string   // "Landlock ABI 7", "sandbox-exec", "" for none
-	Lacks []string // what this kernel cannot hold, in words
+	Lacks []string // gaps of this kernel, in words
 	// Short says that signals or truncated files get past it. Helpers' sockets are nobody's promise.
 	Short bool
 	// Err is why there is none.
@@ -124,7 +129,7 @@ func (b *Box) Touching(touch ...string) *Box {
 	return b.but(func(out *Box) { out.Touch = append(slices.Clip(out.Touch), touch...) })
 }
 
-// Showing returns a Box in which another file is at a path, where the system can have it so.
+// Showing returns a Box in which another file is at a path, if the system supports that.
 func (b *Box) Showing(path, other string) *Box {
 	return b.but(func(out *Box) { out.Instead = append(slices.Clip(out.Instead), Layer{path, other}) })
 }
@@ -138,15 +143,18 @@ func (b *Box) Over(dir, layer string) *Box {
 }
 
 // Of returns a Box with the cache layers for dir, if dir is in a session's directory: a worktree or a judged checkout.
+// Commands in it can follow the session's link to the repository.
 func (b *Box) Of(dir string) *Box {
-	layers := filepath.Base(dir)
-	for of := filepath.Dir(dir); of != filepath.Dir(of); of = filepath.Dir(of) {
-		if session.ValidID(strings.TrimPrefix(filepath.Base(of), session.DraftPrefix)) {
-			return b.but(func(out *Box) { out.Layers = filepath.Join(of, session.CachesDir, layers) })
-		}
-		layers = filepath.Base(of) + "-" + layers
+	caches, name, ok := session.CachesOf(dir)
+	if !ok {
+		return b
 	}
-	return b
+	return b.but(func(out *Box) {
+		out.Layers = filepath.Join(caches, name)
+		if link := session.RepoLink(dir); there(link) {
+			out.Read, out.trails = append(slices.Clip(out.Read), link), append(slices.Clip(out.trails), link)
+		}
+	})
 }
 
 func there(path string) bool {
@@ -171,7 +179,7 @@ func (b *Box) but(change func(*Box)) *Box {
 	return &out
 }
 
-// Environ returns env as it is inside: with the directory for temporary files, without the ways to helpers outside.
+// Environ returns env for the sandbox: with the temporary directory, without variables that lead to helpers outside.
 func (b *Box) Environ(env []string) []string {
 	if b == nil {
 		return env
@@ -225,6 +233,13 @@ func (b *Box) Closes(path string) bool {
 	}
 	hidden := deepest(b.Hide)
 	return hidden > 0 && hidden < len(path) && hidden > deepest(append(b.writable(), b.readable()...))
+}
+
+// Secret reports whether a path exists and no setting opens it: it has credentials, or the user closed it.
+func (b *Box) Secret(path string) bool {
+	return b != nil && there(path) && slices.ContainsFunc(links(nil).reals(b.secret), func(dir string) bool {
+		return below(real(filepath.Clean(path)), dir)
+	})
 }
 
 // readable are the paths that may be read although they lie in a hidden directory.
@@ -321,7 +336,7 @@ func (l links) reals(paths []string) []string {
 	return out
 }
 
-// below reports whether path is dir or lies in it.
+// below reports whether path is dir or in it.
 func below(path, dir string) bool {
 	rest, in := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
 	return path == dir || in && strings.HasPrefix(rest, "/")

@@ -7,10 +7,10 @@ import (
 	"os/exec"
 )
 
-// seatbelt is the program of macOS that runs another one in a sandbox. It is deprecated, and there is no other.
+// seatbelt is macOS's program to run another program in a sandbox. It is deprecated, but has no successor.
 const seatbelt = "/usr/bin/sandbox-exec"
 
-// Probe looks for the system's program.
+// Probe checks for the system's sandbox program.
 func Probe() System {
 	if _, err := os.Stat(seatbelt); err != nil {
 		return System{Err: fmt.Errorf("this system has no sandbox-exec: %w", err)}
@@ -19,12 +19,12 @@ func Probe() System {
 }
 
 // Start starts a command inside the box.
-func (b *Box) Start(cmd *exec.Cmd) error {
+func (b *Box) Start(cmd *exec.Cmd) (*Tree, error) {
 	if b != nil {
-		cmd.Args = append([]string{Name, "-p", b.profile(), cmd.Path}, cmd.Args[1:]...)
+		cmd.Args = append([]string{Name, "-p", b.placed(false).profile(), cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = seatbelt
 	}
-	return cmd.Start()
+	return nil, cmd.Start()
 }
 
 // Spaces are namespaces, which only Linux has.
@@ -35,3 +35,6 @@ func Layered(string) bool { return false }
 
 // Close has none to end.
 func Close() {}
+
+// Limits are not set here.
+func (b *Box) Limits() (processes, memory int64) { return 0, 0 }

@@ -11,11 +11,11 @@ import (
 func Probe() System { return System{Err: errors.New("git-tilth knows no sandbox on this system")} }
 
 // Start refuses to run a command without the box that it was given.
-func (b *Box) Start(cmd *exec.Cmd) error {
+func (b *Box) Start(cmd *exec.Cmd) (*Tree, error) {
 	if b != nil {
-		return Probe().Err
+		return nil, Probe().Err
 	}
-	return cmd.Start()
+	return nil, cmd.Start()
 }
 
 // Spaces are namespaces, which only Linux has.
@@ -26,3 +26,6 @@ func Layered(string) bool { return false }
 
 // Close has none to end.
 func Close() {}
+
+// Limits are not set here.
+func (b *Box) Limits() (processes, memory int64) { return 0, 0 }

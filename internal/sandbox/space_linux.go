@@ -19,7 +19,7 @@ import (
 )
 
 // spaces is the holder of this process: a child that makes the namespaces for boxes, each once, and starts commands in
-// them. What it starts are this process's children (CLONE_PARENT), as if they had been started here.
+// them. These are this process's children (CLONE_PARENT).
 var spaces holder
 
 type holder struct {
@@ -27,17 +27,16 @@ type holder struct {
 	conn  *os.File
 	pid   int           // the holder's
 	ended chan struct{} // closed when it was waited for
-	init  int           // of the first process of the pid namespace, 0 for none
-	views [][2]string   // what each of its mount namespaces is made of, and its number; the last used at the end
+	views [][2]string   // operations and number of each mount namespace, the last used at the end
 	made  int
 	has   []string // the kinds of namespaces that work
-	err   error    // why there is none
+	err   error    // the reason if there is none
 }
 
 // maxViews is how many mount namespaces are kept. A run takes turns with a few.
 const maxViews = 8
 
-// Spaces says which namespaces work here, and why there are none.
+// Spaces returns the namespaces that work here, or the reason why there are none.
 func Spaces() (has []string, err error) {
 	spaces.Lock()
 	defer spaces.Unlock()
@@ -45,17 +44,14 @@ func Spaces() (has []string, err error) {
 	return spaces.has, spaces.err
 }
 
-// Inits are the holder and the first process of its pid namespace, which takes the place of a parent there; 0 for none.
-func Inits() (holder, init int) {
+// Holder returns the process that makes the namespaces, 0 for none.
+func Holder() int {
 	spaces.Lock()
 	defer spaces.Unlock()
-	return spaces.pid, spaces.init
+	return spaces.pid
 }
 
-// patience is how long Close waits: a process that the kernel cannot end holds up its pid namespace.
-const patience = time.Second
-
-// Close ends and reaps the holder, and with it every process in its pid namespace.
+// Close ends and reaps the holder, and with it every process in its pid namespaces.
 func Close() {
 	spaces.Lock()
 	defer spaces.Unlock()
@@ -87,10 +83,12 @@ func (h *holder) open() {
 	id := func(n int) []syscall.SysProcIDMap {
 		return []syscall.SysProcIDMap{{ContainerID: n, HostID: n, Size: 1}}
 	}
-	// These capabilities allow mounting, and overlayfs's access to its working directory, which has no permissions.
+	// These capabilities allow mounting, entering a mount namespace, and overlayfs's access to its working
+	// directory, which has no permissions.
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS, Setpgid: true,
 		UidMappings: id(os.Geteuid()), GidMappings: id(os.Getegid()), AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN,
-			unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_FSETID}}
+			unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_FSETID,
+			unix.CAP_SYS_CHROOT}}
 	h.err = h.begin(attr)
 }
 
@@ -108,7 +106,7 @@ func (h *holder) begin(attr *syscall.SysProcAttr) error {
 		return err
 	}
 	said, _, err := receive(int(ours.Fd()))
-	if err == nil && len(said) < 3 {
+	if err == nil && len(said) < 2 {
 		err = errors.New(strings.Join(said, ""))
 	}
 	if err != nil {
@@ -122,43 +120,45 @@ func (h *holder) begin(attr *syscall.SysProcAttr) error {
 		close(ended)
 	}()
 	h.conn, h.pid, h.ended = ours, cmd.Process.Pid, ended
-	h.init, _ = strconv.Atoi(said[1])
-	h.has = strings.Fields(said[2])
+	h.has = strings.Fields(said[1])
 	return nil
 }
 
-// start starts a command in the namespaces that are made of ops. errSpace is the error where there are none.
-func (h *holder) start(ops []string, flags, layers string, cmd *exec.Cmd, extra ...*os.File) error {
+// start starts a command in the namespaces for ops. The error is errSpace without namespaces.
+func (h *holder) start(ops []string, flags, layers string, cmd *exec.Cmd, extra ...*os.File) (*Tree, error) {
 	h.Lock()
 	defer h.Unlock()
 	if h.open(); h.err != nil {
-		return errSpace
+		return nil, errSpace
 	}
 	files, done, err := streams(cmd)
 	defer done()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	view, err := h.view(ops)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request := slices.Concat([]string{"start", view, flags, layers, cmd.Dir, cmd.Path, strconv.Itoa(len(cmd.Args))},
 		cmd.Args, cmd.Environ())
 	said, err := h.ask(request, append(files, extra...)...)
-	switch {
-	case err != nil:
-		return err
-	case said[0] != "":
-		n, _ := strconv.Atoi(said[0])
-		return &fs.PathError{Op: "fork/exec", Path: cmd.Dir, Err: syscall.Errno(n)}
+	if err != nil {
+		return nil, err
 	}
 	pid, _ := strconv.Atoi(said[1])
+	init, _ := strconv.Atoi(said[2])
+	tree := newTree(init)
+	if said[0] != "" {
+		n, _ := strconv.Atoi(said[0])
+		_ = tree.End(nil)
+		return nil, &fs.PathError{Op: "fork/exec", Path: cmd.Dir, Err: syscall.Errno(n)}
+	}
 	cmd.Process, err = os.FindProcess(pid)
-	return err
+	return tree, err
 }
 
-// view returns the number of a mount namespace, which is made where there is none yet.
+// view returns the number of a mount namespace, and makes it if necessary.
 func (h *holder) view(ops []string) (number string, err error) {
 	key := strings.Join(ops, "\x00")
 	i := slices.IndexFunc(h.views, func(v [2]string) bool { return v[0] == key })
@@ -225,11 +225,12 @@ var errSpace = errors.New("the sandbox has no namespaces")
 const (
 	opCover  = "cover"  // an empty directory
 	opBlank  = "blank"  // an empty file
-	opShow   = "show"   // what is there outside, to read
+	opShow   = "show"   // the path as outside, read-only
 	opWrite  = "write"  // the same, to write
 	opLayer  = "layer"  // the same, written to a layer
-	opCopy   = "copy"   // a file, of which another one is shown and written to
+	opCopy   = "copy"   // a copy of a file, which gets the writes
 	opTouch  = "touch"  // the same, to read, where the times may be changed
+	opFix    = "fix"    // the same, to read, in a directory that may be written
 	opLink   = "link"   // a symbolic link
 	opShared = "shared" // processes are seen as outside
 )
@@ -239,16 +240,26 @@ func (b *Box) mounts() []string {
 	type op struct{ kind, path, arg string }
 	var ops []op
 	at := map[string]bool{}
+	own := b.links.reals(b.Write)
+	placed := false
 	add := func(kind, path, arg string) {
-		if at[path] {
+		if at[path] || placed && b.place.covers(path) && (kind != opWrite || !slices.Contains(own, path)) {
 			return
 		}
 		at[path] = true
 		ops = append(ops, op{kind, path, arg})
 	}
+	b.placing(add)
+	placed = true
 	for _, other := range b.Instead {
 		if fi, err := os.Lstat(other.Path); err == nil && fi.Mode().IsRegular() {
 			add(opCopy, b.links.real(other.Path), other.In)
+		}
+	}
+	for _, dir := range own {
+		// The .git file of a worktree decides where git finds its configuration.
+		if fi, err := os.Lstat(filepath.Join(dir, ".git")); err == nil && fi.Mode().IsRegular() {
+			add(opFix, filepath.Join(dir, ".git"), look(filepath.Join(dir, ".git")))
 		}
 	}
 	for _, path := range b.outermost() {
@@ -258,7 +269,7 @@ func (b *Box) mounts() []string {
 			add(opWrite, path, look(path))
 		}
 	}
-	for _, s := range b.State { // also in what Through names
+	for _, s := range b.State { // also in a path of Through
 		if path := b.links.real(s.Path); there(path) {
 			if kind, in := b.layer(path); in != "" {
 				add(kind, path, in)
@@ -298,7 +309,7 @@ func (b *Box) mounts() []string {
 		around := opShow
 		if len(within) > 0 {
 			around = within[len(within)-2]
-		} else if below(o.path, "/dev/shm") { // which is empty there
+		} else if below(o.path, "/dev/shm") { // it is empty there
 			around = opCover
 		}
 		if o.kind == around || (around == opWrite || around == opLayer) && (o.kind == opShow || o.kind == opTouch) ||
@@ -311,7 +322,7 @@ func (b *Box) mounts() []string {
 		}
 		out = append(out, o.kind, o.path, o.arg)
 	}
-	if b.SharePIDs || Without == "pid" {
+	if Without == "pid" {
 		out = append(out, opShared, "", "")
 	}
 	return out

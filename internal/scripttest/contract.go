@@ -39,7 +39,7 @@ var eventFields = map[string]kinds{
 		"cost":              "n?",
 		"tokens_used_total": "n", "phase": "s-", "attempt": "n", "finish_reason": "s", "content": "s", "health": "s"},
 	"empty_model_response":  {"streak": "n", "finish_reason": "s", "prompt_tokens": "n", "eval_tokens": "n"},
-	"agent_waits":           {"agent": "s", "said": "s-", "since": "s-"},
+	"agent_waits":           {"who": "s", "reason": "s", "detail": "s", "until": "s-", "attempt": "n"},
 	"nudge":                 {"kind": "s", "streak": "n", "content": "s"},
 	"tool_call":             {"tool": "s", "args": "os"},
 	"tool_result":           {"tool": "s", "result_preview": "s", "result_chars": "n"},
@@ -61,6 +61,7 @@ var eventFields = map[string]kinds{
 	"log_repaired":       {},
 	"session_rewound":    {"to": "s", "from": "s", "undo": "n", "note": "s?-", "tasks": "o"},
 	"session_undone":     {"undo": "n", "redo": "n", "tasks": "o"},
+	"commit_repeated":    {"from": "s", "sha": "s"},
 	"preflight":          {"passed": "b", "checks": "a"},
 	"stop":               {"reason": "s", "failed": "o-"},
 	"build_products":     {"left_out": "a", "reason": "s"},
@@ -68,7 +69,7 @@ var eventFields = map[string]kinds{
 
 // sessionEvents belong to the session, not to a task.
 var sessionEvents = []string{"session_start", "session_prepared", "seed_committed", "session_resume", "stop",
-	"log_repaired", "task_marked", "session_rewound", "session_undone", "preflight"}
+	"log_repaired", "task_marked", "session_rewound", "session_undone", "commit_repeated", "preflight"}
 
 // recordCap is the most characters of one text in an event.
 const recordCap = 16_000
@@ -425,8 +426,6 @@ func (a *auditor) modes(dir string) {
 			filepath.Dir(a.where) == "lanes" && d.Name() != ".judge" && d.Name() != ".new") &&
 			info.Mode().Perm() == 0o700:
 			return fs.SkipDir
-		case strings.HasPrefix(a.where, "undo/") && d.Name() == "files" && info.Mode().Perm() == 0o700:
-			return fs.SkipDir // of the worktree
 		case a.where == "caches" && info.Mode().Perm() == 0o700:
 			return fs.SkipDir // as the caches are that lie beneath
 		case (a.where == "judge" || filepath.Dir(a.where) == "lanes/.judge") &&

@@ -101,6 +101,7 @@ func Setup(env *testscript.Env) error {
 		"HOME":       home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1",
 		"TILTH_SESSIONS_DIR":  filepath.Join(env.WorkDir, "sessions"),
 		"TEST_WITHOUT":        os.Getenv("TEST_WITHOUT"),
+		"TEST_CLOCK":          filepath.Join(home, "clock"),
 		"TILTH_RESUME_NOTICE": "0", "TILTH_AGAIN": "true",
 		"LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(),
 		"GOPATH": filepath.Join(home, "go"), "GOTOOLCHAIN": "local",
@@ -165,15 +166,17 @@ var (
 		return runs("unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "none", os.TempDir())
 	})
 	hasCargo  = sync.OnceValue(func() bool { return runs("cargo", "--version") })
+	hasVenv   = sync.OnceValue(func() bool { return runs("python3", "-c", "import venv, ensurepip, setuptools") })
 	hasPytest = sync.OnceValue(func() bool { return runs("/usr/bin/python3", "-c", "import pytest") })
 )
 
 func runs(name string, args ...string) bool { return exec.Command(name, args...).Run() == nil }
 
 // Condition evaluates conditions of scripts beyond testscript's own: [root]; [landlock] and [namespaces] if the sandbox
-// can use them (TEST_WITHOUT=namespaces or pid turns that off); [pytest] if /usr/bin/python3 has it; [cargo] if cargo
-// runs, because rustup's may have no toolchain; [tmpfs] if a small file system can be mounted in a new namespace;
-// [full] if TILTH_TESTS is full, as in CI, for rows of a table that take too long after each change.
+// can use them (TEST_WITHOUT=namespaces or pid turns that off); [pytest] if /usr/bin/python3 has it; [venv] if python3
+// makes virtual environments and has setuptools; [cargo] if cargo runs, because rustup's may have no toolchain; [tmpfs]
+// if a small file system can be mounted in a new namespace; [full] if TILTH_TESTS is full, as in CI, for rows of a
+// table that take too long.
 func Condition(cond string) (bool, error) {
 	switch cond {
 	case "root":
@@ -187,6 +190,8 @@ func Condition(cond string) (bool, error) {
 		return err == nil && os.Getenv("TEST_WITHOUT") == "", nil
 	case "pytest":
 		return hasPytest(), nil
+	case "venv":
+		return hasVenv(), nil
 	case "cargo":
 		return hasCargo(), nil
 	case "full":
@@ -198,7 +203,7 @@ func Condition(cond string) (bool, error) {
 // Commands are the commands that scripts have beside testscript's own.
 func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
-		"mkrepo": mkrepo, "fakemodel": fakemodel, "fakeagent": fakeagent, "modelsaw": modelsaw,
+		"mkrepo": mkrepo, "fakeforge": fakeForge, "fakemodel": fakemodel, "fakeagent": fakeagent, "modelsaw": modelsaw,
 		"modelcalls": modelcalls, "exits": exits,
 		"session": newest, "events": events, "field": field, "waitevent": waitevent, "waitfile": waitfile,
 		"waittext": waittext,

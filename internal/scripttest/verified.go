@@ -19,8 +19,8 @@ import (
 // "" if the session was repaired. In sessions of all other scripts verify finds nothing.
 var tampering = map[string]string{
 	"log_filter":    "prd.json: .*no such file",
-	"show_reasons":  "it has the session's trailers and is not on record", // a person's rebase
-	"skipped_lines": "events.jsonl:1, .* the record is not what it was",
+	"show_reasons":  "it has the session's trailers, but is not in the record", // a person's rebase
+	"skipped_lines": "events.jsonl:1, .* the record was changed from this line on",
 	"take_odd":      "the commit of T-002 is not on the branch", // a person's amended one is
 }
 

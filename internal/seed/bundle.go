@@ -3,11 +3,14 @@ package seed
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -41,7 +44,7 @@ func (vs *violations) put(more violations) {
 	*vs = append(*vs, more[:min(len(more), max(maxViolations-len(*vs), 0))]...)
 }
 
-// one is a judgement that came to one violation.
+// one returns a list with one violation.
 func one(rule, format string, args ...any) violations {
 	return violations{{Rule: rule, Message: fmt.Sprintf(format, args...)}}
 }
@@ -66,12 +69,11 @@ const maxArguments = 4 * maxTotalBytes
 // bundleKeys are the arguments of write_seed.
 var bundleKeys = []string{"prd_entries", "test_files", "tldr", "open_questions", "blockers", "scope_notes"}
 
-// entryKeys are the keys that a proposed prd entry may have. Status is known
-// as well, and refused with a rule of its own.
+// entryKeys are the keys that a proposed prd entry may have. Status is known as well, and refused by a separate rule.
 var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "needs", "touches", "type", "scope"}
 
-// parseBundle reads write_seed's arguments. It fails only if they are no JSON object; every other fault is kept in the
-// bundle and reported by Check, so that a model hears of all of them at once.
+// parseBundle reads write_seed's arguments. It fails only if they are not a JSON object. Check reports every other
+// fault, so that a model gets all of them at once.
 func parseBundle(args []byte) (*Bundle, error) {
 	b := &Bundle{TestFiles: map[string]string{}}
 	if len(args) > maxArguments {
@@ -83,7 +85,11 @@ func parseBundle(args []byte) (*Bundle, error) {
 		b.faults.add("utf-8", "the arguments are not valid UTF-8")
 		return b, nil
 	}
-	given, err := objectFields(args)
+	err := jsonFault(args)
+	whole := gjson.ParseBytes(args)
+	if err == nil && !whole.IsObject() {
+		err = errors.New("it is not a JSON object")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the arguments are not one JSON object with the keys prd_entries, test_files, tldr, "+
 			"open_questions, blockers and scope_notes: %w", err)
@@ -91,12 +97,9 @@ func parseBundle(args []byte) (*Bundle, error) {
 	if !pairedSurrogates().Match(args) {
 		b.faults.add("utf-8", `the arguments hold half of a surrogate pair (\ud800 to \udfff), which is no UTF-8 text`)
 	}
+	given := fieldsOf(whole, 1)
 	b.checkKeys("the bundle", given, bundleKeys)
-	if entries := given.get("prd_entries"); entries != nil {
-		b.readEntries(entries)
-	} else {
-		b.faults.add("shape", "prd_entries is missing: it is the list of tasks")
-	}
+	b.readEntries(given.get("prd_entries"))
 	b.readTestFiles(given.get("test_files"))
 	b.Meta.TLDR = read[string](b, "tldr", given.get("tldr"))
 	b.Meta.OpenQuestions = b.readNotes("open_questions", given)
@@ -105,68 +108,57 @@ func parseBundle(args []byte) (*Bundle, error) {
 	return b, nil
 }
 
-func (b *Bundle) readEntries(raw json.RawMessage) {
-	var entries []json.RawMessage
-	if err := json.Unmarshal(raw, &entries); err != nil || entries == nil {
+func (b *Bundle) readEntries(list gjson.Result) {
+	switch {
+	case !list.Exists():
+		b.faults.add("shape", "prd_entries is missing: it is the list of tasks")
+	case !list.IsArray():
 		b.faults.add("shape", "prd_entries is not a list of objects")
-		return
-	}
-	for i, e := range entries {
-		if i == maxTasks {
-			b.faults.add("too-many-tasks", "the seed has %d tasks; at most %d are taken: split the feature",
-				len(entries), maxTasks)
-			return
+	default:
+		for i, e := range fieldsOf(list, 1) {
+			b.readEntry(fmt.Sprintf("entry %d", i+1), e.value)
 		}
-		b.readEntry(i, e)
 	}
 }
 
-func (b *Bundle) readEntry(i int, raw json.RawMessage) {
-	where := fmt.Sprintf("entry %d", i+1)
-	given, err := objectFields(raw)
-	if err != nil {
+func (b *Bundle) readEntry(where string, entry gjson.Result) {
+	if !entry.IsObject() {
 		b.faults.add("shape", "%s of prd_entries is not an object", where)
 		return
 	}
-	t := session.Task{ID: read[string](b, "the id of "+where, given.get("id"))}
+	given := fieldsOf(entry, 1)
+	t, err := parseTask([]byte(entry.Raw))
 	if t.ID != "" {
 		where = quoteShort(t.ID)
 	}
-	if given.get("status") != nil {
+	if err != nil {
+		b.faults.add("shape", "%s has not the shape of a task: %s", where, err)
+	}
+	if given.get("status").Exists() {
 		b.faults.add("status", "%s has a status; only the harness writes it: leave the key out", where)
 	}
 	b.checkKeys(where, given, append([]string{"status"}, entryKeys...))
-	t.Title = read[string](b, "the title of "+where, given.get("title"))
-	t.Description = read[string](b, "the description of "+where, given.get("description"))
-	t.AcceptanceCriteria = read[[]string](b, "acceptance_criteria of "+where, given.get("acceptance_criteria"))
-	t.Needs = read[[]string](b, "needs of "+where, given.get("needs"))
-	t.Touches = read[[]string](b, "touches of "+where, given.get("touches"))
-	t.Type = read[string](b, "the type of "+where, given.get("type"))
-	t.Scope = read[string](b, "the scope of "+where, given.get("scope"))
-	b.Tasks = append(b.Tasks, t)
+	b.Tasks = append(b.Tasks, session.Task{ID: t.ID, Title: t.Title, Description: t.Description,
+		AcceptanceCriteria: t.AcceptanceCriteria, Needs: t.Needs, Touches: t.Touches, Type: t.Type, Scope: t.Scope})
 }
 
-func (b *Bundle) readTestFiles(raw json.RawMessage) {
-	if isNull(raw) {
-		return
-	}
-	given, err := objectFields(raw)
-	if err != nil {
+func (b *Bundle) readTestFiles(files gjson.Result) {
+	if files.Type != gjson.Null && !files.IsObject() {
 		b.faults.add("shape", "test_files is not an object that maps paths to contents")
 		return
 	}
-	for _, f := range given {
+	for _, f := range fieldsOf(files, 1) {
 		if _, ok := b.TestFiles[f.key]; ok {
 			b.faults.add("duplicate", "test_files names %s twice", quoteShort(f.key))
 			continue
 		}
-		b.TestFiles[f.key] = read[string](b, "the content of "+quoteShort(f.key), f.raw)
+		b.TestFiles[f.key] = read[string](b, "the content of "+quoteShort(f.key), f.value)
 	}
 }
 
 // read decodes a string or a list of strings, or nothing if it is missing or null.
-func read[T string | []string](b *Bundle, what string, raw json.RawMessage) (value T) {
-	if isNull(raw) || json.Unmarshal(raw, &value) == nil {
+func read[T string | []string](b *Bundle, what string, v gjson.Result) (value T) {
+	if v.Type == gjson.Null || json.Unmarshal([]byte(v.Raw), &value) == nil {
 		return value
 	}
 	kind := "a string"
@@ -177,22 +169,22 @@ func read[T string | []string](b *Bundle, what string, raw json.RawMessage) (val
 	return *new(T)
 }
 
-// readNotes reads a list that is only shown: one string is a list of one, and an empty one of none.
+// readNotes reads a list for display only: a string counts as a list of one entry, an empty string as an empty list.
 func (b *Bundle) readNotes(key string, given fields) []string {
-	raw, one := given.get(key), ""
-	switch {
-	case isNull(raw) || json.Unmarshal(raw, &one) != nil:
-		return read[[]string](b, key, raw)
-	case strings.TrimSpace(one) == "":
+	switch v := given.get(key); {
+	case v.Type != gjson.String:
+		return read[[]string](b, key, v)
+	case strings.TrimSpace(v.Str) == "":
 		return nil
+	default:
+		return []string{v.Str}
 	}
-	return []string{one}
 }
 
-// checkKeys reports unknown keys, and known ones that come twice.
+// checkKeys reports unknown and repeated keys.
 func (b *Bundle) checkKeys(where string, given fields, known []string) {
-	for _, key := range given.repeated() {
-		b.faults.add("duplicate", "%s has the key %s twice", where, quoteShort(key))
+	for _, f := range given.repeated() {
+		b.faults.add("duplicate", "%s has the key %s twice", where, quoteShort(f.key))
 	}
 	for _, f := range given {
 		if !slices.Contains(known, f.key) {
@@ -201,7 +193,7 @@ func (b *Bundle) checkKeys(where string, given fields, known []string) {
 	}
 }
 
-// WithTasks is the bundle with its plan as a person edited it, without the tests of tasks that are gone.
+// WithTasks returns the bundle with the user's edited plan, without the tests of removed tasks.
 func (b *Bundle) WithTasks(plan []byte) (*Bundle, error) {
 	tasks, err := session.ParseTasks(plan)
 	if err != nil {

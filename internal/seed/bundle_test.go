@@ -13,7 +13,7 @@ import (
 )
 
 // entry is a sound prd entry as write_seed sends it.
-func entry(n int) map[string]any {
+func oneEntry(n int) map[string]any {
 	return map[string]any{
 		"id": fmt.Sprintf("T-%03d", n), "title": fmt.Sprintf("Add part %d", n), "description": "In calc.py.",
 		"acceptance_criteria": []string{"add(1, 2) returns 3"},
@@ -27,7 +27,7 @@ func arguments(t testing.TB, n int, change func(b map[string]any)) []byte {
 	t.Helper()
 	entries, files := []any{}, map[string]any{}
 	for i := 1; i <= n; i++ {
-		entries = append(entries, entry(i))
+		entries = append(entries, oneEntry(i))
 		files[testPath(i)] = "def test_add():\n    assert 1 + 2 == 4\n"
 	}
 	b := map[string]any{"prd_entries": entries, "test_files": files, "tldr": "Adding.",
@@ -116,7 +116,7 @@ func TestCheckRules(t *testing.T) {
 		{"entries missing", func(b map[string]any) { delete(b, "prd_entries") }, "shape"},
 		{"entries null", func(b map[string]any) { b["prd_entries"] = nil }, "shape"},
 		{"entries no list", func(b map[string]any) { b["prd_entries"] = map[string]any{} }, "shape"},
-		{"entry no object", func(b map[string]any) { b["prd_entries"] = []any{entry(1), 5} }, "shape"},
+		{"entry no object", func(b map[string]any) { b["prd_entries"] = []any{oneEntry(1), 5} }, "shape"},
 		{"unknown key", func(b map[string]any) { b["notes"] = "x" }, "unknown-key"},
 		{"unknown key of an entry", func(b map[string]any) { first(b)["priority"] = 1 }, "unknown-key"},
 		{"status", func(b map[string]any) { first(b)["status"] = "done" }, "status"},
@@ -136,18 +136,19 @@ func TestCheckRules(t *testing.T) {
 			"criteria"},
 		{"criteria as string", func(b map[string]any) { first(b)["acceptance_criteria"] = "x" }, "shape"},
 		{"null criterion", func(b map[string]any) { first(b)["acceptance_criteria"] = []any{nil} }, "criteria"},
-		{"duplicate ids", func(b map[string]any) { b["prd_entries"] = []any{entry(1), entry(1)} }, "duplicate"},
+		{"duplicate ids", func(b map[string]any) { b["prd_entries"] = []any{oneEntry(1), oneEntry(1)} }, "duplicate"},
 		{"500 tasks", func(b map[string]any) {
 			var many []any
 			for i := 1; i <= 500; i++ {
-				many = append(many, entry(i))
+				many = append(many, oneEntry(i))
 			}
 			b["prd_entries"] = many
 		}, "too-many-tasks"},
 		{"NUL in a description", func(b map[string]any) { first(b)["description"] = "a\x00b" }, "nul"},
-		{"task without test", func(b map[string]any) { b["prd_entries"] = []any{entry(1), entry(2)} },
+		{"task without test", func(b map[string]any) { b["prd_entries"] = []any{oneEntry(1), oneEntry(2)} },
 			"task-without-test"},
 		{"no test files", func(b map[string]any) { delete(b, "test_files") }, "task-without-test"},
+		{"test files null", func(b map[string]any) { b["test_files"] = nil }, "task-without-test"},
 		{"test files a list", func(b map[string]any) { b["test_files"] = []any{} }, "shape"},
 		{"content no string", func(b map[string]any) { b["test_files"].(map[string]any)["t001_x.py"] = 5 }, "shape"},
 		{"test without task", put("tests/test_t002_x.py"), "test-without-task"},
@@ -317,7 +318,7 @@ func TestNeedsAreEarlierTasks(t *testing.T) {
 			"T-002",
 		), task("T-002", "T-001"), task("T-003", "T-001", "T-002"), task("T-004", "T-001", "T-001"), task("T-005", "x"),
 	}
-	want := []string{"later", "", "", "twice", "no earlier task"}
+	want := []string{"later", "", "", "twice", "not an earlier task"}
 	for i, w := range want {
 		got := badNeeds(tasks, i)
 		if (w == "") != (len(got) == 0) || w != "" && !strings.Contains(got[0].Message, w) {

@@ -12,7 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// The size limits of a seed: far above any seed that a person can review, and far below the limits of a prompt or disk.
+// The size limits of a seed: far above any seed that a user can review, and far below the limits of a prompt or disk.
 const (
 	maxTasks       = 200
 	maxTestFiles   = 1000
@@ -25,18 +25,18 @@ const (
 	maxFileBytes   = 1 << 20
 	maxTotalBytes  = 5 << 20
 	maxPathBytes   = 500
-	maxViolations  = 500 // a hostile bundle must not make a report of its own size
+	maxViolations  = 500 // bounds the report of a hostile bundle
 	taskIDExample  = "T-001"
 	testPathAdvice = "a base name with the task's number between separators, like test_t001_add.py, " +
 		"t001_add_test.go or t001-add.test.ts"
 )
 
-// Rules are the parts of the check that depend on where a bundle comes from and goes to.
+// Rules are the parts of the check that depend on a bundle's source and target.
 type Rules struct {
 	// TestsRequired refuses a task without a test: on for an interview, off for an import, where tests are optional.
 	TestsRequired bool
 	Root          string   // the worktree, "" before there is one
-	Tracked       []string // what git tracks there
+	Tracked       []string // paths that git tracks there
 	Ignored       []string // those of the tests that git ignores: they would silently stay out of the seed commit
 }
 
@@ -49,10 +49,12 @@ func Check(b *Bundle, rules Rules) []Violation {
 	c.tasks()
 	c.notes()
 	c.files(rules)
-	if c.refusedWhole() {
-		return c.violations
+	// Where so much was not read, a task without a test would be a follow-up error and not a finding.
+	if !slices.ContainsFunc(c.violations, func(v Violation) bool {
+		return v.Rule == "too-many-tasks" || v.Rule == "size" && len(b.Tasks) == 0
+	}) {
+		c.pairing(rules)
 	}
-	c.pairing(rules)
 	return c.violations
 }
 
@@ -62,12 +64,12 @@ type checker struct {
 	unseen int // how many of its tasks, the first ones, the text that is checked does not hold
 }
 
-// refusedWhole reports whether so much of the bundle was not read that a task without
-// a test would be a follow-up error and not a finding.
-func (c *checker) refusedWhole() bool {
-	return slices.ContainsFunc(c.violations, func(v Violation) bool {
-		return v.Rule == "too-many-tasks" || v.Rule == "size" && len(c.bundle.Tasks) == 0
-	})
+// exceeds reports whether there is more of something than is taken.
+func (c *checker) exceeds(rule, what string, n, most int, advice string) bool {
+	if n > most {
+		c.add(rule, "%s; at most %d are taken%s", fmt.Sprintf(what, n), most, advice)
+	}
+	return n > most
 }
 
 func (c *checker) tasks() {
@@ -75,8 +77,7 @@ func (c *checker) tasks() {
 	if len(tasks) == 0 && len(c.bundle.faults) == 0 {
 		c.add("no-tasks", "the seed has no tasks")
 	}
-	if len(tasks) > maxTasks {
-		c.add("too-many-tasks", "the seed has %d tasks; at most %d are taken: split the feature", len(tasks), maxTasks)
+	if c.exceeds("too-many-tasks", "the seed has %d tasks", len(tasks), maxTasks, ": split the feature") {
 		return
 	}
 	seen := map[string]bool{}
@@ -91,7 +92,7 @@ func (c *checker) tasks() {
 	}
 }
 
-const needsFix = "name only tasks that stand earlier in the list"
+const needsFix = "name only earlier tasks of the list"
 
 // badNeeds lists the faults in the needs of the i-th task: a need is the id of an earlier task.
 func badNeeds(tasks []session.Task, i int) (found violations) {
@@ -102,7 +103,7 @@ func badNeeds(tasks []session.Task, i int) (found violations) {
 		case id == tasks[i].ID:
 			problem = "itself"
 		case at < 0:
-			problem = quoteShort(id) + ", which is no earlier task of this seed"
+			problem = quoteShort(id) + ", which is not an earlier task of this seed"
 		case at > i:
 			problem = id + ", which comes later"
 		case slices.Contains(tasks[i].Needs[:n], id):
@@ -144,7 +145,17 @@ func (c *checker) task(i int, t session.Task) {
 	if t.Status != "" && t.Status != session.TaskPending {
 		c.add("status", "%s has the status %s; only the harness writes it: leave it out", name, quoteShort(t.Status))
 	}
-	c.title(name, t.Title)
+	// A title becomes a commit subject and a column of progress.txt, which is separated by tabs.
+	switch {
+	case strings.TrimSpace(t.Title) == "":
+		c.add("title", "%s has no title", name)
+	case strings.ContainsFunc(t.Title, unicode.IsControl):
+		c.add("title", "the title of %s is not one plain line: it holds a control character", name)
+	case utf8.RuneCountInString(t.Title) > maxTitleChars:
+		c.add("title", "the title of %s is longer than %d characters: put the rest into the description", name,
+			maxTitleChars)
+	}
+	c.text("the title of "+name, t.Title)
 	for _, l := range [][2]string{{"type", t.Type}, {"scope", t.Scope}} {
 		if strings.ContainsFunc(l[1], unicode.IsControl) || utf8.RuneCountInString(l[1]) > maxLabelChars {
 			c.add(l[0], "the %s of %s is not one plain line of at most %d characters: it is for a commit's subject",
@@ -152,58 +163,32 @@ func (c *checker) task(i int, t session.Task) {
 		}
 	}
 	c.text("the description of "+name, t.Description)
-	c.criteria(name, t.AcceptanceCriteria)
-}
-
-// title holds a title to one plain line: it becomes a commit subject and a
-// column of progress.txt, which is separated by tabs.
-func (c *checker) title(name, title string) {
-	switch {
-	case strings.TrimSpace(title) == "":
-		c.add("title", "%s has no title", name)
-	case strings.ContainsFunc(title, unicode.IsControl):
-		c.add("title", "the title of %s is not one plain line: it holds a control character", name)
-	case utf8.RuneCountInString(title) > maxTitleChars:
-		c.add("title", "the title of %s is longer than %d characters: put the rest into the description", name,
-			maxTitleChars)
-	}
-	if !utf8.ValidString(title) {
-		c.add("utf-8", "the title of %s is not valid UTF-8", name)
-	}
-}
-
-func (c *checker) criteria(name string, criteria []string) {
+	criteria := t.AcceptanceCriteria
 	if len(criteria) == 0 {
 		c.add("criteria", "%s has no acceptance criteria: give at least one", name)
 	}
-	if len(criteria) > maxCriteria {
-		c.add("criteria", "%s has %d acceptance criteria; at most %d are taken: split the task", name, len(criteria),
-			maxCriteria)
+	if c.exceeds("criteria", name+" has %d acceptance criteria", len(criteria), maxCriteria, ": split the task") {
 		return
 	}
 	for i, cr := range criteria {
+		what := fmt.Sprintf("acceptance criterion %d of %s", i+1, name)
 		if strings.TrimSpace(cr) == "" {
-			c.add("criteria", "acceptance criterion %d of %s is empty", i+1, name)
+			c.add("criteria", "%s is empty", what)
 		}
-		c.text(fmt.Sprintf("acceptance criterion %d of %s", i+1, name), cr)
+		c.text(what, cr)
 	}
 }
 
 func (c *checker) notes() {
-	c.text("tldr", c.bundle.Meta.TLDR)
-	for _, list := range []struct {
-		name  string
-		lines []string
-	}{
-		{"open_questions", c.bundle.Meta.OpenQuestions}, {"blockers", c.bundle.Meta.Blockers},
-		{"scope_notes", c.bundle.Meta.ScopeNotes},
-	} {
-		if len(list.lines) > maxNotes {
-			c.add("size", "%s has %d entries; at most %d are taken", list.name, len(list.lines), maxNotes)
-			continue
-		}
-		for _, l := range list.lines {
-			c.text(list.name, l)
+	m := c.bundle.Meta
+	c.text("tldr", m.TLDR)
+	names := []string{"open_questions", "blockers", "scope_notes"}
+	for i, lines := range [][]string{m.OpenQuestions, m.Blockers, m.ScopeNotes} {
+		name := names[i]
+		if !c.exceeds("size", name+" has %d entries", len(lines), maxNotes, "") {
+			for _, l := range lines {
+				c.text(name, l)
+			}
 		}
 	}
 }
@@ -211,7 +196,7 @@ func (c *checker) notes() {
 // text checks free text for JSON files and prompts.
 func (c *checker) text(what, s string) { c.bounded(what, s, maxTextBytes) }
 
-// bounded is text with a bound of its own; it reports whether the text is fit.
+// bounded is text with a special bound; it reports whether the text is valid.
 func (c *checker) bounded(what, s string, most int) bool {
 	switch {
 	case len(s) > most:
@@ -228,8 +213,7 @@ func (c *checker) bounded(what, s string, most int) bool {
 
 func (c *checker) files(rules Rules) {
 	paths := c.bundle.testPaths()
-	if len(paths) > maxTestFiles {
-		c.add("size", "the seed has %d test files; at most %d are taken", len(paths), maxTestFiles)
+	if c.exceeds("size", "the seed has %d test files", len(paths), maxTestFiles, "") {
 		return
 	}
 	total := 0
@@ -250,17 +234,13 @@ func (c *checker) files(rules Rules) {
 
 // pairing holds tasks and tests together by name.
 func (c *checker) pairing(rules Rules) {
-	ids := map[string]bool{}
-	for _, t := range c.bundle.Tasks {
-		ids[t.ID] = true
-	}
 	paths := c.bundle.testPaths()
 	for _, p := range paths {
 		id, ok := taskOf(p)
 		switch {
 		case !ok:
 			c.add("test-without-task", "the test file %s does not name its task: use %s", quoteShort(p), testPathAdvice)
-		case !ids[id]:
+		case session.IndexOf(c.bundle.Tasks, id) < 0:
 			c.add("test-without-task", "the test file %s is named for %s, which is not a task of this seed",
 				quoteShort(p), id)
 		}

@@ -5,8 +5,7 @@
 // EditPlan checks a plan that its user changed.
 //
 // The rules that hold here:
-//   - Everything that a model or a file says is foreign: sizes are bounded, and a refusal names the rule that was
-//     broken, so that the other side can mend it.
+//   - Texts of a model or a file are foreign: sizes are bounded, and a refusal names the broken rule and its fix.
 //   - Nothing of a bundle is written before all of it has been checked.
 //   - The package runs no git and no model by itself: both come in as functions.
 package seed

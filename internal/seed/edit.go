@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -31,7 +29,8 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 	if i := firstBadByte(edited); i >= 0 {
 		return nil, one("utf-8", "line %d is not UTF-8 text", lineAt(edited, i)), nil
 	}
-	if err := checkJSON(session.TasksFile, edited); err != nil {
+	entries, err := readJSON(session.TasksFile, edited, 1)
+	if err != nil {
 		return nil, one("shape", "%s", err), nil
 	}
 	tasks, err := session.ParseTasks(edited)
@@ -44,10 +43,10 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 		keep = append(keep, t)
 	}
 	c := &checker{bundle: &Bundle{Tasks: append(keep, tasks...)}, unseen: len(keep)}
-	c.duplicateKeys(edited)
+	c.duplicateKeys(entries)
 	c.statuses(before)
 	for i := range c.bundle.Tasks {
-		c.bundle.Tasks[i].Status = session.TaskPending // held against what it was, not against a seed's
+		c.bundle.Tasks[i].Status = session.TaskPending // compared with the old status, not with a seed's
 	}
 	c.tasks()
 	if len(c.violations) == 0 {
@@ -60,11 +59,10 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 }
 
 // duplicateKeys finds keys that an entry has twice. A reader keeps only one of them, perhaps not the edited one.
-func (c *checker) duplicateKeys(edited []byte) {
-	elements, _ := listElements(edited, 0)
-	for _, e := range elements {
-		for _, key := range fieldsOf(gjson.ParseBytes(e.raw)).repeated() {
-			c.add("duplicate", "the entry in line %d has the key %s twice", e.line, quoteShort(key))
+func (c *checker) duplicateKeys(entries fields) {
+	for _, e := range entries {
+		for _, f := range fieldsOf(e.value, e.line).repeated() {
+			c.add("duplicate", "the entry in line %d has the key %s twice", e.line, quoteShort(f.key))
 		}
 	}
 }
@@ -96,8 +94,8 @@ func (c *checker) editedPairing(before []session.Task, files []string, paired bo
 			if !paired {
 				instead = "git tilth skip " + t.ID + " leaves it out"
 			}
-			c.add("test-without-task", "%s has the acceptance test %s in the seed, so it cannot go: keep it, or %s",
-				quoteShort(t.ID), quoteShort(tests[0]), instead)
+			c.add("test-without-task", "%s has the acceptance test %s in the seed and cannot be removed: "+
+				"keep it, or %s", quoteShort(t.ID), quoteShort(tests[0]), instead)
 		}
 	}
 	for _, t := range c.bundle.Tasks {

@@ -1,112 +1,89 @@
 package seed
 
 import (
+	"encoding/json"
+	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// frontKey is one "key: value" of a frontmatter block. A list has its items beside its text.
-type frontKey struct {
-	key, value string
-	list       []string
-	line       int
-}
-
-// splitFrontmatter takes a leading block between two --- lines off a text. Its keys stand at the left margin, each with
-// a value in YAML: a scalar or a list of scalars. What is another one, or not quite YAML, such as a title with words
-// behind its quotes, is taken as the plain text that it is.
-func splitFrontmatter(name, text string) (keys []frontKey, body string, bodyLine int, err error) {
+// splitFrontmatter takes a leading block between two --- lines off a text if the block is a mapping in YAML. Otherwise
+// the first --- is a rule.
+func splitFrontmatter(text string) (keys fields, body string, bodyLine int) {
 	lines := strings.Split(text, "\n")
 	if strings.TrimRight(lines[0], " \t") != "---" {
-		return nil, text, 1, nil
+		return nil, text, 1
 	}
-	end := 1
-	for ; end < len(lines); end++ {
-		if l := strings.TrimRight(lines[end], " \t"); l == "---" || l == "..." {
-			break
-		}
-	}
-	if end == len(lines) {
-		return nil, "", 0, importError(name, 1, "end it with a line of ---", "the frontmatter is not closed")
-	}
-	seen := map[string]bool{}
-	for i := 1; i < end; i++ {
-		key, first, ok := frontLine(lines[i])
-		if !ok {
+	for end := 1; end < len(lines); end++ {
+		if l := strings.TrimRight(lines[end], " \t"); l != "---" && l != "..." {
 			continue
 		}
-		if seen[key] {
-			return nil, "", 0, importError(name, i+1, "keep one of them", "the frontmatter has %s twice", key)
-		}
-		seen[key] = true
-		k := frontKey{key: key, line: i + 1}
-		below := belowKey(lines[i+1 : end])
-		i += len(below)
-		k.value, k.list = frontValue(first, below)
-		keys = append(keys, k)
-	}
-	return keys, strings.Join(lines[end+1:], "\n"), end + 2, nil
-}
-
-// frontLine splits a key at the left margin from its value.
-func frontLine(l string) (key, value string, ok bool) {
-	if l == "" || strings.ContainsRune(" \t#-", rune(l[0])) {
-		return "", "", false
-	}
-	key, value, ok = strings.Cut(l, ":")
-	if !ok || (value != "" && value[0] != ' ' && value[0] != '\t') {
-		return "", "", false
-	}
-	return strings.Trim(strings.TrimSpace(key), `"'`), strings.TrimSpace(value), true
-}
-
-// belowKey lists the lines that belong to the value of a key: indented and empty ones, and, also at the margin, the
-// items of a list and the end of one in brackets.
-func belowKey(lines []string) []string {
-	for i, l := range lines {
-		if l != "" && !strings.ContainsRune(" \t]", rune(l[0])) && l != "-" && !strings.HasPrefix(l, "- ") {
-			return lines[:i]
-		}
-	}
-	return lines
-}
-
-// frontValue reads a value: head is the text after its key, below the lines under it. Blanks around it are ignored.
-func frontValue(head string, below []string) (value string, list []string) {
-	var v struct{ V yaml.Node }
-	err := yaml.Unmarshal([]byte(strings.Join(append([]string{"v: " + head}, below...), "\n")), &v)
-	if isText(v.V) && err == nil {
-		return strings.TrimSpace(v.V.Value), nil
-	}
-	for _, item := range v.V.Content {
-		if err != nil || v.V.Kind != yaml.SequenceNode || !isText(*item) {
+		mapping := readMapping(lines[1:end])
+		if mapping == nil && end > 1 {
 			break
 		}
-		list = append(list, strings.TrimSpace(item.Value))
+		for i := 0; mapping != nil && i+1 < len(mapping.Content); i += 2 {
+			value, _ := json.Marshal(plainValue(mapping.Content[i+1]))
+			keys = append(keys, field{key: mapping.Content[i].Value, value: gjson.ParseBytes(value),
+				line: mapping.Content[i].Line + 1})
+		}
+		return keys, strings.Join(lines[end+1:], "\n"), end + 2
 	}
-	if err == nil && v.V.Kind == yaml.SequenceNode && len(list) == len(v.V.Content) {
-		return "", list
-	}
-	plain := []string{withoutComment(head)}
-	for _, l := range below {
-		plain = append(plain, withoutComment(l))
-	}
-	return strings.TrimSpace(strings.Join(plain, " ")), nil
+	return nil, text, 1
 }
 
-// isText reports whether a value is a scalar, and all of it the text that it says.
-func isText(v yaml.Node) bool {
-	return v.Kind == yaml.ScalarNode && v.Anchor == "" && v.Style&yaml.TaggedStyle == 0
+// keyLine is a key at the left margin with its value and a comment.
+var keyLine = pattern.New(`^([^\s#:-][^:]*:[ \t]+)(.*?)(?:[ \t]+#.*)?[ \t]*$`)
+
+// readMapping reads lines of YAML, nil for anything but a mapping. A value that is not YAML, such as a title with a
+// colon in it or with words behind its quotes, is plain text.
+func readMapping(lines []string) *yaml.Node {
+	var doc yaml.Node
+	if yaml.Unmarshal([]byte(strings.Join(lines, "\n")), &doc) != nil {
+		plain := make([]string, len(lines))
+		for i, l := range lines {
+			if m := keyLine().FindStringSubmatch(l); m != nil && yaml.Unmarshal([]byte(l), new(yaml.Node)) != nil {
+				l = m[1] + strconv.Quote(m[2])
+			}
+			plain[i] = l
+		}
+		doc = yaml.Node{}
+		if yaml.Unmarshal([]byte(strings.Join(plain, "\n")), &doc) != nil {
+			return nil
+		}
+	}
+	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i < len(doc.Content[0].Content); i += 2 {
+		if strings.ContainsAny(doc.Content[0].Content[i].Value, " \t\n") {
+			return nil // a sentence with a colon
+		}
+	}
+	return doc.Content[0]
 }
 
-// withoutComment takes a comment off a line of plain text.
-func withoutComment(l string) string {
-	if strings.HasPrefix(strings.TrimSpace(l), "#") {
-		return ""
+// plainValue returns a value with all scalars as written text, also dates and numbers.
+func plainValue(n *yaml.Node) any {
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Tag != "!!null":
+		return strings.TrimSpace(n.Value)
+	case n.Kind == yaml.SequenceNode:
+		list := []any{}
+		for _, c := range n.Content {
+			list = append(list, plainValue(c))
+		}
+		return list
+	case n.Kind == yaml.MappingNode:
+		object := map[string]any{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			object[n.Content[i].Value] = plainValue(n.Content[i+1])
+		}
+		return object
 	}
-	for _, mark := range []string{" #", "\t#"} {
-		l, _, _ = strings.Cut(l, mark)
-	}
-	return strings.TrimSpace(l)
+	return nil
 }

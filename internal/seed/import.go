@@ -2,6 +2,7 @@ package seed
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -19,28 +20,38 @@ import (
 
 // The formats that Import reads.
 const (
-	formatPlan      = "prd.json"
-	formatBundle    = "write_seed bundle"
-	formatDirectory = "directory of task files"
-	formatTaskFile  = "task file"
-	formatRalph     = "Ralph-style prd.json"
-	formatChecklist = "markdown checklist"
-	formatHeadings  = "markdown plan"
+	formatPlan       = "prd.json"
+	formatBundle     = "write_seed bundle"
+	formatDirectory  = "directory of task files"
+	formatTaskFile   = "task file"
+	formatRalph      = "Ralph-style prd.json"
+	formatTaskMaster = "task-master tasks.json"
+	formatIssues     = "list of issues"
+	formatLines      = "issues in JSON lines"
+	formatBacklog    = "Backlog.md tasks"
+	formatChecklist  = "markdown checklist"
+	formatHeadings   = "markdown plan"
 )
 
 // Imported is the content of a file or directory of tasks.
 type Imported struct {
 	Bundle
-	Format   string // in words
-	Boxes    bool   // it is a list whose items have checkboxes
-	Overview string // the text around the tasks; it becomes the seed's tldr
+	Format   string   // in words
+	Overview string   // the title of the list; it becomes the seed's tldr
+	Done     int      // finished tasks that were left out
+	Optional int      // optional tasks and criteria that were left out
+	Context  []string // names of files with text outside of tasks
 	// Recognised and Dropped are lines for the user: the imported parts, and the parts left out with the reason.
 	Recognised []string
 	Dropped    []string
 
-	// done are the ids of finished tasks that were left out; they satisfy needs. A list of finished tasks is no error.
-	done  map[string]bool
-	lines map[string]int // those in which the tasks begin, where that helps to find them
+	// done are the ids of finished tasks that were left out; they satisfy needs. A list of finished tasks is not an
+	// error.
+	done     map[string]bool
+	optional bool             // optional tasks are taken as well
+	keys     map[string]bool  // that were named as left out
+	phases   bool             // numbered headings are phases, as in the lists of spec-kit, OpenSpec and Kiro
+	from     map[string]entry // the entries that became tasks, for the place of a fault
 }
 
 // LeaveOut drops tasks that are done, by id with the commit that did each, and their tests.
@@ -68,7 +79,7 @@ type ImportError struct {
 	File string
 	Line int // from 1; 0 if the whole file is meant
 	Msg  string
-	Fix  string // what to do, for a hint line
+	Fix  string // the fix, for a hint line
 }
 
 // importError returns an ImportError; fix is the advice.
@@ -91,13 +102,13 @@ const (
 )
 
 // Import reads tasks from a file, from a directory, or from stdin if path is "-". It changes nothing. The formats are
-// in the constants above; a file's format is told by its content.
+// in the constants above; a file's format is told by its content. With optional it takes optional tasks as well.
 //
 // A directory is laid out like the worktree: a file in it that is named by one of its tasks (tests/test_t001_add.py,
 // calc/t001_add_test.go) is imported as an acceptance test at the same relative path.
-func Import(path string, stdin io.Reader) (*Imported, error) {
+func Import(path string, stdin io.Reader, optional bool) (*Imported, error) {
 	if path == "-" {
-		return importReader(stdinName, stdin)
+		return importReader(stdinName, stdin, optional)
 	}
 	// A pipe is accepted, for <(command).
 	f, err := os.Open(path)
@@ -106,9 +117,9 @@ func Import(path string, stdin io.Reader) (*Imported, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return importDir(path)
+		return importDir(path, optional)
 	}
-	return importReader(path, f)
+	return importReader(path, f, optional)
 }
 
 // Sentence returns one task with the typed sentence as its title and criterion.
@@ -125,13 +136,14 @@ func Sentence(said string) *Imported {
 // maxSentence is how much of a sentence is a title, which becomes the subject of a commit.
 const maxSentence = 100
 
-func importReader(name string, r io.Reader) (*Imported, error) {
-	text, err := readText(name, r)
-	if err != nil {
-		return nil, err
-	}
+func importReader(name string, r io.Reader, optional bool) (*Imported, error) {
 	im := newImported(name)
-	if err := im.parse(name, text); err != nil {
+	im.optional = optional
+	text, err := readText(name, r)
+	if err == nil {
+		err = im.parse(name, text)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return im, im.validate(name)
@@ -139,7 +151,7 @@ func importReader(name string, r io.Reader) (*Imported, error) {
 
 func newImported(source string) *Imported {
 	b := Bundle{TestFiles: map[string]string{}, Meta: session.SeedMeta{Source: source}}
-	return &Imported{Bundle: b, done: map[string]bool{}, lines: map[string]int{}}
+	return &Imported{Bundle: b, done: map[string]bool{}, from: map[string]entry{}, keys: map[string]bool{}}
 }
 
 // readText reads a bounded UTF-8 text, without its byte order mark and with plain newlines.
@@ -162,7 +174,7 @@ func readText(name string, r io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// firstBadByte finds the first NUL or the first byte that is no UTF-8; -1 if there is none.
+// firstBadByte returns the offset of the first NUL or invalid UTF-8 byte, or -1.
 func firstBadByte(text []byte) int {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
@@ -188,59 +200,88 @@ func (im *Imported) parse(name string, text []byte) error {
 	isJSON := strings.EqualFold(filepath.Ext(name), ".json")
 	switch {
 	case trimmed[0] == '{':
-		return im.object(name, text)
-	case trimmed[0] == '[' && (isJSON || looksLikeList(trimmed)):
-		return im.planList(name, text)
+		return im.jsonObject(name, text)
+	case jsonStart().Match(trimmed), isJSON && trimmed[0] == '[':
+		return im.jsonList(name, text)
 	case isJSON:
 		return importError(name, 1, formatsHint, "it is neither a JSON list nor a JSON object")
-	case isTaskFile(name, trimmed):
-		return im.singleTask(name, text)
+	case isTaskFile(name, string(text)):
+		im.Format = formatTaskFile
+		e, err := im.taskFile(name, string(text))
+		if err != nil {
+			return err
+		}
+		return im.add([]entry{e}, true)
 	}
-	return im.checklist(name, text)
+	return im.list(name, string(text))
 }
 
-// looksLikeList reports whether a text is a JSON list and not markdown that opens with a link or a checkbox.
-func looksLikeList(text []byte) bool {
-	rest := bytes.TrimSpace(text[1:])
-	return len(rest) > 0 && (rest[0] == '{' || rest[0] == ']' || rest[0] == '"')
+// list reads a Markdown text. Title and description of its front matter are context.
+func (im *Imported) list(name, data string) error {
+	front, body, first := splitFrontmatter(data)
+	im.dropKeys(name, slices.DeleteFunc(front, func(k field) bool {
+		switch strings.ToLower(k.key) {
+		case "title":
+			im.Overview = cmp.Or(im.Overview, text.OneLine(k.value.Str))
+			return true
+		case "description":
+			im.note(filepath.Base(name), k.value.Str)
+			return true
+		}
+		return false
+	}))
+	return im.markdown(name, body, first)
 }
+
+// jsonStart begins a list in JSON, and no Markdown with a link or a box.
+var jsonStart = pattern.New(`^\[\s*[{\]"]`)
 
 // validate checks the result of every format: tasks with valid and unique ids. Check checks the rest of the bundle.
 func (im *Imported) validate(name string) error {
-	if im.Format != formatBundle { // which has one of its own
+	if im.Format != formatBundle { // a bundle has its own
 		im.Meta.TLDR = im.Overview
 	}
 	if len(im.Tasks) == 0 && len(im.done) == 0 {
 		return importError(name, 0, formatsHint, "it holds no tasks")
 	}
 	if len(im.Tasks) > maxTasks {
-		return tooManyTasks(name, len(im.Tasks))
+		return importError(name, 0, splitFix, "it holds %d tasks; at most %d are taken", len(im.Tasks), maxTasks)
 	}
 	for i := range im.Tasks {
 		t := &im.Tasks[i]
 		t.Needs = slices.DeleteFunc(t.Needs, func(id string) bool { return im.done[id] })
-		if bad := badNeeds(im.Tasks, i); len(bad) > 0 {
-			return importError(name, im.lines[t.ID], needsFix, "%s", bad[0].Message)
+		from, fix := im.from[t.ID], needsFix
+		bad := badNeeds(im.Tasks, i)
+		if len(bad) == 0 {
+			bad, fix = badTouches(*t), touchesFix
 		}
-		if bad := badTouches(*t); len(bad) > 0 {
-			return importError(name, im.lines[t.ID], touchesFix, "%s", bad[0].Message)
+		if len(bad) > 0 {
+			return importError(cmp.Or(from.file, name), from.line, fix, "%s", bad[0].Message)
 		}
 	}
 	return nil
 }
 
-const (
-	splitFix  = "split the feature into smaller seeds"
-	ownIDFix  = "give each task an id of its own"
-	formIDFix = "use an id like " + taskIDExample
-)
+const splitFix = "split the feature into smaller seeds"
 
-func tooManyTasks(name string, tasks int) error {
-	return importError(name, 0, splitFix, "it holds %d tasks; at most %d are taken", tasks, maxTasks)
-}
-
-func idTwice(name string, line int, id string, before int) error {
-	return importError(name, line, ownIDFix, "the id %s was given in line %d already", id, before)
+// note adds texts outside tasks, which every worker and evaluator sees. name is their file.
+func (im *Imported) note(name string, notes ...string) {
+	for _, n := range notes {
+		n = strings.TrimSpace(n)
+		switch {
+		case n == "":
+			continue
+		case len(im.Meta.ScopeNotes) == maxNotes:
+			im.drop("%s: %s: more than %d notes", name, quoteShort(n), maxNotes)
+			continue
+		case len(n) > maxTextBytes:
+			im.drop("%s: text beyond %s", name, byteSize(maxTextBytes))
+		}
+		im.Meta.ScopeNotes = append(im.Meta.ScopeNotes, text.HeadBytes(n, maxTextBytes))
+		if !slices.Contains(im.Context, name) {
+			im.Context = append(im.Context, name)
+		}
+	}
 }
 
 func (im *Imported) recognise(format string, args ...any) {
@@ -249,55 +290,11 @@ func (im *Imported) recognise(format string, args ...any) {
 
 func (im *Imported) drop(format string, args ...any) {
 	const maxLines = 200
-	switch len(im.Dropped) {
-	case maxLines:
-		im.Dropped = append(im.Dropped, "and more")
-	case maxLines + 1:
-	default:
-		im.Dropped = append(im.Dropped, fmt.Sprintf(format, args...))
+	if im.Dropped = append(im.Dropped, fmt.Sprintf(format, args...)); len(im.Dropped) > maxLines {
+		im.Dropped = append(im.Dropped[:maxLines], "and more")
 	}
 }
 
 func taskID(n int) string { return fmt.Sprintf("T-%03d", n) }
 
-// ids hands out task ids. Numbers that a source names are taken first, so that
-// the tasks without one never collide with them.
-type ids struct {
-	taken map[string]int // id → line that took it
-	next  int
-}
-
-func newIDs() *ids { return &ids{taken: map[string]int{}, next: 1} }
-
-// claim takes an id that the source names; the line that had it before is returned if there is one.
-func (n *ids) claim(id string, line int) (before int, ok bool) {
-	before, dup := n.taken[id]
-	if !dup {
-		n.taken[id] = line
-	}
-	return before, !dup
-}
-
-// free gives the lowest number that nothing has claimed.
-func (n *ids) free() string {
-	for {
-		id := taskID(n.next)
-		n.next++
-		if _, dup := n.taken[id]; !dup {
-			n.taken[id] = 0
-			return id
-		}
-	}
-}
-
-// leadingID finds a task id at the start of a heading or an item: "T-001: title", "**T-001** title", "[T-001] title".
-var leadingID = pattern.New(`^[*_\[(\x60]*(T-[0-9]{3,18})[*_\])\x60]*(?:[\s:.\-–—]+|$)`)
-
-// splitID takes a leading task id off a title.
-func splitID(title string) (id, rest string) {
-	m := leadingID().FindStringSubmatch(title)
-	if m == nil {
-		return "", title
-	}
-	return m[1], strings.TrimSpace(title[len(m[0]):])
-}
+func itoa(n int) string { return fmt.Sprint(n) }

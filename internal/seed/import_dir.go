@@ -2,140 +2,311 @@ package seed
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
-	maxDirEntries = 5000 // what is looked at below an imported directory
+	maxDirEntries = 5000 // bound of the examined entries below an imported directory
 	overviewFile  = "overview.md"
 )
 
-// importDir reads the T-NNN-*.md files of a directory in the order of their names, or else its prd.json, its
-// overview.md, and the acceptance tests that lie below it at their paths in the worktree. Symlinks that lead out of the
-// directory are not followed.
-func importDir(dir string) (*Imported, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, importError(dir, 0, formatsHint, "%s", plainError(err))
+// listPlaces are where directories of spec-kit, OpenSpec and Kiro have their list, from the list's own directory up to
+// the top of a repository.
+var listPlaces = []string{"tasks.md", "*/tasks.md", "changes/*/tasks.md", "specs/*/tasks.md",
+	"openspec/changes/*/tasks.md", ".kiro/specs/*/tasks.md"}
+
+// backlogPlaces are where Backlog.md keeps its tasks.
+var backlogPlaces = []string{".", "tasks", "backlog/tasks"}
+
+// lastFirst are the documents beside a list that are read first, the last one before all others.
+var lastFirst = []string{"design.md", "plan.md", "requirements.md", "spec.md", "proposal.md"}
+
+// taskFileName matches the name of a file with one task: T-NNN, or of Backlog.md, which may have another prefix.
+var taskFileName = pattern.New(`^(?:(T-[0-9]{3,18}|task-[0-9]+(?:\.[0-9]+)*)(?:[-_. ]+(.*))?|` +
+	`([a-z]+-[0-9]+(?:\.[0-9]+)*) - (.*))\.(?:md|markdown)$`)
+
+// fileTask is the id and the title that a file's name gives its task, "" for another file.
+func fileTask(name string) (id, title string) {
+	if m := taskFileName().FindStringSubmatch(filepath.Base(name)); m != nil {
+		id, title = m[1]+m[3], strings.TrimSpace(strings.NewReplacer("-", " ", "_", " ").Replace(m[2]+m[4]))
 	}
-	defer root.Close()
-	d := &dirImport{dir: dir, root: root, files: map[string]string{}, im: newImported(dir)}
-	if err := d.taskFiles(); err != nil {
-		return nil, err
-	}
-	if err := d.tests(); err != nil {
-		return nil, err
-	}
-	return d.im, d.im.validate(dir)
+	return id, title
+}
+
+// isOurs reports whether a file is named T-NNN-*.md.
+func isOurs(name string) bool {
+	id, _ := fileTask(name)
+	return ownID().MatchString(id)
 }
 
 type dirImport struct {
 	dir   string
 	root  *os.Root
 	im    *Imported
-	files map[string]string // id → the file that has it
-	total int
+	total int // bytes that were read
+}
+
+// importDir reads the T-NNN-*.md files of a directory in the order of their names, or else its prd.json, its
+// overview.md, and the acceptance tests that lie below it at their paths in the worktree. A directory without these may
+// be one of Backlog.md, spec-kit, OpenSpec or Kiro. Symlinks that lead out of the directory are not followed.
+func importDir(dir string, optional bool) (*Imported, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, importError(dir, 0, formatsHint, "%s", plainError(err))
+	}
+	defer root.Close()
+	d := &dirImport{dir: dir, root: root, im: newImported(dir)}
+	d.im.optional = optional
+	if err := d.content(); err != nil {
+		return nil, err
+	}
+	return d.im, d.im.validate(dir)
 }
 
 func (d *dirImport) name(rel string) string { return filepath.Join(d.dir, filepath.FromSlash(rel)) }
 
-func (d *dirImport) taskFiles() error {
-	entries, err := fs.ReadDir(d.root.FS(), ".")
-	if err != nil {
-		return importError(d.dir, 0, formatsHint, "%s", plainError(err))
+// content reads the tasks of the directory.
+func (d *dirImport) content() error {
+	tasks, others := d.files(".", isOurs)
+	plan := slices.Contains(others, session.TasksFile)
+	if len(tasks) == 0 && !plan {
+		return d.tools()
 	}
-	found, plan := 0, false
-	for _, e := range entries {
+	d.im.Format = formatDirectory
+	for _, name := range others {
+		_, isTest := taskOf(name)
 		switch {
-		case taskFileName().MatchString(e.Name()):
-			found++
-			if found > maxTasks {
-				return importError(d.dir, 0, splitFix, "it holds more than %d task files", maxTasks)
-			}
-			if err := d.taskFile(e.Name()); err != nil {
-				return err
-			}
-		case strings.EqualFold(e.Name(), overviewFile):
-			text, err := d.read(e.Name())
+		case strings.EqualFold(name, overviewFile):
+			data, err := d.read(name)
 			if err != nil {
 				return err
 			}
-			_, body, _, err := splitFrontmatter(d.name(e.Name()), string(text))
-			if err != nil {
-				return err
-			}
+			_, body, _ := splitFrontmatter(data)
 			d.im.Overview = strings.TrimSpace(body)
-			d.im.recognise("%s as the overview", e.Name())
-		case e.Name() == session.TasksFile:
-			plan = true
-		case !e.IsDir() && !strings.HasPrefix(e.Name(), "."):
-			if _, ok := taskOf(e.Name()); !ok {
-				d.im.drop("%s: not named T-NNN-*.md", e.Name())
-			}
+			d.im.Context = append(d.im.Context, name)
+		case !isTest && (len(tasks) > 0 || name != session.TasksFile):
+			d.im.drop("%s: not named T-NNN-*.md", name)
 		}
 	}
-	switch {
-	case found == 0 && !plan:
-		return d.noTasks()
-	case found == 0: // the tests are laid out as those of task files
-		text, err := d.read(session.TasksFile)
+	err := d.tasks(tasks)
+	if len(tasks) == 0 {
+		var data string
+		if data, err = d.read(session.TasksFile); err == nil {
+			err = d.im.parse(d.name(session.TasksFile), []byte(data))
+		}
+	}
+	if err != nil || len(d.im.TestFiles) > 0 { // those of a bundle
+		return err
+	}
+	return d.tests()
+}
+
+// files lists the files of a directory that has one with a name of tasks, and its other ones.
+func (d *dirImport) files(in string, isTask func(string) bool) (tasks, others []string) {
+	entries, _ := fs.ReadDir(d.root.FS(), in)
+	for _, e := range entries {
+		switch {
+		case isTask(e.Name()):
+			tasks = append(tasks, path.Join(in, e.Name()))
+		case !e.IsDir() && !strings.HasPrefix(e.Name(), "."):
+			others = append(others, e.Name())
+		}
+	}
+	return tasks, others
+}
+
+// tools reads a directory of Backlog.md, or the tasks.md of another tool with the documents beside it as context.
+func (d *dirImport) tools() error {
+	for _, place := range backlogPlaces {
+		if tasks, others := d.files(place, taskFileName().MatchString); len(tasks) > 0 {
+			d.im.Format = formatBacklog
+			for _, name := range others {
+				d.im.drop("%s: not named task-N - title.md", name)
+			}
+			return d.tasks(tasks)
+		}
+	}
+	for _, place := range listPlaces {
+		files, _ := fs.Glob(d.root.FS(), place)
+		if len(files) > 1 {
+			return importError(d.dir, 0, "give the directory of one of them", "it holds several lists: %s",
+				strings.Join(files, ", "))
+		}
+		if len(files) == 1 {
+			return d.list(files[0])
+		}
+	}
+	fix := "name the task files T-001-<words>.md"
+	if _, err := d.root.Stat("TODO.md"); err == nil {
+		fix = "there is a TODO.md in it: give that file"
+	}
+	return importError(d.dir, 0, fix, "there is no T-NNN-*.md, prd.json or tasks.md in the directory")
+}
+
+// tasks reads files that are one task each, in the order of their numbers.
+func (d *dirImport) tasks(files []string) error {
+	if len(files) > maxDirEntries {
+		return importError(d.dir, 0, splitFix, "it holds more than %d task files", maxDirEntries)
+	}
+	var entries []entry
+	for _, file := range files {
+		data, err := d.read(file)
 		if err != nil {
 			return err
 		}
-		return d.im.parse(d.name(session.TasksFile), text)
-	case plan:
-		d.im.drop("%s: not named T-NNN-*.md", session.TasksFile)
+		e, err := d.im.taskFile(d.name(file), data)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, e)
 	}
-	d.im.Format = formatDirectory
-	d.im.recognise("%s with %s", formatDirectory, text.Plural(found, "task file"))
-	return nil
+	slices.SortStableFunc(entries, func(a, b entry) int { return compareNumbers(a.source, b.source) })
+	return d.im.add(entries, true)
 }
 
-func (d *dirImport) noTasks() error {
-	fix := "name the task files T-001-<words>.md"
-	for _, other := range []string{"tasks.md", "TODO.md"} {
-		if _, err := d.root.Stat(other); err == nil {
-			fix = "there is a " + other + " in it: give that file"
-			break
+// compareNumbers compares ids such as task-2 and task-10.1 by their numbers.
+func compareNumbers(a, b string) int {
+	numbers := func(s string) (out []string) {
+		for _, n := range strings.FieldsFunc(s, func(r rune) bool { return r < '0' || r > '9' }) {
+			n = strings.TrimLeft(n, "0")
+			out = append(out, string(rune(len(n)))+n)
+		}
+		return out
+	}
+	return slices.Compare(numbers(a), numbers(b))
+}
+
+// isTaskFile reports whether a text is one task file. A list may have front matter too: it has tasks below headings, or
+// boxes that are not acceptance criteria, and no id.
+func isTaskFile(name, data string) bool {
+	front, body, first := splitFrontmatter(data)
+	if len(front) == 0 || isOurs(name) {
+		return isOurs(name)
+	}
+	p := newImported(name).newPlan(name, body, first)
+	p.findSections()
+	for b := range p.tasks {
+		if b.level > 1 {
+			return false
 		}
 	}
-	return importError(d.dir, 0, fix, "there is no T-NNN-*.md and no prd.json in the directory")
+	boxes, _, labelled, _ := p.evidence(p.root)
+	return labelled || !boxes || front.get("id").Exists()
 }
 
-func (d *dirImport) taskFile(rel string) error {
-	text, err := d.read(rel)
+// taskFile reads a file that is one task: front matter, a description, and criteria as in a list. Id and title may be
+// in a first heading, else in the file's name.
+func (im *Imported) taskFile(name, data string) (entry, error) {
+	front, body, first := splitFrontmatter(data)
+	if twice := front.repeated(); len(twice) > 0 {
+		return entry{}, importError(name, twice[0].line, "keep one of them", "the front matter has %s twice",
+			twice[0].key)
+	}
+	e, err := im.readTask(name, 1, front)
+	if err != nil {
+		return e, err
+	}
+	p := im.newPlan(name, body, first)
+	if len(p.root.parts) > 0 {
+		if h := p.root.parts[0]; h.kind == section && h.level == 1 && !p.labels(h) {
+			if e.source == "" && h.id != "" {
+				e.source, e.line = h.id, first+h.begin
+			}
+			e.title = cmp.Or(e.title, h.title)
+			p.take(h.begin, p.below(h))
+		}
+	}
+	id, title := fileTask(name)
+	e.source, e.title = cmp.Or(e.source, id), cmp.Or(e.title, title)
+	p.fill(&e, p.root)
+	return e, p.checkTask(&e, id)
+}
+
+// checkTask checks that a T-NNN task file has the id of its name, and criteria.
+func (p *plan) checkTask(e *entry, id string) error {
+	const shape = "a task file has front matter with id and title, a description, " +
+		"and bullets below ## Acceptance criteria"
+	label := 0 // the line of the criteria's heading
+	for b := range p.root.all() {
+		if b != p.root && label == 0 && p.labels(b) {
+			label = p.first + b.begin
+		}
+	}
+	switch {
+	case e.title == "":
+		return importError(p.name, 1, shape, "it has no title")
+	case !ownID().MatchString(id):
+		return nil
+	case e.source != id:
+		return importError(p.name, e.line, "make the two agree", "the id %s is not that of the file's name", e.source)
+	case e.left != "" || len(e.criteria) > 0:
+		return nil
+	case label == 0:
+		return importError(p.name, 1, shape, "it has no ## Acceptance criteria")
+	}
+	return importError(p.name, label, "write each criterion as a line that begins with - ",
+		"there is no bullet below the acceptance criteria")
+}
+
+// list reads a list, and the documents in its directory and in specs/*/ below it as context. It names the other files.
+func (d *dirImport) list(file string) error {
+	in := path.Dir(file)
+	var documents []string
+	err := d.walk(in, func(p string, _ fs.DirEntry) error {
+		name := strings.TrimPrefix(p, in+"/")
+		spec, _ := path.Match("specs/*/spec.md", name)
+		switch {
+		case p == file:
+		case spec || path.Dir(name) == "." && path.Ext(name) == ".md":
+			documents = append(documents, name)
+		case !d.isRepository(in):
+			d.im.drop("%s: neither a list nor a document next to a list", p)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	tf, err := parseTaskFile(d.name(rel), text)
+	slices.SortStableFunc(documents, func(a, b string) int {
+		rank := func(name string) int { return slices.Index(lastFirst, path.Base(name)) }
+		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(rank(b), rank(a)))
+	})
+	for _, name := range documents {
+		data, err := d.read(path.Join(in, name))
+		if err != nil {
+			return err
+		}
+		_, body, _ := splitFrontmatter(data)
+		d.im.note(name, "From "+name+":\n\n"+strings.Join(parseMarkdown(name, body, 1).lines, "\n"))
+	}
+	data, err := d.read(file)
 	if err != nil {
 		return err
 	}
-	if before, ok := d.files[tf.task.ID]; ok {
-		return importError(d.name(rel), tf.line, ownIDFix, "the id %s is that of %s already", tf.task.ID, before)
-	}
-	d.files[tf.task.ID] = rel
-	d.im.addTaskFile(rel, tf)
-	return nil
+	d.im.phases = true
+	return d.im.list(d.name(file), data)
 }
 
 // read reads one text of the directory.
-func (d *dirImport) read(rel string) ([]byte, error) {
+func (d *dirImport) read(rel string) (string, error) {
 	data, err := d.readFile(rel, maxImportBytes)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		data, err = readText(d.name(rel), bytes.NewReader(data))
 	}
-	return readText(d.name(rel), bytes.NewReader(data))
+	return string(data), err
 }
 
 // readFile reads one regular file of the directory, byte for byte; the whole import is bounded.
@@ -147,26 +318,35 @@ func (d *dirImport) readFile(rel string, most int) ([]byte, error) {
 	case err == nil && len(data) <= most && d.total <= maxTotalBytes:
 		return data, nil
 	case err == nil:
-		return nil, importError(d.name(rel), 0, "make it smaller or take it away",
+		return nil, importError(d.name(rel), 0, "make it smaller or remove it",
 			"it is too large for a seed: at most %s a file and %s together are taken", byteSize(most),
 			byteSize(maxTotalBytes))
 	case errors.Is(err, jsonl.ErrIrregular):
-		return nil, importError(d.name(rel), 0, "put a file there, or take it away", "it is not a regular file")
+		return nil, importError(d.name(rel), 0, "put a file there, or remove it", "it is not a regular file")
 	case errors.Is(err, fs.ErrPermission):
 		fix = "make it readable"
 	}
 	return nil, importError(d.name(rel), 0, fix, "%s", plainError(err))
 }
 
-// tests imports the files that are named by a task of the directory. A directory that is a repository of its own holds
-// other features' tests too, so nothing is taken from there.
+// tests imports the files with a task's name in the directory. It skips a directory that is a repository, because that
+// has other features' tests too.
 func (d *dirImport) tests() error {
 	if d.isRepository(".") {
 		d.im.drop("tests: the directory is a repository, so that files named by a task may belong to another feature")
 		return nil
 	}
+	err := d.walk(".", d.test)
+	if err == nil && len(d.im.TestFiles) > 0 {
+		d.im.recognise("%s", text.Plural(len(d.im.TestFiles), "acceptance test"))
+	}
+	return err
+}
+
+// walk visits the files below a directory, except hidden ones, build products and other repositories.
+func (d *dirImport) walk(top string, visit func(p string, e fs.DirEntry) error) error {
 	looked := 0
-	err := fs.WalkDir(d.root.FS(), ".", func(p string, e fs.DirEntry, err error) error {
+	return fs.WalkDir(d.root.FS(), top, func(p string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // a directory that cannot be read holds nothing to import
 		}
@@ -174,19 +354,15 @@ func (d *dirImport) tests() error {
 			return importError(d.dir, 0, "give a directory with nothing but the tasks and their tests",
 				"it holds more than %d files", maxDirEntries)
 		}
-		if e.IsDir() {
-			if p != "." && (strings.HasPrefix(e.Name(), ".") || project.IsProduct(e.Name()) ||
-				d.isRepository(p)) {
-				return fs.SkipDir
-			}
+		hidden := p != top && strings.HasPrefix(e.Name(), ".")
+		switch {
+		case e.IsDir() && p != top && (hidden || project.IsProduct(e.Name()) || d.isRepository(p)):
+			return fs.SkipDir
+		case e.IsDir() || hidden:
 			return nil
 		}
-		return d.test(p, e)
+		return visit(p, e)
 	})
-	if err == nil && len(d.im.TestFiles) > 0 {
-		d.im.recognise("%s", text.Plural(len(d.im.TestFiles), "acceptance test"))
-	}
-	return err
 }
 
 // isRepository reports whether p is a repository or worktree within the directory, such as the one of a session
@@ -198,27 +374,25 @@ func (d *dirImport) isRepository(p string) bool {
 
 func (d *dirImport) test(p string, e fs.DirEntry) error {
 	id, named := taskOf(p)
-	if !named || taskFileName().MatchString(e.Name()) {
+	switch {
+	case !named || isOurs(e.Name()):
 		if strings.Contains(p, "/") {
 			d.im.drop("%s: not named by a task", p)
 		}
 		return nil
-	}
-	if session.IndexOf(d.im.Tasks, id) < 0 {
+	case session.IndexOf(d.im.Tasks, id) < 0:
 		d.im.drop("%s: %s is not a task of this seed", p, id)
 		return nil
-	}
-	if !e.Type().IsRegular() {
+	case !e.Type().IsRegular():
 		d.im.drop("%s: not a regular file", p)
 		return nil
 	}
 	data, err := d.readFile(p, maxFileBytes)
-	if err != nil {
-		return err
+	if i := firstBadByte(data); err == nil && i >= 0 {
+		err = notUTF8(d.name(p), data, i)
 	}
-	if i := firstBadByte(data); i >= 0 {
-		return notUTF8(d.name(p), data, i)
+	if err == nil {
+		d.im.TestFiles[p] = string(data)
 	}
-	d.im.TestFiles[p] = string(data)
-	return nil
+	return err
 }

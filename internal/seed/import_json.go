@@ -1,72 +1,88 @@
 package seed
 
 import (
+	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"math"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// planList reads a prd.json: a list of tasks in the shape of a session's plan.
-func (im *Imported) planList(name string, data []byte) error {
-	if err := checkJSON(name, data); err != nil {
+// jsonList reads a list of tasks in the shape of a session's plan, or of issues.
+func (im *Imported) jsonList(name string, data []byte) error {
+	elements, err := readJSON(name, data, 1)
+	if err != nil {
 		return err
 	}
-	elements, _ := listElements(data, 0)
+	if len(elements) > 0 && isForeign(elements[0].value) {
+		im.Format = formatIssues
+		return im.objects(name, elements)
+	}
 	im.Format = formatPlan
-	seen := newIDs()
-	for _, e := range elements {
-		t, err := planTask(name, e)
+	seen := map[string]entry{}
+	for _, el := range elements {
+		t, err := planTask(name, el)
 		if err != nil {
 			return err
 		}
-		if before, ok := seen.claim(t.ID, e.line); !ok {
-			return idTwice(name, e.line, t.ID, before)
+		e := entry{file: name, line: el.line, source: t.ID}
+		if before, twice := seen[t.ID]; twice {
+			return idTwice(e, before)
 		}
+		seen[t.ID], im.from[t.ID] = e, e
 		switch t.Status {
-		case session.TaskDone, session.TaskSkipped:
-			im.done[t.ID] = t.Status == session.TaskDone
-			im.drop("%s %s: its status is %s", t.ID, t.Title, t.Status)
+		case session.TaskDone:
+			im.done[t.ID] = true
+			im.Done++
+			continue
+		case session.TaskSkipped:
+			im.drop("%s: %s: its status is %s", e.at(), quoteShort(t.Title), t.Status)
 			continue
 		case session.TaskFailed:
-			im.recognise("%s is taken as pending; its status was failed", t.ID)
+			im.recognise("%s is imported as pending; its status was failed", t.ID)
 		case session.TaskPending:
 		default:
-			return importError(name, e.line, "use pending, done, failed or skipped, or leave it out",
+			return importError(name, el.line, "use pending, done, failed or skipped, or leave it out",
 				"%s has the unknown status %s", t.ID, quoteShort(t.Status))
 		}
 		t.Status = session.TaskPending
-		im.lines[t.ID] = e.line
 		im.Tasks = append(im.Tasks, t)
 	}
-	im.recognise("%s with %s", formatPlan, text.Plural(len(im.Tasks), "task"))
 	return nil
 }
 
-// planTask reads one entry and holds it to the shape of prd.json. Unknown keys stay with the task.
-func planTask(name string, e element) (t session.Task, err error) {
-	const shape = "an entry is {id, title, description, acceptance_criteria}"
-	if _, err := objectFields(e.raw); err != nil {
-		return t, importError(name, e.line, shape, "an entry is no JSON object")
+// isForeign reports whether an entry of a list is not one of prd.json: it has another kind of id, or keys of issues.
+func isForeign(o gjson.Result) bool {
+	if !o.IsObject() || o.Get("acceptance_criteria").IsArray() {
+		return false
 	}
-	if t, err = parseTask(e.raw); err != nil {
+	id := o.Get("id")
+	return id.Type == gjson.Number || id.Type == gjson.String && !strings.HasPrefix(id.Str, "T-") ||
+		slices.ContainsFunc([]string{"number", "passes", "issue_type", "acceptanceCriteria", "body"},
+			func(key string) bool { return o.Get(key).Exists() })
+}
+
+// planTask reads one entry and holds it to the shape of prd.json. Unknown keys stay with the task.
+func planTask(name string, e field) (t session.Task, err error) {
+	const shape = "an entry is {id, title, description, acceptance_criteria}"
+	if !e.value.IsObject() {
+		return t, importError(name, e.line, shape, "an entry is not a JSON object")
+	}
+	if t, err = parseTask([]byte(e.value.Raw)); err != nil {
 		return t, importError(name, e.line, shape, "an entry has not the shape of a task: %s", err)
 	}
 	switch {
 	case t.ID == "":
 		err = importError(name, e.line, "give it an id like "+taskIDExample, "an entry has no id")
 	case !validID(t.ID):
-		err = importError(name, e.line, formIDFix, "the id %s is not T- and 3 or more digits", quoteShort(t.ID))
+		err = importError(name, e.line, "use an id like "+taskIDExample, "the id %s is not T- and 3 or more digits",
+			quoteShort(t.ID))
 	case strings.TrimSpace(t.Title) == "":
 		err = importError(name, e.line, "give it one", "%s has no title", t.ID)
 	case len(t.AcceptanceCriteria) == 0:
@@ -77,28 +93,81 @@ func planTask(name string, e element) (t session.Task, err error) {
 
 // parseTask reads one entry of a task list.
 func parseTask(raw []byte) (session.Task, error) {
-	tasks, err := session.ParseTasks(slices.Concat([]byte("["), raw, []byte("]")))
-	if err != nil {
-		return session.Task{}, errors.Unwrap(err) // without the entry's number
-	}
-	return tasks[0], nil
+	var t session.Task
+	err := t.UnmarshalJSON(raw)
+	t.Status = cmp.Or(t.Status, session.TaskPending)
+	return t, err
 }
 
-// object tells the formats that are one JSON object apart.
-func (im *Imported) object(name string, data []byte) error {
-	if err := checkJSON(name, data); err != nil {
+// jsonObject reads the formats that begin with a JSON object: a bundle, stories, the tasks of task-master, which may be
+// below a tag, one issue, and issues of beads, one per line.
+func (im *Imported) jsonObject(name string, data []byte) error {
+	if first, rest, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n")); len(rest) > 0 && jsonFault(first) == nil {
+		return im.jsonLines(name, data)
+	}
+	top, err := readJSON(name, data, 1)
+	if err != nil {
 		return err
 	}
-	top := fieldsOf(gjson.ParseBytes(data))
-	for _, f := range top {
-		switch f.key {
-		case "userStories":
-			return im.stories(name, data, top, f.at)
-		case "prd_entries":
-			return im.bundleFile(name, data)
+	if top.get("prd_entries").Exists() {
+		return im.bundleFile(name, data)
+	}
+	tagged := fields{} // the tasks of task-master below a tag
+	for _, tag := range top {
+		for _, f := range fieldsOf(tag.value, tag.line) {
+			if tag.value.IsObject() && f.key == "tasks" && f.value.IsArray() {
+				tagged = append(tagged, field{key: tag.key, value: f.value, line: f.line})
+			}
 		}
 	}
-	return importError(name, 1, formatsHint, "it is a JSON object without userStories or prd_entries")
+	im.Format = formatTaskMaster
+	if len(tagged) > 0 {
+		for _, other := range tagged[1:] {
+			im.drop("%s:%d: the tasks of %s", filepath.Base(name), other.line, quoteShort(other.key))
+		}
+		im.dropKeys(name, slices.DeleteFunc(top, func(f field) bool { return tagged.get(f.key).Exists() }))
+		return im.objects(name, fieldsOf(tagged[0].value, tagged[0].line))
+	}
+	for _, f := range top {
+		switch key := normalKey(f.key); key {
+		case "userstories", "stories", "tasks", "features", "issues":
+			if !f.value.IsArray() {
+				return importError(name, f.line, formatsHint, "%s is not a list", f.key)
+			}
+			if key != "tasks" {
+				im.Format = formatRalph
+			}
+			im.Overview = cmp.Or(im.Overview, overviewOf(top))
+			im.dropKeys(name, slices.DeleteFunc(top, func(o field) bool {
+				return o.key == f.key || o.key == "metadata" || slices.Contains(overviewKeys, normalKey(o.key))
+			}))
+			return im.objects(name, fieldsOf(f.value, f.line))
+		}
+	}
+	if top.get("title").Type == gjson.String {
+		im.Format = formatIssues
+		return im.objects(name, fields{{value: gjson.ParseBytes(data), line: 1}})
+	}
+	return importError(name, 1, `put the list of tasks below userStories: [{"id", "title", "acceptanceCriteria"}]`,
+		"it is a JSON object without userStories, tasks or prd_entries")
+}
+
+// jsonLines reads issues, one a line.
+func (im *Imported) jsonLines(name string, data []byte) error {
+	im.Format = formatLines
+	var elements fields
+	line := 0
+	for l := range bytes.Lines(data) {
+		line++
+		if l = bytes.TrimSpace(l); len(l) == 0 {
+			continue
+		}
+		if _, err := readJSON(name, l, line); err != nil {
+			return err
+		}
+		elements = append(elements, field{value: gjson.ParseBytes(l), line: line})
+	}
+	return im.objects(name, elements)
 }
 
 // bundleFile takes a bundle that was written down in write_seed's own shape.
@@ -108,162 +177,45 @@ func (im *Imported) bundleFile(name string, data []byte) error {
 		err = errors.New(b.faults[0].String())
 	}
 	if err != nil {
-		return importError(name, 0, "mend the bundle and run it again", "%s", err)
+		return importError(name, 0, "correct the bundle and run it again", "%s", err)
 	}
 	b.Meta.Source = im.Meta.Source
 	im.Format, im.Bundle = formatBundle, *b
 	im.Overview = cmp.Or(im.Overview, b.Meta.TLDR)
-	im.recognise("%s with %s and %s", formatBundle, text.Plural(len(b.Tasks), "task"),
-		text.Plural(len(b.TestFiles), "test file"))
+	im.recognise("%s", text.Plural(len(b.TestFiles), "test file"))
 	return nil
 }
 
-// story is an entry of a Ralph-style prd.json.
-type story struct {
-	ID                 any      `json:"id"`
-	Title              string   `json:"title"`
-	Description        string   `json:"description"`
-	AcceptanceCriteria []string `json:"acceptanceCriteria"`
-	Priority           *float64 `json:"priority"`
-	Passes             bool     `json:"passes"`
-	Notes              string   `json:"notes"`
-
-	keys     fields
-	original string // the id as text
-}
-
-// stories reads {project, description, userStories: [...]} of Ralph. Stories run in
-// the order of their priority; those that pass already are dropped.
-func (im *Imported) stories(name string, data []byte, top fields, list int) error {
-	elements, ok := listElements(data, list)
-	if !ok {
-		return importError(name, lineAt(data, list), formatsHint, "userStories is no list")
-	}
-	im.Format, im.Overview = formatRalph, cmp.Or(im.Overview, ralphOverview(top))
-	var stories []story
-	seen := newIDs()
-	for _, e := range elements {
-		s, err := readStory(name, e)
-		if err != nil {
-			return err
-		}
-		im.dropKeys("the key %s of stories", s.keys, "id", "title", "description", "acceptanceCriteria", "priority",
-			"passes", "notes")
-		if before, ok := seen.claim(s.original, e.line); !ok {
-			return importError(name, e.line, "give each story an id of its own",
-				"the story id %s was given in line %d already", quoteShort(s.original), before)
-		}
-		if s.Passes {
-			im.done[s.original] = true
-			im.drop("%s %s: it passes already", s.original, text.OneLine(s.Title))
-			continue
-		}
-		stories = append(stories, s)
-	}
-	slices.SortStableFunc(stories, func(a, b story) int { return cmp.Compare(a.priority(), b.priority()) })
-	count := fmt.Sprintf("%d stories", len(stories))
-	if len(stories) == 1 {
-		count = "1 story"
-	}
-	im.recognise("%s with %s to do", formatRalph, count)
-	im.dropKeys("the key %s", top, "project", "description", "userStories")
-	if len(stories) <= maxTasks {
-		im.addStories(stories)
-	}
-	return nil
-}
-
-// dropKeys says which keys mean nothing here, each of them once.
-func (im *Imported) dropKeys(format string, given fields, known ...string) {
+// dropKeys reports the unused keys of a task, each key once, in one line per entry.
+func (im *Imported) dropKeys(name string, given fields) {
+	var keys []string
+	line := 0
 	for _, f := range given {
-		line := fmt.Sprintf(format, quoteShort(f.key))
-		if !slices.Contains(known, f.key) && !slices.Contains(im.Dropped, line) {
-			im.drop("%s", line)
+		empty := slices.Contains([]string{"", `""`, "[]", "{}", "null", "false", "0"}, f.value.Raw)
+		if !empty && !im.keys[f.key] {
+			line = cmp.Or(line, f.line)
+			im.keys[f.key] = true
+			keys = append(keys, quoteShort(f.key))
 		}
 	}
+	noun := "key"
+	if len(keys) > 1 {
+		noun = "keys"
+	}
+	if len(keys) > 0 {
+		im.drop("%s:%d: the %s %s", filepath.Base(name), line, noun, strings.Join(keys, ", "))
+	}
 }
 
-// priority puts stories without one behind all that have one.
-func (s story) priority() float64 {
-	if s.Priority == nil {
-		return math.Inf(1)
-	}
-	return *s.Priority
-}
+var overviewKeys = []string{"project", "projectname", "feature", "title", "name", "description"}
 
-func readStory(name string, e element) (s story, err error) {
-	const shape = "a story is {id, title, description, acceptanceCriteria, priority, passes}"
-	if s.keys, err = objectFields(e.raw); err != nil {
-		return s, importError(name, e.line, shape, "a story is no JSON object")
-	}
-	if err := json.Unmarshal(e.raw, &s); err != nil {
-		return s, importError(name, e.line, shape, "a story has an unexpected shape: %s", err)
-	}
-	switch id := s.ID.(type) {
-	case string:
-		s.original = strings.TrimSpace(id)
-	case float64:
-		s.original = fmt.Sprint(id)
-	}
-	switch shown := quoteShort(s.original); {
-	case s.original == "":
-		err = importError(name, e.line, "give it an id like US-001", "a story has no id")
-	case strings.TrimSpace(s.Title) == "":
-		err = importError(name, e.line, "give it one", "%s has no title", shown)
-	case len(s.AcceptanceCriteria) == 0 && !s.Passes:
-		err = importError(name, e.line, "give it a list with at least one", "%s has no acceptanceCriteria", shown)
-	}
-	return s, err
-}
-
-var trailingNumber = pattern.New(`([0-9]{1,9})$`)
-
-// addStories turns stories into tasks. US-007 becomes T-007 as long as all
-// stories have numbers of their own; else they are numbered in their order.
-func (im *Imported) addStories(stories []story) {
-	taken := newIDs()
-	numbered := make([]string, len(stories))
-	all := true
-	for i, s := range stories {
-		m := trailingNumber().FindString(s.original)
-		n, _ := strconv.Atoi(m)
-		numbered[i] = taskID(n)
-		if _, ok := taken.claim(numbered[i], 0); !ok || m == "" {
-			all = false
+// overviewOf is the title of a list of stories.
+func overviewOf(top fields) string {
+	var said []string
+	for _, f := range top {
+		if slices.Contains(overviewKeys, normalKey(f.key)) && f.value.Type == gjson.String && f.value.Str != "" {
+			said = append(said, f.value.Str)
 		}
 	}
-	for i, s := range stories {
-		id := numbered[i]
-		if !all {
-			id = taskID(i + 1)
-		}
-		im.Tasks = append(im.Tasks, storyTask(id, s))
-		if id != s.original {
-			im.recognise("%s is story %s", id, s.original)
-		}
-	}
-}
-
-// storyTask keeps fields without a place in a task under their own keys: users look for the original id later.
-func storyTask(id string, s story) session.Task {
-	entry := map[string]any{
-		"id": id, "title": text.OneLine(s.Title), "description": s.Description,
-		"acceptance_criteria": s.AcceptanceCriteria, "status": session.TaskPending, "source_id": s.original,
-	}
-	if s.Priority != nil {
-		entry["source_priority"] = *s.Priority
-	}
-	if notes := strings.TrimSpace(s.Notes); notes != "" {
-		entry["description"] = strings.TrimSpace(s.Description + "\n\nNotes: " + notes)
-	}
-	raw, _ := json.Marshal(entry)
-	t, _ := parseTask(raw) // keys that session.Task does not know stay with it
-	return t
-}
-
-func ralphOverview(top fields) string {
-	var project, description string
-	_ = json.Unmarshal(top.get("project"), &project)
-	_ = json.Unmarshal(top.get("description"), &description)
-	return strings.Trim(project+": "+description, ": ")
+	return strings.Join(said, ": ")
 }

@@ -15,24 +15,23 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/prompt"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
 //go:embed prompts
 var builtinPrompts embed.FS
 
 // LoadPrompts reads the interview's prompts, with replacements from dir ("" for none).
-func LoadPrompts(dir string) (*prompt.Set, error) { return prompt.Load(builtinPrompts, dir) }
+func LoadPrompts(dir string) (*text.Prompts, error) { return text.LoadPrompts(builtinPrompts, dir) }
 
-// What an interview may take.
+// Limits of an interview.
 const (
 	maxIterations = 60
 	maxTextTurns  = 3 // turns in a row without a tool call, then it ends
-	closingTurns  = 5 // so many turns before the end the model is told to come to one
+	closingTurns  = 5 // number of turns before the end at which the model is told to finish
 )
 
 // Ends of an interview without a seed. None of them has written anything.
@@ -40,7 +39,7 @@ var (
 	// ErrAborted: the person ended it (Ctrl-C, Ctrl-D) or the context ended.
 	ErrAborted = errors.New("the interview was ended before there was a seed")
 	// ErrIterations: the model used up its turns.
-	ErrIterations = errors.New("the interview came to no seed")
+	ErrIterations = errors.New("the interview ended without a seed")
 	// ErrGaveUp: the model neither asked nor wrote, three turns in a row.
 	ErrGaveUp = errors.New("the model stopped using its tools")
 	// ErrAnswers: the answers from a pipe or file ran out.
@@ -51,30 +50,30 @@ var (
 type Deps struct {
 	Brief   string
 	Context string   // the project's own guidance (AGENTS.md and the like), or ""
-	Source  string   // the directory that the model reads: the user's tree, with what is not committed
+	Source  string   // the directory that the model reads: the user's tree, with uncommitted changes
 	Files   []string // some paths of the source tree for orientation, or nil
 
 	Calls     agent.Calls    // makes the calls of a model; the interview itself puts them on the record
 	Program   *agent.Program // in the model's place, or nil
-	Turn      agent.Turn     // what all turns of Program have in common
+	Turn      agent.Turn     // common to all turns of Program
 	ModelName string         // goes into seed-meta.json
 
-	Tools    *tool.Box // read the source tree
+	Tools    *agent.BuiltinTools // read the source tree
 	Terminal *Terminal
 	// Propose judges a bundle and, if it is sound, puts it in place: nil and nil mean that the seed is made. Violations
 	// go back to the model; an error ends the interview.
 	Propose func(ctx context.Context, b *Bundle) ([]Violation, error)
 
-	// Transcript takes every message of the conversation, verbatim, as it is sent or received.
+	// Transcript gets every message of the conversation, verbatim, when it is sent or received.
 	Transcript func(message json.RawMessage) error
 	Emit       func(record.Event) error // writes an event of the record
 	// Spent is called after every model call with the interview's usage so far, before anything else happens.
 	Spent func(u session.RoleUsage) error
 
-	History []json.RawMessage // what interview.jsonl holds of an interview that was cut off, and Prior what that took
+	History []json.RawMessage // messages of an interrupted interview in interview.jsonl; Prior is its usage
 	Prior   session.RoleUsage
 
-	Prompts *prompt.Set
+	Prompts *text.Prompts
 	Now     func() time.Time
 }
 
@@ -92,10 +91,10 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 		if err != nil {
 			return nil, err
 		}
-		in.ending, in.Calls.Attempts = ending, programTries
+		in.ending = ending
 		in.Calls.Program, in.Calls.Tell, in.Calls.Heard = d.Program, in.tell, in.heard
 	}
-	in.Calls.Record, in.Calls.Emit, in.Calls.Retrying = in.recordCall, in.emit, in.retrying
+	in.Calls.Record, in.Calls.Emit, in.Calls.Wait = in.recordCall, in.emit, in.wait
 	in.worker = &agent.Worker{
 		Ask: in.ask, Tools: d.Tools.Specs(own...), Box: in, Emit: in.emit, Transcript: d.Transcript,
 	}
@@ -111,7 +110,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 			return nil, err
 		}
 		if in.accepted != nil {
-			if !in.Terminal.approved { // else it was just shown
+			if !in.Terminal.approved { // otherwise it was just shown
 				in.Terminal.summary(in.accepted)
 			}
 			return in.accepted, nil
@@ -120,7 +119,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	return nil, fmt.Errorf("%w in %d turns of the model", ErrIterations, maxIterations)
 }
 
-// interview is a worker with two tools of its own and a person to talk to.
+// interview is a worker with two special tools and a user to talk to.
 type interview struct {
 	Deps
 	worker   *agent.Worker
@@ -129,7 +128,7 @@ type interview struct {
 	usage    session.RoleUsage
 	iter     int
 	silent   int   // text-only turns in a row
-	answer   reply // the one whose tools are being run
+	answer   reply // the answer whose tools are running
 	accepted *Bundle
 	draft    string // the seed that was handed in last
 	refusal  string // the rules that it broke, and how often in a row they were the same
@@ -182,43 +181,29 @@ func (in *interview) open() error {
 	return in.worker.Start(system, user)
 }
 
-// turn is one answer of the model and everything that it asked for.
-func (in *interview) turn(ctx context.Context) error {
+// turn is one answer of the model and everything that it asked for, or first the question that had no answer when the
+// interview was cut off. The third turn in a row without a tool call ends the interview.
+func (in *interview) turn(ctx context.Context) (err error) {
 	in.answer = reply{}
-	turn, err := in.next(ctx)
-	switch {
+	var turn agent.Said
+	if history := in.History; len(history) > 0 {
+		in.History = nil
+		err = in.worker.Reopen(ctx, history)
+	} else {
+		turn, err = in.worker.Turn(ctx)
+	}
+	left := maxIterations - in.iter
+	switch in.silent++; {
 	case ctx.Err() != nil && !errors.Is(err, ErrAborted):
 		return aborted(ctx)
 	case err != nil:
 		return err
+	case len(turn.RawCalls) == 0 && in.silent >= maxTextTurns:
+		return fmt.Errorf("%w: %d turns in a row were text only", ErrGaveUp, in.silent)
 	case len(turn.RawCalls) == 0:
-		return in.nudge()
+		return in.push("no_tool_call", "interview_nudge", in.silent, nil)
 	}
 	in.silent = 0
-	return in.closing()
-}
-
-// next makes one call of the model, or first puts the question that had no answer when the interview was cut off.
-func (in *interview) next(ctx context.Context) (agent.Said, error) {
-	if history := in.History; len(history) > 0 {
-		in.History = nil
-		return agent.Said{}, in.worker.Reopen(ctx, history)
-	}
-	return in.worker.Turn(ctx)
-}
-
-// nudge answers a turn without a tool call; the third in a row ends the interview.
-func (in *interview) nudge() error {
-	in.silent++
-	if in.silent >= maxTextTurns {
-		return fmt.Errorf("%w: %d turns in a row were text only", ErrGaveUp, in.silent)
-	}
-	return in.push("no_tool_call", "interview_nudge", in.silent, nil)
-}
-
-// closing tells the model that its turns are nearly used up.
-func (in *interview) closing() error {
-	left := maxIterations - in.iter
 	if in.accepted != nil || left != closingTurns {
 		return nil
 	}
@@ -236,7 +221,7 @@ func (in *interview) push(kind, name string, streak int, data any) error {
 	return in.worker.Say(said)
 }
 
-// ask makes one model call. Bytes that are no UTF-8 would be refused if they were sent back as they came.
+// ask makes one model call. It replaces invalid UTF-8, because the endpoint would refuse it in the next request.
 func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, error) {
 	in.Terminal.wait()
 	got, err := in.Calls.Make(ctx, r)
@@ -255,15 +240,22 @@ func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, er
 	return got, nil
 }
 
-func (in *interview) retrying(f *model.Failure, wait time.Duration) {
+// wait waits before the model or agent program is asked again, and says so.
+func (in *interview) wait(ctx context.Context, f *model.Failure, p agent.Pause) error {
+	w := record.AgentWaits{Who: in.ModelName, Reason: record.Outage, Detail: f.Message, Attempt: p.Attempt,
+		Until: record.FormatTime(proc.Now().Add(p.Wait))}
 	who := "the model endpoint"
 	if in.Program != nil {
-		who = in.Program.Name
+		who, w.Who = in.Program.Name, in.Program.Name
 	}
-	in.Terminal.warn(fmt.Sprintf("%s gave no answer (%s), asking again in %s", who, f.Kind, wait.Round(time.Second)))
+	in.Terminal.warn(fmt.Sprintf("%s gave no answer (%s), asking again in %s", who, f.Kind, p.Wait.Round(time.Second)))
+	if err := in.emit(&w); err != nil {
+		return err
+	}
+	return proc.Sleep(ctx, p.Wait)
 }
 
-// recordCall counts an attempt and writes it down. A failed one may have been paid for all the same.
+// recordCall counts and records an attempt. A failed attempt may cost too.
 func (in *interview) recordCall(call *record.ModelCall, u model.Usage) error {
 	in.usage.Add(agent.RoleUsage(u, 1))
 	call.TokensUsedTotal = in.usage.Total()

@@ -117,12 +117,12 @@ func TestInterviewAnswersEveryCall(t *testing.T) {
 		scripted.Step{
 			Tools: []scripted.Tool{call(t, askTool, map[string]any{"question": "Three?", "options": "x"}),
 				ask(t, " ")},
-			Expect: scripted.Strings{"no JSON object"},
+			Expect: scripted.Strings{"not a JSON object"},
 		},
 		scripted.Step{Tools: []scripted.Tool{call(t, writeTool, "5"), writeSeed(t, 1, nil)},
 			Expect: scripted.Strings{"Not asked: options has the wrong type"}},
 		scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil), writeSeed(t, 2, nil), ask2(t)},
-			Expect: scripted.Strings{"one seed a turn"}},
+			Expect: scripted.Strings{"only one seed per turn"}},
 		scripted.Step{
 			Tools: []scripted.Tool{writeSeed(t, 1, nil), writeSeed(t, 2, nil),
 				call(t, "glob", map[string]any{"pattern": "*"})},
@@ -249,13 +249,14 @@ func TestInterviewRetriesUnhealthyAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "memory_load\nprompt_assembled\n" +
-		"model_call empty\nempty_model_response\nmodel_call empty\nempty_model_response\nmodel_call " +
-		"http\nmodel_call error_object\nmodel_call\ntool_call write_seed\ntool_result write_seed"
+		"model_call empty\nempty_model_response\nagent_waits\nmodel_call empty\nempty_model_response\nagent_waits\n" +
+		"model_call http\nagent_waits\nmodel_call error_object\nempty_model_response\nagent_waits\n" +
+		"model_call\ntool_call write_seed\ntool_result write_seed"
 	if got := r.types(); got != want {
 		t.Error(got)
 	}
 	var p struct{ Attempt, Iter int }
-	if err := json.Unmarshal(r.events[8].Payload, &p); err != nil || p.Attempt != 5 || p.Iter != 1 {
+	if err := json.Unmarshal(r.events[13].Payload, &p); err != nil || p.Attempt != 5 || p.Iter != 1 {
 		t.Errorf("%+v %v", p, err)
 	}
 	if roles, _ := transcriptRoles(t, r.sess); len(roles) != 4 {

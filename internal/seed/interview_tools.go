@@ -10,9 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
 // The two tools that only an interview has.
@@ -23,7 +23,7 @@ const (
 
 const maxOptions = 20
 
-// seedWritten is the last message of an interview that came to a seed.
+// seedWritten is the last message of an interview with a seed.
 const seedWritten = "The seed is written."
 
 // Objection is the user's objection to a valid plan.
@@ -42,9 +42,9 @@ type reply struct {
 }
 
 // Call runs one tool of the interview.
-func (in *interview) Call(ctx context.Context, name, args string) tool.Result {
+func (in *interview) Call(ctx context.Context, name, args string) agent.ToolAnswer {
 	output, err := in.run(ctx, name, args)
-	return tool.Result{Output: output, Chars: utf8.RuneCountInString(output), Err: err}
+	return agent.ToolAnswer{Output: output, Chars: utf8.RuneCountInString(output), Err: err}
 }
 
 func (in *interview) run(ctx context.Context, name, args string) (string, error) {
@@ -61,7 +61,7 @@ func (in *interview) run(ctx context.Context, name, args string) (string, error)
 		return "Not read: you asked a question in the same turn. " +
 			"Take the answer into account and call write_seed again.", nil
 	case name == writeTool && t.judged:
-		return "Not read: one seed a turn is judged.", nil
+		return "Not read: only one seed per turn is checked.", nil
 	case name == writeTool:
 		t.judged = true
 		return in.propose(ctx, args)
@@ -91,7 +91,7 @@ func parseQuestion(args string) (question, error) {
 		return q, fmt.Errorf("%s has the wrong type: %s", wrong.Field, shape)
 	}
 	if err != nil {
-		return q, fmt.Errorf("the arguments are no JSON object of this shape (%v): %s", err, shape)
+		return q, fmt.Errorf("the arguments are not a JSON object of this shape (%v): %s", err, shape)
 	}
 	if strings.TrimSpace(q.Text) == "" {
 		return q, errors.New("the question is empty: " + shape)
@@ -117,7 +117,7 @@ func usableOptions(options []string) []string {
 	return out
 }
 
-// propose hands a seed in. A refusal goes back with its rules.
+// propose checks a proposed seed. The model gets a refusal with the broken rules.
 func (in *interview) propose(ctx context.Context, args string) (string, error) {
 	if in.answer.garbled {
 		return in.refused(one("utf-8", "the arguments are not valid UTF-8"))

@@ -4,107 +4,82 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// field is one member of a JSON object, or one element of a list, in the order of the text. A Go map would lose
-// repeated keys, and with them a rule.
+// field is one member of a JSON object or of a front matter, or one element of a list, in the order of the text. A Go
+// map would lose repeated keys, and with them a rule.
 type field struct {
-	key string
-	raw json.RawMessage
-	at  int // offset of the value
+	key   string
+	value gjson.Result
+	line  int // in which the value begins
 }
 
-// fields are the members of an object.
 type fields []field
 
-// get is the value of a key, nil if there is none.
-func (fs fields) get(key string) json.RawMessage {
+// get returns the value of a key, or null.
+func (fs fields) get(key string) gjson.Result {
 	for _, f := range fs {
 		if f.key == key {
-			return f.raw
+			return f.value
 		}
 	}
-	return nil
+	return gjson.Result{}
 }
 
-// repeated are the keys that come a second time.
-func (fs fields) repeated() (keys []string) {
+// repeated returns the fields with a repeated key.
+func (fs fields) repeated() (out fields) {
 	seen := map[string]bool{}
 	for _, f := range fs {
 		if seen[f.key] {
-			keys = append(keys, f.key)
+			out = append(out, f)
 		}
 		seen[f.key] = true
 	}
-	return keys
+	return out
 }
 
-// objectFields splits a JSON object into its members. Anything but exactly one object is an error.
-func objectFields(raw []byte) (fields, error) {
-	if err := jsonFault(raw); err != nil {
-		return nil, err
+// fieldsOf splits an object or a list that begins in a line; another value has no fields.
+func fieldsOf(whole gjson.Result, line int) (out fields) {
+	if whole.Type != gjson.JSON {
+		return nil
 	}
-	if whole := gjson.ParseBytes(raw); whole.IsObject() {
-		return fieldsOf(whole), nil
-	}
-	return nil, errors.New("it is no JSON object")
-}
-
-func fieldsOf(whole gjson.Result) (out fields) {
+	counted := 0
 	whole.ForEach(func(key, value gjson.Result) bool {
-		out = append(out, field{key: key.String(), raw: json.RawMessage(value.Raw), at: value.Index})
+		at := value.Index - whole.Index
+		line += strings.Count(whole.Raw[counted:at], "\n")
+		counted = at
+		out = append(out, field{key: key.String(), value: value, line: line})
 		return true
 	})
 	return out
 }
 
-// jsonFault is the syntax error of a text that is not exactly one JSON value, nil if there is none.
+// jsonFault returns the syntax error of a text that is not exactly one JSON value, or nil.
 func jsonFault(raw []byte) error {
 	var whole json.RawMessage
 	return json.Unmarshal(raw, &whole)
 }
 
-// checkJSON finds the line of a syntax error.
-func checkJSON(name string, text []byte) error {
+// readJSON splits a text that is one object or one list, and finds the line of a syntax error. first is the number of
+// the text's first line.
+func readJSON(name string, text []byte, first int) (fields, error) {
 	err := jsonFault(text)
 	if err == nil {
-		return nil
+		whole := gjson.ParseBytes(text)
+		return fieldsOf(whole, first-1+lineAt(text, whole.Index)), nil
 	}
 	line := lineAt(text, len(bytes.TrimRight(text, " \t\n")))
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		line = lineAt(text, max(0, int(syntax.Offset)-1))
 	}
-	return importError(name, line, "mend the JSON and run it again", "it is not valid JSON: %s", err)
+	return nil, importError(name, first-1+line, "correct the JSON and run it again", "it is not valid JSON: %s", err)
 }
-
-// element is one entry of a JSON list, with the line that it starts in.
-type element struct {
-	raw  json.RawMessage
-	line int
-}
-
-// listElements splits a JSON list that begins at an offset of a valid text; ok is false where it is none.
-func listElements(text []byte, offset int) (out []element, ok bool) {
-	list := gjson.ParseBytes(text[offset:])
-	if !list.IsArray() {
-		return nil, false
-	}
-	line, counted := 1, 0
-	for _, f := range fieldsOf(list) {
-		start := offset + f.at
-		line += bytes.Count(text[counted:start], []byte("\n"))
-		counted = start
-		out = append(out, element{raw: f.raw, line: line})
-	}
-	return out, true
-}
-
-func isNull(raw json.RawMessage) bool { return raw == nil || string(bytes.TrimSpace(raw)) == "null" }
 
 // pairedSurrogates matches JSON without \ud800 to \udfff that lack their other half. The decoder turns these into
 // U+FFFD without a word, which would change a test's content.

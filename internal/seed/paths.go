@@ -36,46 +36,29 @@ func (pl *place) check(p string) violations {
 
 // formOf judges a path by its letters alone.
 func formOf(p string) violations {
-	q := quoteShort(p)
+	parts, q := strings.Split(p, "/"), quoteShort(p)
+	part := func(is func(string) bool) bool { return slices.ContainsFunc(parts, is) }
 	switch {
 	case p == "":
 		return one("path", "a test file has an empty path")
-	case len(p) > maxPathBytes:
-		return one("path", "the path %s is longer than %d bytes", q, maxPathBytes)
+	case len(p) > maxPathBytes, part(func(s string) bool { return len(s) > 255 }):
+		return one("path", "the path %s is longer than %d bytes, or a part of it than 255", q, maxPathBytes)
 	case strings.ContainsFunc(p, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }):
 		return one("path", "the path %s holds a control character or is not valid UTF-8", q)
 	case strings.Contains(p, `\`):
 		return one("path", "the path %s holds a backslash: separate directories with /", q)
-	case path.IsAbs(p) || hasDrive(p) || strings.HasPrefix(p, "~"):
+	case path.IsAbs(p) || strings.HasPrefix(p, "~") || len(p) > 1 && p[1] == ':' && unicode.IsLetter(rune(p[0])):
 		return one("path-absolute", "the path %s is absolute: give it relative to the root of the worktree", q)
-	}
-	for part := range strings.SplitSeq(p, "/") {
-		if bad := partOf(q, part); bad != nil {
-			return bad
-		}
-	}
-	return nil
-}
-
-func partOf(q, part string) violations {
-	switch {
-	case part == "..":
+	case slices.Contains(parts, ".."):
 		return one("path-outside", "the path %s holds ..: it must stay inside the worktree", q)
-	case part == "" || part == ".":
+	case p != path.Clean(p):
 		return one("path", "the path %s has an empty or . part: write it plainly, like tests/test_t001_add.py", q)
-	case len(part) > 255:
-		return one("path", "a part of the path %s is longer than 255 bytes", q)
-	case meansDotGit(part):
+	case part(meansDotGit):
 		return one("path-git", "the path %s leads into .git, which belongs to git", q)
-	case project.IsProduct(part):
-		// A test in a build product would not be part of the seed.
-		return one("path-ignored", "the path %s lies in %s, which is never committed: choose another place", q, part)
+	case part(project.IsProduct): // such a test would not be part of the seed
+		return one("path-ignored", "the path %s lies in a directory that is never committed: choose another place", q)
 	}
 	return nil
-}
-
-func hasDrive(p string) bool {
-	return len(p) >= 2 && p[1] == ':' && unicode.IsLetter(rune(p[0]))
 }
 
 // meansDotGit reports whether part is one of the spellings that some file system or git itself takes for .git: any
@@ -96,26 +79,26 @@ func meansDotGit(part string) bool {
 }
 
 // againstBundle finds a path that conflicts with another one of the bundle, also on file systems that ignore case.
-func (pl *place) againstBundle(p string) violations {
+func (pl *place) againstBundle(p string) (bad violations) {
 	dirs := prefixes(p)
-	for _, dir := range dirs {
-		if pl.isFile[dir] {
-			return one("path-place", "%s would lie below %s, which is a file of this seed", quoteShort(p),
-				quoteShort(dir))
-		}
-	}
 	for _, prefix := range append(dirs, p) {
 		pl.list(path.Dir(prefix))
-		if as, ok := pl.taken[strings.ToLower(prefix)]; ok && as != prefix && !pl.onDisk[prefix] {
-			return one("path-case", "%s and %s differ in case only: they are one place on some file systems",
+		as, ok := pl.taken[strings.ToLower(prefix)]
+		switch {
+		case pl.isFile[prefix]:
+			return one("path-place", "%s would be below %s, which is a file of this seed", quoteShort(p),
+				quoteShort(prefix))
+		case bad == nil && ok && as != prefix && !pl.onDisk[prefix]:
+			bad = one("path-case", "%s and %s differ in case only: they are one place on some file systems",
 				quoteShort(prefix), quoteShort(as))
 		}
 	}
 	for _, prefix := range append(dirs, p) {
-		pl.taken[strings.ToLower(prefix)] = prefix
+		if bad == nil {
+			pl.taken[strings.ToLower(prefix)], pl.isFile[p] = prefix, true
+		}
 	}
-	pl.isFile[p] = true
-	return nil
+	return bad
 }
 
 // list takes the entries of a directory. The listing is asked and not the file system, which may take two names for
@@ -135,57 +118,43 @@ func (pl *place) list(dir string) {
 // againstWorktree finds existing files on disk or in git's index. A path in the index is a file, a symlink or a
 // submodule, whatever the disk shows.
 func (pl *place) againstWorktree(p string) violations {
+	q := quoteShort(p)
 	if slices.Contains(pl.Tracked, p) {
-		return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name",
-			quoteShort(p))
+		return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name", q)
 	}
-	for _, dir := range prefixes(p) {
-		if slices.Contains(pl.Tracked, dir) {
-			return one("path-place", "%s would lie below %s, which git tracks as a file, a symlink or a submodule",
-				quoteShort(p), quoteShort(dir))
+	for _, at := range append(prefixes(p), p) {
+		if slices.Contains(pl.Tracked, at) {
+			return one("path-place", "%s would be below %s, which git tracks as a file, a symlink or a submodule", q,
+				quoteShort(at))
 		}
-	}
-	if pl.Root == "" {
-		return nil
-	}
-	for _, dir := range prefixes(p) {
-		if bad := pl.directory(p, dir); bad != nil {
-			return bad
+		if pl.Root == "" {
+			continue
 		}
-	}
-	switch _, err := os.Lstat(filepath.Join(pl.Root, filepath.FromSlash(p))); {
-	case err == nil:
-		return one("path-exists", "%s exists already: a seed never overwrites a file; choose a new name", quoteShort(p))
-	case !os.IsNotExist(err):
-		return one("path-place", "%s cannot be looked at: %v", quoteShort(p), plainError(err))
-	}
-	return nil
-}
-
-// directory judges one directory on the way to p: it is a real directory or does not exist.
-func (pl *place) directory(p, dir string) violations {
-	info, err := os.Lstat(filepath.Join(pl.Root, filepath.FromSlash(dir)))
-	switch {
-	case os.IsNotExist(err):
-		return nil
-	case err != nil:
-		return one("path-place", "%s cannot be looked at: %v", quoteShort(dir), plainError(err))
-	case info.Mode()&fs.ModeSymlink != 0:
-		return one("path-symlink", "%s leads through the symlink %s: choose a place that is a real directory",
-			quoteShort(p), quoteShort(dir))
-	case !info.IsDir():
-		return one("path-place", "%s would lie below %s, which is a file", quoteShort(p), quoteShort(dir))
-	}
-	if _, err := os.Lstat(filepath.Join(pl.Root, filepath.FromSlash(dir), ".git")); err == nil {
-		return one("path-git", "%s would lie in %s, which is a repository of its own", quoteShort(p), quoteShort(dir))
+		full := filepath.Join(pl.Root, filepath.FromSlash(at))
+		info, err := os.Lstat(full)
+		switch {
+		case os.IsNotExist(err):
+			continue
+		case err != nil:
+			return one("path-place", "%s cannot be read: %v", quoteShort(at), plainError(err))
+		case at == p:
+			return one("path-exists", "%s exists already: a seed never overwrites a file; choose a new name", q)
+		case info.Mode()&fs.ModeSymlink != 0:
+			return one("path-symlink", "%s leads through the symlink %s: choose a place that is a real directory", q,
+				quoteShort(at))
+		case !info.IsDir():
+			return one("path-place", "%s would be below %s, which is a file", q, quoteShort(at))
+		}
+		if _, err := os.Lstat(filepath.Join(full, ".git")); err == nil {
+			return one("path-git", "%s would be in %s, which is another repository", q, quoteShort(at))
+		}
 	}
 	return nil
 }
 
 // prefixes lists the directories on the way to p, outermost first.
-func prefixes(p string) []string {
-	var out []string
-	for i := 0; i < len(p); i++ {
+func prefixes(p string) (out []string) {
+	for i := range len(p) {
 		if p[i] == '/' {
 			out = append(out, p[:i])
 		}

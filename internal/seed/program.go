@@ -15,13 +15,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-const (
-	programTries   = 3    // of one turn
-	maxToolAnswers = 4000 // characters of what a tool of an endpoint's part of the interview said
-)
+// maxToolAnswers bounds the output of a tool in an endpoint's part of the interview, in characters.
+const maxToolAnswers = 4000
 
-// tell has an agent program answer in the model's place: one turn of it, read-only and in a conversation of its own. It
-// is told the whole interview each time, so that nothing is lost with its process.
+// tell returns the turn of an agent program in place of a model's answer: read-only, in a new conversation. It contains
+// the whole interview each time, so that nothing is lost with its process.
 func (in *interview) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
 	t := in.Turn
 	t.System, t.Prompt = agent.Content(messages[0])+in.ending, transcriptText(messages[1:])
@@ -29,7 +27,7 @@ func (in *interview) tell(_ context.Context, messages []json.RawMessage) (agent.
 	return t, nil
 }
 
-// heard is a failure where a turn came to no message.
+// heard returns a failure for a turn without a message.
 func (in *interview) heard(_ context.Context, out agent.Outcome) (again bool, err error) {
 	f := &model.Failure{Kind: model.Empty, FinishReason: string(out.How), RetryAfter: new(time.Duration),
 		Message: in.Program.Name + ": " + out.Detail, Usage: out.Usage}
@@ -51,8 +49,8 @@ func (in *interview) heard(_ context.Context, out agent.Outcome) (again bool, er
 	return false, nil
 }
 
-// asCall makes a final message that is a JSON object the call of ask_user or write_seed that it stands for. n makes the
-// call's id another one than those before it.
+// asCall turns a final message that is a JSON object into the call of ask_user or write_seed that it means. n makes the
+// call's id unique.
 func asCall(r *model.Reply, n int) {
 	object, ok := agent.FinalJSON(r.Content)
 	if !ok {
@@ -68,7 +66,7 @@ func asCall(r *model.Reply, n int) {
 			"function": map[string]string{"name": call.Name, "arguments": call.Arguments}}}})
 }
 
-// transcriptText is the messages of an interview as one text. What a person answered stands in it whole.
+// transcriptText returns the messages of an interview as one text, with the user's answers in full.
 func transcriptText(messages []json.RawMessage) string {
 	var b strings.Builder
 	called := map[string]string{} // tools by the ids of their calls
@@ -102,9 +100,7 @@ func (in *interview) looks(e record.Event) error {
 	case *record.ToolCall:
 		in.Terminal.step(strings.TrimSpace(e.Tool + " " + text.Clip(text.OneLine(string(e.Args)), 100)))
 	case *record.AgentWaits:
-		if e.Said != "" {
-			in.Terminal.warn(e.Agent + " waits by itself: " + e.Said)
-		}
+		in.Terminal.warn(e.Who + " waits by itself: " + e.Detail)
 		return nil
 	}
 	return in.emit(e)

@@ -12,14 +12,15 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/prompt"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/tool"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
+
+func init() { proc.SkipSleep() } // no test sleeps
 
 // rig is an interview against the scripted endpoint over HTTP, with a real
 // session directory, record, transcript and tool box.
@@ -109,7 +110,7 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, err := tool.Open(source, tool.Options{ReadOnly: true})
+	box, err := agent.OpenTools(source, agent.ToolOptions{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,15 +122,14 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	return Deps{
 		Brief: "add subtraction", Source: source,
 		Calls: agent.Calls{
-			Chat:  client.Chat,
-			Sleep: func(context.Context, time.Duration) error { return nil },
+			Chat: client.Chat,
 		}, ModelName: "scripted",
 		Tools: box, Now: time.Now, Prompts: prompts(t, ""), Propose: propose(wt, sess),
 		Transcript: add, Emit: rec.Append, Spent: func(session.RoleUsage) error { return nil },
 	}
 }
 
-func prompts(t testing.TB, dir string) *prompt.Set {
+func prompts(t testing.TB, dir string) *text.Prompts {
 	t.Helper()
 	set, err := LoadPrompts(dir)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"unicode"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 	"github.com/git-tilth/git-tilth/internal/view"
@@ -30,7 +29,7 @@ type answer struct {
 	Option int
 }
 
-// Terminal is how an interview meets a person at a terminal, and takes answers from a pipe or a file.
+// Terminal is the interview's side of a terminal, or of a pipe or file with answers.
 //
 // The terminal stays in its normal mode throughout: the kernel edits the line, Ctrl-D ends the input and Ctrl-C is a
 // signal, which the caller turns into the end of ctx. So there is no state to put back, however the process ends.
@@ -44,7 +43,7 @@ type Terminal struct {
 	tokens   int64
 	cost     float64
 	shown    int64 // tokens when the usage line was last printed
-	approved bool  // a person has seen the plan and taken it
+	approved bool  // the user has accepted the plan
 	live     bool  // the last line says that the model is at work, and gives way to the next one
 }
 
@@ -125,7 +124,7 @@ func (t *Terminal) words(ctx context.Context, q question, first string) (string,
 	return cleanAnswer(strings.Join(lines, "\n")), nil
 }
 
-// line reads one line. That there is no more ends the interview: a terminal that went away has nobody to answer.
+// line reads one line. The end of input ends the interview.
 func (t *Terminal) line(ctx context.Context, q question) (string, error) {
 	if t.tty {
 		t.printf("%s", t.bold("> "))
@@ -149,7 +148,7 @@ func (t *Terminal) line(ctx context.Context, q question) (string, error) {
 	return line, err
 }
 
-// echo shows an answer that nobody typed, so that the output can be read alone.
+// echo prints an answer that was not typed, so that the output is complete.
 func (t *Terminal) echo(said string) {
 	if !t.tty {
 		t.printf("> %s\n", printable(said))
@@ -176,7 +175,7 @@ func cleanAnswer(s string) string {
 	}, strings.ToValidUTF8(escapeSequence().ReplaceAllString(s, ""), "")))
 }
 
-// escapeSequence matches the bytes of a terminal key that is no character.
+// escapeSequence matches the bytes of a terminal key other than a character.
 var escapeSequence = pattern.New(`\x1b(?:[\[O][^\x40-\x7e]*[\x40-\x7e]?)?`)
 
 // say shows the model's text.
@@ -229,7 +228,7 @@ func (t *Terminal) spent() string {
 	return view.Count(t.tokens) + " tokens"
 }
 
-// ErrEdit says that the person wants to change the plan in an editor.
+// ErrEdit: the user wants to change the plan in an editor.
 var ErrEdit = errors.New("the plan is to be edited")
 
 // Approve shows the plan and asks whether it is taken. The error is ErrEdit, an *Objection, or Ask's own.
@@ -260,7 +259,8 @@ func (t *Terminal) summary(b *Bundle) {
 	t.printf("%s\n", t.bold(text.Plural(len(b.Tasks), "task")))
 	for _, task := range b.Tasks {
 		t.printf("  %s  %s  %s\n", printable(task.ID), printable(text.OneLine(task.Title)),
-			t.dim("("+taskSize(b, task)+")"))
+			t.dim("("+criteriaCount(len(task.AcceptanceCriteria))+", "+
+				text.Plural(len(validator.AcceptanceTests(b.testPaths(), task.ID)), "test file")+")"))
 	}
 	for _, list := range []struct {
 		name  string
@@ -284,16 +284,6 @@ func (t *Terminal) printf(format string, args ...any) {
 		_, _ = io.WriteString(t.out, "\r\x1b[K")
 	}
 	_, _ = fmt.Fprintf(t.out, format, args...)
-}
-
-func taskSize(b *Bundle, task session.Task) string {
-	tests := len(validator.AcceptanceTests(b.testPaths(), task.ID))
-	n := len(task.AcceptanceCriteria)
-	criteria := fmt.Sprintf("%d criteria", n)
-	if n == 1 {
-		criteria = "1 criterion"
-	}
-	return criteria + ", " + text.Plural(tests, "test file")
 }
 
 func (t *Terminal) bold(text string) string { return t.look.Paint("1", text) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 )
@@ -23,21 +24,21 @@ type Checkpoint struct {
 	Workspace    string `json:"workspace"` // the worktree, absolute
 	Branch       string `json:"branch"`
 	Status       string `json:"status"`
-	TokensUsed   int64  `json:"tokens_used"` // of all roles, less what was read from a cache
+	TokensUsed   int64  `json:"tokens_used"` // of all roles, without tokens from a cache
 	Usage        Usage  `json:"usage"`
 	GitCommonDir string `json:"git_common_dir,omitempty"` // of the source repo, absolute
 	Label        string `json:"label,omitempty"`
 	Anew         string `json:"anew,omitempty"`        // until there is a seed: the command that reads its tasks again
 	ForkedFrom   string `json:"forked_from,omitempty"` // the session that this one is a fork of
-	ForkedAt     string `json:"forked_at,omitempty"`   // the commit up to which the two share theirs
-	// Statuses are those with which prd.json was written last: another one in it is a person's.
+	ForkedAt     string `json:"forked_at,omitempty"`   // the last shared commit
+	// Statuses are the statuses of the last written prd.json: another status in it is the user's.
 	Statuses  map[string]string `json:"statuses,omitempty"`
-	Preflight string            `json:"preflight,omitempty"` // names what the last preflight that passed had looked at
+	Preflight string            `json:"preflight,omitempty"` // hash of the inputs of the last preflight that passed
 	// KnownFailures are the validators that failed before any work and bar nothing until they have passed, with the
 	// tests that failed where those are known by name; nil where no person went on with any.
 	KnownFailures map[string][]string `json:"known_failures,omitempty"`
 
-	StartedAt string `json:"started_at"` // what the wall-clock cap counts from, RFC 3339
+	StartedAt string `json:"started_at"` // start of the wall-clock cap, RFC 3339
 	// Conversations are those with agent programs, by task, each as its JSON text: SetConversation encodes only the one
 	// that it changes.
 	Conversations map[string]json.RawMessage `json:"-"`
@@ -54,20 +55,20 @@ func (s *Session) Checkpoint() (*Checkpoint, error) {
 	}
 	sum, unread := s.Summarize()
 	if unread != nil || sum.State.Seed == nil {
-		return c, nil // who needs the record says what is the matter with it
+		return c, nil // readers of the record report its fault
 	}
 	c.Status = sum.State.SessionStatus()
-	c.SetTotals(sum)
+	c.setTotals(sum)
 	return c, nil
 }
 
-// StoredCheckpoint is Checkpoint as the file has it.
+// StoredCheckpoint returns the checkpoint in the file.
 func (s *Session) StoredCheckpoint() (*Checkpoint, error) {
 	return readJSON(s.Path(CheckpointFile), decodeCheckpoint)
 }
 
-// SetTotals makes the totals those of the record.
-func (c *Checkpoint) SetTotals(sum *Summary) {
+// setTotals sets the totals from the record.
+func (c *Checkpoint) setTotals(sum *Summary) {
 	c.TokensUsed = sum.Tokens.Total
 	for _, role := range []string{"", record.RoleEvaluator, record.RoleInterview, record.RoleSelfImprove} {
 		r := c.Usage.Role(role)
@@ -103,8 +104,8 @@ func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 	return c, err
 }
 
-// encode is the file's text. The conversations stand last and are taken as they were encoded, so that a checkpoint
-// costs the same however many there are.
+// encode returns the file's text. The conversations come last and are encoded already, so that the cost of a checkpoint
+// does not depend on their number.
 func (c *Checkpoint) encode() ([]byte, error) {
 	text, err := indent(encode(c, c.others))
 	if err != nil {
@@ -112,4 +113,77 @@ func (c *Checkpoint) encode() ([]byte, error) {
 	}
 	text = append(bytes.TrimSuffix(text, []byte("\n}\n")), ",\n  \"conversations\": "...)
 	return append(appendConversations(text, c.Conversations), "\n}\n"...), nil
+}
+
+// RoleUsage is the usage of one role. Cached tokens are part of the prompt's, reasoning tokens of eval's; Cost is in
+// dollars.
+type RoleUsage struct {
+	Calls           int64   `json:"calls"`
+	PromptTokens    int64   `json:"prompt"`
+	EvalTokens      int64   `json:"eval"`
+	CachedTokens    int64   `json:"cached"`
+	ReasoningTokens int64   `json:"reasoning"`
+	Cost            float64 `json:"cost"`
+
+	others extra
+}
+
+func (r RoleUsage) MarshalJSON() ([]byte, error) { return encode(&r, r.others) }
+
+// UnmarshalJSON never fails: totals are rewritten from the record.
+func (r *RoleUsage) UnmarshalJSON(data []byte) error {
+	_ = decode(data, r, &r.others)
+	return nil
+}
+
+// Total returns the tokens that count against the token cap: all but those that a provider read from its cache.
+func (r RoleUsage) Total() int64 { return max(0, r.PromptTokens-r.CachedTokens) + r.EvalTokens }
+
+// Add adds more to r.
+func (r *RoleUsage) Add(more RoleUsage) {
+	r.Calls += more.Calls
+	r.PromptTokens += more.PromptTokens
+	r.EvalTokens += more.EvalTokens
+	r.CachedTokens += more.CachedTokens
+	r.ReasoningTokens += more.ReasoningTokens
+	r.Cost = min(r.Cost+more.Cost, math.MaxFloat64)
+}
+
+// Usage is a session's usage by role.
+type Usage struct {
+	Worker      RoleUsage `json:"worker"`
+	Evaluator   RoleUsage `json:"evaluator"`
+	Interview   RoleUsage `json:"interview"`
+	SelfImprove RoleUsage `json:"self_improve"`
+
+	others extra
+}
+
+func (u Usage) MarshalJSON() ([]byte, error) { return encode(&u, u.others) }
+
+// UnmarshalJSON never fails: totals are rewritten from the record.
+func (u *Usage) UnmarshalJSON(data []byte) error {
+	_ = decode(data, u, &u.others)
+	return nil
+}
+
+// Sum returns the usage of all roles together.
+func (u Usage) Sum() (sum RoleUsage) {
+	for _, r := range []RoleUsage{u.Worker, u.Evaluator, u.Interview, u.SelfImprove} {
+		sum.Add(r)
+	}
+	return sum
+}
+
+// Role returns the account of a role, or of a model_call's phase. An empty or unknown name is the worker's.
+func (u *Usage) Role(name string) *RoleUsage {
+	switch name {
+	case record.RoleEvaluator:
+		return &u.Evaluator
+	case record.RoleInterview:
+		return &u.Interview
+	case record.RoleSelfImprove:
+		return &u.SelfImprove
+	}
+	return &u.Worker
 }

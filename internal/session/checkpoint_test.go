@@ -140,7 +140,7 @@ func TestCheckpointOddShapes(t *testing.T) {
 			continue
 		}
 		must(t, s.SaveCheckpoint(cp))
-		// What was there and was not changed is still there.
+		// Unchanged members are kept.
 		var before, after map[string]json.RawMessage
 		must(t, json.Unmarshal([]byte(text), &before))
 		must(t, json.Unmarshal([]byte(read(t, s.Path(CheckpointFile))), &after))

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // Conversation is a task's conversation with an agent program.
@@ -18,7 +22,7 @@ type Conversation struct {
 	Model    string    `json:"model"`
 	Created  string    `json:"created"`
 	LastUsed string    `json:"last_used"`
-	Over     bool      `json:"over,omitempty"` // a person wants the task begun afresh
+	Over     bool      `json:"over,omitempty"` // the user wants a new conversation for the task
 	Attempts []Attempt `json:"attempts"`
 	// Total is the program's running total after the last attempt, where it reports one.
 	Total *RoleUsage `json:"total,omitempty"`
@@ -26,7 +30,7 @@ type Conversation struct {
 	ResumeBy string `json:"resume_by,omitempty"`
 	// Uncounted says that the agent reported a turn without its usage.
 	Uncounted bool `json:"uncounted,omitempty"`
-	// Others are those of other programs that worked on the task, by their names.
+	// Others are the conversations of other programs that worked on the task, by name.
 	Others map[string]*Conversation `json:"others,omitempty"`
 
 	others extra
@@ -62,8 +66,7 @@ func (c *Checkpoint) Conversation(task string) *Conversation {
 	return conv
 }
 
-// ConversationOf is a task's conversation with one program, among those of others too. Where it had none with that one
-// it is that in use, and nil if there is none.
+// ConversationOf returns a task's conversation with one program, else the conversation in use, else nil.
 func (c *Checkpoint) ConversationOf(task, agent string) *Conversation {
 	conv := c.Conversation(task)
 	if conv != nil && conv.Agent != agent && conv.Others[agent] != nil {
@@ -72,7 +75,7 @@ func (c *Checkpoint) ConversationOf(task, agent string) *Conversation {
 	return conv
 }
 
-// SetConversation stores a task's conversation as the one in use. One with another program is kept beside it.
+// SetConversation stores a task's conversation as the one in use. It keeps the conversation with another program.
 func (c *Checkpoint) SetConversation(task string, conv *Conversation) error {
 	if was := c.Conversation(task); was != nil {
 		others := was.Others
@@ -101,7 +104,7 @@ func (c *Checkpoint) SetConversation(task string, conv *Conversation) error {
 	return nil
 }
 
-// decodeConversations refuses a conversation that cannot be read, so that Conversation need not; null is none.
+// decodeConversations refuses an unreadable conversation, so that Conversation cannot fail; null means none.
 func decodeConversations(data []byte) (c map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, jsonError(data, err)
@@ -136,4 +139,85 @@ func appendConversations(text []byte, c map[string]json.RawMessage) []byte {
 		text = append(text, c[task]...)
 	}
 	return append(text, "\n  }"...)
+}
+
+// OpenTranscript opens the transcript of a role: conversation/<task>.jsonl, <task>.evaluator.jsonl, or the interview,
+// which has no task. It creates the file if it is missing, and for a task it adds a line that starts a new attempt at
+// time now. add adds one message, a JSON object, with secrets redacted.
+func (s *Session) OpenTranscript(role string, attempt record.Scope, now time.Time,
+	redact *record.Redactor) (add func(message json.RawMessage) error, closeFile func() error, err error) {
+	path, err := s.transcriptPath(role, attempt.TaskID, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, _, err := jsonl.Open(path, jsonl.IsObject)
+	if err != nil {
+		return nil, nil, err
+	}
+	add = func(message json.RawMessage) error { return appendMessage(out, redact.JSON(bytes.TrimSpace(message))) }
+	if role == record.RoleInterview {
+		return add, out.Close, nil
+	}
+	err = add(record.JSON(struct {
+		TS      string       `json:"ts"`
+		Type    string       `json:"type"`
+		Payload record.Scope `json:"payload"`
+	}{record.FormatTime(now), "context_reset", attempt}))
+	if err != nil {
+		out.Close()
+	}
+	return add, out.Close, err
+}
+
+func (s *Session) transcriptPath(role, task string, create bool) (string, error) {
+	switch role {
+	case record.RoleInterview:
+		return s.Path(InterviewFile), nil
+	case record.RoleEvaluator:
+		task += ".evaluator"
+	}
+	return s.taskPath(ConversationDir, task, create)
+}
+
+func appendMessage(out *jsonl.File, message []byte) error {
+	line := oneLine(message)
+	if !jsonl.IsObject(line) {
+		return fmt.Errorf("transcript: the message %w", checkObject(line))
+	}
+	if len(line) >= jsonl.MaxLine {
+		return fmt.Errorf("transcript: the message is %d bytes long, longer than a line may be", len(line))
+	}
+	return out.Add(append(line[:len(line):len(line)], '\n'), false)
+}
+
+// oneLine takes the line breaks out of a JSON text. In JSON they can only stand between tokens, so this changes nothing
+// that the text says.
+func oneLine(raw []byte) []byte {
+	if bytes.ContainsAny(raw, "\r\n") {
+		raw = bytes.ReplaceAll(bytes.ReplaceAll(raw, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))
+	}
+	return raw
+}
+
+// ReadTranscript reads the messages of a role's conversation about a task since the last context_reset, or those of the
+// interview, oldest first.
+func (s *Session) ReadTranscript(role, task string) (messages []json.RawMessage, err error) {
+	path, err := s.transcriptPath(role, task, false)
+	if err != nil {
+		return nil, err
+	}
+	_, err = jsonl.Tail(path, func(_ int64, line []byte) bool {
+		if isReset(line) {
+			return false
+		}
+		messages = append(messages, bytes.Clone(line))
+		return true
+	})
+	slices.Reverse(messages)
+	return messages, err
+}
+
+// isReset reports whether line begins an attempt. A message, unlike it, has a role.
+func isReset(line []byte) bool {
+	return record.Parse(line).Type == "context_reset" && !gjson.GetBytes(line, "role").Exists()
 }

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
@@ -18,7 +21,7 @@ import (
 // extra are the members of a JSON object that its struct has no field for, as they were read.
 type extra map[string]json.RawMessage
 
-// checkObject says why data is no JSON object.
+// checkObject returns why data is not a JSON object.
 func checkObject(data []byte) error {
 	if string(bytes.TrimSpace(data)) == "null" {
 		return errors.New("is null, want an object")
@@ -51,8 +54,7 @@ func encode(src any, others extra) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// jsonError says in words why data could not be decoded: where it is no JSON, or which value stands where another was
-// wanted.
+// jsonError explains why data could not be decoded: the position of invalid JSON, or the value of a wrong type.
 func jsonError(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -72,7 +74,7 @@ func jsonError(data []byte, err error) error {
 	return err
 }
 
-// jsonWord is a kind of JSON value, by encoding/json's name of it or by that of the Go kind it goes into.
+// jsonWord returns a kind of JSON value, from encoding/json's name of it or from the Go kind of its field.
 func jsonWord(kind string) string {
 	switch kind {
 	case "bool":
@@ -100,4 +102,50 @@ func indent(raw []byte, err error) ([]byte, error) {
 	}
 	b.WriteByte('\n')
 	return b.Bytes(), nil
+}
+
+// readJSON decodes a JSON file of a session. Errors name the file and the fault in it.
+func readJSON[T any](path string, decode func([]byte) (T, error)) (v T, err error) {
+	data, err := jsonl.ReadFile(path)
+	if err != nil {
+		return v, err
+	}
+	if v, err = decode(data); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return v, err
+}
+
+// save replaces a file of a session with text, unless encoding it failed with err. Files that cannot be regenerated are
+// synced, so that a power cut leaves the old content or the new. Only after Sync it is the new content.
+func save(path string, text []byte, err error, synced bool) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return jsonl.Put(path, text, synced)
+}
+
+// Sync makes earlier saves survive a power cut.
+func (s *Session) Sync() error { return jsonl.SyncDir(s.Dir) }
+
+// removeStaleTemps deletes temporary files that a killed writer left in dir. Only the lock's holder calls it, so files
+// of the holder are leftovers at any age. chat.html and taking.json have other writers, so their temporary files must
+// be old.
+func removeStaleTemps(dir string, now time.Time) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if !strings.HasPrefix(name, ".") || !strings.Contains(name, jsonl.TempMark) || !e.Type().IsRegular() {
+			continue
+		}
+		if strings.HasPrefix(name, "."+ChatHTMLFile) || strings.HasPrefix(name, ".taking.json") {
+			if info, err := e.Info(); err != nil || now.Sub(info.ModTime()) < time.Hour {
+				continue
+			}
+		}
+		os.Remove(filepath.Join(dir, name))
+	}
 }

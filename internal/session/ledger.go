@@ -22,11 +22,11 @@ type LedgerEntry struct {
 	DiffSummary string          `json:"diff_summary"`
 	Case        json.RawMessage `json:"case"`
 	Verdict     json.RawMessage `json:"verdict"`
-	Note        string          `json:"note,omitempty"` // a person's; such an entry is no call of the evaluator
+	Note        string          `json:"note,omitempty"` // the user's; such an entry is not a call of the evaluator
 }
 
-// EntryOf is a verdict as its task's ledger has it.
-func EntryOf(ts string, v *record.EvaluatorVerdict) LedgerEntry {
+// entryOf returns the ledger entry of a verdict.
+func entryOf(ts string, v *record.EvaluatorVerdict) LedgerEntry {
 	evidence := v.Evidence
 	if len(evidence) == 0 {
 		evidence = nil
@@ -48,7 +48,7 @@ func EntryOf(ts string, v *record.EvaluatorVerdict) LedgerEntry {
 func (e LedgerEntry) Says() string {
 	all := []any{e.Iter, e.Note, e.DiffSummary, nil, nil}
 	for i, raw := range []json.RawMessage{e.Case, e.Verdict} {
-		_ = json.Unmarshal(raw, &all[i+3]) // what is no JSON says nothing
+		_ = json.Unmarshal(raw, &all[i+3]) // invalid JSON is ignored
 	}
 	if verdict, ok := all[4].(map[string]any); ok {
 		if list, ok := verdict["evidence"].([]any); ok && len(list) == 0 {
@@ -61,8 +61,8 @@ func (e LedgerEntry) Says() string {
 // RecordedLedger reads the entries of a ledger from the lines of the record that begin there.
 func (s *Session) RecordedLedger(lines []int64) (entries []LedgerEntry, err error) {
 	note := func(ts, note string) {
-		e := NoteEntry(ts, note)
-		if n := len(entries); n == 0 || entries[n-1].Note != e.Note { // of one that was repeated
+		e := noteEntry(ts, note)
+		if n := len(entries); n == 0 || entries[n-1].Note != e.Note { // a repeated note counts once
 			entries = append(entries, e)
 		}
 	}
@@ -70,7 +70,7 @@ func (s *Session) RecordedLedger(lines []int64) (entries []LedgerEntry, err erro
 		_, _, err := record.Scan(s.Path(RecordFile), off, func(l record.Line) error {
 			switch e := l.Event().(type) {
 			case *record.EvaluatorVerdict:
-				entries = append(entries, EntryOf(l.TS, e))
+				entries = append(entries, entryOf(l.TS, e))
 			case *record.TaskMarked:
 				note(l.TS, e.Note)
 			case *record.SessionRewound:
@@ -85,15 +85,20 @@ func (s *Session) RecordedLedger(lines []int64) (entries []LedgerEntry, err erro
 	return entries, nil
 }
 
-// NoteEntry is the user's note as a line of the ledger.
-func NoteEntry(ts, note string) LedgerEntry {
+// noteEntry is the user's note as a line of the ledger.
+func noteEntry(ts, note string) LedgerEntry {
 	none := json.RawMessage(`{}`)
 	return LedgerEntry{TS: ts, Case: none, Verdict: none, Note: note}
 }
 
-// SettleLedger rewrites a task's ledger if it differs from the entries, and reports whether it did.
-func (s *Session) SettleLedger(task string, entries []LedgerEntry) (anew bool, err error) {
-	path, err := s.taskPath(LedgerDir, task, len(entries) > 0)
+// WriteLedger writes the ledger of a task from the record where it differs, and reports whether it did. A ledger that
+// began in another record only gets the entries that it lacks.
+func (s *Session) WriteLedger(id string, task record.Task) (changed bool, err error) {
+	want, err := s.RecordedLedger(task.Ledger)
+	if err != nil || task.Shared && len(want) == 0 {
+		return false, err
+	}
+	path, err := s.taskPath(LedgerDir, id, len(want) > 0)
 	if err != nil {
 		return false, err
 	}
@@ -101,47 +106,38 @@ func (s *Session) SettleLedger(task string, entries []LedgerEntry) (anew bool, e
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	lines := bytes.SplitAfter(data, []byte{'\n'})
-	says := func(line []byte, want LedgerEntry) bool {
+	have, whole := []LedgerEntry{}, len(data) == 0 || data[len(data)-1] == '\n'
+	for line := range bytes.Lines(data) {
 		var e LedgerEntry
-		return decode(line, &e, new(extra)) == nil && e.Says() == want.Says()
+		if whole = whole && decode(line, &e, new(extra)) == nil; whole {
+			have = append(have, e)
+		}
 	}
-	if slices.EqualFunc(lines[:len(lines)-1], entries, says) && len(lines[len(lines)-1]) == 0 {
+	if same := LedgerEntry.same; task.Shared {
+		lacks := slices.DeleteFunc(want, func(e LedgerEntry) bool { return slices.ContainsFunc(have, e.same) })
+		want = append(slices.Clip(have), lacks...)
+		whole = whole && len(lacks) == 0
+	} else {
+		whole = whole && slices.EqualFunc(have, want, same)
+	}
+	switch {
+	case whole:
 		return false, nil
-	}
-	if len(entries) == 0 {
+	case len(want) == 0:
 		return true, os.Remove(path)
 	}
-	return true, s.writeLedger(path, entries)
+	var lines []byte
+	for _, e := range want {
+		lines = append(append(lines, record.JSON(e)...), '\n')
+	}
+	return true, jsonl.Put(path, lines, false)
 }
 
-// AppendLedger adds an entry to a task's ledger as it is. What a crash of the machine takes of it is on record.
-func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
-	line, err := jsonl.Encode(entry)
-	if err != nil {
-		return fmt.Errorf("ledger of %s: %w", task, err)
-	}
-	path, err := s.taskPath(LedgerDir, task, true)
-	if err != nil {
-		return err
-	}
-	return jsonl.AppendOnce(path, append(line, '\n'), jsonl.IsObject, false)
-}
+// same reports whether two entries say the same, whenever they were written.
+func (e LedgerEntry) same(other LedgerEntry) bool { return e.Says() == other.Says() }
 
-func (s *Session) writeLedger(path string, entries []LedgerEntry) error {
-	var data []byte
-	for _, e := range entries {
-		line, err := jsonl.Encode(e)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		data = append(append(data, line...), '\n')
-	}
-	return jsonl.WriteFile(path, data)
-}
-
-// ReadLedger reads a task's last entries, oldest first, and before them all notes of a person's; all entries if last is
-// 0 or less. Lines that are no entries are left out. A task without a ledger has no entries.
+// ReadLedger reads a task's last entries, oldest first, and before them all notes of the user; all entries if last is 0
+// or less. Lines that are not entries are left out. A task without a ledger has no entries.
 func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 	path, err := s.taskPath(LedgerDir, task, false)
 	if err != nil {

@@ -19,9 +19,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// BusyError says that another process writes the session. PID 0 and empty fields are unknown. The lock's holder writes
-// its own into the lock file, for people. What the file says proves nothing: a pid is reused, and a file outlives its
-// writer.
+// BusyError: another process writes the session. PID 0 and empty fields are unknown. The lock's holder writes its own
+// into the lock file, for messages only: a pid can be reused, and the file outlives its writer.
 type BusyError struct {
 	PID     int    `json:"pid"`
 	Host    string `json:"host"`
@@ -45,17 +44,17 @@ func (e *BusyError) Error() string {
 	return "the session is in use by " + strings.Join(who, " ")
 }
 
-// lockTries bounds how often a lock that is held is tried again. A reader that looks whether the lock is held (Holder)
-// has it for some microseconds; a writer must not take that for another writer.
+// lockTries bounds the tries for a held lock. A reader that tests the lock (Holder) holds it for some microseconds; a
+// writer must not mistake it for another writer.
 const (
 	lockTries = 40
 	lockPause = 5 * time.Millisecond
 )
 
 // Lock makes the caller the one writer of the session, or returns a *BusyError. The lock holds until unlock is called
-// or the process ends, however it ends: it is a flock on the lock file. Children do not inherit it. unlock removes a
-// lock file that Lock has made. Leftovers of killed writers are removed on the way. A session that is gone is a
-// *RefusedError; the error of a lock file that cannot be used has a Remedy.
+// or the process ends in any way: it is a flock on the lock file. Children do not inherit it. unlock removes a lock
+// file that Lock has made. Lock removes leftovers of killed writers. A missing session is a *RefusedError; the error of
+// an unusable lock file has a Remedy.
 func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 	f, made, err := s.lockFile()
 	if err != nil {
@@ -73,14 +72,14 @@ func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 	}
 	return func() {
 		if made && sameFile(f, s.Path(LockFile)) {
-			_ = os.Remove(s.Path(LockFile)) // whoever waits for it looks the name up again
+			_ = os.Remove(s.Path(LockFile)) // waiting processes look up the name again
 		}
 		_ = f.Truncate(0)
 		_ = f.Close()
 	}, nil
 }
 
-// lockFile locks the lock file, which is made if it is missing.
+// lockFile locks the lock file, and makes it if it is missing.
 func (s *Session) lockFile() (f *os.File, made bool, err error) {
 	path := s.Path(LockFile)
 	f, err = s.acquire(path, func() (*os.File, error) {
@@ -110,7 +109,7 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 	for try := 1; ; try++ {
 		f, err := open()
 		if errors.Is(err, fs.ErrExist) && try < lockTries {
-			continue // somebody else made it meanwhile
+			continue // another process made it meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -211,4 +210,26 @@ func flockOwner(path string) (pid int) {
 		}
 	}
 	return max(pid, 0)
+}
+
+// lockError says that a session's lock file cannot be used.
+type lockError struct{ path, why, remedy string }
+
+func (e *lockError) Error() string { return fmt.Sprintf("the session's lock %s %s", e.path, e.why) }
+
+// Remedy is a command that puts it right.
+func (e *lockError) Remedy() string { return e.remedy }
+
+// lockFileError explains why the lock file could not be opened. Anything else at its path has no data of the session.
+func lockFileError(path string, err error) error {
+	remove := "rm -rf '" + path + "'"
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return &lockError{path, "is a symbolic link", remove}
+	case errors.Is(err, jsonl.ErrIrregular):
+		return &lockError{path, jsonl.ErrIrregular.Error(), remove}
+	case errors.Is(err, os.ErrPermission):
+		return &lockError{path, "cannot be opened: " + syscall.EACCES.Error(), "chmod u+rwX '" + path + "'"}
+	}
+	return fmt.Errorf("lock the session: %w", err)
 }

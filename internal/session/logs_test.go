@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,12 +15,15 @@ func TestLedger(t *testing.T) {
 	if got, err := s.ReadLedger("T-001", 5); err != nil || got != nil {
 		t.Errorf("a missing ledger: %v %v", got, err)
 	}
+	lines := ""
 	for i := range 7 {
-		must(t, s.AppendLedger("T-001", LedgerEntry{
+		lines += string(record.JSON(LedgerEntry{
 			TS: "2026-06-01T10:20:30.456Z", Iter: int64(i + 1), DiffSummary: "1 file",
 			Case: json.RawMessage(`{"summary":"s"}`), Verdict: json.RawMessage(`{"verdict":"reject"}`),
-		}))
+		})) + "\n"
 	}
+	must(t, os.MkdirAll(s.Path(LedgerDir), 0o700))
+	write(t, s.Path(LedgerDir, "T-001.jsonl"), lines)
 	got, err := s.ReadLedger("T-001", 3)
 	if err != nil || len(got) != 3 || got[0].Iter != 5 || got[2].Iter != 7 || string(got[2].Verdict) != `{"verdict":"reject"}` {
 		t.Errorf("%+v %v", got, err)
@@ -31,16 +35,12 @@ func TestLedger(t *testing.T) {
 	// Rubbish, entries with more members and a torn end.
 	write(t, s.Path(LedgerDir, "T-002.jsonl"),
 		"\n{not json}\n5\n{\"iter\": 2.0, \"diff_summary\": \"1 file\", \"x\": "+
-			"1}\n{\"iter\":\"odd\"}\n{\"iter\": 3")
-	must(t, s.AppendLedger("T-002", LedgerEntry{TS: "t", Iter: 4}))
+			"1}\n{\"iter\":\"odd\"}\n{\"iter\":4}\n{\"iter\": 3")
 	got, err = s.ReadLedger("T-002", 0)
 	if err != nil || len(got) != 2 || got[0].Iter != 2 || got[1].Iter != 4 || got[1].Case != nil {
 		t.Errorf("%+v %v", got, err)
 	}
 	for _, bad := range []string{"", ".", "..", "../x", "a/b", ".hidden", "x\x00", `a\b`} {
-		if err := s.AppendLedger(bad, LedgerEntry{}); err == nil {
-			t.Errorf("task %q names a file", bad)
-		}
 		if _, err := s.ReadLedger(bad, 1); err == nil {
 			t.Errorf("task %q names a file", bad)
 		}
@@ -94,8 +94,9 @@ func TestProgress(t *testing.T) {
 	if lines, err := s.ProgressTail(3); err != nil || lines != nil {
 		t.Errorf("%v %v", lines, err)
 	}
-	must(t, s.AppendProgress("T-001", "done", "a\ttitle\nof lines"))
-	must(t, s.AppendProgress("T-002", "failed:iter_cap", "two"))
+	one, two, three := ProgressLine("T-001", "done", "a\ttitle\nof lines"),
+		ProgressLine("T-002", "failed:iter_cap", "two"), ProgressLine("T-003", "done", "three")
+	must(t, s.WriteProgress([]string{one, two}))
 	if got, want := read(t,
 		s.Path(ProgressFile)), "T-001\tdone\ta title of lines\nT-002\tfailed:iter_cap\ttwo\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -104,10 +105,59 @@ func TestProgress(t *testing.T) {
 	if lines, err := s.ProgressTail(1); err != nil || !slices.Equal(lines, []string{"T-002\tfailed:iter_cap\ttwo"}) {
 		t.Errorf("%q %v", lines, err)
 	}
-	must(t, s.AppendProgress("T-003", "done", "three"))
+	must(t, s.WriteProgress([]string{one, two, three}))
 	all, err := s.ProgressTail(0)
-	if want := []string{"T-001\tdone\ta title of lines", "T-002\tfailed:iter_cap\ttwo",
-		"T-003\tdone\tthree"}; err != nil || !slices.Equal(all, want) {
+	if want := []string{one, two, three}; err != nil || !slices.Equal(all, want) {
 		t.Errorf("%v %v", all, err)
+	}
+	must(t, s.WriteProgress(nil))
+	if _, err := os.Lstat(s.Path(ProgressFile)); err == nil {
+		t.Error("the file is there without a line")
+	}
+}
+
+// TestWriteLedger writes a ledger from its record. One that began in another record keeps its entries.
+func TestWriteLedger(t *testing.T) {
+	s := newSession(t)
+	r, err := s.OpenRecord(record.Options{})
+	must(t, err)
+	for _, verdict := range []string{"reject", "accept"} {
+		must(t, r.Append(&record.EvaluatorVerdict{Scope: record.Scope{TaskID: "T-001"}, Verdict: verdict}))
+	}
+	must(t, r.Close())
+	state, err := s.State()
+	must(t, err)
+	path, task := s.Path(LedgerDir, "T-001.jsonl"), state.Tasks["T-001"]
+	written := func(task record.Task, want bool) {
+		t.Helper()
+		if changed, err := s.WriteLedger("T-001", task); err != nil || changed != want {
+			t.Fatalf("%v %v, want %v", changed, err, want)
+		}
+	}
+	written(task, true)
+	whole := read(t, path)
+	if n := strings.Count(whole, "\n"); n != 2 {
+		t.Fatalf("%d lines: %s", n, whole)
+	}
+	written(task, false)
+	for _, damaged := range []string{"", whole[:len(whole)-1], whole + "{}\n", whole + "no entry\n"} {
+		write(t, path, damaged)
+		written(task, true)
+		if got := read(t, path); got != whole {
+			t.Errorf("%q becomes %q", damaged, got)
+		}
+	}
+	theirs := `{"ts":"t","iter":1,"diff_summary":"","case":{},"verdict":{"verdict":"theirs"}}` + "\n"
+	task.Shared = true
+	write(t, path, theirs)
+	written(task, true)
+	if got := read(t, path); got != theirs+whole {
+		t.Errorf("the inherited ledger: %q", got)
+	}
+	written(task, false)
+	written(record.Task{Shared: true}, false)
+	written(record.Task{}, true)
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("a ledger without an entry is there")
 	}
 }

@@ -34,27 +34,30 @@ type Overview struct {
 	Label        string     `json:"label"`
 	Tasks        TaskCounts `json:"tasks"`
 	TokensUsed   int64      `json:"tokens_used"`
-	TokensCached int64      `json:"tokens_cached"` // read from a provider's cache, beside those used
+	TokensCached int64      `json:"tokens_cached"` // read from a provider's cache, besides those used
 	Cost         float64    `json:"cost"`          // dollars, all roles
-	LastStop     string     `json:"last_stop"`     // its reason; empty if there is none, or if work went on after it
+	LastStop     string     `json:"last_stop"`     // its reason; empty without a stop, or if work continued after it
 	LastStopAt   string     `json:"last_stop_at,omitempty"`
 	StartedAt    string     `json:"started_at"` // as the checkpoint has it
 	LastEventAt  string     `json:"last_event_at,omitempty"`
 	Busy         *BusyError `json:"holder,omitempty"`     // the process that holds the session now
-	Rewinding    bool       `json:"rewinding,omitempty"`  // a reset --to-seed was begun and not finished
+	Rewinding    bool       `json:"rewinding,omitempty"`  // an unfinished reset --to-seed
 	GoingBack    bool       `json:"going_back,omitempty"` // a rewind or an undo was
 	Rewound      string     `json:"rewound,omitempty"`    // the point it was rewound to, if nothing was done since
 	ForkedFrom   string     `json:"forked_from,omitempty"`
-	Resetting    bool       `json:"resetting,omitempty"` // a teardown was begun and not finished
+	Resetting    bool       `json:"resetting,omitempty"` // an unfinished teardown
 	Skipped      int        `json:"skipped,omitempty"`   // lines that are no events, as far back as the last stop
-	Problems     []string   `json:"problems,omitempty"`  // what is wrong with its files, one line each
+	Problems     []string   `json:"problems,omitempty"`  // faults of its files, one line each
 
 	HasWorktree bool `json:"-"`
 
+	// Request is the last known state of the session's pull or merge request; nil for none.
+	Request *Request `json:"request,omitempty"`
+
 	written gjson.Result // statuses with which prd.json was written last
 
-	// What only the repository can tell.
-	Taken    bool `json:"-"` // all that is done is elsewhere too
+	// Facts that only the repository has.
+	Taken    bool `json:"-"` // all finished work is elsewhere too
 	Cleansed bool `json:"-"` // worktree and branch are gone
 	// NothingToTake is set if each commit of a finished task is in another branch, even if other tasks are open.
 	NothingToTake bool `json:"-"`
@@ -71,7 +74,7 @@ type TaskCounts struct {
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
 	Pending int `json:"pending"`
-	Waiting int `json:"waiting"` // of those that are pending: they need one that is not done
+	Waiting int `json:"waiting"` // pending tasks with an unfinished need
 	Skipped int `json:"skipped"`
 }
 
@@ -111,7 +114,7 @@ func (o Overview) State() string {
 		return "resetting"
 	case o.Rewinding, o.GoingBack:
 		return "rewinding"
-	case o.Cleansed, o.Taken, o.Status != Running:
+	case o.Cleansed, o.Taken, o.Proposed(), o.Status != Running:
 		return o.Word()
 	case o.Rewound != "":
 		return "rewound"
@@ -121,16 +124,21 @@ func (o Overview) State() string {
 	return "crashed"
 }
 
-// Word is the session's status, or taken or cleansed, for programs; damaged where that cannot be read.
+// Word is the session's status, or proposed, taken or cleansed, for programs; damaged where that cannot be read.
 func (o Overview) Word() string {
 	switch {
 	case o.Cleansed:
 		return "cleansed"
+	case o.Proposed():
+		return "proposed"
 	case o.Taken:
 		return "taken"
 	}
 	return cmp.Or(o.Status, "damaged")
 }
+
+// Proposed reports whether the session's request was open when it was last seen.
+func (o Overview) Proposed() bool { return o.Request != nil && o.Request.State == RequestOpen }
 
 // Overview reads the given sessions concurrently and returns them in the given order. wanted, if not nil, chooses the
 // sessions by their repository, which the checkpoint and the worktree's link name; each may be empty. Sessions that are
@@ -176,7 +184,7 @@ func (o *Overview) read(s *Session, room []byte, wanted func(s *Session, source,
 
 func (o *Overview) readOnce(s *Session, room []byte,
 	wanted func(s *Session, source, commonDir, linked string) bool) bool {
-	o.ID, o.Dir, o.Branch, o.Workspace = s.ID, s.Dir, s.Branch(), s.file(WorkspaceDir)
+	o.ID, o.Dir, o.Branch, o.Workspace = s.ID, s.Dir, DefaultBranch(s.ID), s.file(WorkspaceDir)
 	hasCheckpoint := o.readCheckpoint(s, room)
 	linked := ""
 	if wanted != nil || o.Source+o.GitCommonDir == "" {
@@ -197,6 +205,9 @@ func (o *Overview) readOnce(s *Session, room []byte,
 	}
 	if o.Status == Running || o.Status == "" {
 		o.Busy, _ = s.Holder()
+	}
+	if s.has(requestFile) {
+		o.Request = s.Request()
 	}
 	o.HasWorktree = linked != "" || isThere(o.Workspace)
 	if o.Resetting, o.GoingBack = s.has(ResetMarkFile), s.has(GoBackFile); o.GoingBack {
@@ -286,7 +297,7 @@ func (o *Overview) readCheckpoint(s *Session, room []byte) bool {
 	return true
 }
 
-// rolledUp says how tasks stand by summary.json, "" where it is not there.
+// rolledUp returns the status of a task by summary.json, "" if it is missing.
 func (s *Session) rolledUp() func(id string) string {
 	tasks := sync.OnceValue(func() gjson.Result {
 		data, _ := jsonl.ReadInto(nil, s.file(SummaryFile))
@@ -340,7 +351,7 @@ func (o *Overview) countTasks(s *Session, room []byte) {
 		if o.Label == "" && title != "" {
 			o.Label = strings.Clone(strings.TrimPrefix(id+": "+title, ": "))
 		}
-		if status != TaskFailed && status != TaskPending { // which nobody but the harness says
+		if status != TaskFailed && status != TaskPending { // which only the harness sets
 			status = cmp.Or(written(id), status)
 		}
 		switch o.Tasks.count(status); status {
@@ -395,7 +406,7 @@ func (o *Overview) readLastStop(s *Session) (status string) {
 	return status
 }
 
-// missing is the problem of a missing file. It is no problem while a session is being made or removed.
+// missing returns the problem of a missing file, or "" while a session is being made or removed.
 const missing = ": is missing"
 
 func (o *Overview) problem(file string, err error) {

@@ -100,7 +100,7 @@ func TestOverviewFiltersBySource(t *testing.T) {
 	}
 }
 
-// A list is read beside sessions that are made, run and removed.
+// A list is read while sessions are made, run and removed.
 func TestOverviewOfWhatChanges(t *testing.T) {
 	s := newSession(t)
 	st := Store{Root: filepath.Dir(s.Dir)}

@@ -248,7 +248,7 @@ func childFullDisk(dir string) {
 	if left, _ := os.ReadDir(dir); len(left) != 2 {
 		fail("left behind: %v", left)
 	}
-	// Room again: the log goes on.
+	// With space again, the log continues.
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
 		fail("%v", err)
 	}

@@ -338,7 +338,7 @@ func TestSummaryShape(t *testing.T) {
 	}
 }
 
-// What a record from outside says of its calls can be added up and written as JSON.
+// Numbers in a foreign record can be summed and written as JSON.
 func TestNumbersOfTheRecordAreBounded(t *testing.T) {
 	call := `model_call {"task_id":"T-001","prompt_tokens":9e18,"cost":1e308}`
 	s := rollUp(script(call, call))

@@ -1,19 +1,34 @@
+// Package session is the session on disk: its directory, its files, its record and its lock.
+//
+// Rules that hold for every file here:
+//   - JSON files are replaced, never rewritten in place: temporary file in the same directory, fsync, rename. The
+//     fsync of the directory comes where a later step counts on it, and at the end of a run: until then a power cut may
+//     bring the old content back, never half of one. Unknown members stay.
+//   - JSON-lines files are only appended to, one write(2) of one whole line. A reader skips and counts lines that are
+//     no JSON object, so that no line of a damaged file can stop it.
+//   - Only the holder of the lock writes. Readers need no lock and never change anything.
+//   - Directories are 0700 and files 0600, because prompts and diffs are in them.
 package session
 
 import (
+	"io"
 	"path/filepath"
+	"sync/atomic"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Names of files in a session's directory.
 const (
 	WorkspaceDir      = "workspace"
 	GoBackFile        = "going-back.json" // there while a rewind, an undo or a reset to the seed is carried out
-	CachesDir         = "caches"          // what was written over the user's caches
+	CachesDir         = "caches"          // layers over the user's caches
 	JudgeDir          = "judge"           // the tree under judgement, laid out
 	LanesDir          = "lanes"           // worktrees of tasks that are worked on side by side
 	ConversationDir   = "conversation"
-	TravelDir         = "travel"                   // what moves it between machines: a scratch repository, the claim
-	KeptGitDir        = "kept.git"                 // a bare repository: what an undo or a failed task needs
+	TravelDir         = "travel"                   // a scratch repository and the claim, for other machines
+	KeptGitDir        = "kept.git"                 // a bare repository for undos and failed tasks
 	AsideDir          = KeptGitDir + "/refs/aside" // refs by the tasks that failed
 	LedgerDir         = "ledger"
 	CheckpointFile    = "checkpoint.json"
@@ -25,7 +40,7 @@ const (
 	LearningsFile     = "proposed-learnings.md"
 	SummaryFile       = "summary.json"
 	ChatHTMLFile      = "chat.html"
-	AgentDir          = "agent" // what an agent program needs for itself while it judges; a kill leaves it behind
+	AgentDir          = "agent" // temporary files of a reviewing agent program; a kill leaves them behind
 	LockFile          = "lock"
 	ResetMarkFile     = "reset" // there from the first step of a teardown to its last
 	branchPrefix      = "session/"
@@ -38,6 +53,7 @@ type Session struct {
 	ID, Dir string
 
 	rolled rolled
+	branch atomic.Pointer[string]
 }
 
 // Path is a path in the session's directory.
@@ -48,11 +64,44 @@ func (s *Session) Path(elem ...string) string {
 // file is Path of a name that is clean already: a list asks for tens of thousands.
 func (s *Session) file(name string) string { return s.Dir + "/" + name }
 
-// Workspace is where the worktree of a session of this program lies. A checkpoint's own field outranks it.
+// Workspace returns the default path of the worktree. A checkpoint's own field outranks it.
 func (s *Session) Workspace() string { return s.Path(WorkspaceDir) }
 
-// Branch is the session's branch, without refs/heads/.
-func (s *Session) Branch() string { return branchPrefix + s.ID }
+// Branch is the session's branch, without refs/heads/: by the checkpoint, and without one the default. A name in the
+// checkpoint counts only if the record began with it, because a reset deletes the branch.
+func (s *Session) Branch() string {
+	if name := s.branch.Load(); name != nil {
+		return *name
+	}
+	c, err := s.StoredCheckpoint()
+	if err != nil || c.Branch == "" {
+		return DefaultBranch(s.ID)
+	}
+	name := c.Branch
+	if began := s.beganWith(); name != DefaultBranch(s.ID) && began != "" && began != name {
+		name = began
+	}
+	s.SetBranch(name)
+	return name
+}
+
+// beganWith returns the branch in the first session_start of the record, "" for none.
+func (s *Session) beganWith() (branch string) {
+	_, _, _ = record.Scan(s.Path(RecordFile), 0, func(l record.Line) error {
+		if e, ok := l.Event().(*record.SessionStart); ok {
+			branch = e.Branch
+			return io.EOF
+		}
+		return nil
+	})
+	return branch
+}
+
+// SetBranch names the branch of a session that has no checkpoint yet.
+func (s *Session) SetBranch(name string) { s.branch.Store(&name) }
+
+// DefaultBranch is the branch of a session that tilth.branch does not name.
+func DefaultBranch(id string) string { return branchPrefix + id }
 
 // MarkVar is a variable in the environment of everything that a run starts; its value is the session's id.
 const MarkVar = "TILTH_INSIDE"
@@ -62,3 +111,49 @@ const LaneVar = "TILTH_LANE_NUMBER"
 
 // Mark returns MarkVar=<id>, the environment entry of everything that a run of this session starts.
 func (s *Session) Mark() string { return MarkVar + "=" + s.ID }
+
+// OpenRecord opens the session's record and creates it if it is missing. It first repairs and logs damage of a crash at
+// the end of the record, the ledgers, the transcripts and the interview.
+func (s *Session) OpenRecord(opts record.Options) (*record.Record, error) {
+	sum, end := s.storedSummary()
+	opts.Hashed = record.Hashed{Size: end, State: sum.hash}
+	others := []string{s.Path(InterviewFile)}
+	for _, dir := range []string{LedgerDir, ConversationDir} {
+		more, _ := filepath.Glob(filepath.Join(text.GlobQuote(s.Path(dir)), "*.jsonl"))
+		if s.checkDir(dir) == nil {
+			others = append(others, more...)
+		}
+	}
+	return record.Open(s.Path(RecordFile), opts, others...)
+}
+
+// SeedMeta is the interview's record. An imported seed has one too, with an empty InterviewerModel.
+type SeedMeta struct {
+	Source           string   `json:"source,omitempty"` // source of the imported seed
+	InterviewerModel string   `json:"interviewer_model"`
+	StartedAt        string   `json:"started_at"`
+	EndedAt          string   `json:"ended_at"`
+	Tokens           int64    `json:"tokens"`
+	TLDR             string   `json:"tldr"`
+	OpenQuestions    []string `json:"open_questions"`
+	Blockers         []string `json:"blockers"`
+	ScopeNotes       []string `json:"scope_notes"`
+}
+
+// SeedMeta reads seed-meta.json. Members of another type are empty.
+func (s *Session) SeedMeta() (*SeedMeta, error) {
+	return readJSON(s.Path(SeedMetaFile), func(data []byte) (*SeedMeta, error) {
+		m := &SeedMeta{}
+		if err := checkObject(data); err != nil {
+			return nil, err
+		}
+		_ = decode(data, m, new(extra))
+		return m, nil
+	})
+}
+
+// SaveSeedMeta writes seed-meta.json.
+func (s *Session) SaveSeedMeta(m *SeedMeta) error {
+	data, err := indent(encode(m, nil))
+	return save(s.Path(SeedMetaFile), data, err, true)
+}

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
@@ -20,8 +25,8 @@ type Store struct{ Root string }
 
 // RefusedError says that a name means no session, or more than one. Nothing was read or changed.
 type RefusedError struct {
-	Name       string   // what was asked for
-	Reason     string   // what is wrong with it
+	Name       string   // the requested name
+	Reason     string   // its fault
 	Candidates []string // the sessions that it could mean, newest first
 }
 
@@ -56,7 +61,7 @@ func (st Store) IDs() ([]string, error) {
 	return ids, nil
 }
 
-// Create makes the directory of a new session (0700), and the root where it is missing.
+// Create makes the directory of a new session (0700), and the root if it is missing.
 func (st Store) Create(id string) (*Session, error) {
 	if !ValidID(id) {
 		return nil, &RefusedError{Name: id, Reason: "not a session id"}
@@ -75,7 +80,7 @@ func (st Store) Create(id string) (*Session, error) {
 // Anything else, a path or a symlink above all, is a *RefusedError.
 func (st Store) Find(part string) (*Session, error) { return st.FindFirst(part, nil) }
 
-// FindFirst is Find, but of several that have the part those that come first are meant.
+// FindFirst is Find, but with several matches it prefers the sessions for which first is true.
 func (st Store) FindFirst(part string, first func(*Session) bool) (*Session, error) {
 	if strings.Trim(part, "0123456789abcdef-") != "" || part == "" {
 		return nil, &RefusedError{Name: part, Reason: "not the name of a session"}
@@ -106,7 +111,7 @@ func (st Store) FindFirst(part string, first func(*Session) bool) (*Session, err
 	return nil, &RefusedError{Name: part, Reason: "ambiguous", Candidates: ids}
 }
 
-// exact is the session with this id, if its directory is one and not a link to one.
+// exact returns the session with this id, if its directory exists and is not a link.
 func (st Store) exact(id string) (*Session, error) {
 	info, err := os.Lstat(filepath.Join(st.Root, id))
 	switch {
@@ -123,3 +128,74 @@ func (st Store) exact(id string) (*Session, error) {
 func (st Store) session(id string) *Session {
 	return &Session{ID: id, Dir: filepath.Join(st.Root, id)}
 }
+
+// idLayout is the time part of an id; sorted by name, sessions are sorted by time.
+const idLayout = "20060102-150405"
+
+// NewID makes the id of a session that begins at now: YYYYMMDD-HHMMSS in UTC and six hex digits. The first four of
+// them are the part of the second that has passed, so that two sessions of one second sort by time as well; the last
+// two are random.
+func NewID(now time.Time) string {
+	part := uint16(uint64(now.Nanosecond()) << 16 / uint64(time.Second))
+	digits := binary.BigEndian.AppendUint16(nil, part)
+	u := uuid.New()
+	return now.UTC().Format(idLayout) + "-" + hex.EncodeToString(append(digits, u[0]))
+}
+
+// IsWorkplace reports whether a directory is in a worktree or judged checkout of a session, of any sessions root.
+func IsWorkplace(dir string) bool {
+	elems := strings.Split(dir, string(filepath.Separator))
+	for i, name := range elems[:len(elems)-1] {
+		if ValidID(name) && slices.Contains([]string{WorkspaceDir, JudgeDir, LanesDir}, elems[i+1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// CachesOf returns the directory for caches of the session, or of the draft, that contains a directory, and a name in
+// it for that directory. ok is false for a directory elsewhere.
+func CachesOf(dir string) (caches, name string, ok bool) {
+	name = filepath.Base(dir)
+	for of := filepath.Dir(dir); of != filepath.Dir(of); of = filepath.Dir(of) {
+		if ValidID(strings.TrimPrefix(filepath.Base(of), DraftPrefix)) {
+			return filepath.Join(of, CachesDir), name, true
+		}
+		name = filepath.Base(of) + "-" + name
+	}
+	return "", "", false
+}
+
+// RepoLink returns the path of a link to the repository's common directory, for git directories in a session's trees.
+// The link works even if the tree hides the repository's own path. It is "" for a directory elsewhere.
+func RepoLink(dir string) string {
+	caches, _, ok := CachesOf(dir)
+	if !ok {
+		return ""
+	}
+	return filepath.Join(caches, "repository.git")
+}
+
+// ValidID reports whether name has the form of a session id. The digits need not be a valid date, because a session's
+// clock may be wrong.
+func ValidID(name string) bool {
+	const digits = "0123456789"
+	date, rest, _ := strings.Cut(name, "-")
+	clock, part, _ := strings.Cut(rest, "-")
+	only := func(s string, n int, these string) bool { return len(s) == n && strings.Trim(s, these) == "" }
+	return only(date, 8, digits) && only(clock, 6, digits) && only(part, 6, digits+"abcdef")
+}
+
+// IDTime is the time that an id carries, taken as UTC. ok is false when the id is invalid or its digits are
+// no date.
+func IDTime(id string) (t time.Time, ok bool) {
+	if !ValidID(id) {
+		return time.Time{}, false
+	}
+	t, err := time.Parse(idLayout, id[:len(idLayout)])
+	return t, err == nil
+}
+
+// DraftPrefix is the prefix of the directory of a session without a name. The next new session removes one that a kill
+// left behind.
+const DraftPrefix = ".fork-"

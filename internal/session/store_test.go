@@ -95,7 +95,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Two sessions of one second sort by time, and are told apart if they begin at the same instant.
+// Two sessions of one second sort by time, and differ even if they begin at the same instant.
 func TestIDsOfOneSecondSortByTime(t *testing.T) {
 	begin := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	last := ""

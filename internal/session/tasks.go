@@ -1,10 +1,13 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Statuses of a task in prd.json.
@@ -58,15 +62,28 @@ type Task struct {
 	Description        string   `json:"description"`
 	AcceptanceCriteria []string `json:"acceptance_criteria"`
 	Status             string   `json:"status"`          // one of the constants above; never empty after reading
-	Needs              []string `json:"needs,omitempty"` // ids of earlier tasks without which this one is not begun
-	// Touches are patterns, as in .gitignore, of the paths that it is about: by them tasks are kept from running beside
-	// each other.
+	Needs              []string `json:"needs,omitempty"` // ids of earlier tasks that must be done first
+	// Touches are patterns, as in .gitignore, of the paths that it changes. Tasks with common paths do not run in
+	// parallel.
 	Touches []string `json:"touches,omitempty"`
 	Type    string   `json:"type,omitempty"`  // for the subject of its commit: feat, fix and the like
 	Scope   string   `json:"scope,omitempty"` // for the subject as well: the part of the project
+	// Source is the issue, review thread or check that the task is made of: others wrote its text.
+	Source string `json:"source,omitempty"`
 
 	others extra
 }
+
+// PromptTitle is the title in a prompt: in a fence if others wrote it.
+func (t Task) PromptTitle() string {
+	if t.Source == "" {
+		return t.Title
+	}
+	return "`" + strings.ReplaceAll(t.Title, "`", "'") + "` (written by others)"
+}
+
+// SourceID is the id that an imported list gave the task, "" for none or the same.
+func (t Task) SourceID() string { return gjson.ParseBytes(t.others["source_id"]).String() }
 
 func (t Task) MarshalJSON() ([]byte, error) { return encode(&t, t.others) }
 
@@ -96,8 +113,8 @@ func (t Task) WaitsFor(tasks []Task) (open []string) {
 	return open
 }
 
-// ParseTasks reads a task list: a JSON list of objects with the right types. A missing status is pending. What the
-// entries say is ValidateTasks's affair.
+// ParseTasks reads a task list: a JSON list of objects with the right types. A missing status is pending. ValidateTasks
+// checks the values.
 func ParseTasks(data []byte) ([]Task, error) {
 	var entries []json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
@@ -119,7 +136,7 @@ func ParseTasks(data []byte) ([]Task, error) {
 	return complete(tasks), nil
 }
 
-// StoredTasks reads prd.json as it is. Errors name the file and the fault in it.
+// StoredTasks reads prd.json unchanged. Errors name the file and the fault in it.
 func (s *Session) StoredTasks() ([]Task, error) {
 	return readJSON(s.Path(TasksFile), ParseTasks)
 }
@@ -133,7 +150,7 @@ func complete(tasks []Task) []Task {
 	return tasks
 }
 
-// FormatTasks is a task list as prd.json has it.
+// FormatTasks returns a task list in the form of prd.json.
 func FormatTasks(tasks []Task) ([]byte, error) { return indent(jsonl.Encode(complete(tasks))) }
 
 // SaveTasks replaces prd.json. Before Sync a power cut may bring the old one back.
@@ -188,8 +205,99 @@ func ValidateTasks(tasks []Task) []string {
 		switch t.Status {
 		case "", TaskPending, TaskDone, TaskFailed, TaskSkipped:
 		default:
-			rule("status %q is none of pending, done, failed and skipped", t.Status)
+			rule("status %q is not pending, done, failed or skipped", t.Status)
 		}
 	}
 	return broken
+}
+
+// Tasks returns the entries of prd.json with their statuses by the record. A status that the user set to failed or
+// pending while nothing ran counts; done and skipped in the file do not. Errors name the file and the fault in it.
+func (s *Session) Tasks() ([]Task, error) {
+	tasks, err := s.StoredTasks()
+	if err != nil {
+		return nil, err
+	}
+	tasks, _ = s.settled(tasks)
+	return tasks, nil
+}
+
+// ByHand returns the statuses that the user set in prd.json, by task. They differ from the record and have to be
+// recorded.
+func (s *Session) ByHand() (map[string]string, error) {
+	tasks, err := s.StoredTasks()
+	if err != nil {
+		return nil, err
+	}
+	_, byHand := s.settled(tasks)
+	return byHand, nil
+}
+
+// settled gives tasks, as prd.json has them, the statuses that count.
+func (s *Session) settled(tasks []Task) (settled []Task, byHand map[string]string) {
+	byHand = map[string]string{}
+	state, err := s.State()
+	if err != nil {
+		return tasks, byHand // readers of the record report its fault
+	}
+	written := s.written()
+	for i := range tasks {
+		t := &tasks[i]
+		recorded, was := state.StatusOf(t.ID), TaskPending
+		if before, known := written[t.ID]; known {
+			was = before
+		}
+		edited := written != nil && t.Status != was && (t.Status == TaskFailed || t.Status == TaskPending)
+		switch {
+		case t.Status == recorded:
+		case edited:
+			byHand[t.ID] = t.Status
+		default:
+			t.Status = recorded
+		}
+	}
+	return tasks, byHand
+}
+
+// written returns the statuses of prd.json's last writing by this program, nil if unknown.
+func (s *Session) written() (statuses map[string]string) {
+	data, _ := jsonl.ReadFile(s.Path(CheckpointFile))
+	_ = json.Unmarshal([]byte(gjson.Get(jsonl.Text(data), "statuses").Raw), &statuses)
+	return statuses
+}
+
+// ProgressLine is a line of progress.txt.
+func ProgressLine(task, state, title string) string {
+	return text.OneLine(task) + "\t" + text.OneLine(state) + "\t" + text.VisibleLine(text.OneLine(title))
+}
+
+// WriteProgress rewrites progress.txt if it does not consist of these lines.
+func (s *Session) WriteProgress(lines []string) error {
+	want := strings.Join(append(lines, ""), "\n")
+	have, err := jsonl.ReadFile(s.Path(ProgressFile))
+	if string(have) == want && (err == nil || errors.Is(err, fs.ErrNotExist)) {
+		return nil
+	}
+	if want == "" {
+		return os.Remove(s.Path(ProgressFile))
+	}
+	return jsonl.Put(s.Path(ProgressFile), []byte(want), false)
+}
+
+// ProgressTail returns the last n lines of progress.txt, oldest first; all of them if n is 0 or less. A missing file
+// counts as empty.
+func (s *Session) ProgressTail(n int) ([]string, error) {
+	data, err := jsonl.ReadFile(s.Path(ProgressFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text := strings.ToValidUTF8(string(data[:bytes.LastIndexByte(data, '\n')+1]), "\uFFFD")
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
+	if n > 0 {
+		lines = lines[max(len(lines)-n, 0):]
+	}
+	return lines, nil
 }

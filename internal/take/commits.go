@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/message"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -41,7 +43,11 @@ func (t *taker) whole(ctx context.Context, there there) error {
 		return err
 	}
 	if len(m.Conflicts) > 0 {
-		return t.conflict("session "+t.S.ID, m.Conflicts, "git merge "+text.Head(top, 10))
+		rev := text.Head(top, 10)
+		if t.Above == 0 {
+			rev = t.S.Branch()
+		}
+		return t.conflict("session "+t.S.ID, m.Conflicts, "git merge "+rev)
 	}
 	t.Tasks, t.Already = t.missing(there)
 	if t.Note.How == Merge {
@@ -93,8 +99,8 @@ func (t *taker) missing(there there) (lacks, has []string) {
 	return lacks, has
 }
 
-// chosen brings each task's change, and its acceptance tests from the seed, onto the branch. The change is that from
-// the tree before the task, without its tests, to the task's own.
+// chosen applies each task's change, with its acceptance tests from the seed, to the branch. The change is the
+// difference between the tree before the task, without its tests, and the task's tree.
 func (t *taker) chosen(ctx context.Context, there there) error {
 	tree, err := t.Git.RevParse(ctx, t.common, t.Note.From+"^{tree}")
 	if err != nil {
@@ -167,7 +173,7 @@ func (t *taker) label() string {
 	return text.Clip(text.VisibleLine(text.OneLine(check.Label)), 60)
 }
 
-// commit makes the one commit of a take, past the hooks that look at such a one.
+// commit makes the single commit of a take, after the hooks for such a commit.
 func (t *taker) commit(ctx context.Context, tree, subject string, parents []string, hooks ...string) error {
 	lines := []string{subject, ""}
 	for _, c := range slices.Backward(t.commits) {
@@ -178,9 +184,12 @@ func (t *taker) commit(ctx context.Context, tree, subject string, parents []stri
 	if len(lines) > 2 {
 		lines = append(lines, "")
 	}
-	lines = append(lines, message.SessionLine(t.S.ID))
+	lines = append(lines, held.SessionLine(t.S.ID))
 	for _, id := range t.Tasks {
 		lines = append(lines, "Tilth-Task: "+id)
+	}
+	if signed := t.SignedOff(ctx, t.common); signed != "" {
+		lines = append(lines, signed)
 	}
 	c := gitx.TreeCommit{Tree: tree, Parent: t.Note.From, Message: strings.Join(lines, "\n") + "\n", Sign: t.Sign}
 	var refused *gitx.HookRefusedError
@@ -201,4 +210,124 @@ func (t *taker) conflict(what string, files []string, byHand string) error {
 	slices.Sort(files)
 	return &held.RefusedError{Why: fmt.Sprintf("%s and %s conflict in %s; nothing was changed", what, t.Note.Onto,
 		strings.Join(slices.Compact(files), ", ")), Hint: byHand}
+}
+
+// A take makes all of its trees and commits first, without a checkout, so that a conflict or a hook changes nothing.
+// The state on disk after each step, and the next take's reaction:
+//  1. unreferenced objects              makes them again
+//  2. taking.json, if the branch is checked out
+//  3. files of the checkout, one by one refuses, because only the user knows the author of these changes
+//  4. the branch moved, by one command  notes that nothing is left to take
+//  5. a line of taken.jsonl             the same
+//  6. taking.json removed
+
+const (
+	takenFile  = "taken.jsonl" // takes, with their branches
+	takingFile = "taking.json" // exists while the checkout of a branch is updated
+)
+
+// ErrTaking says that another process takes something into a branch of the repository.
+var ErrTaking = errors.New("another take into this repository is running")
+
+// execute moves the branch and notes the taken tasks.
+func (p Plan) execute(ctx context.Context, d held.Deps) error {
+	n := p.Note
+	if n.From != n.To {
+		if err := p.advance(ctx, d); err != nil {
+			return err
+		}
+	}
+	if d.Git.IsDryRun() {
+		return nil
+	}
+	n.TS = record.FormatTime(d.Now())
+	line, err := jsonl.Encode(n)
+	if err != nil {
+		return err
+	}
+	err = jsonl.AppendOnce(p.S.Path(takenFile), append(line, '\n'), jsonl.IsObject, true)
+	return errors.Join(err, os.RemoveAll(p.S.Path(takingFile)))
+}
+
+// advance moves the branch, and the files of its checkout with it.
+func (p Plan) advance(ctx context.Context, d held.Deps) error {
+	n, mark := p.Note, p.S.Path(takingFile)
+	if p.place != "" && !d.Git.IsDryRun() {
+		// A hook, or the user meanwhile, may have checked out another branch, which the merge would move.
+		on, err := d.Git.Line(ctx, d.Git.In(p.place, "symbolic-ref", "--quiet", "HEAD"))
+		if err != nil || on != "refs/heads/"+n.Onto {
+			return errors.Join(err,
+				&held.RefusedError{Why: n.Onto + " is not checked out any more; nothing was changed",
+					Hint: held.GitLine(p.place, "switch", n.Onto) + " && " + p.again})
+		}
+		if err := jsonl.WriteFile(mark, record.JSON(taking{n, p.dirty})); err != nil {
+			return err
+		}
+	}
+	why := fmt.Sprintf("tilth take: %s of session %s", n.How, p.S.ID)
+	c := gitx.InRepo(p.common, "update-ref", "-m", why, "refs/heads/"+n.Onto, n.To, n.From)
+	if p.place != "" {
+		c = d.Git.In(p.place, "merge", "--ff-only", "--no-squash", "--commit", "--no-stat", "--quiet", n.To)
+		c.Vars = []string{"GIT_REFLOG_ACTION=" + why}
+	}
+	c.Hooks = true // the user's
+	_, err := d.Git.Mutate(ctx, c)
+	if gitx.ExitCode(err) <= 0 {
+		return err
+	}
+	_, said, _ := strings.Cut(err.Error(), ": ")
+	refused := "git refuses: " + strings.ReplaceAll(said, ":; ", ": ")
+	if err := p.unchanged(ctx, d); err != nil {
+		return err // git refuses in the middle where the disk is full
+	}
+	if p.cutOff {
+		return &held.RefusedError{Why: refused + "; an earlier take into " + n.Onto + " was cut off",
+			Hint: p.putAway()}
+	}
+	hint := p.again
+	if strings.Contains(said, "untracked") {
+		hint = p.putAway()
+	} else if strings.Contains(said, "would be overwritten") {
+		hint = held.GitLine(p.place, "stash") + " && " + p.again
+	}
+	return errors.Join(&held.RefusedError{Why: refused + "; nothing was changed", Hint: hint}, os.RemoveAll(mark))
+}
+
+// clearLocks removes the locks of an advance that died. gitDir is that of the checkout, "" for none.
+func (p Plan) clearLocks(ctx context.Context, g *gitx.Git, gitDir string) error {
+	err := g.ClearLocks(ctx, p.common, "", p.common, "refs/heads/"+p.Note.Onto+".lock")
+	if err == nil && gitDir != "" {
+		err = g.ClearLocks(ctx, p.common, "", gitDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock")
+	}
+	return err
+}
+
+// putAway returns the command that stashes the files of an interrupted take.
+func (p Plan) putAway() string {
+	return held.GitLine(p.place, "stash", "-u") + " && " + p.again
+}
+
+// taking is the journal of a take while it changes the checkout of a branch.
+type taking struct {
+	Taken
+	Dirty []string `json:"dirty,omitempty"` // git status before
+}
+
+// status returns git status for the tracked files of the checkout.
+func (p Plan) status(ctx context.Context, d held.Deps) ([]string, error) {
+	if p.place == "" {
+		return nil, nil
+	}
+	return d.Git.List(ctx, d.Git.In(p.place, "status", "--porcelain=v1", "-z", "--untracked-files=no",
+		"--ignore-submodules=dirty"))
+}
+
+// unchanged refuses a checkout with changes of an interrupted take. Earlier changes of the user block only where they
+// block git.
+func (p Plan) unchanged(ctx context.Context, d held.Deps) error {
+	now, err := p.status(ctx, d)
+	if err != nil || slices.Equal(now, p.dirty) {
+		return err
+	}
+	return held.Refuse(p.putAway(), "an earlier take into %s was cut off while it changed %s", p.Note.Onto, p.place)
 }

@@ -35,7 +35,7 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 	if len(asked) == 0 {
 		return
 	}
-	tips, err := g.Refs(ctx, common, "refs/heads/session/")
+	tips, err := g.Refs(ctx, common, "refs/heads/")
 	if err != nil {
 		return
 	}
@@ -55,7 +55,13 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 	if len(ends) == 0 {
 		return
 	}
-	here, err := onlyHere(ctx, g, common, ends, "session/*")
+	own := []string{usualBranches}
+	for _, o := range all {
+		if o.Branch != session.DefaultBranch(o.ID) {
+			own = append(own, o.Branch)
+		}
+	}
+	here, err := onlyHere(ctx, g, common, ends, own...)
 	if err != nil {
 		return
 	}
@@ -65,7 +71,7 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 			if len(left) == 1 { // no record is read of the others
 				left = butSeed(&session.Session{ID: o.ID, Dir: o.Dir}, left)
 			}
-			o.Taken = len(left) == 0
+			o.Taken = len(left) == 0 || o.Request != nil && o.Request.Merged(tip)
 		}
 	}
 }
@@ -73,9 +79,12 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 // onlyHereCommits are commits that no other branch, no tag and no remote branch has, with the parents of each.
 type onlyHereCommits map[string][]string
 
-// onlyHere finds the commits that only branches of a pattern reach, below some commits. A commit that the repository
-// lacks is unknown.
-func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string, but string) (onlyHereCommits, error) {
+// usualBranches are the branches of sessions that tilth.branch does not name.
+const usualBranches = "session/*"
+
+// onlyHere finds the commits that only branches of some patterns reach, below some commits. A commit that the
+// repository lacks is unknown.
+func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string, but ...string) (onlyHereCommits, error) {
 	ask := gitx.InRepo(common, "cat-file", "--batch-check=%(objectname)")
 	ask.Stdin = []byte(strings.Join(ends, "\n") + "\n")
 	out, err := g.Read(ctx, ask)
@@ -90,8 +99,11 @@ func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string, bu
 			only[sha] = nil // missing
 		}
 	}
-	ask = gitx.InRepo(common, "rev-list", "--parents", "--stdin", "--exclude="+but, "--not", "--branches",
-		"--tags", "--remotes")
+	args := []string{"rev-list", "--parents", "--stdin"}
+	for _, pattern := range but {
+		args = append(args, "--exclude="+pattern)
+	}
+	ask = gitx.InRepo(common, append(args, "--not", "--branches", "--tags", "--remotes")...)
 	ask.Stdin = []byte(strings.Join(there, "\n") + "\n")
 	if out, err = g.Read(ctx, ask); err != nil {
 		return nil, err
@@ -129,14 +141,14 @@ func (only onlyHereCommits) left(tip string, notes []Taken) (left []string) {
 	return left
 }
 
-// butSeed leaves out the seed's commit, which nobody has to take.
+// butSeed leaves out the seed's commit, which need not be taken.
 func butSeed(s *session.Session, commits []string) []string {
 	seed, _ := held.SeedOf(s)
 	return slices.DeleteFunc(commits, func(sha string) bool { return seed != "" && strings.HasPrefix(sha, seed) })
 }
 
-// Commits are the commits of a session that were taken, each with the branch into which it was taken last. One
-// that was thrown away there is none.
+// Commits returns the taken commits of a session, each with the branch of its last take. A commit that was removed from
+// that branch does not count.
 func Commits(ctx context.Context, g *gitx.Git, common string, s *session.Session) map[string]string {
 	notes, ends := takenNotes(s), []string{}
 	for _, n := range notes {
@@ -146,7 +158,7 @@ func Commits(ctx context.Context, g *gitx.Git, common string, s *session.Session
 		return nil
 	}
 	taken := map[string]string{}
-	here, err := onlyHere(ctx, g, common, ends, "session/*")
+	here, err := onlyHere(ctx, g, common, ends, usualBranches, s.Branch())
 	for _, n := range slices.Backward(notes) {
 		if _, gone := here[n.To]; !gone && err == nil {
 			for _, sha := range n.Tasks {
@@ -169,8 +181,8 @@ func takenNotes(s *session.Session) (notes []Taken) {
 	return notes
 }
 
-// Lost names the commits of a session that go with its branch, which is at tip: those that are nowhere else, and
-// were not taken.
+// Lost returns the commits of a session that the deletion of its branch, at tip, would lose: they are on no other ref
+// and were not taken.
 func Lost(ctx context.Context, g *gitx.Git, common string, s *session.Session, tip, branch string) (names []string,
 	err error) {
 	if tip == "" {

@@ -1,4 +1,4 @@
-// Package take brings a session's finished work into a branch of the user.
+// Package take merges or picks a session's finished work into a branch of the user.
 package take
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// How a take brings commits into a branch.
+// The ways to take commits into a branch.
 const (
 	Pick   = "pick"   // each task's commit again, on the branch
 	Squash = "squash" // one commit
@@ -27,8 +27,8 @@ const (
 
 // Request has the arguments of a take.
 type Request struct {
-	Tasks []string // none: the whole of it
-	Onto  string   // a branch; "" for the one that is checked out at Here
+	Tasks []string // none for the whole session
+	Onto  string   // a branch; "" for the branch checked out at Here
 	How   string   // "" for Pick of chosen tasks, and Merge of the whole
 	Here  gitx.Location
 	// TestsOf picks a task's acceptance tests from the seed's files.
@@ -53,10 +53,11 @@ type Plan struct {
 	Already []string // that made no difference there
 	Left    []string // that are not done, with why
 	Above   int      // commits on the session's branch above its last task
+	Gone    string   // the base, if the branch no longer has it and the default therefore is Pick
 	common  string
 	again   string   // the command, without the branch that it names
 	place   string   // where the branch is checked out
-	dirty   []string // what git status says of that before anything is changed
+	dirty   []string // its git status before any change
 	cutOff  bool     // an earlier take into the branch was, while it changed the checkout
 }
 
@@ -71,7 +72,7 @@ type taker struct {
 	empty   string        // the seed's commit, where it brought none
 }
 
-// Take brings commits into a branch. What a person has to settle first is a *held.RefusedError, and nothing was
+// Take brings commits into a branch. A problem that the user must solve first is a *held.RefusedError, and nothing was
 // changed.
 func Take(ctx context.Context, d held.Deps, s *session.Session, r Request) (Plan, error) {
 	how := Merge
@@ -116,6 +117,11 @@ func (t *taker) work(ctx context.Context) error {
 	}
 	defer remove()
 	t.CommitBuilder = bench
+	if len(t.want.Tasks) == 0 && t.want.How == "" {
+		if t.Gone = BaseGone(ctx, t.Git, t.common, t.S, t.Note.From); t.Gone != "" {
+			t.Note.How = Pick
+		}
+	}
 	there, err := t.there(ctx)
 	if err != nil {
 		return err
@@ -138,14 +144,35 @@ func (t *taker) work(ctx context.Context) error {
 	return t.chosen(ctx, there)
 }
 
+// BaseGone returns the base of a session if a branch no longer contains it, because it was amended or rebased. It is ""
+// if tip, the branch's commit, contains it, and if tip has another history while other branches contain it.
+func BaseGone(ctx context.Context, g *gitx.Git, common string, s *session.Session, tip string) string {
+	begin, err := held.SeedBeginning(s)
+	if err != nil || tip == "" {
+		return ""
+	}
+	_, err = g.Read(ctx, gitx.InRepo(common, "merge-base", "--is-ancestor", begin.Base, tip))
+	if gitx.ExitCode(err) != 1 {
+		return ""
+	}
+	if _, err = g.Read(ctx, gitx.InRepo(common, "merge-base", begin.Base, tip)); gitx.ExitCode(err) == 1 {
+		alone, _ := g.Line(ctx, gitx.InRepo(common, "rev-list", "--max-count=1", begin.Base, "--not",
+			"--exclude="+usualBranches, "--exclude="+s.Branch(), "--branches"))
+		if alone == "" {
+			return ""
+		}
+	}
+	return begin.Base
+}
+
 // there is the part of the session that a branch has.
 type there struct {
 	tasks map[string]bool // as they are, or as they were taken
-	parts bool            // some of them only as they were taken
+	parts bool            // some of them only by the record of a take
 	seed  bool
 }
 
-// there finds the session's work on the branch, whoever brought it. A take that was reset away, or went into another
+// there finds the session's work on the branch, by take or otherwise. A take that was reset away, or into another
 // branch, does not count.
 func (t *taker) there(ctx context.Context) (of there, err error) {
 	of.tasks = map[string]bool{}
@@ -266,7 +293,7 @@ func (t *taker) target(ctx context.Context) error {
 	if main := t.common; gitx.SamePath(t.want.Here.GitDir, main) && t.want.Here.TopLevel != "" {
 		for i := range entries {
 			if e := &entries[i]; gitx.SamePath(e.Path, main) {
-				// It is "" where it is detached.
+				// It is "" for a detached HEAD.
 				head, _ := t.Git.Line(ctx, gitx.InRepo(main, "symbolic-ref", "--quiet", "HEAD"))
 				e.Path, e.Branch = t.want.Here.TopLevel, cmp.Or(e.Branch, strings.TrimPrefix(head, "refs/heads/"))
 			}
@@ -280,13 +307,13 @@ func (t *taker) target(ctx context.Context) error {
 		}
 	}
 	if branch == "" {
-		hint := "git branch"
+		hint := t.again + " --onto " + text.ShellQuote(t.defaultBranch(ctx))
 		if check, err := t.S.Checkpoint(); err == nil && !gitx.SamePath(t.want.Here.CommonDir, t.common) {
 			hint = held.GitLine(held.SourceNow(check.Source, t.common), "tilth", "take", t.S.ID)
 		}
-		return held.Refuse(hint, "no branch of the repository is checked out here: --onto names one")
+		return held.Refuse(hint, "no branch of the repository is checked out here; name one with --onto")
 	}
-	if strings.HasPrefix(branch, "session/") {
+	if strings.HasPrefix(branch, "session/") || branch == t.S.Branch() {
 		return &held.RefusedError{Why: branch + " is a session's branch: --onto names another", Hint: "git branch"}
 	}
 	for _, e := range entries {
@@ -336,7 +363,21 @@ func (t *taker) target(ctx context.Context) error {
 	return err
 }
 
-// rebasing reports whether a rebase of a branch goes on in a worktree. At its end it wants the branch where it was.
+// defaultBranch guesses the intended branch on a detached HEAD.
+func (t *taker) defaultBranch(ctx context.Context) string {
+	head, _ := t.Git.Line(ctx, gitx.InRepo(t.common, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"))
+	for _, name := range []string{strings.TrimPrefix(head, "refs/remotes/origin/"), "main", "master"} {
+		if name == "" {
+			continue
+		}
+		if _, ok, _ := t.Git.BranchTip(ctx, t.common, name); ok {
+			return name
+		}
+	}
+	return "main"
+}
+
+// rebasing reports whether a branch is being rebased in a worktree. The end of a rebase needs an unmoved branch.
 func rebasing(common, branch string) bool {
 	for _, of := range []string{"", "worktrees/*"} {
 		notes, _ := filepath.Glob(filepath.Join(text.GlobQuote(common), of, "rebase-*", "head-name"))

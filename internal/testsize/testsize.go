@@ -1,4 +1,4 @@
-// Package testsize says how many cases a test tries of those that there are without end: kills, random stories.
+// Package testsize returns the number of cases for tests without a natural end: kills, random stories.
 package testsize
 
 import (
@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// IsFull reports whether the tests are those of CI.
+// IsFull reports whether the tests run in the size of CI.
 func IsFull() bool { return os.Getenv("TILTH_TESTS") == "full" }
 
-// Of is few, or in CI as many as full. Where processes start slowly, as on a virtual machine within another one, CI
-// has its hour all the same: there it is a part of full that falls with the square of the time, and no less than few.
+// Of returns few, or full in CI. If processes start slowly, as in nested virtual machines, it returns a part of full
+// that falls with the square of the start time, but at least few, so that CI keeps within an hour.
 func Of(few, full int) int {
 	if !IsFull() {
 		return few

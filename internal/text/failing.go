@@ -2,7 +2,6 @@ package text
 
 import (
 	"cmp"
-	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,9 +9,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// FailingLine returns the line of a failed program's output that says why it failed: pytest's error, the end of a
-// traceback, else the first line that looks like an error, else the first line. Of a chain of exceptions it is the last
-// one. It skips rules, headings and the source that a runner shows.
+// FailingLine returns the line with the reason in a failed program's output: pytest's error, the end of a traceback,
+// else the first line that looks like an error, else the first line. In a chain of exceptions it is the last one. It
+// skips rules, headings and quoted source.
 func FailingLine(output string) string {
 	line, _ := failingLine(output)
 	return line
@@ -50,8 +49,8 @@ func FailingLineOf(output, file, test string) (line string, found bool) {
 
 // failingLine is FailingLine. It reports false if no line looks like an error.
 func failingLine(output string) (line string, sure bool) {
-	var first, likely, raised, pytest string
-	var block []string // pytest's lines about one exception
+	var first, likely, raised, pytest, place string // place is that of a syntax error
+	var block []string                              // pytest's lines about one exception
 	traced, chained := false, false
 	lines := strings.Split(output, "\n")
 	for i, whole := range lines {
@@ -65,9 +64,14 @@ func failingLine(output string) (line string, sure bool) {
 			continue
 		}
 		block = nil
+		if m := syntaxPlace().FindStringSubmatch(line); m != nil {
+			place = m[1] + m[3] + ":" + m[2] + m[4] + ": "
+		} else if strings.Contains(line, "SyntaxError:") || strings.Contains(line, "IndentationError:") {
+			line, place = place+line, ""
+		}
 		switch {
 		case strings.HasPrefix(line, "__") || strings.HasPrefix(line, "=="):
-			if pytest != "" { // what follows is of another test
+			if pytest != "" { // the rest belongs to another test
 				return pytest, true
 			}
 		case strings.Trim(line, "=_-*#^~ ") == "" || i+1 < len(lines) && isCaret(lines[i+1]):
@@ -79,6 +83,8 @@ func failingLine(output string) (line string, sure bool) {
 		case traced && whole != strings.TrimLeft(whole, " \t"):
 		case traced:
 			raised, traced, chained = line, false, false
+		case strings.HasPrefix(line, "Caused by: "):
+			likely = line
 		case likely != "":
 		case strings.HasPrefix(line, "--- FAIL: ") && i+1 < len(lines) && saysPlace(lines[i+1]):
 			name, _, _ := strings.Cut(strings.TrimPrefix(line, "--- FAIL: "), " ")
@@ -99,18 +105,19 @@ func isCaret(line string) bool {
 	return line != "" && strings.Trim(line, "^~ ") == ""
 }
 
-var sourceLine = pattern.New(`^\s*File "([^"]+)", (line \d+)`)
+// syntaxPlace matches the line of Python or Node with the position of a syntax error.
+var syntaxPlace = pattern.New(`^(?:File "([^"]+)", line (\d+)|(?:file://)?(/[^\s:]+):(\d+))$`)
 
-// errorIn returns the error in pytest's lines about one exception: the first of those that are indented least. Above a
-// syntax error are its file and its source.
+// errorIn returns the error in pytest's lines about one exception: the first line with the least indentation. A syntax
+// error has its file and its source above it.
 func errorIn(block []string) string {
 	indent := func(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 	line := slices.MinFunc(block, func(a, b string) int { return cmp.Compare(indent(a), indent(b)) })
-	m := sourceLine().FindStringSubmatch(block[0])
+	m := syntaxPlace().FindStringSubmatch(strings.TrimSpace(block[0]))
 	if line = strings.TrimSpace(line); m == nil || len(block) == 1 {
 		return line
 	}
-	return line + " (" + path.Base(m[1]) + ", " + m[2] + ")"
+	return m[1] + ":" + m[2] + ": " + line
 }
 
 // saysPlace reports whether a line of Go's test begins with a place, as each that a test writes does.

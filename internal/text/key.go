@@ -13,7 +13,7 @@ import (
 var (
 	// camelCase matches where one word of a name ends and the next begins with a capital.
 	camelCase = pattern.New(`([a-z0-9])([A-Z])`)
-	// gitPair matches the variables of git that carry a setting: the name of one is no key.
+	// gitPair matches git's variables for settings; their names are not those of keys.
 	gitPair = pattern.New(`^GIT_CONFIG_(?:KEY|VALUE)_[0-9]+$`)
 	// urlPassword matches the password of a URL in a text, before its host or as a parameter.
 	urlPassword = pattern.New(`(?i)[a-z][a-z0-9+.-]*://[^\s/?#@:]*:([^\s/?#@]+)@` +
@@ -60,7 +60,7 @@ func IsKeySetting(name string) bool {
 	return IsKey(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]))
 }
 
-// Passwords are those of the URLs in a text, as they stand there.
+// Passwords returns the passwords of the URLs in a text, as written.
 func Passwords(s string) []string {
 	var found []string
 	for _, m := range urlPassword().FindAllStringSubmatch(s, -1) {
@@ -75,7 +75,7 @@ func HoldsKey(entry string) bool {
 	return IsKey(name) || strings.Contains(value, "://") && urlPassword().MatchString(value)
 }
 
-// NamedIn is the first of the names that stands in a text as a word, "" for none.
+// NamedIn returns the first of the names that occurs in a text as a word, or "".
 func NamedIn(s string, names []string) string {
 	for _, name := range names {
 		if regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).MatchString(s) {
@@ -85,7 +85,7 @@ func NamedIn(s string, names []string) string {
 	return ""
 }
 
-// Unescaped is a password of a URL as it is typed.
+// Unescaped returns the typed form of a URL's password.
 func Unescaped(password string) string {
 	if plain, err := url.PathUnescape(password); err == nil {
 		return plain

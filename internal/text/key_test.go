@@ -61,7 +61,7 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// A credential's word is found wherever it stands between other words, and nowhere within one.
+// A credential's word is found between other words, but not within a word.
 func FuzzIsKey(f *testing.F) {
 	f.Add("MY", "X")
 	f.Add("", "9")

@@ -21,7 +21,7 @@ type Lines struct {
 	start sync.Once
 	want  chan struct{}
 	got   chan line
-	asked bool // a read is under way whose line nobody has taken
+	asked bool // a read is in progress, or its line was not taken
 }
 
 type line struct {

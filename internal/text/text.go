@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Wrap breaks the lines of a text that are longer than width runes between words. What follows a bullet or stands in
-// from the margin goes on there.
+// Wrap breaks lines that are longer than width runes between words. It keeps the indentation of bullets and indented
+// lines.
 func Wrap(s string, width int) string {
 	var out []string
 	for line := range strings.SplitSeq(s, "\n") {
@@ -46,7 +46,7 @@ func Hang(line string, width int, margin string) (made string) {
 // OneLine folds every run of white space into one blank.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Head is the beginning of a text, n characters of it.
+// Head returns the first n characters of a text.
 func Head(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -60,7 +60,7 @@ func Head(s string, n int) string {
 	return s
 }
 
-// HeadBytes is the beginning of a text, at most n bytes of it and only whole characters.
+// HeadBytes returns the beginning of a text, at most n bytes of whole characters.
 func HeadBytes(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -79,7 +79,7 @@ func Clip(s string, n int) string {
 	return s
 }
 
-// WithoutPassword is a URL without the password in it. What is none stays as it is.
+// WithoutPassword returns a URL without its password. It returns other texts unchanged.
 func WithoutPassword(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -112,7 +112,8 @@ func IsObjectID(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// IsSHA tells a commit's id, full or abbreviated, from any other revision. What is none is never handed to git as one.
+// IsSHA reports whether s has the form of a full or abbreviated commit id. Other texts are never passed to git as an
+// id.
 func IsSHA(s string) bool {
 	return len(s) >= 4 && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }

@@ -96,7 +96,14 @@ func TestFailingLine(t *testing.T) {
 			"t.py:3: AssertionError\n": "assert 1 == 2",
 		"Traceback (most recent call last):\n  File \"a.py\", line 1\n    raise X(1)\nX: 1\n": "X: 1",
 		"__ ERROR collecting t.py __\nx.py:1: in f\nE     File \"/j/src/y.py\", line 10\nE       f(\n" +
-			"E        ^\nE   SyntaxError: '(' was never closed\n": "SyntaxError: '(' was never closed (y.py, line 10)",
+			"E        ^\nE   SyntaxError: '(' was never closed\n": "/j/src/y.py:10: SyntaxError: '(' was never closed",
+		"Traceback (most recent call last):\n  File \"/j/a.py\", line 1, in <module>\n    import b\n" +
+			"  File \"/j/b.py\", line 7\n    f(\n     ^\n" +
+			"SyntaxError: '(' was never closed\n": "/j/b.py:7: SyntaxError: '(' was never closed",
+		"file:///j/a.js:3\nlet a = (\n" +
+			"        ^\n\nSyntaxError: Unexpected end\n    at wrapSafe\n": "/j/a.js:3: SyntaxError: Unexpected end",
+		"java.lang.IllegalStateException: no table\n\tat a.B.c(B.java:3)\n" +
+			"Caused by: a.Closed: no file\n\t... 9 more\n": "Caused by: a.Closed: no file",
 		"__ test_a __\nE   KeyError: 'a'\n\nDuring handling\nE   ValueError: b\nE     more\n" +
 			"__ test_b __\nE   TypeError\n": "ValueError: b",
 		"E       assert 1 == 2\nE        +  where 1 = f()\nE\nE         - x\n": "assert 1 == 2",

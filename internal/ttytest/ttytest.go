@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 )
 
 // Console is a program at a pseudo-terminal and its output so far.
@@ -35,6 +37,11 @@ func Start(t testing.TB, cmd *exec.Cmd) *Console {
 	t.Cleanup(func() { late.Stop(); c.tty.Close(); _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
 	keepOutput(t, c.tty)
 	return c
+}
+
+// Run starts a program in a session of its own at a new terminal of this size and returns the terminal's other end.
+func Run(cmd *exec.Cmd, rows, columns uint16) (*os.File, error) {
+	return pty.StartWithSize(cmd, &pty.Winsize{Rows: rows, Cols: columns})
 }
 
 // Seen is all that was shown, as far as it was read.

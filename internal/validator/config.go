@@ -2,20 +2,15 @@ package validator
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/packages"
 )
 
-// taskVar tells a configured validator which task is being judged. Detected ones
-// run the project's own tools, which have no use for it.
-const taskVar = "TILTH_TASK"
-
-// FromConfig reads the values of tilth.validator, in the order in which git gives them: `name=command`. A later one
-// replaces an earlier one of the same name, and an empty value clears the list, as git's own multi-valued settings do.
-// They are told the task.
+// FromConfig reads the values of tilth.validator, in git's order: `name=command`. A later value replaces an earlier one
+// of the same name, and an empty value clears the list, as for git's own multi-valued settings. Their environment names
+// the task.
 func FromConfig(values []string, task string) ([]Validator, error) {
 	var vs []Validator
 	for _, value := range values {
@@ -29,11 +24,12 @@ func FromConfig(values []string, task string) ([]Validator, error) {
 		case !ok || name == "":
 			return nil, fmt.Errorf("validator %q: expected name=command, for example test=make test", value)
 		case strings.ContainsAny(name, "\n\t\"'`$;&|<>"):
-			return nil, fmt.Errorf("validator %q: %q is not a name", value, name)
+			return nil, fmt.Errorf("validator %q: the name %q has a quote or another sign of the shell",
+				value, name)
 		case command == "":
 			return nil, fmt.Errorf("validator %q has no command", name)
 		}
-		v := Validator{Name: name, Command: command, Env: []string{taskVar + "=" + task}, Configured: true,
+		v := Validator{Name: name, Command: command, Env: []string{packages.TaskVar + "=" + task}, Configured: true,
 			From: "tilth.validator"}
 		if i := slices.IndexFunc(vs, func(old Validator) bool { return old.Name == name }); i >= 0 {
 			vs[i] = v
@@ -42,26 +38,4 @@ func FromConfig(values []string, task string) ([]Validator, error) {
 		vs = append(vs, v)
 	}
 	return vs, nil
-}
-
-// environment is env with more on top, and with no task but the one told on purpose.
-func environment(env, more []string) []string {
-	if env == nil {
-		env = os.Environ()
-	}
-	out := make([]string, 0, len(env)+len(more))
-	for _, kv := range env {
-		key, _, _ := strings.Cut(kv, "=")
-		replaced := slices.ContainsFunc(more, func(m string) bool { return strings.HasPrefix(m, key+"=") })
-		if key != taskVar && !replaced {
-			out = append(out, kv)
-		}
-	}
-	return append(out, more...)
-}
-
-// has reports whether a program can be started in dir with env.
-func has(program, dir string, env []string) bool {
-	_, err := proc.LookPath(program, dir, env)
-	return err == nil
 }

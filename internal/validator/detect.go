@@ -1,6 +1,7 @@
 package validator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -9,60 +10,74 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
 // Detect finds the checks of the project in a directory. files are the project's files, nil for all files there. A
 // check without its tool is in the list too, and reported as not run.
 func Detect(ctx context.Context, in ExecEnv, files []string, t Tasks) []Validator {
-	p := survey(in, files, t)
+	return survey(in, files, t).detect(ctx, t)
+}
+
+func (p *layout) detect(ctx context.Context, t Tasks) []Validator {
 	vs := p.missingTests(t)
 	for _, k := range project.Kinds {
-		kind, has := kinds[k.Name]
-		if !has {
+		if k.Else && len(vs) > 0 {
 			continue
 		}
-		left := kind.tests(p.required())
-		for _, v := range kind.find(ctx, p) {
-			v.From = path.Join(v.Dir, kind.by)
-			vs = append(vs, v)
-			left = slices.DeleteFunc(left, func(f string) bool { return v.isGiven(f) })
+		found := p.listed(k, false)
+		if find := finders[k.Name]; find != nil {
+			found = append(found, find(ctx, p)...)
 		}
-		if len(left) > 0 {
-			vs = append(vs, Validator{Name: "acceptance tests", fail: fmt.Sprintf("these acceptance tests did "+
-				"not run, since no %s is in their directory or above it: %s", kind.by, strings.Join(left, ", "))})
+		if !slices.ContainsFunc(found, func(v Validator) bool { return v.runner.Format != "" }) {
+			found = append(found, p.listed(k, true)...)
+		}
+		for _, v := range found {
+			v.From = cmp.Or(v.From, p.ManifestIn(k, cmp.Or(v.Dir, ".")))
+			v.coverage = p.coverageOf(v)
+			v.measuring = v.coverage != nil && v.coverage.Own
+			v.part = len(p.required())+len(p.later) > 0
+			vs = append(vs, v)
 		}
 	}
-	vs = append(vs, shell(p)...)
+	vs = append(vs, p.homeless(vs)...)
+	vs = p.affected(append(vs, shell(p)...), t.Changed)
 	for i, v := range vs {
-		program := "node" // what is found and is a line for the shell is one of node's
-		if len(v.Argv) > 0 {
-			program = v.Argv[0]
-		}
-		if v.starts() {
+		program := cmp.Or(v.program, slices.Concat(v.Argv, []string{"node"})[0])
+		if v.starts() && !strings.HasPrefix(program, "./") {
 			vs[i].Skip = p.lacks(ctx, program)
 		}
 	}
 	return append(vs, p.unknownTests()...)
 }
 
-// kind is how the tests of a kind of project are run. An acceptance test is given to one check of its kind: whatever
-// lies elsewhere than its project is not passed over.
-type kind struct {
-	find  func(context.Context, *layout) []Validator
-	by    string                        // what it is known by
-	tests func(files []string) []string // those of acceptance test files that are its own
-}
+// finders find the checks of kinds that a list of commands does not describe, by their names in project.Kinds.
+var finders = map[string]func(context.Context, *layout) []Validator{}
 
-// kinds are those that have tests to run, by their names in project.Kinds. Each is declared in a file of its own.
-var kinds = map[string]kind{}
+// homeless adds a failing check for acceptance tests that no project runs, so that they are not skipped silently.
+func (p *layout) homeless(vs []Validator) (out []Validator) {
+	left := slices.DeleteFunc(p.required(), func(f string) bool {
+		return slices.ContainsFunc(vs, func(v Validator) bool { return v.isGiven(f) })
+	})
+	for _, k := range project.Kinds {
+		files := k.Tests(left)
+		if len(files) == 0 || !p.runs(k) {
+			continue
+		}
+		left = packages.Without(left, files)
+		out = append(out, Validator{Name: "acceptance tests", fail: fmt.Sprintf("these acceptance tests did "+
+			"not run, since no %s is in their directory or above it: %s", k.Manifests[0], strings.Join(files, ", "))})
+	}
+	return out
+}
 
 // isGiven reports whether an acceptance test file is one of the check's.
 func (v Validator) isGiven(file string) bool {
 	return slices.ContainsFunc(v.given, func(g given) bool { return g.file == file })
 }
 
-// missingTests fails a task with removed acceptance tests, because everything else would pass.
+// missingTests adds a failing check for removed acceptance tests, because everything else would pass.
 func (p *layout) missingTests(t Tasks) []Validator {
 	var gone []string
 	for _, f := range t.Seed {
@@ -70,8 +85,8 @@ func (p *layout) missingTests(t Tasks) []Validator {
 		if !ok || id != t.Current && !slices.Contains(t.Done, id) {
 			continue
 		}
-		// What stands behind a link, or is a directory now, is not the seed's either.
-		at := filepath.Join(p.root, filepath.FromSlash(f))
+		// A link or directory in its place is not the seed's test either.
+		at := filepath.Join(p.Root, filepath.FromSlash(f))
 		dir, err := filepath.EvalSymlinks(filepath.Dir(at))
 		fi, lerr := os.Lstat(at)
 		if err != nil || lerr != nil || dir != filepath.Dir(at) || fi.IsDir() {
@@ -94,9 +109,9 @@ func shell(p *layout) []Validator {
 		return nil
 	}
 	var vs []Validator
-	for _, f := range ending(p.required(), ".sh", ".bash") {
+	for _, f := range packages.Ending(p.required(), ".sh", ".bash") {
 		program := "sh"
-		if first, _, _ := strings.Cut(p.read(f), "\n"); path.Ext(f) == ".bash" || strings.Contains(first, "bash") {
+		if first, _, _ := strings.Cut(p.Read(f), "\n"); path.Ext(f) == ".bash" || strings.Contains(first, "bash") {
 			program = "bash"
 		}
 		vs = append(vs, Validator{Name: path.Base(f), Argv: []string{program, dashless(f)},
@@ -113,13 +128,16 @@ func dashless(f string) string {
 	return f
 }
 
-// isHandled reports whether some kind of project runs a test, or it is none but its data.
-func isHandled(file string) bool {
+// isHandled reports whether some kind of project runs a test, or the file is data of a test.
+func (p *layout) isHandled(file string) bool {
 	return project.IsData(file) || slices.ContainsFunc(project.Kinds, func(k project.Kind) bool {
-		_, has := kinds[k.Name]
-		return has && slices.Contains(k.Code, path.Ext(file))
+		return len(k.Tests([]string{file})) > 0 && p.runs(k)
 	})
 }
+
+// runs reports whether the tests of a kind have to run: those of a kind that the table alone describes only in its
+// projects.
+func (p *layout) runs(k project.Kind) bool { return finders[k.Name] != nil || len(p.Homes(k)) > 0 }
 
 // unknownTests names the task's acceptance tests that nothing here runs.
 func (p *layout) unknownTests() []Validator {
@@ -127,7 +145,7 @@ func (p *layout) unknownTests() []Validator {
 	for _, f := range p.current {
 		ext := path.Ext(f)
 		script := p.seeded && (ext == ".sh" || ext == ".bash")
-		if ext != "" && !script && !isHandled(f) {
+		if ext != "" && !script && !p.isHandled(f) {
 			files = append(files, f)
 		}
 	}
@@ -139,29 +157,6 @@ func (p *layout) unknownTests() []Validator {
 		Skip: fmt.Sprintf("no check is known that runs %s; name one with git config tilth.validator name=command",
 			strings.Join(files, ", ")),
 	}}
-}
-
-// dirsOf returns the directories that hold a file of that name, "." or "sub/dir", but for those of test data.
-func (p *layout) dirsOf(name string) []string {
-	var out []string
-	for _, f := range p.files {
-		if dir := path.Dir(f); path.Base(f) == name && !slices.Contains(strings.Split(dir, "/"), "testdata") {
-			out = append(out, dir)
-		}
-	}
-	return out
-}
-
-// tops is dirsOf without those below another one of them.
-func (p *layout) tops(name string) []string {
-	var out []string
-	for _, dir := range p.dirsOf(name) {
-		inner := func(top string) bool { return top == "." || strings.HasPrefix(dir, top+"/") }
-		if !slices.ContainsFunc(out, inner) {
-			out = append(out, dir)
-		}
-	}
-	return out
 }
 
 // at names a check, with its directory if that is not the top.

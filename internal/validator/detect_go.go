@@ -3,26 +3,23 @@ package validator
 import (
 	"context"
 	"path"
-	"slices"
-	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-func init() {
-	kinds[project.Go] = kind{golang, "go.mod", goTests}
-}
+func init() { finders[project.Go] = golang }
 
 // golang runs go vet and go test over every module. The seed puts the tests of later tasks into the tree, where they
 // may not even compile: an overlay makes them not exist for the go command, without touching the tree.
 func golang(_ context.Context, p *layout) []Validator {
 	var vs []Validator
-	for _, dir := range p.dirsOf("go.mod") {
-		later := p.inModule(goTests(p.later), dir)
-		present := without(p.inModule(ending(p.files, ".go"), dir), later)
+	modules := p.DirsOf("go.mod")
+	for _, dir := range modules {
+		later := packages.Owned(project.ByName(project.Go).Tests(p.later), dir, modules)
+		present := packages.Without(packages.Owned(packages.Ending(p.Files, ".go"), dir, modules), later)
 		test := Validator{Name: at("go test", dir), Dir: dir, Argv: []string{"go", "test", "./..."}, hidden: later,
-			runner: project.ByName(project.Go).Runner("go test"), given: p.goGiven(dir)}
+			runner: project.ByName(project.Go).Runner("go test"), given: p.goGiven(dir, modules)}
 		vet := Validator{Name: at("go vet", dir), Dir: dir, Argv: []string{"go", "vet", "./..."}, hidden: later}
 		if len(present) == 0 {
 			test.Skip = "there are no Go files yet"
@@ -34,39 +31,9 @@ func golang(_ context.Context, p *layout) []Validator {
 	return vs
 }
 
-var moduleLine = pattern.New(`(?m)^module\s+"?([^\s"]+)`)
-
 // goGiven are the acceptance tests of the module in dir. go test names a test by its package.
-func (p *layout) goGiven(dir string) []given {
-	module := ""
-	if m := moduleLine().FindStringSubmatch(p.read(path.Join(dir, "go.mod"))); m != nil {
-		module = m[1]
-	}
-	var out []given
-	for _, f := range p.inModule(goTests(p.required()), dir) {
-		out = append(out, given{file: path.Join(dir, f), where: path.Join(module, path.Dir(f))})
-	}
-	return out
-}
-
-func goTests(files []string) []string {
-	return slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.HasSuffix(f, "_test.go") })
-}
-
-// inModule returns those of files that belong to the module in dir and not to one below it, relative to dir.
-func (p *layout) inModule(files []string, dir string) []string {
-	files = slices.Clone(below(files, dir))
-	for _, other := range p.dirsOf("go.mod") {
-		rel := other
-		if dir != "." {
-			var ok bool
-			if rel, ok = strings.CutPrefix(other, dir+"/"); !ok {
-				continue
-			}
-		}
-		if other != dir {
-			files = slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(f, rel+"/") })
-		}
-	}
-	return files
+func (p *layout) goGiven(dir string, modules []string) []given {
+	module := packages.Module(p.Read(path.Join(dir, "go.mod")))
+	files := packages.Owned(project.ByName(project.Go).Tests(p.required()), dir, modules)
+	return givens(dir, files, func(f string) string { return path.Join(module, path.Dir(f)) })
 }

@@ -11,16 +11,14 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-func init() {
-	kinds[project.Node] = kind{node, "package.json",
-		func(files []string) []string { return ending(files, nodeExts...) }}
-}
+func init() { finders[project.Node] = node }
 
 // nodeExts are the endings of files that may hold tests.
 var nodeExts = project.ByName(project.Node).Code
@@ -34,41 +32,99 @@ type nodePackage struct {
 	all, required, later []string // relative to dir
 }
 
-// node runs the test script of every package that is not inside another one.
+// node runs the test script of every package.
 func node(_ context.Context, p *layout) []Validator {
-	dirs := p.tops("package.json")
-	if len(dirs) == 0 && len(ending(p.required(), nodeExts...)) > 0 {
-		dirs = []string{"."}
-	}
+	dirs := p.nodePackages()
 	var vs []Validator
 	for _, dir := range dirs {
-		for _, v := range p.nodePackage(dir).validators() {
+		n := p.nodePackage(dir, dirs)
+		for _, v := range append(n.validators(), n.scriptChecks()...) {
 			v.Dir = dir
-			v.Env = append(v.Env, "CI=true", "NO_COLOR=1",
-				"PATH="+joinPath(filepath.Join(p.root, dir, "node_modules", ".bin"), proc.Getenv(p.env, "PATH")))
+			bin := proc.Getenv(p.Env, "PATH")
+			for _, up := range slices.Backward(packages.Above(dir)) {
+				bin = joinPath(filepath.Join(p.Installed(up, "node_modules"), ".bin"), bin)
+			}
+			v.Env = append(v.Env, "NO_COLOR=1", "PATH="+bin)
 			vs = append(vs, v)
 		}
 	}
 	return vs
 }
 
-func (p *layout) nodePackage(dir string) nodePackage {
-	n := nodePackage{dir: dir}
+// everyPackage matches a root's test script that runs the tests of its workspace's packages.
+var everyPackage = pattern.New(`\s(--workspaces|-ws|--recursive|-r)\b|\bworkspaces (foreach|run)\b|` +
+	`\b(turbo|nx|lerna|wireit|moon|rush|wsrun)\b`)
+
+// nodePackages are the directories of packages: the outermost, and those below with a test script, unless a script
+// above runs it.
+func (p *layout) nodePackages() (dirs []string) {
+	all := p.DirsOf("package.json")
+	others := slices.Concat(p.Homes(project.ByName("deno")), p.Homes(project.ByName("bun")))
+	if len(all)+len(others) == 0 && len(packages.Ending(p.required(), nodeExts...)) > 0 {
+		return []string{"."}
+	}
+	all = slices.DeleteFunc(all, func(dir string) bool {
+		return slices.Contains(others, dir) && !isTestScript(p.scripts(dir)["test"])
+	})
+	for _, dir := range packages.Outermost(all) {
+		inner := packages.Below(all, dir)
+		dirs = append(dirs, dir)
+		if everyPackage().MatchString(p.scripts(dir)["test"]) {
+			continue
+		}
+		for _, sub := range inner {
+			if sub = path.Join(dir, sub); sub != dir && isTestScript(p.scripts(sub)["test"]) {
+				dirs = append(dirs, sub)
+			}
+		}
+	}
+	return dirs
+}
+
+// scripts are those of a package.json. A damaged one has none; the test runner reports the damage.
+func (p *layout) scripts(dir string) map[string]string {
 	var manifest struct {
 		Scripts map[string]string `json:"scripts"`
 	}
-	// A damaged package.json has no scripts; the test runner reports the damage.
-	_ = json.Unmarshal([]byte(p.read(path.Join(dir, "package.json"))), &manifest)
-	n.scripts = manifest.Scripts
-	n.all = below(ending(p.files, nodeExts...), dir)
-	n.required = below(ending(p.required(), nodeExts...), dir)
-	n.later = below(ending(p.later, nodeExts...), dir)
+	_ = json.Unmarshal([]byte(p.Read(path.Join(dir, "package.json"))), &manifest)
+	return manifest.Scripts
+}
+
+func isTestScript(script string) bool {
+	return strings.TrimSpace(script) != "" && !noTestYet().MatchString(script)
+}
+
+func (p *layout) nodePackage(dir string, dirs []string) nodePackage {
+	n := nodePackage{dir: dir, scripts: p.scripts(dir)}
+	n.all = packages.Owned(packages.Ending(p.Files, nodeExts...), dir, dirs)
+	n.required = packages.Owned(packages.Ending(p.required(), nodeExts...), dir, dirs)
+	n.later = packages.Owned(packages.Ending(p.later, nodeExts...), dir, dirs)
 
 	n.manager = []string{"npm", "test", "--"}
-	if lock, ok := p.lock(project.ByName(project.Node), dir); ok && has(lock.Program, p.root, p.env) {
-		n.manager = strings.Fields(lock.Test)
+	kind := project.ByName(project.Node)
+	kind.NoLock = project.Lock{}
+	for _, at := range packages.Above(dir) {
+		if lock, ok := p.Lock(kind, at); ok && packages.Has(lock.Program, p.Root, p.Env) {
+			n.manager = strings.Fields(lock.Test)
+			break
+		}
 	}
 	return n
+}
+
+// scriptChecks are the package's own scripts for other checks than tests.
+func (n nodePackage) scriptChecks() (vs []Validator) {
+	for _, script := range []string{"lint", "typecheck", "type-check", "check-types"} {
+		if n.scripts[script] == "" {
+			continue
+		}
+		v := Validator{Name: at(n.manager[0]+" run "+script, n.dir), Argv: []string{n.manager[0], "run", script}}
+		if len(n.later) > 0 {
+			v.Skip = "it would check the acceptance tests of later tasks"
+		}
+		vs = append(vs, v)
+	}
+	return vs
 }
 
 // runner is a test runner that can be told which tests to run or to leave out.
@@ -92,7 +148,7 @@ func each(flag string) func([]string) []string {
 	}
 }
 
-// runners is the table of those that take arguments after the script's own.
+// runners are the runners that accept arguments after the script's own.
 var runners = []runner{{
 	name:  "jest",
 	match: pattern.New(`(^|[\s/])(jest(\.js)?|react-scripts test)(\s|$)`),
@@ -111,17 +167,23 @@ var runners = []runner{{
 	only:  slices.Clone[[]string],
 	but:   each("--exclude"),
 	none:  []string{"--passWithNoTests"},
+}, {
+	name:  "bun test",
+	match: pattern.New(`(^|\s)bun test(\s|$)`),
+	only:  slices.Clone[[]string],
+	but:   each("--path-ignore-patterns"),
 }, {name: "mocha", match: pattern.New(`(^|[\s/])mocha(\s|$)`), but: each("--ignore"), nothing: 1}}
 
 var (
-	nodeTest  = pattern.New(`^(?:\w+=\S+\s+)*(?:cross-env\s+(?:\w+=\S+\s+)*)?(?:node|tsx)\s(?:.*\s)?--test(?:\s|$)`)
+	nodeTest = pattern.New(`^(?:\w+=\S+\s+)*(?:cross-env\s+(?:\w+=\S+\s+)*)?(?:c8\s(?:.*\s)?)?` +
+		`(?:node|tsx)\s(?:.*\s)?--test(?:\s|$)`)
 	noTestYet = pattern.New(`no test specified`)
 )
 
 // validators are the checks of one package: its acceptance tests, and the rest of its suite.
 func (n nodePackage) validators() []Validator {
 	script := strings.TrimSpace(n.scripts["test"])
-	if script == "" || noTestYet().MatchString(script) {
+	if !isTestScript(script) {
 		return n.bare()
 	}
 	name := at(n.manager[0]+" test", n.dir)
@@ -144,25 +206,18 @@ func (n nodePackage) validators() []Validator {
 }
 
 // given are the package's acceptance tests that a run has to report on.
-func (n nodePackage) given() []given {
-	var out []given
-	for _, f := range n.required {
-		f = path.Join(n.dir, f)
-		out = append(out, given{f, f})
-	}
-	return out
-}
+func (n nodePackage) given() []given { return givens(n.dir, n.required, joinedTo(n.dir)) }
 
-// others reports whether the package has tests beside the acceptance tests.
+// others reports whether the package has tests besides the acceptance tests.
 func (n nodePackage) others() bool {
-	return slices.ContainsFunc(without(without(n.all, n.later), n.required), someTest().MatchString)
+	return slices.ContainsFunc(packages.Without(packages.Without(n.all, n.later), n.required), someTest().MatchString)
 }
 
 var someTest = pattern.New(`(?i)test|spec`)
 
 // known returns the checks of a package with a known runner, which accepts a list of tests.
 func (n nodePackage) known(name string, r runner) []Validator {
-	v := Validator{Name: name, runner: project.ByName(project.Node).Runner(r.name)}
+	v := Validator{Name: name, runner: project.ByName(project.Node).Runner(r.name), base: n.manager}
 	all := v
 	all.Argv = slices.Concat(n.manager, r.none)
 	if r.only == nil || len(n.required) == 0 {
@@ -193,7 +248,7 @@ func (n nodePackage) ownRunner(name, before, last string) []Validator {
 		given.Command, given.given = command+text.ShellQuote(n.required...), n.given()
 		vs, v.Name = append(vs, given), rest(name)
 	}
-	others := without(without(n.tests(own), n.later), n.required)
+	others := packages.Without(packages.Without(n.tests(own), n.later), n.required)
 	switch {
 	case len(others) > 0:
 		v.Command = command + text.ShellQuote(others...)
@@ -207,8 +262,8 @@ func (n nodePackage) ownRunner(name, before, last string) []Validator {
 // bare is the check of a package without a test script: acceptance tests that
 // node runs by itself.
 func (n nodePackage) bare() (vs []Validator) {
-	files := ending(n.required, ".js", ".mjs", ".cjs")
-	if others := without(n.required, files); len(others) > 0 {
+	files := packages.Ending(n.required, ".js", ".mjs", ".cjs")
+	if others := packages.Without(n.required, files); len(others) > 0 {
 		n.required = others
 		vs = append(vs, Validator{Name: at("npm test", n.dir), given: n.given(),
 			Skip: "package.json has no test script that would run " + strings.Join(others, ", ")})
@@ -221,8 +276,7 @@ func (n nodePackage) bare() (vs []Validator) {
 	return vs
 }
 
-// lastCommand splits `a && b && c` before the last command: arguments to a script
-// go to that one.
+// lastCommand splits `a && b && c` before the last command, which gets the arguments of a script.
 func lastCommand(script string) (before, last string) {
 	if i := strings.LastIndex(script, "&&"); i >= 0 {
 		return script[:i+2] + " ", strings.TrimSpace(script[i+2:])
@@ -248,6 +302,9 @@ func (n nodePackage) nodeTest(before, last string) (command string, own []string
 		switch {
 		case !program:
 			program = w == "node" || w == "tsx"
+			if program && strings.Contains(last, "c8 ") && len(n.required)+len(n.later) > 0 {
+				kept = append(kept, "--check-coverage=false") // no run has all tests
+			}
 			kept = append(kept, w)
 		case strings.HasPrefix(option, "--test-reporter"):
 			if valued {
@@ -284,8 +341,8 @@ func (n nodePackage) tests(own []string) []string {
 	})
 }
 
-// covers reports whether a file, a directory or a pattern in a test script stands for a file. One that nobody can try
-// stands for all.
+// covers reports whether a file, a directory or a pattern in a test script includes a file. An unknown pattern includes
+// all files.
 func covers(glob, file string) bool {
 	glob = path.Clean(glob)
 	if glob == "." || file == glob || strings.HasPrefix(file, glob+"/") || pattern.Endless(glob) {

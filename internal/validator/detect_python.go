@@ -3,6 +3,7 @@ package validator
 import (
 	"context"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -10,55 +11,93 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-func init() {
-	kinds[project.Python] = kind{python, "*.py", func(files []string) []string { return ending(files, ".py") }}
-}
+func init() { finders[project.Python] = python }
 
 // noBytecode keeps the checks from leaving __pycache__ behind.
 const noBytecode = "PYTHONDONTWRITEBYTECODE=1"
 
 // python finds ruff and mypy where they are configured, and pytest.
 func python(ctx context.Context, p *layout) []Validator {
-	if len(ending(p.files, ".py")) == 0 {
+	if len(packages.Ending(p.Files, ".py")) == 0 {
 		return nil
 	}
-	return slices.Concat(ruff(ctx, p), mypy(ctx, p), pytest(ctx, p))
+	vs := slices.Concat(ruff(ctx, p), mypy(ctx, p))
+	dirs := p.pythonPackages()
+	for _, dir := range dirs {
+		vs = append(vs, pytest(ctx, p, dir, dirs)...)
+	}
+	return vs
+}
+
+// pythonPackages are the top and the directories below it with a manifest and tests. A module with a manifest is a part
+// of the project above it.
+func (p *layout) pythonPackages() []string {
+	dirs := []string{"."}
+	for _, manifest := range project.ByName(project.Python).Manifests {
+		for _, dir := range p.DirsOf(manifest) {
+			if !slices.Contains(dirs, dir) && !p.Exists(path.Join(dir, "__init__.py")) &&
+				slices.ContainsFunc(packages.Below(p.Files, dir), isPytestFile) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
 }
 
 // pyTool returns the command line of a Python tool: from the worktree's virtual environment, else as a module of the
 // interpreter on PATH, or of the interpreter of the installed program, else by its name.
-func (p *layout) pyTool(ctx context.Context, module string) []string {
-	for _, python := range []string{
-		filepath.Join(p.root, ".venv/bin/python"), filepath.Join(p.root, "venv/bin/python"), "python3", "python",
-		p.interpreterOf(module),
-	} {
-		if has(python, p.root, p.env) && !p.holds(python) && p.importable(ctx, python, module) {
+func (p *layout) pyTool(ctx context.Context, dir, module string) []string {
+	var pythons []string
+	for _, up := range packages.Above(dir) {
+		for _, venv := range project.Venvs {
+			if python := p.inVenv(path.Join(up, venv)); packages.Has(python, p.Root, p.Env) {
+				pythons = append(pythons, python)
+			}
+		}
+	}
+	key := strings.Join(append(pythons, module), " ")
+	if p.pyTools[key] == nil {
+		p.pyTools[key] = p.findPyTool(ctx, append(pythons, "python3", "python", p.interpreterOf(module)), module)
+	}
+	return slices.Clone(p.pyTools[key])
+}
+
+func (p *layout) findPyTool(ctx context.Context, pythons []string, module string) []string {
+	for _, python := range pythons {
+		if packages.Has(python, p.Root, p.Env) && !p.holds(python) && p.importable(ctx, python, module) {
 			return []string{python, "-m", module}
 		}
 	}
 	return []string{module}
 }
 
-// holds reports whether a program is a file of the tree, which whoever changes the tree may have written.
+// inVenv is the interpreter of a virtual environment of the tree, or of the user's checkout where the tree has none.
+func (p *layout) inVenv(name string) string {
+	return filepath.Join(p.Installed(".", name), "bin/python")
+}
+
+// holds reports whether a program is a file of the tree, which a worker may have written.
 func (p *layout) holds(program string) bool {
-	at, err := filepath.Rel(p.root, proc.RealPath(program))
-	_, held := slices.BinarySearch(p.held, filepath.ToSlash(at))
+	at, err := filepath.Rel(p.Root, proc.RealPath(program))
+	_, held := slices.BinarySearch(p.Held, filepath.ToSlash(at))
 	return err == nil && held
 }
 
 // interpreterOf is the interpreter that a script on PATH names in its first line, "" for none.
 func (p *layout) interpreterOf(program string) string {
-	at, err := proc.LookPath(program, p.root, p.env)
+	at, err := proc.LookPath(program, p.Root, p.Env)
 	if err != nil {
 		return ""
 	}
 	at = proc.RealPath(at)
-	script, _ := jsonl.ReadIn(filepath.Dir(at), filepath.Base(at), readCap) // none: it is no script
+	script, _ := jsonl.ReadIn(filepath.Dir(at), filepath.Base(at), packages.ReadCap) // none: it is no script
 	line, _, _ := strings.Cut(string(script), "\n")
 	python, ok := strings.CutPrefix(line, "#!")
 	if !ok || !strings.HasPrefix(filepath.Base(python), "python") {
@@ -93,36 +132,19 @@ const topPlugin = "import os, sys\n\nsys.path.insert(0, os.getcwd())\n"
 // it.
 func (p *layout) importable(ctx context.Context, python, module string) bool {
 	const find = "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)"
-	o, err := proc.Run(ctx, proc.Cmd{Argv: []string{python, "-c", find, module}, Dir: "/", Env: p.env,
-		Timeout: time.Minute, Box: p.box})
+	o, err := proc.Run(ctx, proc.Cmd{Argv: []string{python, "-c", find, module}, Dir: "/", Env: p.Env,
+		Timeout: time.Minute, Box: p.Box})
 	return err == nil && o.ExitCode == 0
 }
 
-// section returns the text of a table in an ini or TOML file, and whether it is
-// there; its sub-tables count as a part of it.
-func section(text, name string) (body string, ok bool) {
-	header := pattern.New(`^\s*\[+\s*` + regexp.QuoteMeta(name) + `\s*(?:\]|\.|:)`)
-	inside := false
-	var out strings.Builder
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(strings.TrimSpace(line), "[") {
-			inside = header().MatchString(line)
-			ok = ok || inside
-		} else if inside {
-			out.WriteString(line)
-		}
-	}
-	return out.String(), ok
-}
-
 func ruff(ctx context.Context, p *layout) []Validator {
-	_, configured := section(p.read("pyproject.toml"), "tool.ruff")
-	if !configured && !p.exists("ruff.toml") && !p.exists(".ruff.toml") {
+	_, configured := packages.Section(p.Read("pyproject.toml"), "tool.ruff")
+	if !configured && !p.Exists("ruff.toml") && !p.Exists(".ruff.toml") {
 		return nil
 	}
-	argv := append(p.pyTool(ctx, "ruff"), "check")
+	argv := append(p.pyTool(ctx, ".", "ruff"), "check")
 	// Acceptance tests are given: a task could not make them any tidier.
-	if given := ending(slices.Concat(p.required(), p.later), ".py"); len(given) > 0 {
+	if given := packages.Ending(slices.Concat(p.required(), p.later), ".py"); len(given) > 0 {
 		argv = append(argv, "--extend-exclude", strings.Join(given, ","))
 	}
 	return []Validator{{Name: "ruff", Argv: append(argv, "."), Env: []string{noBytecode}}}
@@ -135,18 +157,18 @@ func mypy(ctx context.Context, p *layout) []Validator {
 	for _, c := range []struct{ file, section string }{
 		{"mypy.ini", "mypy"}, {".mypy.ini", "mypy"}, {"pyproject.toml", "tool.mypy"}, {"setup.cfg", "mypy"},
 	} {
-		if conf, configured = section(p.read(c.file), c.section); configured {
+		if conf, configured = packages.Section(p.Read(c.file), c.section); configured {
 			break
 		}
 	}
 	if !configured {
 		return nil
 	}
-	if len(without(ending(p.files, ".py"), p.later)) == 0 {
+	if len(packages.Without(packages.Ending(p.Files, ".py"), p.later)) == 0 {
 		return []Validator{{Name: "mypy", Skip: "there are no Python files to check yet"}}
 	}
-	argv := p.pyTool(ctx, "mypy")
-	for _, f := range ending(p.later, ".py") {
+	argv := p.pyTool(ctx, ".", "mypy")
+	for _, f := range packages.Ending(p.later, ".py") {
 		argv = append(argv, "--exclude", "(^|/)"+regexp.QuoteMeta(f)+"$")
 	}
 	if !mypyTargets().MatchString(conf) {
@@ -155,47 +177,77 @@ func mypy(ctx context.Context, p *layout) []Validator {
 	return []Validator{{Name: "mypy", Argv: argv, Env: []string{noBytecode, "MYPY_CACHE_DIR=" + os.DevNull}}}
 }
 
-// noTests is pytest's exit code for having collected none.
-const noTests = 5
+const pytestRunner = "pytest"
+
+// pytest's exit codes for arguments that it does not know, and for a run that collected no test.
+const (
+	usageError = 4
+	noTests    = 5
+)
+
+// listPlugins prints the name and module of each plugin that pytest loads by itself.
+const listPlugins = `import importlib.metadata
+
+for of in importlib.metadata.distributions():
+    for entry in of.entry_points:
+        if entry.group == "pytest11":
+            print(entry.name, entry.value)
+`
+
+// PytestPlugins lists the plugins that pytest loads by itself in a tree, each with its module.
+func PytestPlugins(ctx context.Context, in ExecEnv, files []string) (plugins []string) {
+	p := survey(in, files, Tasks{})
+	for _, dir := range p.pythonPackages() {
+		argv := p.pyTool(ctx, dir, "pytest")
+		if len(argv) == 1 {
+			continue
+		}
+		o, err := proc.Run(ctx, proc.Cmd{Argv: []string{argv[0], "-c", listPlugins}, Dir: "/", Env: p.Env,
+			Timeout: time.Minute, Box: p.Box})
+		if err == nil && o.ExitCode == 0 {
+			plugins = append(plugins, strings.Split(strings.TrimSpace(string(o.Output)), "\n")...)
+		}
+	}
+	return plugins
+}
 
 // pytest runs the acceptance tests of this and earlier tasks, and the rest of the suite without later tasks' tests.
 // These are two runs, because acceptance tests run even if the project's configuration excludes them.
-func pytest(ctx context.Context, p *layout) []Validator {
-	required := ending(p.required(), ".py")
-	suite := slices.ContainsFunc(without(without(p.files, p.later), required), isPytestFile)
+func pytest(ctx context.Context, p *layout, dir string, dirs []string) []Validator {
+	required := packages.Owned(packages.Ending(p.required(), ".py"), dir, dirs)
+	later := packages.Owned(packages.Ending(p.later, ".py"), dir, dirs)
+	others := packages.Without(packages.Owned(p.Files, dir, dirs), slices.Concat(later, required))
+	suite := slices.ContainsFunc(others, isPytestFile)
 	if len(required) == 0 && !suite {
 		return nil
 	}
-	argv := p.pyTool(ctx, "pytest")
-	v := Validator{Name: "pytest", Env: []string{noBytecode}, runner: project.ByName(project.Python).Runner("pytest")}
+	argv := p.pyTool(ctx, dir, "pytest")
+	v := Validator{Name: at("pytest", dir), Dir: dir, Env: []string{noBytecode},
+		runner: project.ByName(project.Python).Runner(pytestRunner)}
 	v.plain = len(argv) == 1
 	// One file that cannot be imported must not hide the results of the others.
 	argv = append(argv, "-q", "--color=no", "--continue-on-collection-errors", "--rootdir=.")
+	v.base = slices.Clone(argv)
 	var vs []Validator
 	if len(required) > 0 {
 		given := v
-		given.Argv, given.given = slices.Clone(argv), pythonGiven(required)
+		given.Argv, given.given = slices.Clone(argv), givens(dir, required, dotted)
 		for _, f := range required {
 			given.Argv = append(given.Argv, dashless(f))
 		}
-		vs, v.Name = append(vs, given), rest("pytest")
+		vs, v.Name = append(vs, given), rest(v.Name)
 	}
 	if suite {
-		for _, f := range slices.Concat(ending(p.later, ".py"), required) {
+		for _, f := range slices.Concat(later, required, packages.Below(dirs, dir)) {
+			if f == "." {
+				continue
+			}
 			argv = append(argv, "--ignore="+f)
 		}
 		v.Argv, v.nothing = argv, noTests
 		vs = append(vs, v)
 	}
 	return vs
-}
-
-func pythonGiven(files []string) []given {
-	var out []given
-	for _, f := range files {
-		out = append(out, given{f, dotted(f)})
-	}
-	return out
 }
 
 // rest names the check of a suite without its acceptance tests.
@@ -211,9 +263,4 @@ func joinPath(first, rest string) string {
 		return first
 	}
 	return first + string(os.PathListSeparator) + rest
-}
-
-// without returns files but for those in out.
-func without(files, out []string) []string {
-	return slices.DeleteFunc(slices.Clone(files), func(f string) bool { return slices.Contains(out, f) })
 }

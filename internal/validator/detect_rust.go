@@ -6,13 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-func init() {
-	kinds[project.Rust] = kind{rust, "Cargo.toml", func(files []string) []string { return ending(files, ".rs") }}
-}
+func init() { finders[project.Rust] = rust }
 
 // integrationTest matches the root file of an integration test of some package: tests/name.rs or tests/name/main.rs.
 var integrationTest = pattern.New(`(?:^|/)tests/(?:([^/]+)\.rs|([^/]+)/main\.rs)$`)
@@ -21,22 +20,19 @@ var integrationTest = pattern.New(`(?:^|/)tests/(?:([^/]+)\.rs|([^/]+)/main\.rs)
 // yet, are left out by naming all other targets.
 func rust(_ context.Context, p *layout) []Validator {
 	var vs []Validator
-	for _, dir := range p.tops("Cargo.toml") {
+	dirs := p.crates()
+	for _, dir := range dirs {
 		name := at("cargo test", dir)
-		files := below(ending(p.files, ".rs"), dir)
-		later := below(ending(p.later, ".rs"), dir)
-		base := Validator{Name: name, Dir: dir, Argv: []string{"cargo", "test"},
+		files := packages.Owned(packages.Ending(p.Files, ".rs"), dir, dirs)
+		later := packages.Owned(packages.Ending(p.later, ".rs"), dir, dirs)
+		base := Validator{Name: name, Dir: dir, Argv: []string{"cargo", "test", "--no-fail-fast"},
 			Env: []string{"CARGO_TERM_COLOR=never"}, runner: project.ByName(project.Rust).Runner("cargo test")}
-		for _, f := range ending(p.required(), ".rs") {
-			if dir == "." || strings.HasPrefix(f, dir+"/") {
-				base.given = append(base.given, given{f, f})
-			}
-		}
-		if _, ok := section(p.read(path.Join(dir, "Cargo.toml")), "workspace"); ok {
+		base.given = givens(dir, packages.Owned(packages.Ending(p.required(), ".rs"), dir, dirs), joinedTo(dir))
+		if p.isWorkspace(dir) {
 			base.Argv = append(base.Argv, "--workspace")
 		}
 		switch {
-		case len(without(files, later)) == 0:
+		case len(packages.Without(files, later)) == 0:
 			base.Skip = "there are no Rust files yet"
 		case len(later) > 0:
 			vs = append(vs, selected(base, files, later, p.hasLib(dir))...)
@@ -47,13 +43,28 @@ func rust(_ context.Context, p *layout) []Validator {
 	return vs
 }
 
+// crates returns the directories in which cargo tests everything: workspaces, and packages outside them.
+func (p *layout) crates() []string {
+	all := p.DirsOf("Cargo.toml")
+	return slices.DeleteFunc(slices.Clone(all), func(dir string) bool {
+		return slices.ContainsFunc(all, func(top string) bool {
+			return top != dir && (top == "." || strings.HasPrefix(dir, top+"/")) && p.isWorkspace(top)
+		})
+	})
+}
+
+func (p *layout) isWorkspace(dir string) bool {
+	_, ok := packages.Section(p.Read(path.Join(dir, "Cargo.toml")), "workspace")
+	return ok
+}
+
 func (p *layout) hasLib(dir string) bool {
-	for _, f := range below(p.files, dir) {
+	for _, f := range packages.Below(p.Files, dir) {
 		if f == "src/lib.rs" || strings.HasSuffix(f, "/src/lib.rs") {
 			return true
 		}
 		if path.Base(f) == "Cargo.toml" {
-			if _, ok := section(p.read(path.Join(dir, f)), "lib"); ok {
+			if _, ok := packages.Section(p.Read(path.Join(dir, f)), "lib"); ok {
 				return true
 			}
 		}
@@ -69,7 +80,7 @@ func selected(base Validator, files, later []string, lib bool) []Validator {
 	if lib {
 		test.Argv = append(test.Argv, "--lib")
 	}
-	for _, f := range without(files, later) {
+	for _, f := range packages.Without(files, later) {
 		if m := integrationTest().FindStringSubmatch(f); m != nil {
 			test.Argv = append(test.Argv, "--test", m[1]+m[2])
 		}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/packages"
 )
 
 var three = []string{"T-001", "T-002", "T-003"}
@@ -58,7 +60,7 @@ func TestPythonSeed(t *testing.T) {
 }
 
 func hasPytest(p *layout) bool {
-	return has(p.pyTool(context.Background(), "pytest")[0], p.root, p.env)
+	return packages.Has(p.pyTool(context.Background(), ".", "pytest")[0], p.Root, p.Env)
 }
 
 // TestPythonSuite: a task without a test must pass the whole suite, except later tasks' tests.
@@ -125,11 +127,11 @@ func TestSection(t *testing.T) {
 		"# [tool.ruff]\n":   false,
 		"x = '[tool.ruff]'": false, "": false, "[[tool.ruff]]\n": true,
 	} {
-		if _, got := section(text, "tool.ruff"); got != want {
-			t.Errorf("section(%q) is %v", text, got)
+		if _, got := packages.Section(text, "tool.ruff"); got != want {
+			t.Errorf("packages.Section(%q) is %v", text, got)
 		}
 	}
-	body, _ := section("[a]\nno=1\n[mypy]\nfiles = x\n[mypy-y]\nz=1\n", "mypy")
+	body, _ := packages.Section("[a]\nno=1\n[mypy]\nfiles = x\n[mypy-y]\nz=1\n", "mypy")
 	if body != "files = x\n" {
 		t.Errorf("body %q", body)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/testreport"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -27,10 +28,16 @@ type asked struct {
 	file string // where the report will be, "" where it is printed
 	keep int    // bytes of output to keep
 	path string // directory for PYTHONPATH, "" for none
+
+	without bool // pytest loads no plugin of some
+
+	coverage string   // directory of the coverage, "" for none
+	env      []string // KEY=value
 }
 
-// asked makes the command line. What it needs lies in temp; the report, under a name that is drawn anew.
-func (v Validator) asked(temp string) (a asked, err error) {
+// asked makes the command line. Its files are in temp; the report has a random name. For acceptance tests pytest loads
+// none of the plugins in without.
+func (v Validator) asked(temp string, without []string) (a asked, err error) {
 	a = asked{argv: v.Argv, keep: outputCap}
 	var more []string
 	if v.runner.Format != "" {
@@ -48,7 +55,29 @@ func (v Validator) asked(temp string) (a asked, err error) {
 		case project.GoTest, project.Libtest:
 			a.file, a.keep = "", reportCap
 		case project.NodeLog:
-			err = os.WriteFile(reporter, []byte(nodeReporter), 0o600)
+			err = os.WriteFile(reporter, []byte(testreport.NodeReporter), 0o600)
+		}
+	}
+	if v.runner.Name == pytestRunner && len(v.given) > 0 {
+		for _, name := range without {
+			a.without, more = true, append(more, "-p", "no:"+name)
+		}
+	}
+	if a.without {
+		v.coverage, v.measuring = nil, false // its plugin may be one of them
+	}
+	if v.coverage != nil && v.part && (v.coverage.Own || !v.measuring) {
+		more = append(more, v.coverage.Part...)
+	}
+	if v.measuring {
+		a.coverage = filepath.Join(temp, "coverage")
+		err = errors.Join(err, os.Mkdir(a.coverage, 0o700))
+		into := func(s string) string { return strings.ReplaceAll(s, project.CoverageDir, a.coverage) }
+		for _, arg := range v.coverage.Args {
+			more = append(more, into(arg))
+		}
+		for _, kv := range v.coverage.Env {
+			a.env = append(a.env, into(kv))
 		}
 	}
 	if len(a.argv) > 2 && a.argv[1] == "-m" {
@@ -67,7 +96,11 @@ func (v Validator) asked(temp string) (a asked, err error) {
 	}
 	switch {
 	case v.Command != "":
-		a.argv = []string{"sh", "-c", strings.ReplaceAll(v.Command, reportArgs, text.ShellQuote(more...))}
+		line := strings.ReplaceAll(v.Command, reportArgs, text.ShellQuote(more...))
+		if a.file != "" {
+			line = strings.ReplaceAll(line, project.ReportFile, text.ShellQuote(a.file))
+		}
+		a.argv = []string{"sh", "-c", line}
 	case v.runner.Format == project.GoTest || len(v.hidden) > 0:
 		a.argv = slices.Insert(slices.Clone(a.argv), 2, more...) // before the packages
 	default:
@@ -76,10 +109,10 @@ func (v Validator) asked(temp string) (a asked, err error) {
 	return a, err
 }
 
-// reportArgs stands in a line for sh where its runner's arguments belong.
+// reportArgs is the placeholder of the runner's arguments in a shell command.
 const reportArgs = "{report arguments}"
 
-// overlay writes the file under which the go command does not see files.
+// overlay writes the overlay file that hides files from the go command.
 func overlay(files []string, to string) error {
 	replace := map[string]string{}
 	for _, f := range files {
@@ -103,15 +136,14 @@ func (v Validator) wanted(root string) []wanted {
 
 // reported reads the runner's report.
 func (v Validator) reported(file string, output []byte, root string) report {
-	read, ok := readers[v.runner.Format]
-	if !ok {
-		return report{}
+	if v.program != "" {
+		root = filepath.Join(root, v.Dir)
 	}
 	var data []byte
 	if file != "" {
 		data, _ = jsonl.ReadIn(filepath.Dir(file), filepath.Base(file), reportCap) // none: no test was reported
 	}
-	return read(data, output, proc.RealPath(root))
+	return testreport.Read(v.runner.Format, data, output, proc.RealPath(root))
 }
 
 // withoutReport removes a runner's lines about its report file. An error line keeps it as {report}.
@@ -134,8 +166,13 @@ func (v Validator) count(res *Result, r report, read []wanted) {
 	if v.runner.Format == "" {
 		return
 	}
+	res.all, res.partial = r.Tests, r.Partial
 	t := &record.Tests{}
-	for name, s := range r.tests {
+	for name, s := range r.Tests {
+		whole := name.Where == "" || name.Name == fileItself // a file that could not be loaded
+		if s != skipped && !whole && !slices.ContainsFunc(v.given, func(g given) bool { return g.is(name) }) {
+			res.own++
+		}
 		switch s {
 		case passed:
 			t.Passed++
@@ -155,7 +192,7 @@ func (v Validator) count(res *Result, r report, read []wanted) {
 	}
 	res.Tests = t
 	t.Names = append(t.Names, missing...)
-	if r.empty && res.Passed {
+	if r.Empty && res.Passed {
 		res.nothingToDo()
 	}
 	if len(missing) > 0 || t.Failed > 0 && res.Passed {
@@ -167,7 +204,7 @@ func (v Validator) count(res *Result, r report, read []wanted) {
 	}
 }
 
-// missing are the tests of the file that were not reported as run; the file itself where it is not known which it has.
+// missing returns the tests of the file that were not reported as run; the file itself if its tests are unknown.
 func (g given) missing(want wanted, found map[test]state) []string {
 	if want == nil {
 		ran := slices.ContainsFunc(slices.Collect(maps.Values(found)), func(s state) bool { return s != skipped })
@@ -186,16 +223,16 @@ func (g given) missing(want wanted, found map[test]state) []string {
 	return out
 }
 
-// named is a test of the file as a person looks for it.
+// named returns the usual name of a test of the file.
 func (g given) named(t test) string {
-	class := strings.TrimPrefix(strings.TrimPrefix(t.where, g.where), ".")
+	class := strings.TrimPrefix(strings.TrimPrefix(t.Where, g.where), ".")
 	if class == "" || class == g.file {
-		return g.file + "::" + t.name
+		return g.file + "::" + t.Name
 	}
-	return g.file + "::" + class + "::" + t.name
+	return g.file + "::" + class + "::" + t.Name
 }
 
-// named is a test as a person looks for it.
+// named returns the usual name of a test.
 func (v Validator) named(t test) string {
 	if i := slices.IndexFunc(v.given, func(g given) bool { return g.is(t) }); i >= 0 {
 		return v.given[i].named(t)
@@ -224,7 +261,7 @@ func (r Report) Again(vs []Validator, any bool) []Validator {
 
 func (v Validator) starts() bool { return v.Skip == "" && v.fail == "" }
 
-// Lack fails the report where it has nothing of a check that could run before, whatever directory it ran in.
+// Lack fails the report if a check that could run before, in any directory, is missing.
 func (r *Report) Lack(before []Validator) {
 	kind := func(name string) string { return strings.SplitN(name, " (", 2)[0] }
 	for _, v := range before {
@@ -234,7 +271,7 @@ func (r *Report) Lack(before []Validator) {
 		if v.starts() && !has {
 			r.Passed = false
 			r.Results = append(r.Results, Result{Name: v.Name, Output: "FAILED: this check could run " +
-				"under the configuration that was there before, and cannot any more"})
+				"before the configuration changed, and cannot run now"})
 		}
 	}
 }
@@ -267,9 +304,24 @@ func (r *Report) Holds(other Report) bool {
 				r.Results[i].Tests = &record.Tests{}
 			}
 			r.Results[i].Tests.Names = append(r.Results[i].Tests.Names, missing...)
-			r.Results[i].Output = strings.TrimRight(res.Output, "\n") + "\nFAILED: these did not run, and do " +
-				"where the configuration of the tests is as it was given: " + strings.Join(missing, ", ")
+			r.Results[i].Output = strings.TrimRight(res.Output, "\n") + "\nFAILED: these did not run, but run " +
+				"with the seed's configuration of the tests: " + strings.Join(missing, ", ")
 		}
 	}
 	return holds
 }
+
+// The words of test reports.
+type (
+	test   = testreport.Test
+	state  = testreport.State
+	report = testreport.Report
+	wanted = testreport.Wanted
+)
+
+const (
+	skipped    = testreport.Skipped
+	passed     = testreport.Passed
+	failed     = testreport.Failed
+	fileItself = testreport.FileItself
+)

@@ -3,6 +3,8 @@ package validator
 import (
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/packages"
 )
 
 // FuzzNodeScript reads any test script: the result names the tests to run and none of later tasks.
@@ -38,7 +40,7 @@ func FuzzNodeScript(f *testing.F) {
 func FuzzSection(f *testing.F) {
 	f.Add("[tool.ruff]\nx = 1\n[y]\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		if body, ok := section(text, "tool.ruff"); body != "" && !ok {
+		if body, ok := packages.Section(text, "tool.ruff"); body != "" && !ok {
 			t.Errorf("%q has a body without a section", text)
 		}
 	})
@@ -73,38 +75,4 @@ func TestCovers(t *testing.T) {
 			t.Errorf("covers(%q, %q) is %v", c.pattern, c.file, got)
 		}
 	}
-}
-
-// FuzzReports also reads texts that are no report.
-func FuzzReports(f *testing.F) {
-	f.Add([]byte(`<testsuites><testsuite tests="1"><testcase classname="a" name="b[1]"/></testsuite></testsuites>`))
-	f.Add([]byte(`{"Action":"pass","Package":"a","Test":"TestB"}` + "\ntest a ... ok\n"))
-	f.Add([]byte(`{"testResults":[{"name":"/a","assertionResults":[{"fullName":"b","status":"passed"}]}]}`))
-	f.Add([]byte(`{"passes":[{"fullTitle":"a","file":"/b"}],"failures":[{"err":{"stack":"x"}}]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for format, read := range readers {
-			for name := range read(data, data, "/").tests {
-				if name == (test{}) && format == "" {
-					t.Error("a test without a name")
-				}
-			}
-		}
-	})
-}
-
-// FuzzStatic reads sources of tests that are none.
-func FuzzStatic(f *testing.F) {
-	f.Add("class TestA:\n    def test_b(self):\n        pass\n")
-	f.Add("package a\nfunc TestA(t *testing.T) {}\n")
-	f.Add("#[test]\nfn a() {}\n")
-	f.Fuzz(func(t *testing.T, source string) {
-		of := []wanted{pythonTests("m", source), goTestsIn("p", []byte(source)), rustTests("f", source)}
-		for _, found := range of {
-			for name := range found {
-				if name.name == "" || name.where == "" {
-					t.Errorf("%q: %+v", source, name)
-				}
-			}
-		}
-	})
 }

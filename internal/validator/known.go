@@ -1,10 +1,13 @@
 package validator
 
 import (
+	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -108,7 +111,7 @@ func (k Known) GoOn(found *record.Preflight, all bool) {
 		if _, was := k[key]; c.Fails == "" || !was && !all {
 			continue
 		}
-		found.Checks[i].Known, k[key] = true, append([]string{}, c.Tests...)
+		found.Checks[i].Known, found.Checks[i].Mend, k[key] = true, "", append([]string{}, c.Tests...)
 	}
 }
 
@@ -120,14 +123,42 @@ func SetBase(found *record.Preflight, base []record.PreflightCheck) {
 		if c.Fails == "" {
 			continue
 		}
-		c.Fails, c.Tests = "", nil
+		c.Fails, c.Tests, c.Mend = "", nil, ""
 		apart := func(o record.PreflightCheck) bool { return o.Name == rest(c.Name) }
 		if slices.ContainsFunc(found.Checks, apart) {
 			continue
 		}
 		same := func(o record.PreflightCheck) bool { return SameCheck(o.Name, c.Name) }
 		if b := slices.IndexFunc(base, same); b >= 0 {
-			c.Fails, c.Tests = base[b].Fails, base[b].Tests
+			c.Fails, c.Tests, c.Mend = base[b].Fails, base[b].Tests, base[b].Mend
 		}
 	}
+}
+
+// Fewer returns the checks that ran fewer tests than on the base, each with both numbers. base has the numbers of the
+// base without acceptance tests. changed are the files by which the checks were chosen, nil if all packages were
+// checked.
+func (r Report) Fewer(base map[string]int, changed []string) (lines []string) {
+	was, now, failed := map[string]int{}, map[string]int{}, map[string]bool{}
+	for name, n := range base {
+		was[keyOf(name)] += n
+	}
+	for _, res := range r.Results {
+		key := keyOf(res.Name)
+		now[key] += res.own
+		failed[key] = failed[key] || !res.Passed && !res.Known || res.partial
+	}
+	for _, key := range slices.Sorted(maps.Keys(was)) {
+		ran, checked := now[key]
+		checked = checked || changed == nil || !strings.HasSuffix(key, ")")
+		for _, f := range changed {
+			checked = checked || slices.ContainsFunc(packages.Above(path.Dir(f)), func(dir string) bool {
+				return dir != "." && strings.HasSuffix(key, at("", dir))
+			})
+		}
+		if ran < was[key] && checked && !failed[key] {
+			lines = append(lines, fmt.Sprintf("%s: %s ran, %d on the base", key, text.Plural(ran, "test"), was[key]))
+		}
+	}
+	return lines
 }

@@ -3,8 +3,10 @@ package validator
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
@@ -19,7 +21,7 @@ func failingRun(name string, acceptance bool, tests ...string) Result {
 
 func passingRun(name string) Result { return Result{Name: name, Passed: true} }
 
-// A failure is known by its tests, whether the suite ran alone as on the base or beside acceptance tests.
+// A failure is known by its tests, in a run of the suite alone, as on the base, or with acceptance tests.
 func TestSpare(t *testing.T) {
 	const suite = "pytest (suite)"
 	old, unnamed := Known{"pytest": {"old"}}, Known{"pytest": {}}
@@ -76,6 +78,40 @@ func TestSetBase(t *testing.T) {
 		SetBase(found, []record.PreflightCheck{check("pytest", "old is red")})
 		if found.Checks[0].Fails != "" || found.Checks[1].Fails != c.want {
 			t.Errorf("%+v: %+v", c, found.Checks)
+		}
+	}
+}
+
+// TestOwn: acceptance tests and files that cannot be loaded are none of the project's own tests.
+func TestOwn(t *testing.T) {
+	res := Result{}
+	v := Validator{runner: project.ByName(project.Python).Runner("pytest"),
+		given: []given{{"test_t001.py", "test_t001"}}}
+	v.count(&res, report{Tests: map[test]state{{Where: "test_t001", Name: "a"}: passed, {Name: "test_t001"}: failed,
+		{Where: "b", Name: fileItself}: failed, {Where: "c", Name: "c"}: passed, {Where: "c", Name: "d"}: skipped}},
+		[]wanted{nil})
+	if res.own != 1 {
+		t.Errorf("%d own tests, want 1", res.own)
+	}
+}
+
+// TestFewer: a check that ran fewer tests than on the base is named, unless it failed or the change did not need it.
+func TestFewer(t *testing.T) {
+	base := map[string]int{"pytest": 2, "npm test (a)": 3, "npm test (b)": 1}
+	ran := func(name string, own int) Result { return Result{Name: name, Passed: true, own: own} }
+	for _, c := range []struct {
+		results []Result
+		changed []string
+		want    string
+	}{
+		{[]Result{ran("pytest (suite)", 2), ran("pytest", 0), ran("npm test (a)", 4), ran("npm test (b)", 1)}, nil, ""},
+		{[]Result{ran("pytest", 1), ran("npm test (a)", 3), {Name: "npm test (b)"}}, nil,
+			"pytest: 1 test ran, 2 on the base"},
+		{[]Result{ran("pytest", 2)}, []string{"b/x.js"}, "npm test (b): 0 tests ran, 1 on the base"},
+		{nil, []string{"c/x.js"}, "pytest: 0 tests ran, 2 on the base"},
+	} {
+		if got := (Report{Results: c.results}).Fewer(base, c.changed); strings.Join(got, "; ") != c.want {
+			t.Errorf("%v: %q, want %q", c.results, got, c.want)
 		}
 	}
 }

@@ -2,13 +2,16 @@ package validator
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
@@ -68,42 +71,77 @@ func ClosedFile(output string, box *sandbox.Box) (line, mend string) {
 			continue
 		}
 		for _, path := range absolute().FindAllString(line, -1) {
-			if box.Closes(path) {
-				return text.Clip(text.VisibleLine(strings.TrimSpace(line)), 300) + " (the sandbox closes it)",
-					"git config --add tilth.sandboxRead " + text.ShellQuote(path)
+			secret := box.Secret(path)
+			if !secret && !box.Closes(path) {
+				continue
 			}
+			line = text.Clip(text.VisibleLine(strings.TrimSpace(line)), 300)
+			if secret {
+				return line + " (the sandbox opens no credentials)", ""
+			}
+			return line + " (the sandbox closes it)", "git config --add tilth.sandboxRead " + text.ShellQuote(path)
 		}
 	}
 	return "", ""
 }
 
-// home is the directory of the manifest that a validator goes by.
+var programMissing = pattern.New("(?:^|[\\s:])([\\w.+-]+): (?:command )?not found(?: in|;|$)|" +
+	"['`‘]([\\w.+-]+)['`’](?:: No such file or directory| (?:was )?not found| is not installed)|" +
+	"([\\w.+-]+): bad interpreter")
+
+// MissingProgram returns the line of an output that names a program which this machine lacks, and a command that
+// succeeds once the program is installed.
+func MissingProgram(output string) (line, mend string) {
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		m := programMissing().FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		name := m[1] + m[2] + m[3]
+		if _, err := exec.LookPath(name); err != nil {
+			return text.Clip(text.VisibleLine(line), 300) + " (install " + name + ")", "command -v " + name
+		}
+	}
+	return "", ""
+}
+
+// Hindered returns the line of a hook's output that says why it fails for every change, with the command that helps, ""
+// if unknown. The line is "" if the change may be the reason.
+func Hindered(output string, box *sandbox.Box) (line, mend string) {
+	if line, mend = ClosedFile(output, box); line != "" {
+		return line, mend
+	}
+	if line, mend = MissingProgram(output); line != "" {
+		return line, mend
+	}
+	for line := range strings.Lines(output) {
+		if strings.Contains(line, "/dev/tty") {
+			return text.Clip(text.VisibleLine(strings.TrimSpace(line)), 300) + " (no hook has a terminal in a run)", ""
+		}
+	}
+	return "", ""
+}
+
+// home returns the directory of a validator's manifest.
 func (p *layout) home(v Validator, manifests ...string) (dir string, ok bool) {
 	for _, m := range manifests {
-		if p.exists(path.Join(v.Dir, m)) {
+		if p.Exists(path.Join(v.Dir, m)) {
 			return path.Clean(v.Dir), true
 		}
 	}
 	for _, m := range manifests {
-		if tops := outermost(p.dirsOf(m)); len(tops) > 0 {
+		if tops := packages.Outermost(p.DirsOf(m)); len(tops) > 0 {
 			return tops[0], true
 		}
 	}
 	return ".", false
 }
 
-// in is a command in a directory of the project.
-func in(dir, command string) string {
-	if dir == "." || dir == "" {
-		return command
-	}
-	return "cd " + text.ShellQuote(dir) + " && " + command
-}
-
 // copiedFile is for a file that git ignores: the user's checkout has it, the tree has not.
 func copiedFile(p *layout, s Scene, v Validator, _ Result, missing string) (string, bool) {
 	if filepath.IsAbs(missing) {
-		rel, err := filepath.Rel(p.root, missing)
+		rel, err := filepath.Rel(p.Root, missing)
 		if err != nil {
 			return "", false
 		}
@@ -114,7 +152,7 @@ func copiedFile(p *layout, s Scene, v Validator, _ Result, missing string) (stri
 	if s.Ignored == nil || !filepath.IsLocal(missing) || !s.Ignored(missing) {
 		return "", false
 	}
-	if _, err := os.Lstat(filepath.Join(p.root, missing)); err == nil {
+	if _, err := os.Lstat(filepath.Join(p.Root, missing)); err == nil {
 		return "", false
 	}
 	return "git config --add tilth.copy " + text.ShellQuote(missing), true
@@ -131,7 +169,7 @@ func nodeModule(p *layout, s Scene, v Validator, res Result, missing string) (st
 		DevDependencies map[string]string `json:"devDependencies"`
 		Scripts         map[string]string `json:"scripts"`
 	}
-	if json.Unmarshal([]byte(p.read(path.Join(dir, "package.json"))), &manifest) != nil {
+	if json.Unmarshal([]byte(p.Read(path.Join(dir, "package.json"))), &manifest) != nil {
 		return "", false
 	}
 	parts := strings.SplitN(missing, "/", 3)
@@ -141,13 +179,13 @@ func nodeModule(p *layout, s Scene, v Validator, res Result, missing string) (st
 	}
 	declared := strings.Contains(missing, "node_modules/") || manifest.Dependencies[name]+
 		manifest.DevDependencies[name] != ""
-	_, err := os.Stat(filepath.Join(p.root, dir, "node_modules"))
+	_, err := os.Stat(filepath.Join(p.Root, dir, "node_modules"))
 	byNode := !v.Configured || nodeManager().MatchString(v.Command)
 	nothing := byNode && res.exit == 127 && err != nil && len(manifest.Dependencies)+len(manifest.DevDependencies) > 0
 	if !declared && !nothing {
-		// The test script's own program, which nothing here would install.
-		script := strings.Fields(manifest.Scripts["test"])
-		return "", !v.Configured && res.exit == 127 && slices.Contains(script, missing)
+		// A script's own program, which nothing here would install.
+		words := strings.Fields(strings.Join(slices.Collect(maps.Values(manifest.Scripts)), " "))
+		return "", !v.Configured && res.exit == 127 && slices.Contains(words, missing)
 	}
 	return s.Setting.Add(p.install(project.Node, dir)), true
 }
@@ -159,18 +197,18 @@ var nodeManager = pattern.New(`\b(?:npm|npx|pnpm|yarn|bunx?)\b`)
 // modules that no manifest names.
 func (p *layout) install(name, dir string, more ...string) string {
 	kind := project.ByName(name)
-	lock, ok := p.lock(kind, dir)
+	lock, ok := p.Lock(kind, dir)
 	switch ok = ok && lock.Setup != ""; {
-	case ok && has(lock.Program, p.root, p.env):
-		return in(dir, lock.Setup)
+	case ok && packages.Has(lock.Program, p.Root, p.Env):
+		return packages.In(dir, lock.Setup)
 	case ok && name == project.Node:
-		return in(dir, "npx --yes "+lock.Setup)
+		return packages.In(dir, "npx --yes "+lock.Setup)
 	case name == project.Python:
-		return in(dir, p.venv(dir, more...))
+		return packages.In(dir, p.venv(dir, more...))
 	case kind.Install == "":
 		return ""
 	}
-	return in(dir, kind.Install)
+	return packages.In(dir, kind.Install)
 }
 
 // pythonManifests list a Python project's dependencies.
@@ -183,7 +221,7 @@ func pythonModule(p *layout, s Scene, v Validator, _ Result, missing string) (st
 	if strings.HasPrefix(missing, "--") || strings.Contains(missing, "/") { // an option of a plugin, a program
 		return s.Setting.Add(p.install(project.Python, dir)), true
 	}
-	for _, f := range p.files {
+	for _, f := range p.Files {
 		if top, _, _ := strings.Cut(f, "/"); top == missing || f == missing+".py" {
 			return "", false
 		}
@@ -193,8 +231,8 @@ func pythonModule(p *layout, s Scene, v Validator, _ Result, missing string) (st
 	}
 	imports := regexp.MustCompile(`(?m)^\s*(?:import|from)\s+` + missing + `\b`)
 	tests := slices.Concat(p.required(), p.later)
-	for _, f := range ending(p.files, ".py") {
-		if !slices.Contains(tests, f) && imports.MatchString(p.read(f)) {
+	for _, f := range packages.Ending(p.Files, ".py") {
+		if !slices.Contains(tests, f) && imports.MatchString(p.Read(f)) {
 			return s.Setting.Add(p.install(project.Python, dir, missing)), true
 		}
 	}
@@ -206,12 +244,12 @@ func (p *layout) names(module string) bool {
 	word := strings.ReplaceAll(regexp.QuoteMeta(module), "_", "[-_.]")
 	entry := regexp.MustCompile(`(?i)(?:^|["'])\s*` + word + `\s*(?:$|["'\[<>=!~;@ ])`)
 	own := regexp.MustCompile(`^\s*name\s*=`)
-	for _, f := range p.files {
+	for _, f := range p.Files {
 		base := path.Base(f)
 		if !slices.Contains(pythonManifests, base) && !isRequirements(base) {
 			continue
 		}
-		for line := range strings.Lines(p.read(f)) {
+		for line := range strings.Lines(p.Read(f)) {
 			if line = strings.TrimSpace(line); !own.MatchString(line) && entry.MatchString(line) {
 				return true
 			}
@@ -224,17 +262,17 @@ func isRequirements(base string) bool {
 	return strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
 }
 
-// venv makes a virtual environment where the detected checks look for one. What the interpreter has already stays of
-// use.
+// venv returns the command for a virtual environment at the path that the detected checks use. Packages of the
+// interpreter remain usable.
 func (p *layout) venv(dir string, more ...string) string {
 	args := "pytest"
-	for _, f := range below(p.files, dir) {
+	for _, f := range packages.Below(p.Files, dir) {
 		if isRequirements(f) {
 			args += " -r " + text.ShellQuote(f)
 			more = nil
 		}
 	}
-	if p.exists(path.Join(dir, "pyproject.toml")) || p.exists(path.Join(dir, "setup.py")) {
+	if p.Exists(path.Join(dir, "pyproject.toml")) || p.Exists(path.Join(dir, "setup.py")) {
 		args += " -e ."
 		more = nil
 	}
@@ -245,5 +283,5 @@ func (p *layout) venv(dir string, more ...string) string {
 // goModule is for a module that go.mod requires.
 func goModule(p *layout, s Scene, v Validator, _ Result, missing string) (string, bool) {
 	dir, ok := p.home(v, "go.mod")
-	return s.Setting.Add(p.install(project.Go, dir)), ok && strings.Contains(p.read(path.Join(dir, "go.mod")), missing)
+	return s.Setting.Add(p.install(project.Go, dir)), ok && strings.Contains(p.Read(path.Join(dir, "go.mod")), missing)
 }

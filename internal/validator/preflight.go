@@ -3,49 +3,40 @@ package validator
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"math"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// preflightTimeout bounds a validator in a preflight: one that runs so long can start.
+// preflightTimeout bounds a validator in a preflight: after that time it can evidently run.
 const preflightTimeout = 2 * time.Minute
 
 // Scene is the input of a preflight.
 type Scene struct {
 	ExecEnv          // where the tree is laid out
-	Files   []string // of the tree, nil for whatever lies there
+	Files   []string // of the tree, nil for all files in the directory
 	Tasks   Tasks
 	Timeout time.Duration
 	// Ignored reports whether a path is an ignored file of the user's checkout, which the tree lacks.
 	Ignored func(path string) bool
+	// Source lists the files of the user's checkout that the tree lacks; nil for none.
+	Source  func() Source
 	Config  string   // the git command of the place where tilth.validator is set
 	Setup   []string // commands that were run in the place
-	Setting SetupSetting
-
-	// Tell hears which validator takes its time, in a line for a person; nil for nobody.
-	Tell func(line string)
+	Setting packages.SetupSetting
 }
 
-// patience is the time after which a preflight names the running validator.
-const patience = 2 * time.Second
-
-// watch tells of a validator that is still running after a while, until it is told not to.
-func (s Scene) watch(name string) (ended func()) {
-	if s.Tell == nil {
-		return func() {}
-	}
-	timer := time.AfterFunc(patience, func() { s.Tell("preflight: trying " + name) })
-	return func() { timer.Stop() }
-}
-
-// inVenv says how a tool is had that only a virtual environment of the user's checkout has.
+// inVenv returns how to get a tool that only a virtual environment of the user's checkout has.
 func (s Scene) inVenv(tool string) string {
 	for _, dir := range []string{".venv", "venv"} {
 		if s.Ignored != nil && s.Ignored(dir+"/bin/"+tool) {
@@ -62,19 +53,24 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight,
 	limit := min(cmp.Or(s.Timeout, preflightTimeout), preflightTimeout)
 	checks, passed := []record.PreflightCheck{}, true
 	for _, v := range vs {
-		ended := s.watch(v.Name)
+		s.begins(v.Name)
 		res := v.run(ctx, s.ExecEnv, limit)
-		ended()
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c := record.PreflightCheck{Name: v.Name, From: v.From}
+		c := record.PreflightCheck{Name: v.Name, From: v.From, Seconds: math.Round(res.Seconds*100) / 100, Own: res.own}
 		switch {
+		case res.running && limit == s.Timeout:
+			c.Fails, c.Mend = fmt.Sprintf("it has not ended after %s", limit), MoreTime(limit)
 		case res.Skipped && v.Skip != "":
 			c.Skipped = res.Output + s.inVenv(v.Name)
 		case !res.Passed && !res.running:
-			if c.Unable, c.Mend = p.obstacle(v, res, s); c.Unable == "" {
+			if c.Mend = s.committing(res.Output); c.Mend == "" {
+				c.Unable, c.Mend = p.obstacle(v, res, s)
+			}
+			if c.Unable == "" {
 				c.Fails, c.Tests = text.Clip(text.VisibleLine(res.Cause()), 300), res.failing()
+				c.Mend = cmp.Or(c.Mend, p.cause(res.Output, s))
 			}
 			if slices.ContainsFunc(s.Setup, func(run string) bool { return c.Mend == s.Setting.Add(run) }) {
 				c.Mend = "" // it was run, and did not help
@@ -94,7 +90,29 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight,
 			}
 		}
 	}
+	if len(vs) == 0 {
+		checks = append(checks, record.PreflightCheck{Name: "validators", From: "tilth.validator",
+			Note: notChecked(s.Dir)})
+	}
 	return &record.Preflight{Passed: passed, Checks: checks}, nil
+}
+
+// MoreTime returns the command that raises the time limit of validators.
+func MoreTime(limit time.Duration) string {
+	return "git config tilth.validatorTimeout " + (4 * limit).String()
+}
+
+// SlowOnBase returns the name of a validator that reached its time limit although the change may be innocent: on the
+// base it took at least half as long, or so long that nobody waited for its end.
+func (r Report) SlowOnBase(seconds map[string]float64, limit time.Duration) string {
+	limit = cmp.Or(limit, defaultTimeout)
+	for _, res := range r.Results {
+		took, is := seconds[res.Name]
+		if res.running && is && took >= min(limit/2, preflightTimeout).Seconds() {
+			return res.Name
+		}
+	}
+	return ""
 }
 
 // obstacle returns the reason why a failed validator could not even start, with the fix, or "".
@@ -135,7 +153,9 @@ func (p *layout) instead(s Scene, vs []Validator, checks []record.PreflightCheck
 		if len(p.required())+len(p.later) > 0 {
 			return ""
 		}
-		lines = append(lines, v.Name+"="+in(v.Dir, cmp.Or(v.Command, text.ShellQuote(v.Argv...))))
+		command := strings.NewReplacer(reportArgs+" ", "", " "+reportArgs, "", project.ReportFile, os.DevNull).Replace(
+			cmp.Or(v.Command, text.ShellQuote(v.Argv...)))
+		lines = append(lines, v.Name+"="+packages.In(v.Dir, command))
 	}
 	if len(lines) == 0 {
 		lines = []string{"none=true"}
@@ -160,7 +180,7 @@ func SetupFor(s Scene) string {
 	p := survey(s.ExecEnv, s.Files, s.Tasks)
 	for _, kind := range project.Kinds {
 		for _, manifest := range kind.Manifests {
-			for _, dir := range outermost(p.dirsOf(manifest)) {
+			for _, dir := range packages.Outermost(p.DirsOf(manifest)) {
 				if command := p.install(kind.Name, dir); command != "" {
 					return s.Setting.Only(command)
 				}

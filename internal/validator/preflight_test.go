@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // TestObstacle: a validator that cannot start is distinguished from a failing test, and its fix is one line.
@@ -86,13 +88,18 @@ func TestLeftOut(t *testing.T) {
 		{"nothing else", []Validator{undeclared, old}, "x.sh", true, "git config --add tilth.validator none=true"},
 		{"another kind", []Validator{undeclared, other}, "x.sh", true,
 			"git config --add tilth.validator 'cargo test=cd sub && true --all'"},
+		{"a linter", []Validator{says("npm run lint", "sh: 1: eslint: not found", 127), other}, "x.sh", true,
+			"git config --add tilth.validator 'cargo test=cd sub && true --all'"},
+		{"a runner with a report", []Validator{undeclared, {Name: "node --test", Dir: "sub",
+			Command: ": node --test " + reportArgs + " x.js"}}, "x.sh", true,
+			"git config --add tilth.validator 'node --test=cd sub && : node --test x.js'"},
 		{"one that goes by the tasks", []Validator{old, other}, "t001_x.sh", true, ""},
 		{"setup that did not help", []Validator{says("npm test", "sh: 1: vitest: not found", 127)}, "x.sh", true,
 			"git config --add tilth.validator none=true"},
 		{"the task's program", []Validator{says("npm test", "sh: 1: ./t: not found", 127)}, "x.sh", false, ""},
 		{"a script's program", []Validator{says("npm test", "sh: 1: tool: not found", 127)}, "x.sh", false, ""},
 	} {
-		dir := tree(t, map[string]string{"package.json": `{"scripts": {"test": "mocha -b"},
+		dir := tree(t, map[string]string{"package.json": `{"scripts": {"test": "mocha -b", "lint": "eslint ."},
 			"devDependencies": {"vitest": "1"}}`, "sub/Cargo.toml": "",
 			"go.mod": "", "node_modules/x": "", c.test: ""})
 		s := Scene{ExecEnv: ExecEnv{Dir: dir}, Config: "git config",
@@ -124,26 +131,28 @@ func TestSetupFor(t *testing.T) {
 			}
 		}
 		got := SetupFor(Scene{ExecEnv: ExecEnv{Dir: dir, Env: []string{"PATH=" + filepath.Join(dir, "bin")}}})
-		if want := (SetupSetting{}).Only(c.want); got != want {
+		if want := (packages.SetupSetting{}).Only(c.want); got != want {
 			t.Errorf("%s with %q: %s, want %s", c.lock, c.tools, got, want)
 		}
 	}
 }
 
-// TestSetupSetting: a hint leaves no value beside the command that it sets, in whichever file the values are.
+// TestSetupSetting: a hint leaves only the command that it sets, for values in any file.
 func TestSetupSetting(t *testing.T) {
 	repo, home := "git config", "git config --file /home/x/.gitconfig"
 	clear := "git config --replace-all tilth.setup '' && "
 	for _, c := range []struct {
-		s         SetupSetting
+		s         packages.SetupSetting
 		add, only string
 	}{
-		{SetupSetting{repo, nil}, "git config --add tilth.setup x", "git config tilth.setup x"},
-		{SetupSetting{repo, []string{"a", "b"}}, "git config --add tilth.setup x",
+		{packages.SetupSetting{Config: repo}, "git config --add tilth.setup x", "git config tilth.setup x"},
+		{packages.SetupSetting{Config: repo, Values: []string{"a", "b"}}, "git config --add tilth.setup x",
 			"git config --replace-all tilth.setup x"},
-		{SetupSetting{repo, []string{NoSetup}}, "git config --replace-all tilth.setup x",
+		{packages.SetupSetting{Config: repo, Values: []string{packages.NoSetup}},
+			"git config --replace-all tilth.setup x",
 			"git config --replace-all tilth.setup x"},
-		{SetupSetting{home, []string{NoSetup}}, clear + "git config --add tilth.setup x",
+		{packages.SetupSetting{Config: home, Values: []string{packages.NoSetup}},
+			clear + "git config --add tilth.setup x",
 			clear + "git config --add tilth.setup x"},
 	} {
 		if add, only := c.s.Add("x"), c.s.Only("x"); add != c.add || only != c.only {
@@ -171,7 +180,7 @@ func TestRedBase(t *testing.T) {
 	}
 }
 
-// A tool that only the virtual environment of the checkout has is not installed, and said to be there.
+// For a tool that only the checkout's virtual environment has, a hint names that environment.
 func TestPreflightOfAVirtualEnvironment(t *testing.T) {
 	s := Scene{ExecEnv: ExecEnv{Dir: t.TempDir(), Env: os.Environ()}, Files: []string{},
 		Ignored: func(path string) bool { return path == "venv/bin/pytest" }}
@@ -181,5 +190,44 @@ func TestPreflightOfAVirtualEnvironment(t *testing.T) {
 	}
 	if want := "pytest is not installed outside of venv: activate that first"; found.Checks[0].Skipped != want {
 		t.Errorf("%q", found.Checks[0].Skipped)
+	}
+}
+
+// TestPreflightCause: a check that fails on the base may lack a file of the user's checkout: a file missing in the
+// output, a file that output or configuration name, else any uncommitted file.
+func TestPreflightCause(t *testing.T) {
+	const commits = " && git commit -m 'Add files that the checks need'"
+	for _, c := range []struct {
+		name, out        string
+		changed, ignored []string
+		mend             string
+	}{
+		{"no file", "assert 1 == 2", nil, nil, ""},
+		{"a module", "ModuleNotFoundError: No module named 'app.helper'", []string{"app/helper.py", "notes.md"}, nil,
+			"git add app/helper.py" + commits},
+		{"a module of two files", "No module named 'helper'", []string{"help.py", "helper.py"}, nil,
+			"git add helper.py" + commits},
+		{"a file", "ENOENT: no such file or directory, open '/x/data/in.json'", []string{"data/"}, nil,
+			"git add data/" + commits},
+		{"a changed file", "test_a.py:3: assert 1 == 2", []string{"README.md", "test_a.py"}, []string{".env"},
+			"git add test_a.py" + commits},
+		{"an unnamed file", "assert 1 == 2", []string{"README.md"}, nil, "git add README.md" + commits},
+		{"an ignored file", "KeyError in .env.", []string{"README.md"}, []string{".env", "node_modules/", "x.pyc"},
+			"git config --add tilth.copy .env"},
+		{"a longer name", "see .env.example", nil, []string{".env"}, ""},
+		{"the configuration", "assert None", nil, []string{"local.ini", "other.ini"},
+			"git config --add tilth.copy local.ini"},
+		{"a product", "node_modules/x/a.js failed", nil, []string{"node_modules/x/a.js"}, ""},
+	} {
+		dir := tree(t, map[string]string{"pytest.ini": "[pytest]\naddopts = -c conf/local.ini\n"})
+		if c.name != "the configuration" {
+			dir = tree(t, map[string]string{"pytest.ini": ""})
+		}
+		s := Scene{ExecEnv: ExecEnv{Dir: dir}, Source: func() Source { return Source{c.changed, c.ignored} }}
+		v := Validator{Name: "test", Configured: true, Command: "echo " + text.ShellQuote(c.out) + "; exit 1"}
+		found, err := Preflight(t.Context(), []Validator{v}, s)
+		if err != nil || found.Checks[0].Fails == "" || found.Checks[0].Mend != c.mend {
+			t.Errorf("%s: %+v %v, want %q", c.name, found.Checks[0], err, c.mend)
+		}
 	}
 }

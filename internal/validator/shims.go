@@ -44,7 +44,7 @@ func standsForNothing(output string) (why, mend string) {
 // lacks returns the reason why a program is missing, or "". A shim counts if it starts its program in the tree or
 // outside of it, so that a worker cannot turn a check off by requesting a missing version in the tree.
 func (p *layout) lacks(ctx context.Context, program string) string {
-	at, err := proc.LookPath(program, p.root, p.env)
+	at, err := proc.LookPath(program, p.Root, p.Env)
 	if err != nil {
 		return program + " is not installed"
 	}
@@ -52,9 +52,9 @@ func (p *layout) lacks(ctx context.Context, program string) string {
 		return ""
 	}
 	why := ""
-	for _, dir := range []string{"/", p.root} {
-		o, err := proc.Run(ctx, proc.Cmd{Argv: []string{at, "--version"}, Dir: dir, Env: p.env, Timeout: time.Minute,
-			Box: p.box})
+	for _, dir := range []string{"/", p.Root} {
+		o, err := proc.Run(ctx, proc.Cmd{Argv: []string{at, "--version"}, Dir: dir, Env: p.Env, Timeout: time.Minute,
+			Box: p.Box})
 		said, mend := standsForNothing(string(o.Output))
 		switch {
 		case err != nil || said == "" && o.ExitCode != 127 || o.ExitCode == 0:
@@ -62,7 +62,7 @@ func (p *layout) lacks(ctx context.Context, program string) string {
 		case said != "":
 			why = program + " is not installed: " + said + " (" + mend + ")"
 		default:
-			why = program + " is not installed: " + at + " stands for it and starts nothing"
+			why = program + " is not installed: " + at + " is a shim without a program"
 		}
 	}
 	return why

@@ -41,13 +41,15 @@ type Tasks struct {
 	// Seed are the test files of the seed, relative to the worktree, if they are known: an older feature's test may
 	// carry the number of one of these tasks. nil means that every file with a task in its name is one of the seed.
 	Seed []string
+	// Changed are the files of the change, nil where all packages are to be checked.
+	Changed []string
 }
 
 // split sorts files, which are sorted by name, into the acceptance tests of the current task, those of the
 // tasks done, and those that cannot pass yet.
 func (t Tasks) split(files []string) (current, done, later []string) {
 	if t.Seed != nil {
-		// Few files are the seed's, and no other one can be a test of it.
+		// The seed has few files, and only these can be its tests.
 		files = slices.DeleteFunc(slices.Clone(t.Seed), func(f string) bool {
 			_, there := slices.BinarySearch(files, f)
 			return !there

@@ -2,9 +2,9 @@
 //
 // The rules that hold here:
 //
-//   - What has no chance to pass yet does not count: the acceptance tests of later
+//   - Tests that cannot pass yet do not count: the acceptance tests of later
 //     tasks are in the tree from the start and are left out.
-//   - What could not be run is said, never hidden.
+//   - A check that could not run is reported, never hidden.
 //   - A check cannot hang, and leaves no process behind.
 package validator
 
@@ -12,11 +12,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -31,8 +33,8 @@ const (
 
 // Validator is one check.
 type Validator struct {
-	Name       string // what the check is called in the record and in feedback
-	Command    string // a line for sh; if it is empty, Argv is run as it stands
+	Name       string // its name in the record and in feedback
+	Command    string // a shell command; if it is empty, Argv is run
 	Argv       []string
 	Dir        string   // where it runs, relative to the worktree; empty means its top
 	Env        []string // KEY=value entries on top of the environment given to Run
@@ -40,13 +42,19 @@ type Validator struct {
 	From       string   // the file by which it was detected, or tilth.validator
 	Skip       string   // why it cannot be run here; it is then reported as skipped
 
-	runner  project.Runner // what runs its tests; one without a format counts by its exit status
+	program string         // the program of a Command, "" for node
+	runner  project.Runner // its test runner; without a format the exit status counts
 	given   []given        // acceptance tests on which it has to report
+	base    []string       // its command line up to the names of tests
 	hidden  []string       // files that its go command is not to see
 	fail    string         // why it fails without being run
 	remark  string         // added to the output of a failure
 	plain   bool           // it is pytest by its own name
 	nothing int            // the exit code by which the tool says that it had nothing to do
+
+	coverage  *project.Coverage // how it can measure the lines that its tests run, nil if the project does not
+	measuring bool              // this run measures them
+	part      bool              // it leaves acceptance tests out, or the rest of the suite
 }
 
 // Result is the result of one validator.
@@ -57,40 +65,62 @@ type Result struct {
 	// Skipped says that it was not run, for the reason in Output. It counts as passed.
 	Skipped bool   `json:"skipped,omitempty"`
 	Known   bool   `json:"known,omitempty"` // it failed before any work too, and bars nothing
-	Output  string `json:"-"`               // what it printed, capped with its head and tail kept, and how it ended
+	Output  string `json:"-"`               // its output, capped to head and tail, and its end
 	// Tests is its runner's report; nil without one.
 	Tests *record.Tests `json:"tests,omitempty"`
 	By    string        `json:"by,omitempty"`
 
 	Mend string `json:"-"` // the command that may mend a failure, "" where none is known
 
+	roots   []string                 // the directory in which it ran, by each of its names
 	idle    bool                     // it ran, and had nothing to do
 	exit    int                      // its exit code, 0 where it did not end by itself
 	running bool                     // it was ended at its time limit
-	ran     map[given]map[test]state // by acceptance test file, what was reported of it
+	ran     map[given]map[test]state // reported results by acceptance test file
+	all     map[test]state           // reported results
+	own     int                      // the tests that ran and are no acceptance tests
+	partial bool                     // there may be tests that failed and were not reported
+	lines   lines                    // those that its tests run, if the run measured them
 }
 
 // Cause returns the reason of a failure in one line.
 func (r Result) Cause() string {
-	return record.ValidatorResult{Output: &r.Output, Tests: r.Tests}.Cause()
+	return record.ValidatorResult{Output: new(r.Relative()), Tests: r.Tests}.Cause()
+}
+
+// Relative returns the output with paths that are relative to the tree.
+func (r Result) Relative() string {
+	output := r.Output
+	for _, root := range r.roots {
+		output = strings.ReplaceAll(output, strings.TrimSuffix(root, "/")+"/", "")
+	}
+	return output
 }
 
 // Report is the outcome of all validators.
 type Report struct {
 	Passed  bool // none failed, and the context did not end the run
 	Results []Result
-	Note    string // says what the results do not: that there are no validators, or which were not run and why
+	Note    string // a note besides the results: no validators, or validators that were not run, with the reason
 }
 
 // ExecEnv is where commands run.
 type ExecEnv struct {
 	Dir string
 	Env []string     // the whole environment; nil means this process's own
-	Box *sandbox.Box // what they may do; nil is everything
-	// Dropped are variables that a person's shell has and Env has not.
+	Box *sandbox.Box // their rights; nil is no sandbox
+	// Dropped are variables of the user's shell that Env lacks.
 	Dropped []string
 	Clean   func(string) string // takes secrets out of output before it is cut; nil for none
-	Begins  func(name string)   // hears of each validator before it runs; nil for nobody
+	// Without are plugins that pytest does not load for acceptance tests.
+	Without []string
+	Begins  func(name string) // is called before each validator; may be nil
+}
+
+func (in ExecEnv) begins(name string) {
+	if in.Begins != nil {
+		in.Begins(name)
+	}
 }
 
 // Run runs the validators one after the other, each within perTimeout (0: 10 minutes). All are run, whichever fails.
@@ -100,15 +130,13 @@ func Run(ctx context.Context, vs []Validator, in ExecEnv, perTimeout time.Durati
 		if ctx.Err() != nil {
 			break
 		}
-		if in.Begins != nil {
-			in.Begins(v.Name)
-		}
+		in.begins(v.Name)
 		res := v.run(ctx, in, perTimeout)
 		rep.Results = append(rep.Results, res)
 		rep.Passed = rep.Passed && res.Passed
 	}
 	rep.Passed = rep.Passed && ctx.Err() == nil
-	rep.Note = note(rep.Results)
+	rep.Note = note(rep.Results, in.Dir)
 	return rep
 }
 
@@ -117,9 +145,9 @@ func (r Report) TimedOut() bool {
 	return slices.ContainsFunc(r.Results, func(res Result) bool { return res.running })
 }
 
-func note(results []Result) string {
+func note(results []Result, dir string) string {
 	if len(results) == 0 {
-		return "no validators: none is configured (tilth.validator) and none was detected in the project"
+		return notChecked(dir)
 	}
 	var notes []string
 	for _, r := range results {
@@ -133,8 +161,22 @@ func note(results []Result) string {
 	return strings.Join(notes, "; ")
 }
 
+// notChecked says that there are no validators, with the setting that adds one for the project in dir.
+func notChecked(dir string) string {
+	entries, _ := os.ReadDir(dir)
+	command := "make test"
+	for _, kind := range slices.Backward(project.Kinds) {
+		if test := kind.TestCommand(); test != "" && slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+			return kind.IsManifest(e.Name()) || slices.Contains(kind.Code, filepath.Ext(e.Name()))
+		}) {
+			command = test
+		}
+	}
+	return "NOT checked: no validators (git config --add tilth.validator " + text.ShellQuote("test="+command) + ")"
+}
+
 func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Result {
-	res := Result{Name: v.Name}
+	res := Result{Name: v.Name, roots: []string{in.Box.Inside(in.Dir), in.Dir}}
 	if v.Skip != "" {
 		res.Passed, res.Skipped, res.Output = true, true, v.Skip
 		return res
@@ -147,41 +189,48 @@ func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Res
 		res.Output = err.Error()
 		return res
 	}
-	// What another check or the worker left among temporary files is not there.
+	// A new directory, without temporary files of other checks or the worker.
 	temp, remove, err := proc.TempDir("judge")
 	if err != nil {
 		return fault(err)
 	}
 	defer remove()
-	ask, err := v.asked(temp)
+	ask, err := v.asked(temp, in.Without)
 	if err != nil {
 		return fault(err)
 	}
 	read := v.wanted(in.Dir)
 	limit = cmp.Or(limit, defaultTimeout)
-	env := append(slices.Clone(v.Env), "TMPDIR="+temp)
+	env := slices.Concat(v.Env, []string{"TMPDIR=" + temp}, ask.env)
 	if ask.path != "" {
-		env = append(env, "PYTHONPATH="+joinPath(ask.path, proc.Getenv(environment(in.Env, nil), "PYTHONPATH")))
+		own := proc.Getenv(packages.Environment(in.Env, nil), "PYTHONPATH")
+		env = append(env, "PYTHONPATH="+joinPath(ask.path, own))
 	}
-	o, err := proc.Run(ctx, proc.Cmd{Argv: ask.argv, Dir: filepath.Join(in.Dir, v.Dir), Place: in.Dir,
-		Env: environment(in.Env, env), Timeout: limit, OutputCap: ask.keep, Clean: in.Clean,
-		Box: in.Box.In(temp)})
+	command := proc.Cmd{Argv: ask.argv, Dir: filepath.Join(in.Dir, v.Dir), Place: in.Dir,
+		Env: packages.Environment(in.Env, env), Timeout: limit, OutputCap: ask.keep, Clean: in.Clean,
+		Box: in.Box.In(temp)}
+	o, err := proc.Run(ctx, command)
+	if err == nil && ask.without && o.ExitCode == usageError { // for an option of such a plugin
+		command.Argv = append(command.Argv, "-o", "addopts=")
+		o, err = proc.Run(ctx, command)
+	}
 	res.Seconds = o.Took.Seconds()
 	if err != nil {
 		return fault(err)
 	}
 	if v.runner.Format == "" {
-		res.By = byExitStatus
+		res.By = "exit status" // only
 	}
-	rep := v.reported(ask.file, o.Output, in.Dir)
-	said := strings.ToValidUTF8(cmp.Or(rep.text, string(o.Output)), "\uFFFD")
-	said = withoutReport(said, ask.file)
+	rep := v.reported(ask.file, o.Output, in.Box.Inside(in.Dir))
+	said := strings.ToValidUTF8(cmp.Or(rep.Text, string(o.Output)), "\uFFFD")
+	said = withoutReport(withoutReport(said, ask.file), ask.coverage)
 	if in.Clean != nil && len(said) > outputCap {
 		said = in.Clean(said)
 	}
 	res.Output = capped(said)
 	v.judge(&res, o, limit)
 	v.count(&res, rep, read)
+	res.lines = v.measured(ctx, in, command, ask.coverage)
 	if !res.Passed {
 		res.blame(in.Dropped)
 	}
@@ -270,9 +319,6 @@ func (r Result) how() string {
 	}
 	return ""
 }
-
-// byExitStatus says that a check counts by no more than its end.
-const byExitStatus = "exit status"
 
 // Ran reports whether any validator ran.
 func (r Report) Ran() bool {

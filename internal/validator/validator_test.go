@@ -2,7 +2,6 @@ package validator
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -123,25 +122,4 @@ func TestRunInMissingDirectory(t *testing.T) {
 	rep := Run(context.Background(), []Validator{{Name: "a", Command: "true"}}, ExecEnv{Dir: t.TempDir() + "/gone"}, 0)
 	wantPassed(t, rep, false)
 	wantText(t, rep, "working directory is gone")
-}
-
-func TestRunSetup(t *testing.T) {
-	dir := t.TempDir()
-	if err := RunSetup(context.Background(), []string{"echo a > made", "test -f made"}, ExecEnv{Dir: dir}); err != nil {
-		t.Error(err)
-	}
-	err := RunSetup(context.Background(), []string{"echo oops >&2; exit 4", "touch never"}, ExecEnv{Dir: dir})
-	var failed *SetupError
-	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "exit code 4") || !strings.Contains(failed.Output,
-		"oops") {
-		t.Errorf("got %v", err)
-	}
-	if RunSetup(context.Background(), []string{"test ! -e never"}, ExecEnv{Dir: dir}) != nil {
-		t.Error("the command after the one that failed was run")
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := RunSetup(ctx, []string{"true"}, ExecEnv{Dir: dir}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
 }

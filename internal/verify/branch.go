@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/message"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -38,7 +38,7 @@ func (c *check) branch(ctx context.Context, common string) error {
 	inherited := map[string][]gitx.Commit{}
 	for i, commit := range c.commits {
 		seen[commit.SHA] = true
-		sig := message.SignatureOf(commit)
+		sig := held.SignatureOf(commit)
 		m := Commit{SHA: commit.SHA, Kind: Other, Task: sig.Task, Subject: commit.Subject}
 		if sig.Session == c.s.ID {
 			m.Kind = c.kind(i, sig)
@@ -54,7 +54,7 @@ func (c *check) branch(ctx context.Context, common string) error {
 		case sig.Record != "":
 			marks = c.marked(marks, commit, sig, c.at(commit.SHA))
 		default:
-			c.differ(c.at(commit.SHA), commit.SHA, "it does not say what the record was")
+			c.differ(c.at(commit.SHA), commit.SHA, "it has no Tilth-Record trailer")
 		}
 	}
 	c.unnamed(seen)
@@ -92,19 +92,19 @@ func (c *check) isShared(sha string) bool {
 func (c *check) origin(id string) (*history, error) {
 	s, err := session.Store{Root: filepath.Dir(c.s.Dir)}.Find(id)
 	if err != nil {
-		return nil, nil // refused: there is none
+		return nil, nil // refused: there is no such session
 	}
 	return readStory(s.Path(session.RecordFile))
 }
 
-// inherited holds commits that a fork shares against the record that they are from, where that is here.
+// inherited compares the commits that a fork shares with the record of the original session, if it exists here.
 func (c *check) inherited(from string, commits []gitx.Commit) error {
 	theirs, err := c.origin(from)
 	if err != nil {
 		return err
 	}
 	if theirs == nil {
-		c.note("%s inherited from %s, whose record is not here", text.Plural(len(commits), "commit"), from)
+		c.note("%s inherited from %s, which has no record here", text.Plural(len(commits), "commit"), from)
 		return nil
 	}
 	missing := func(commit gitx.Commit) bool {
@@ -112,15 +112,15 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 		return !named && !strings.HasPrefix(commit.SHA, strings.ToLower(theirs.seed()))
 	}
 	if slices.ContainsFunc(commits, missing) && c.begunAnew(from, theirs) {
-		c.note("%s inherited from %s, which went back to its seed since", text.Plural(len(commits), "commit"), from)
+		c.note("%s inherited from %s, which was reset to its seed since", text.Plural(len(commits), "commit"), from)
 		return nil
 	}
 	var marks []mark
 	for _, commit := range commits {
 		if missing(commit) {
-			c.differ(-1, commit.SHA, "it is said to be of session %s, whose record does not name it", from)
-		} else if sig := message.SignatureOf(commit); sig.Record != "" {
-			marks = c.marked(marks, commit, sig, -1) // where it stands in their record, its hash says
+			c.differ(-1, commit.SHA, "its trailer names session %s, but that record does not name it", from)
+		} else if sig := held.SignatureOf(commit); sig.Record != "" {
+			marks = c.marked(marks, commit, sig, -1) // its hash shows the position in that record
 		}
 	}
 	path := filepath.Join(filepath.Dir(c.s.Dir), from, session.RecordFile)
@@ -128,7 +128,7 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 	return err
 }
 
-// maxForks is how many forks of forks are looked through.
+// maxForks bounds the examined chain of forks.
 const maxForks = 100
 
 // begunAnew reports whether the record of a session, which this one descends from, says nothing of the time before the
@@ -136,7 +136,7 @@ const maxForks = 100
 func (c *check) begunAnew(id string, theirs *history) bool {
 	st := c.story
 	for n := 0; st != nil && st.forkedFrom != id && n < maxForks; n++ {
-		st, _ = c.origin(st.forkedFrom) // of one that cannot be read nothing is known
+		st, _ = c.origin(st.forkedFrom) // an unreadable record is unknown
 	}
 	return st != nil && (theirs.begun == "" || theirs.begun > st.forkedAt)
 }
@@ -158,7 +158,7 @@ func (c *check) isSeed(sha string) bool {
 
 // kind returns the kind of the ith commit, which has the session's trailers, by the record. A dead process may have
 // made the session's last commit without recording it, and others may have committed on top.
-func (c *check) kind(i int, sig message.Signature) Kind {
+func (c *check) kind(i int, sig held.Signature) Kind {
 	commit := c.commits[i]
 	if c.isSeed(commit.SHA) {
 		return Seed
@@ -166,13 +166,13 @@ func (c *check) kind(i int, sig message.Signature) Kind {
 	s, named := c.story.commits[commit.SHA]
 	tip := i == len(c.commits)-1
 	last := !slices.ContainsFunc(c.commits[i+1:], func(g gitx.Commit) bool {
-		return message.SignatureOf(g).Session == c.s.ID
+		return held.SignatureOf(g).Session == c.s.ID
 	})
 	switch {
 	case named && s.task != sig.Task:
-		c.differ(s.off, commit.SHA, "it says that it is of %q, and the record of %q", sig.Task, s.task)
+		c.differ(s.off, commit.SHA, "its trailer names %q, and the record %q", sig.Task, s.task)
 	case named && s.placeholder != (sig.Failed != ""):
-		c.differ(s.off, commit.SHA, "only one of the commit and the record says that the task failed")
+		c.differ(s.off, commit.SHA, "the commit and the record disagree on whether the task failed")
 	case named && s.placeholder:
 		return Placeholder
 	case named:
@@ -184,7 +184,7 @@ func (c *check) kind(i int, sig message.Signature) Kind {
 	case last && c.isUncommitted(commit, sig, tip):
 		return Task
 	default:
-		c.differ(-1, commit.SHA, "it has the session's trailers and is not on record%s", c.instead(sig.Task))
+		c.differ(-1, commit.SHA, "it has the session's trailers, but is not in the record%s", c.instead(sig.Task))
 		return Unknown
 	}
 	return Task
@@ -192,17 +192,17 @@ func (c *check) kind(i int, sig message.Signature) Kind {
 
 // isUncommitted reports whether a commit is of the accepted tree that the last attempt at its task ends with: the
 // branch is ahead of the record then.
-func (c *check) isUncommitted(commit gitx.Commit, sig message.Signature, tip bool) bool {
+func (c *check) isUncommitted(commit gitx.Commit, sig held.Signature, tip bool) bool {
 	v := c.story.Tasks[sig.Task].Attempt.Verdict
 	if v == nil || !v.Accepted() || sig.Failed != "" || !slices.Equal(commit.Parents, []string{v.Base}) {
 		return false
 	}
 	switch {
 	case commit.Tree == v.Tree:
-		c.note("%s of %s is ahead of the record: git tilth resume writes it down", short(commit.SHA), sig.Task)
+		c.note("%s of %s is ahead of the record: git tilth resume records it", short(commit.SHA), sig.Task)
 	case tip:
-		c.note("%s has another tree than the one that was accepted: a commit hook changed it, or it is forged; "+
-			"git tilth resume takes it back", short(commit.SHA))
+		c.note("the tree of %s is not the accepted one: a commit hook changed it, or it is forged; "+
+			"git tilth resume undoes the commit", short(commit.SHA))
 	}
 	return tip || commit.Tree == v.Tree
 }
@@ -223,14 +223,14 @@ func (c *check) judged(s said, commit gitx.Commit) {
 	}
 	switch verdicts := c.story.accepted[s.task]; {
 	case !slices.ContainsFunc(verdicts, fits):
-		c.differ(s.off, commit.SHA, "no accepting verdict on %s names its tree %s", s.task, short(commit.Tree))
+		c.differ(s.off, commit.SHA, "no accepting verdict for %s names its tree %s", s.task, short(commit.Tree))
 	case !slices.ContainsFunc(verdicts, stands):
-		c.differ(s.off, commit.SHA, "it does not stand on the commit that %s was judged on", s.task)
+		c.differ(s.off, commit.SHA, "its parent is not the commit on which %s was judged", s.task)
 	}
 }
 
 // marked takes the mark of a commit that the record names at an offset, -1 for another session's record.
-func (c *check) marked(marks []mark, commit gitx.Commit, sig message.Signature, at int64) []mark {
+func (c *check) marked(marks []mark, commit gitx.Commit, sig held.Signature, at int64) []mark {
 	m := mark{commit: commit.SHA}
 	n, err := fmt.Sscanf(sig.Record, "%d %64s", &m.size, &m.sum)
 	switch {
@@ -238,10 +238,10 @@ func (c *check) marked(marks []mark, commit gitx.Commit, sig message.Signature, 
 		c.differ(at, commit.SHA, "its trailer Tilth-Record is not a length and a hash")
 		return marks
 	case at >= 0 && m.size > at:
-		c.differ(at, commit.SHA, "by its trailer more of the record stood before it than does now")
+		c.differ(at, commit.SHA, "the record before it is shorter than its trailer says")
 		return marks
 	case len(marks) > 0 && m.size <= marks[len(marks)-1].size:
-		c.differ(at, commit.SHA, "it says that the record was no longer than at the commit before it")
+		c.differ(at, commit.SHA, "its trailer says that the record had not grown since the previous commit")
 	}
 	return append(marks, m)
 }
@@ -249,7 +249,7 @@ func (c *check) marked(marks []mark, commit gitx.Commit, sig message.Signature, 
 // unnamed finds commits that the record names and the branch lacks.
 func (c *check) unnamed(seen map[string]bool) {
 	for _, off := range c.story.twice {
-		c.differ(off, "", "the record names a commit a second time")
+		c.differ(off, "", "the record names this commit twice")
 	}
 	if seed := c.story.seed(); seed != "" && !slices.ContainsFunc(c.commits, func(g gitx.Commit) bool {
 		return c.isSeed(g.SHA)
@@ -263,8 +263,8 @@ func (c *check) unnamed(seen map[string]bool) {
 	}
 }
 
-// anchors holds a record of so many bytes against the hashes, and returns how much of it they vouch for. After the
-// first that is wrong nothing more can be said of it.
+// anchors compares a record of size bytes with the hashes, and returns the length that they confirm. It stops at the
+// first wrong one.
 func (c *check) anchors(path string, size int64, marks []mark) (anchored int64, err error) {
 	f, err := jsonl.OpenFile(path, os.O_RDONLY)
 	if err != nil {
@@ -274,14 +274,14 @@ func (c *check) anchors(path string, size int64, marks []mark) (anchored int64, 
 	h := sha256.New()
 	for _, m := range marks {
 		if m.size > size {
-			c.differ(anchored, m.commit, "the record has %d bytes, and had %d when the commit was made", size, m.size)
+			c.differ(anchored, m.commit, "the record has %d bytes, but had %d when the commit was made", size, m.size)
 			return anchored, nil
 		}
 		if _, err := io.Copy(h, io.NewSectionReader(f, anchored, m.size-anchored)); err != nil {
 			return anchored, err
 		}
 		if m.size < anchored || hex.EncodeToString(h.Sum(nil)) != m.sum {
-			c.differ(anchored, m.commit, "from this line on the record is not what it was when the commit was made")
+			c.differ(anchored, m.commit, "the record was changed from this line on after the commit was made")
 			return anchored, nil
 		}
 		anchored = m.size
@@ -340,7 +340,7 @@ func (c *check) tests(ctx context.Context, common string) error {
 			case m.Kind == Task || m.Kind == Placeholder || m.Kind == Inherited:
 				c.note("%s (%s of %s) changes the seed's test %s", short(m.SHA), m.Kind, m.Task, file)
 			default:
-				c.differ(c.at(m.SHA), m.SHA, "it changes the seed's test %s, and no task was accepted with it", file)
+				c.differ(c.at(m.SHA), m.SHA, "it changes the seed's test %s, and no accepted task does", file)
 			}
 		}
 	}

@@ -14,12 +14,14 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -33,7 +35,7 @@ type Result struct {
 	AnchoredBytes int64        `json:"anchored_bytes"` // those that the last commit vouches for
 	Commits       []Commit     `json:"commits"`        // oldest first
 	Differences   []Difference `json:"differences"`    // in the order of the record
-	Notes         []string     `json:"notes"`          // what is no difference and worth a line
+	Notes         []string     `json:"notes"`          // remarks that are not differences
 }
 
 // Commit is one commit of the branch.
@@ -45,7 +47,7 @@ type Commit struct {
 	Line    int    `json:"line,omitempty"` // of the record, where it is named
 }
 
-// Kind is the author of a commit: the harness in one of its roles, or somebody else.
+// Kind is the author of a commit: the harness in one of its roles, or another author.
 type Kind string
 
 // The kinds of commits.
@@ -54,7 +56,7 @@ const (
 	Task        Kind = "task"
 	Placeholder Kind = "placeholder"
 	Inherited   Kind = "inherited" // of the session that this one was forked from
-	Other       Kind = "other"     // someone else's
+	Other       Kind = "other"     // another author's
 	Unknown     Kind = "unknown"   // it says that it is the session's, and the record does not
 )
 
@@ -142,7 +144,7 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 	}
 	base, err := c.git.RevParse(ctx, common, c.story.Base+"^{commit}")
 	if err != nil {
-		c.differ(-1, "", "the commit at which the branch begins is not in the repository, or not on record")
+		c.differ(-1, "", "the base commit of the branch is not in the repository, or not in the record")
 		return nil
 	}
 	if c.commits, err = c.git.Log(ctx, common, tip, base, 0); err != nil {
@@ -161,12 +163,12 @@ func (c *check) unseeded(ctx context.Context, common, tip string) error {
 	case worked:
 		c.differIn(session.RecordFile, 0, held.WorkedUnseeded)
 	default:
-		c.note("its seed is not on record: it was never finished")
+		c.note("the record has no seed: its preparation was not finished")
 	}
 	return nil
 }
 
-// differ takes note of a difference; off is where the record has it, -1 for nowhere.
+// differ adds a difference; off is its offset in the record, or -1.
 func (c *check) differ(off int64, commit, what string, args ...any) {
 	d := Difference{Commit: commit, What: fmt.Sprintf(what, args...), off: off}
 	if off >= 0 {
@@ -184,7 +186,7 @@ func (c *check) note(what string, args ...any) {
 	c.Notes = append(c.Notes, text.VisibleLine(fmt.Sprintf(what, args...)))
 }
 
-// number turns offsets in the record into lines, with one pass over it, and sorts the differences by them.
+// number converts offsets in the record to lines, in one pass, and sorts the differences by them.
 func (c *check) number() error {
 	lines := map[int64][]*int{}
 	for i, d := range c.Differences {
@@ -201,7 +203,7 @@ func (c *check) number() error {
 		return err
 	}
 	slices.SortStableFunc(c.Differences, func(a, b Difference) int {
-		return cmp.Compare(uint64(a.off), uint64(b.off)) // what is nowhere in the record, at -1, comes last
+		return cmp.Compare(uint64(a.off), uint64(b.off)) // -1, not in the record, comes last
 	})
 	return nil
 }
@@ -238,3 +240,154 @@ func (n *lineCount) Write(p []byte) (int, error) {
 }
 
 func short(sha string) string { return text.Head(sha, 10) }
+
+// said is a commit that the record names.
+type said struct {
+	off         int64 // of the event
+	task        string
+	placeholder bool
+}
+
+// history is the content of the record, read once from its beginning: its State, and the facts that the commits are
+// compared with.
+type history struct {
+	record.State
+	end      int64 // of the record
+	skipped  int   // lines that are no events
+	commits  map[string]said
+	twice    []int64                               // offsets of events that name a commit again
+	accepted map[string][]*record.EvaluatorVerdict // by task
+	marked   bool                                  // the last event marks a task: prd.json may not have it yet
+	begun    string                                // when the first thing happened after the seed
+	// A fork begins with tasks that another session did.
+	forkedFrom string
+	forkedAt   string            // when
+	shared     map[string]string // their commits
+}
+
+func readStory(path string) (*history, error) {
+	st := &history{commits: map[string]said{}, accepted: map[string][]*record.EvaluatorVerdict{},
+		shared: map[string]string{}}
+	var err error
+	st.end, st.skipped, err = record.Scan(path, 0, func(l record.Line) error {
+		st.see(l)
+		return nil
+	})
+	return st, err
+}
+
+// seed is the seed's commit, "" where none is on record.
+func (st *history) seed() string {
+	if st.Seed == nil {
+		return ""
+	}
+	return st.Seed.SHA
+}
+
+// live returns the commit of a finished task, else "".
+func (st *history) live(task string) string {
+	if st.StatusOf(task) != session.TaskDone {
+		return ""
+	}
+	return st.Tasks[task].Commit
+}
+
+// cut reports whether the record ends in the middle of work or of a mark, which prd.json may not have yet.
+func (st *history) cut() bool {
+	return st.marked || st.Stop == nil || record.ReasonOf(st.Stop.Reason).Cuts
+}
+
+// see applies one event. It does not decode the many events that do not concern a task's end.
+func (st *history) see(l record.Line) {
+	switch l.Type {
+	case "session_start", "seed_committed", "session_resume", "context_reset", "evaluator_verdict", "ledger_appended",
+		"task_failed", "commit", "task_marked", "stop", "session_rewound", "session_undone":
+	default:
+		return
+	}
+	if st.Seed != nil && st.begun == "" {
+		st.begun = l.TS
+	}
+	st.marked = l.Type == "task_marked"
+	e := l.Event()
+	st.Apply(l, e)
+	switch e := e.(type) {
+	case *record.SessionStart:
+		if e.Phase == "fork" {
+			st.forkedFrom, st.forkedAt = e.ForkedFrom, l.TS
+			for task, was := range e.Tasks {
+				st.shared[task] = was.Commit
+			}
+		}
+	case *record.EvaluatorVerdict:
+		if e.Accepted() {
+			st.accepted[e.TaskID] = append(slices.Clip(st.accepted[e.TaskID]), e)
+		}
+	case *record.Commit:
+		if _, again := st.commits[e.SHA]; e.Aside != "" {
+		} else if again {
+			st.twice = append(st.twice, l.Off)
+		} else {
+			st.commits[e.SHA] = said{l.Off, e.TaskID, e.Placeholder}
+		}
+	}
+}
+
+// tasks compares prd.json with the record. Where a process was cut short, the last change of a status may be missing:
+// prd.json is written after the record.
+func (c *check) tasks() []session.Task {
+	tasks, err := c.s.StoredTasks()
+	if err != nil {
+		c.differIn(session.TasksFile, 0, "%s", err)
+		return nil
+	}
+	for _, t := range tasks {
+		said := c.story.StatusOf(t.ID)
+		late := c.story.cut() && (t.Status == session.TaskPending || t.Status == session.TaskFailed)
+		if t.Status != said && !late {
+			c.differIn(session.TasksFile, 0, "%s is %s, but %s in the record", t.ID, t.Status, said)
+		}
+	}
+	for _, task := range slices.Sorted(maps.Keys(c.story.Tasks)) {
+		if c.story.live(task) != "" && session.IndexOf(tasks, task) < 0 {
+			c.differIn(session.TasksFile, 0, "%s is missing, but its commit is in the record", task)
+		}
+	}
+	return tasks
+}
+
+// ledgers compares the ledgers of the plan's tasks with the record. The last entry may be missing where a process died.
+// Of a ledger that a fork began with, the record of another session says more.
+func (c *check) ledgers(plan []session.Task) error {
+	for _, t := range plan {
+		of := c.story.Tasks[t.ID]
+		if of.Shared {
+			continue
+		}
+		said, err := c.s.RecordedLedger(of.Ledger)
+		if err != nil {
+			return err
+		}
+		entries, err := c.s.ReadLedger(t.ID, 0)
+		if err != nil {
+			return err
+		}
+		c.ledger(filepath.Join(session.LedgerDir, t.ID+".jsonl"), said, entries, of.Attempt.Unledgered)
+	}
+	return nil
+}
+
+// ledger compares the entries of a ledger with the record. With mayMiss the ledger may lack the last one.
+func (c *check) ledger(file string, said, entries []session.LedgerEntry, mayMiss bool) {
+	for i, e := range entries {
+		switch {
+		case i >= len(said):
+			c.differIn(file, i+1, "the record has no such entry")
+		case said[i].Says() != e.Says():
+			c.differIn(file, i+1, "it differs from the record")
+		}
+	}
+	if missing := len(said) - len(entries); missing > 1 || missing == 1 && !mayMiss {
+		c.differIn(file, len(entries)+1, "the record has %d entries, this ledger %d", len(said), len(entries))
+	}
+}

@@ -24,8 +24,8 @@ func Strayed(touches []string, files []gitx.FileChange) (outside []string) {
 	return outside
 }
 
-// TestsChanged adds to the tests that a change alters, as the record names them, those that can be seen in it: files of
-// tests that were there before, with the lines that came and went.
+// TestsChanged returns the changed tests by the record and by the patch: test files that existed before, with their
+// added and deleted lines.
 func TestsChanged(named []string, files []gitx.FileChange) (tests []string) {
 	tests = []string{}
 	for _, f := range files {
@@ -58,22 +58,26 @@ func ChangeLines(files []gitx.FileChange) (lines []string) {
 }
 
 // TaskCommands returns the suggested commands for one task.
-func TaskCommands(r *Review, t *ReviewTask) (list []Command) {
+func TaskCommands(r *Report, t *ReportTask) (list []Command) {
 	id := r.SessionID
 	add := func(verb, why string) {
 		list = append(list, Command{Line: "git tilth " + verb + " " + t.ID + " " + id, Why: why})
 	}
-	failed := t.Status == session.TaskFailed && !r.Gone
-	if failed {
-		list = afterFailure(t.ID, id, t.help)
-	}
-	if t.Commit != "" || t.Aside != nil || t.Iterations > 0 {
+	switch {
+	case r.refused(t):
+		return r.Commands
+	case t.Status == session.TaskFailed && !r.Gone:
+		list = t.afterFailure(id)
+		if t.changed() {
+			add("done", "commit your own change as the task")
+		}
+		return list
+	case t.changed() || t.Iterations > 0:
 		add("diff", "show its change")
 	}
-	switch {
-	case t.Status == session.TaskDone && !r.Gone && t.Taken == "":
+	if t.Status == session.TaskDone && !r.Gone && t.Taken == "" && r.Word != "taken" {
 		add("take", "take it")
-	case !failed:
+	} else {
 		list = append(list, Command{Line: "git tilth review " + id, Why: "show the whole session"})
 	}
 	return list

@@ -41,7 +41,7 @@ func (d Doings) Text(now time.Time, room int) string {
 			return d[task].Text(now, room)
 		}
 		name := text.VisibleLine(task) + " "
-		parts = append(parts, name+d[task].Text(now, max(room/len(d)-width(name)-len(", "), 0)))
+		parts = append(parts, name+d[task].Text(now, max(room/len(d)-Width(name)-len(", "), 0)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -75,7 +75,7 @@ func (d Doing) Text(now time.Time, room int) string {
 	}
 	what, long := text.VisibleLine(d.What), " for "+Span(now.Sub(d.Since))
 	if room > 0 {
-		what = fit(what, max(room-len(long), 1))
+		what = Fit(what, max(room-len(long), 1))
 	}
 	return what + long
 }
@@ -83,7 +83,7 @@ func (d Doing) Text(now time.Time, room int) string {
 // maxOn is how much is shown of a command, in characters.
 const maxOn = 60
 
-// on is the file that a tool's arguments name, else its command. Programs call them by many names.
+// on returns the file that a tool's arguments name, else its command. Programs have many names for these arguments.
 func on(args []byte) string {
 	for _, in := range []string{"", "input."} {
 		for _, key := range []string{"file_path", "filePath", "absolute_path", "notebook_path", "path", "0.path"} {

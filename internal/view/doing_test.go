@@ -27,7 +27,7 @@ func TestDoing(t *testing.T) {
 		if got := d.Text(now, 0); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
-		if got := d.Text(now, 12); width(got) > 12 || !strings.HasSuffix(got, " for 5s") {
+		if got := d.Text(now, 12); Width(got) > 12 || !strings.HasSuffix(got, " for 5s") {
 			t.Errorf("%s: %q", args, got)
 		}
 		d.Feed(record.Parse([]byte(`{"ts":"2026-01-01T00:00:04Z","type":"model_call","payload":{}}`)))
@@ -49,8 +49,8 @@ func TestDoings(t *testing.T) {
 	if got := d.Text(now, 0); got != "T-001 Edit a.go for 5s, T-002 bash make test for 5s" {
 		t.Errorf("%q", got)
 	}
-	if got := d.Text(now, 40); width(got) > 40 {
-		t.Errorf("%q is %d wide", got, width(got))
+	if got := d.Text(now, 40); Width(got) > 40 {
+		t.Errorf("%q is %d wide", got, Width(got))
 	}
 	feed("model_call", `{"task_id":"T-001"}`)
 	if got := d.Text(now, 0); got != "bash make test for 5s" {

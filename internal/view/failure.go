@@ -11,12 +11,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// failure is why the last run of a session failed, in the words of whoever objected. Each member is one line of foreign
-// text, empty where nobody said it.
+// failure is the reason why the last run of a session failed, in the words of the objection. Each member is one line of
+// foreign text, or empty.
 type failure struct {
 	Task   string `json:"task,omitempty"`
 	Reason string `json:"reason"`           // of the stop
-	Detail string `json:"detail,omitempty"` // what the endpoint, git or the harness said
+	Detail string `json:"detail,omitempty"` // the message of the endpoint, git or the harness
 	// The last rejection of the last attempt.
 	Category string `json:"category,omitempty"`
 	Concern  string `json:"concern,omitempty"`
@@ -25,12 +25,12 @@ type failure struct {
 	Validator string `json:"validator,omitempty"`
 	Said      string `json:"validator_said,omitempty"`
 
-	Hint string `json:"hint,omitempty"` // what the stop said is to be done before a resume
+	Hint string `json:"hint,omitempty"` // the stop's fix before a resume
 
-	// Words are those of a commit hook that refused, whole, a line each.
+	// Words are the full output lines of a commit hook that refused.
 	Words []string `json:"hook_said,omitempty"`
 
-	last string // what objected last, in one line
+	last string // the last objection, in one line
 }
 
 // String returns the failure in one line: the stop's detail, else the last objection. With several tasks the detail
@@ -68,7 +68,7 @@ func failureIn(st *record.State) *failure {
 		}
 	}
 	f.Detail = lessCap(f.Detail)
-	task := cmp.Or(stop.TaskID, st.Head) // others may have been begun since, beside the one that stopped the run
+	task := cmp.Or(stop.TaskID, st.Head) // other tasks may have started after the one that stopped the run
 	f.objections(task, st.Tasks[task].Attempt.Objected)
 	f.repeated(st.Tasks[task].Failure)
 	return f

@@ -11,12 +11,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// pollEvery is how often a followed record is looked at. A look costs one stat when nothing has happened. (No inotify:
-// it knows nothing of network file systems.)
+// pollEvery is the interval at which a followed record is checked. A check costs one stat without new events. (inotify
+// does not work on network file systems.)
 const pollEvery = 150 * time.Millisecond
 
 // follower reads a growing record. It returns complete lines only, so a torn line appears when it is complete. It
-// detects another record in its place: one that was cut by a rewind, replaced, or cut and grown again in between.
+// detects another record at its path: cut by a rewind, replaced, or cut and grown again in between.
 type follower struct {
 	s    *session.Session
 	off  int64       // everything before it was handed out
@@ -55,7 +55,7 @@ func (f *follower) poll(fn func(record.Line) error) (skipped int, reset bool, er
 	return skipped, false, err
 }
 
-// startAt makes off, the beginning of a line, the place to go on from.
+// startAt continues from off, the beginning of a line.
 func (f *follower) startAt(off int64) (err error) {
 	f.off = off
 	f.read, err = record.Fingerprint(f.s.Path(session.RecordFile), off)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Count is a number of tokens for a person: 950, 12.3k, 412k, 1.24M.
+// Count formats a number of tokens: 950, 12.3k, 412k, 1.24M.
 func Count(n int64) string {
 	switch {
 	case n < 1000:
@@ -20,7 +20,7 @@ func Count(n int64) string {
 	return decimal(float64(n)/1e6, 2) + "M"
 }
 
-// CachedPhrase says beside a number of tokens how many more were read from a cache, "" for none.
+// CachedPhrase returns the words for tokens that were read from a cache, "" for none.
 func CachedPhrase(n int64) string {
 	if n == 0 {
 		return ""

@@ -30,9 +30,9 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 		}
 		return bold, ev.Plan // the run before was killed, or there was none
 	case *record.SessionPrepared:
-		from := joined(" ", "from", ev.Imported)
-		if ev.Imported == "" {
-			from = joined(" ", "by", deref(ev.InterviewerModel))
+		from := joined(" ", "by", deref(ev.InterviewerModel))
+		if ev.Import != nil {
+			from = "from " + ev.Import.Format
 		}
 		return green, joined(", ", text.Plural(ev.PRDEntries, "task"), text.Plural(ev.TestFiles, "test file"), from)
 	case *record.SeedCommitted:
@@ -84,6 +84,9 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 	case *record.CaseSubmitted:
 		return plain, gjson.GetBytes(ev.Case, "summary").String()
 	case *record.TaskMarked:
+		if ev.Mark == "kept" {
+			return bold, "done: " + ev.Note
+		}
 		return bold, joined(": ", ev.Mark+" by you", ev.Note)
 	case *record.TaskDone:
 		return green, ev.Summary
@@ -104,6 +107,8 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 		return plain, joined(": ", "learned nothing", ev.Reason)
 	case *record.SessionRewound:
 		return bold, joined(": ", "to "+ev.To+", undo "+strconv.Itoa(ev.Undo), ev.Note)
+	case *record.CommitRepeated:
+		return plain, "commit " + text.Head(ev.From, 10) + " of yours is now " + text.Head(ev.SHA, 10)
 	case *record.SessionUndone:
 		return bold, fmt.Sprintf("undid undo %d; undo %d redoes it", ev.Undo, ev.Redo)
 	case *record.LogRepaired:
@@ -185,16 +190,28 @@ var nudgeWords = map[string]string{
 	"time_limit": "turn reached its time limit", "unfinished": "turn ended before the task was done",
 }
 
-// WaitLine returns the last words of a program that waits or is silent.
+// WaitLine returns the line for a wait: the agent, the end of the wait, how to stop it, and the reason.
 func WaitLine(w *record.AgentWaits) string {
-	if w.Said != "" {
-		return w.Agent + " is waiting: " + w.Said
+	if w.Attempt == 0 {
+		return w.Who + " is waiting: " + w.Detail
 	}
-	since, err := time.Parse(time.RFC3339, w.Since)
-	if err != nil {
-		return w.Agent + " is silent"
+	return fmt.Sprintf("%s: waiting until %s; Ctrl-C stops%s", waitsFor(w),
+		record.ParseTime(w.Until).Local().Format("2006-01-02 15:04:05"), inBrackets(w.Detail))
+}
+
+// WaitLeft returns the agent that does not answer, and the rest of the wait.
+func WaitLeft(w *record.AgentWaits, now time.Time) string {
+	if w.Attempt == 0 {
+		return WaitLine(w)
 	}
-	return w.Agent + " has been silent since " + since.Local().Format("15:04")
+	return waitsFor(w) + ": " + Span(max(record.ParseTime(w.Until).Sub(now), 0)) + " left"
+}
+
+func waitsFor(w *record.AgentWaits) string {
+	if w.Reason == record.UsageLimit {
+		return w.Who + " is at its usage limit"
+	}
+	return w.Who + " does not answer"
 }
 
 func inBrackets(s string) string {
@@ -216,13 +233,14 @@ func argsLine(args []byte) string {
 func ran(r record.ValidatorResult) bool { return !r.Skipped }
 
 func validatorLine(ev *record.ValidatorRun) (style, line string) {
-	if len(ev.Results) == 0 {
-		return green, cmp.Or(ev.Note, "no validators")
-	}
 	style, line = red, "validators failed: "
 	switch {
+	case len(ev.Results) == 0:
+		style, line = yellow, cmp.Or(ev.Note, "NOT checked: no validators")
 	case ev.Passed && !slices.ContainsFunc(ev.Results, ran):
 		style, line = yellow, "no validator ran: "
+	case ev.Passed && slices.ContainsFunc(ev.Results, func(r record.ValidatorResult) bool { return r.Known }):
+		style, line = yellow, "no new failures: "
 	case ev.Passed:
 		style, line = green, "validators passed: "
 	}
@@ -240,17 +258,17 @@ func validatorLine(ev *record.ValidatorRun) (style, line string) {
 		}
 		parts = append(parts, r.Name+" "+word)
 	}
-	return style, joined(": ", line+strings.Join(parts, ", "), why)
+	line = joined(": ", line+strings.Join(parts, ", "), why)
+	for _, doubt := range ev.Doubts() {
+		line += "; " + oneLine(doubt)
+	}
+	return style, line
 }
 
 // PreflightLine returns the validators that were found, those that can run, and the other findings.
 func PreflightLine(e *record.Preflight) string {
 	var able, others []string
-	validators := 0
 	for _, c := range e.Checks {
-		if c.OfValidator() {
-			validators++
-		}
 		finding := c.Finding()
 		switch {
 		case c.Unable != "":
@@ -270,8 +288,11 @@ func PreflightLine(e *record.Preflight) string {
 	if len(able) > 0 {
 		others = append([]string{strings.Join(able, ", ") + " can run"}, others...)
 	}
-	if validators == 0 {
-		others = append([]string{"no validators: tilth.validator is not set, and none was detected"}, others...)
+	for _, c := range e.Checks {
+		if c.Seconds >= 1 {
+			took := time.Duration(c.Seconds * float64(time.Second))
+			others = append(others, fmt.Sprintf("%s took %s on the base", c.Name, Span(took)))
+		}
 	}
 	return "preflight: " + strings.Join(others, "; ")
 }

@@ -1,17 +1,11 @@
 package view
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -22,7 +16,7 @@ import (
 // row is one session of `list --json`; `show --json` has the same members and more.
 type row struct {
 	session.Overview
-	State   string   `json:"-"`     // the status, or what it means now: running, stopped, crashed
+	State   string   `json:"-"`     // the status, or its current meaning: running, stopped, crashed
 	Word    string   `json:"state"` // the status, or taken, or cleansed
 	Failure *failure `json:"failure,omitempty"`
 }
@@ -36,22 +30,10 @@ type pageRow struct {
 // PageRows is the overviews as rows of the page, in their order.
 func PageRows(all []session.Overview) []pageRow {
 	rows := make([]pageRow, len(all))
-	each(len(all), func(i int) { rows[i] = pageRow{rowOf(all[i]), all[i].State()} })
-	return rows
-}
-
-// each shares out the numbers below n among the processors.
-func each(n int, do func(i int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i)
-			}
-		})
+	for i := range all {
+		rows[i] = pageRow{rowOf(all[i]), all[i].State()}
 	}
-	wg.Wait()
+	return rows
 }
 
 // listedLines is how many lines of a record a list of many sessions looks back for why one failed; show knows all.
@@ -61,13 +43,13 @@ const listedLines = 24
 func rowOf(o session.Overview) row {
 	r := row{Overview: o, State: o.State(), Word: o.Word()}
 	if r.objected() {
-		end, _ := record.ReadEnd(filepath.Join(o.Dir, session.RecordFile), listedLines) // what can be read of it
+		end, _ := record.ReadEnd(filepath.Join(o.Dir, session.RecordFile), listedLines) // its readable part
 		r.Failure = failureIn(end)
 	}
 	return r
 }
 
-// objected reports whether somebody objects by the session's last run.
+// objected reports whether the session's last run ended with an objection.
 func (r row) objected() bool {
 	return (r.Status == session.Failed || r.LastStop != "" && !record.ReasonOf(r.LastStop).Calm) && r.Dir != ""
 }
@@ -76,7 +58,7 @@ func stateStyle(state string) string {
 	switch state {
 	case "running":
 		return green
-	case "all_done", "taken", "cleansed":
+	case "all_done", "proposed", "taken", "cleansed":
 		return plain
 	case "failed", "crashed", "damaged":
 		return red
@@ -90,38 +72,21 @@ func stateStyle(state string) string {
 // of many.
 func List(w io.Writer, all []session.Overview, o Terminal, many bool) error {
 	if o.JSON {
-		return listJSON(w, all)
+		rows := make([]row, len(all))
+		for i := range all {
+			rows[i] = rowOf(all[i])
+		}
+		return writeJSON(w, rows)
 	}
 	t := table{term: o, rows: make([]tableRow, len(all)), columns: []column{
 		{name: "SESSION"}, {name: "STATUS"}, {name: "TASKS", spare: true}, {name: "TOKENS", right: true, spare: true},
 		{name: "COST", right: true, spare: true}, {name: "AGE", right: true, spare: true},
 		{name: "LAST STOP", spare: true}, {name: "LABEL", grow: true}, {name: "SOURCE", grow: true},
 	}}
-	each(len(all), func(i int) { t.rows[i] = rowOf(all[i]).listed(o, many) })
+	for i := range all {
+		t.rows[i] = rowOf(all[i]).listed(o, many)
+	}
 	return t.write(w)
-}
-
-// listJSON writes all rows as one array, so many at a time that their texts are not much.
-func listJSON(w io.Writer, all []session.Overview) error {
-	if len(all) == 0 {
-		return writeJSON(w, []row{})
-	}
-	out := bufio.NewWriterSize(w, 64<<10)
-	sep := "[\n  "
-	for some := range slices.Chunk(all, 500) {
-		texts, errs := make([][]byte, len(some)), make([]error, len(some))
-		each(len(some), func(i int) { texts[i], errs[i] = json.MarshalIndent(rowOf(some[i]), "  ", "  ") })
-		if err := errors.Join(errs...); err != nil {
-			return err
-		}
-		for _, one := range texts {
-			out.WriteString(sep)
-			out.Write(one)
-			sep = ",\n  "
-		}
-	}
-	out.WriteString("\n]\n")
-	return out.Flush()
 }
 
 // listed is the session as a line of the list.
@@ -129,6 +94,9 @@ func (r row) listed(o Terminal, many bool) tableRow {
 	label, style, tasks := r.Label, plain, taskCount(r.Tasks)
 	if r.ForkedFrom != "" {
 		label = joined(", ", label, "fork of "+r.ForkedFrom)
+	}
+	if r.Request != nil {
+		label = joined("; ", r.Request.Line(), label)
 	}
 	if len(r.Problems) > 0 {
 		if r.Tasks.Total == 0 {
@@ -194,7 +162,7 @@ func costOrNothing(v float64) string {
 	return Money(v)
 }
 
-// startOf returns the start of a session by its id, else by its checkpoint.
+// startOf returns the start time of a session by its id, else by its checkpoint.
 func startOf(o session.Overview) time.Time {
 	if t, ok := session.IDTime(o.ID); ok {
 		return t

@@ -57,7 +57,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// The members that scripts rely on are there, also when there is nothing to say.
+// The members that scripts rely on always exist.
 func TestListJSON(t *testing.T) {
 	var b bytes.Buffer
 	if err := List(&b, overviews(), Terminal{JSON: true, Now: noon}, false); err != nil {
@@ -198,7 +198,7 @@ func TestShowJSON(t *testing.T) {
 	}
 }
 
-// TestShowConversationsWhole: why a conversation cannot be resumed is said to its end at any width.
+// TestShowConversationsWhole: the reason why a conversation cannot be resumed is complete at any width.
 func TestShowConversationsWhole(t *testing.T) {
 	d := detail(t)
 	lost := &d.Conversations[1]
@@ -231,7 +231,7 @@ func TestShowInPipe(t *testing.T) {
 	}
 }
 
-// Why a session failed is said where it is said to have failed: by whoever objected last.
+// A failed session is shown with its reason: the last objection.
 func TestFailure(t *testing.T) {
 	failing := viewtest.P{"passed": false, "results": []viewtest.P{
 		{"name": "go vet", "passed": true}, {"name": "npm test", "passed": true, "skipped": true},
@@ -314,7 +314,7 @@ func TestNarrowTables(t *testing.T) {
 		_, tasks, _ := strings.Cut(show.String(), "\ntasks\n")
 		tasks, _, _ = strings.Cut(tasks, "\nresume\n")
 		for line := range strings.Lines(list.String() + tasks) {
-			if w := width(strings.TrimSuffix(line, "\n")); w > columns {
+			if w := Width(strings.TrimSuffix(line, "\n")); w > columns {
 				t.Errorf("%d columns in %d: %s", w, columns, line)
 			}
 		}
@@ -337,7 +337,7 @@ func TestShowCommitsOfTheBranch(t *testing.T) {
 	}
 }
 
-// A locale without UTF-8 gets none of this program's signs, also where a character lies across two writes.
+// A locale without UTF-8 gets ASCII signs, also for a character split between two writes.
 func TestASCII(t *testing.T) {
 	var b bytes.Buffer
 	w := Terminal{ASCII: true}.Writer(&b)

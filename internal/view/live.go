@@ -18,15 +18,15 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// DefaultAddr is where the live viewer listens if nothing else is asked for.
+// DefaultAddr is the default address of the live viewer.
 const DefaultAddr = "127.0.0.1:8765"
 
 // ServeOptions configure the live viewer.
 type ServeOptions struct {
-	Session string   // full id of the session whose page is named first, or empty
+	Session string   // full id of the session to open first, or empty
 	Diff    DiffFunc // of the commits that a page shows
 	// Review, if not nil, returns the review at the top of an idle session's page. It is called concurrently.
-	Review func(*session.Session) *Review
+	Review func(*session.Session) *Report
 	// Rows, if not nil, returns the rows of the list: the store alone does not know whether a session's work was taken.
 	Rows func(ctx context.Context) (rows any, err error)
 	// Ready is called once, with the URL.
@@ -47,7 +47,7 @@ func Listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, refused(err.Error())
 	}
-	// What was resolved is checked again: a name may mean anything.
+	// The resolved address is checked again, because a name can resolve to any address.
 	if !ln.Addr().(*net.TCPAddr).AddrPort().Addr().Unmap().IsLoopback() {
 		ln.Close()
 		return nil, refused("not a loopback address")
@@ -122,7 +122,7 @@ func (v *viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 	switch path {
 	case "":
-		v.page(w, indexPage(), "", nil)
+		v.page(w, indexPage(), "", nil, nil)
 		return
 	case "sessions.json":
 		v.sessions(r.Context(), w)
@@ -140,7 +140,7 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	switch {
 	case len(elems) == 3 && elems[2] == "":
-		v.page(w, livePage(), liveHead(s), v.review(s))
+		v.page(w, livePage(), liveHead(s), v.review(s), v.o.Diff.of(r.Context(), s))
 	case len(elems) == 3 && elems[2] == "events":
 		v.events(w, r, s)
 	case len(elems) == 4 && elems[2] == "diff" && text.IsSHA(elems[3]):
@@ -151,21 +151,21 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 }
 
 // review returns the review for a session's page; nil while the session runs, because it would be out of date at once.
-func (v *viewer) review(s *session.Session) *Review {
+func (v *viewer) review(s *session.Session) *Report {
 	if _, busy := s.Holder(); busy || v.o.Review == nil {
 		return nil
 	}
 	return v.o.Review(s)
 }
 
-func (v *viewer) page(w http.ResponseWriter, d document, data string, r *Review) {
+func (v *viewer) page(w http.ResponseWriter, d document, data string, r *Report, patch func(string) (string, bool)) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", d.policy+"; frame-ancestors 'none'")
-	io.WriteString(w, d.beginning(r)+data+d.after)
+	io.WriteString(w, d.beginning(r, patch)+data+d.after)
 }
 
-// liveHead is the head as the page begins with it. The stream's follows the record's last event, which takes a while
-// where the record is long, and does not come where the record cannot be read.
+// liveHead returns the first head of the page. The stream's head follows the record's last event, which takes a while
+// for a long record, and is missing for an unreadable one.
 func liveHead(s *session.Session) string {
 	h := readHead(s, time.Now())
 	h.Live = true
@@ -191,7 +191,7 @@ func (v *viewer) sessions(ctx context.Context, w http.ResponseWriter) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = writeJSON(w, all) // else the reader has gone
+	_ = writeJSON(w, all) // on an error the reader has left
 }
 
 func (v *viewer) diff(w http.ResponseWriter, r *http.Request, s *session.Session, sha string) {

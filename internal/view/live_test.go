@@ -59,7 +59,7 @@ func served(t *testing.T, store session.Store) string {
 	}
 	go func() {
 		done <- Serve(ctx, ln, store, ServeOptions{Diff: viewtest.NoDiff, Ready: func(u string) { url <- u },
-			Review: func(s *session.Session) *Review { return NewReview(s, NewDetail(s.Overview(), s)) }})
+			Review: func(s *session.Session) *Report { return NewReport(s, NewDetail(s.Overview(), s)) }})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -109,7 +109,7 @@ func TestLivePageLinksToTheList(t *testing.T) {
 	if at := strings.Index(page, `id="morning"`); at < 0 || at > strings.Index(page, "<main>") {
 		t.Error("the page does not begin with the review")
 	}
-	// What stands above the conversation does not wait for the record.
+	// The head of the page does not wait for the record.
 	if head := regexp.MustCompile(`id="head">({.*})</script>`).FindStringSubmatch(page); head == nil ||
 		gjson.Get(head[1], "session.id").Str != s.ID || !gjson.Get(head[1], "live").Bool() {
 		t.Errorf("the page begins with %s", head)
@@ -192,7 +192,7 @@ func TestServerListsSessions(t *testing.T) {
 			t.Errorf("the list lacks %s: %s", want, body)
 		}
 	}
-	// It ran on, and nobody runs it any more.
+	// The session has newer events, but no process runs it.
 	more := `{"ts":"2026-06-12T06:20:00Z","type":"context_reset","payload":{"task_id":"T-003"}}` + "\n"
 	f, err := os.OpenFile(s.Path(session.RecordFile), os.O_APPEND|os.O_WRONLY, 0)
 	if err == nil {
@@ -206,7 +206,7 @@ func TestServerListsSessions(t *testing.T) {
 	}
 }
 
-// A browser that comes back after a break is told to start again.
+// A browser that reconnects after a break must reload.
 func TestStreamStartsAgain(t *testing.T) {
 	s := story(t)
 	url := served(t, session.Store{Root: strings.TrimSuffix(s.Dir, "/"+s.ID)}) + "s/" + s.ID + "/events"

@@ -72,7 +72,7 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 			return skipped, err
 		}
 		if reset {
-			// A record that is gone may come back as another one, or go with its session.
+			// A missing record may be replaced by another one, or is deleted with its session.
 			replaced = true
 			continue
 		}
@@ -99,7 +99,7 @@ type logger struct {
 	out   *bufio.Writer
 	o     LogOptions
 	doing Doings
-	shown string // what of it is on the terminal's last line
+	shown string // the part on the terminal's last line
 }
 
 // showDoing keeps a last line with the worker's activity, on a terminal that follows a running session.
@@ -135,7 +135,7 @@ func (l *logger) clear() {
 func (l *logger) tail(s *session.Session) (last int64, skipped int, err error) {
 	last = -1
 	var lines []record.Line
-	told := !l.o.Follow // what the worker does, which may be said further back
+	told := !l.o.Follow // the worker's current action, which an earlier event may have
 	skipped, err = jsonl.Tail(s.Path(session.RecordFile), func(off int64, raw []byte) bool {
 		last = max(last, off)
 		e := record.Parse(raw)

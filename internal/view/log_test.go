@@ -254,7 +254,7 @@ func TestLogFollowsToTheEndOfTheSession(t *testing.T) {
 	}
 }
 
-// A record that is gone and comes back, as when a backup is put in place, is followed on.
+// A record that is removed and replaced, for example by a backup, is followed again.
 func TestLogFollowsARecordThatComesBack(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	w.Event(0, "nudge", viewtest.P{"kind": "k", "content": "one"})

@@ -38,10 +38,10 @@ func CheckLogFilter(s *session.Session, o LogOptions) error {
 	return fmt.Errorf("the session has no task %q; its tasks are %s", o.Task, strings.Join(ids, ", "))
 }
 
-// recordHas looks for an event that a filter lets through. It reads all of a record that has none.
+// recordHas reports whether an event passes a filter. Without such an event it reads the whole record.
 func recordHas(s *session.Session, o LogOptions) bool {
 	var found strings.Builder
 	o.Tail = 1
-	_, _ = Log(context.Background(), &found, s, o) // what of a record cannot be read holds no event
+	_, _ = Log(context.Background(), &found, s, o) // an unreadable part of a record has no event
 	return found.Len() > 0
 }

@@ -30,10 +30,10 @@ func (l *logger) event(e record.Line) {
 	if t := record.ParseTime(e.TS); !t.IsZero() {
 		clock = t.Local().Format(time.TimeOnly)
 	}
-	head := fmt.Sprintf("%-8s  %-9s ", clock, fit(where, 9))
-	name := fmt.Sprintf("%-18s", fit(text.VisibleLine(e.Type), 18))
+	head := fmt.Sprintf("%-8s  %-9s ", clock, Fit(where, 9))
+	name := fmt.Sprintf("%-18s", Fit(text.VisibleLine(e.Type), 18))
 	if l.o.Width > 0 {
-		says = fit(says, max(l.o.Width-width(head)-width(name)-1, 20))
+		says = Fit(says, max(l.o.Width-Width(head)-Width(name)-1, 20))
 	}
 	l.out.WriteString(l.o.Paint(dim, head) + l.o.Paint(style, name) + " " + says)
 }
@@ -53,7 +53,7 @@ func (t Terminal) RunLine(at time.Time, ev record.Event, says string) string {
 
 const maxLine = 4 << 10 // bytes: more of a text than any line of a terminal shows
 
-// membersLine lists the members of an event that has no line of its own.
+// membersLine lists the members of an event without a special line.
 func membersLine(payload []byte) string {
 	var b strings.Builder
 	eachMember(payload, func(key string, v gjson.Result) bool {

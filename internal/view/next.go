@@ -17,12 +17,18 @@ type Command struct {
 	Why  string `json:"why"`
 }
 
-// Next returns the suggested commands for a session, the best one first. The end of a run, the status and the review
-// print the same ones. onward is the only command that continues the work, or "". resume is the command that continues
-// with the current caps.
-func Next(o session.Overview, tasks []session.Task, st *record.State, resume string) (list []Command, onward string) {
-	add := func(line, why string) { list = append(list, Command{line, why}) }
-	goOn := func(line, why string) { onward = line; add(line, why) }
+// Suggest sets the suggested commands of a session, the best one first. st is its state by the record, and resume the
+// command that continues with the current caps.
+func (r *Report) Suggest(o session.Overview, st *record.State, resume string) {
+	r.Commands = []Command{}
+	add := func(line, why string) { r.Commands = append(r.Commands, Command{line, why}) }
+	goOn := func(line, why string) { r.Onward = line; add(line, why) }
+	defer func() {
+		if len(r.Commands) == 0 {
+			add("git tilth show "+o.ID, "show its state")
+		}
+		r.Next = r.Commands[0].Line
+	}()
 	var stop record.Stop
 	if st != nil && st.Stopped != nil {
 		stop = *st.Stopped
@@ -31,35 +37,41 @@ func Next(o session.Overview, tasks []session.Task, st *record.State, resume str
 	if at := strings.Index(fix, "git tilth resume "); at >= 0 { // with flags that only that run knew
 		fix, resume = strings.TrimSuffix(fix[:at], " && "), fix[at:]
 	}
-	failed := slices.IndexFunc(tasks, func(t session.Task) bool { return t.Status == session.TaskFailed })
+	var failed *ReportTask
+	if i := slices.IndexFunc(r.Tasks, func(t ReportTask) bool { return t.Status == session.TaskFailed }); i >= 0 {
+		failed = &r.Tasks[i]
+	}
 	switch n := o.Tasks; {
 	case o.Busy != nil:
 		add("git tilth log -f "+o.ID, "follow it")
 	case o.Cleansed:
 		add("git tilth log "+o.ID, "show the record (the branch is deleted)")
 		add("git tilth reset "+o.ID, "delete the record too")
-		return list, ""
+		return
 	case o.Status == session.Prepared && n.Pending > 0:
 		if o.ForkedFrom != "" { // run takes no session
 			goOn(resume, "start it")
 			break
 		}
 		add("git tilth run", "start it")
-	case stop.Reason == record.ReviewerFailed || failed >= 0 && failedReview(st, tasks[failed].ID):
+	case stop.Reason == record.ReviewerFailed || failed != nil && failedReview(st, failed.ID):
 		add(strings.Replace(resume, "resume", "resume --evaluator-model MODEL", 1), "with another reviewer model")
 		add("git config tilth.evaluator.agent PROGRAM && "+resume, "with another reviewer program")
 		goOn(resume, "ask the same reviewer again")
-	case failed >= 0:
-		help := helpIn(st, tasks[failed].ID)
-		list = afterFailure(tasks[failed].ID, o.ID, help)
+	case failed != nil:
+		r.Commands = failed.afterFailure(o.ID)
 		goOn(resume, "continue")
-		if help != "" {
-			onward = help + " && " + resume
+		if help := failed.help; help != "" && !editsHook(help) {
+			r.Onward = help + " && " + resume
 		}
-	case n.Pending == 0:
-	case n.Pending == n.Waiting:
+	case n.Pending == n.Waiting && n.Pending > 0:
 		add("git tilth plan "+o.ID, "add tasks, or git tilth retry a skipped one")
-		onward = list[0].Line + " && " + resume
+		r.Onward = r.Commands[0].Line + " && " + resume
+	case stop.Reason == record.CommitRefused && editsHook(fix):
+		retry := withNote(stop.TaskID, o.ID)
+		goOn(retry.Line+" && "+resume, retry.Why)
+		add(fix+" && "+resume, "edit the hook, then continue")
+	case n.Pending == 0:
 	case stop.Reason == record.ClaimLost:
 		goOn("git tilth list --remote", "show which machine works on it")
 		add(resume, "continue once its claim ends")
@@ -68,22 +80,23 @@ func Next(o session.Overview, tasks []session.Task, st *record.State, resume str
 	case stop.Reason == record.PreflightFailed && stop.Hint == "":
 		goOn(strings.Replace(resume, "resume", "resume --no-preflight", 1), "continue without preflight")
 	case stop.Reason == record.UsageLimit && stop.Hint == "":
-		goOn(resume+" --wait", "wait, then continue")
+		goOn(resume, "wait, then continue")
 	default:
 		goOn(resume, "continue")
 	}
-	if o.Taken {
+	if o.Proposed() {
+		add("git tilth address "+o.ID, "work on its review threads and failed checks")
+	} else if o.Taken {
 		add("git tilth cleanse "+o.ID, "delete worktree and branch")
 	} else if o.Tasks.Done > 0 && !o.NothingToTake {
 		add("git tilth take "+o.ID, "take it into your branch")
 	}
-	if o.Tasks.Done > 0 {
+	switch {
+	case failed != nil && failed.changed():
+		add("git tilth done "+failed.ID+" "+o.ID, "commit your own change as the task")
+	case o.Tasks.Done > 0 && failed == nil:
 		add("git tilth diff "+o.ID, "show the change")
 	}
-	if len(list) == 0 {
-		add("git tilth show "+o.ID, "show its state")
-	}
-	return list, onward
 }
 
 // failedReview reports whether a task failed because its reviewer gave no verdict.
@@ -99,20 +112,39 @@ func helpIn(st *record.State, task string) string {
 	return oneLine(st.Tasks[task].Failure.Hint)
 }
 
-// afterFailure returns the commands for a failed task, first help, the command for this failure.
-func afterFailure(task, id, help string) []Command {
-	list := []Command{{"git tilth retry " + task + " " + id, "retry it (-m 'your note')"},
-		{"git tilth skip " + task + " " + id, "skip it"}}
-	why := "fix the cause"
+// editsHook reports whether a fix is to edit a commit hook.
+func editsHook(fix string) bool { return strings.HasPrefix(fix, "${EDITOR") }
+
+// withNote returns the command that retries a task with the user's note.
+func withNote(task, id string) Command {
+	return Command{"git tilth retry -m 'what to do about it' " + task + " " + id, "retry it with your note"}
+}
+
+// changed reports whether the worker of a task that is not done left a change.
+func (t *ReportTask) changed() bool { return t.Aside != nil || t.Commit != "" }
+
+// afterFailure returns the commands for a failed task in the order of a careful user. The fix of this failure comes
+// first, unless it is to edit a commit hook.
+func (t *ReportTask) afterFailure(id string) []Command {
+	retry := Command{"git tilth retry " + t.ID + " " + id, "retry it (-m 'your note')"}
 	switch {
-	case help == "":
-		return list
-	case strings.HasPrefix(help, "git tilth retry "):
-		why, list = "retry it with your note", list[1:]
-	case strings.HasPrefix(help, "git tilth done "):
-		why = "it is already done"
+	case strings.HasPrefix(t.help, "git tilth retry "):
+		retry = Command{t.help, "retry it with your note"}
+	case editsHook(t.help):
+		retry = withNote(t.ID, id)
 	}
-	return slices.Insert(list, 0, Command{help, why})
+	list := []Command{retry}
+	if t.changed() {
+		list = append(list, Command{"git tilth diff " + t.ID + " " + id, "show its change"})
+	}
+	list = append(list, Command{"git tilth skip " + t.ID + " " + id, "skip it"})
+	switch {
+	case editsHook(t.help):
+		return append(list, Command{t.help, "edit the hook"})
+	case t.help != "" && t.help != retry.Line:
+		return slices.Insert(list, 0, Command{t.help, "fix the cause"})
+	}
+	return list
 }
 
 // Commands returns the commands, one a line, the first one after a head, each with its purpose if there is room. The
@@ -121,14 +153,14 @@ func (o Terminal) Commands(head string, list []Command) string {
 	var b strings.Builder
 	columns, longest := cmp.Or(o.Width, 80)-len(head)-3, 0
 	for _, c := range list {
-		if n := width(c.Line); columns-n >= 10 {
+		if n := Width(c.Line); columns-n >= 10 {
 			longest = max(longest, n)
 		}
 	}
 	for _, c := range list {
 		line := text.VisibleLine(c.Line)
-		if room := columns - longest; room >= 10 && width(c.Line) <= longest {
-			line = fmt.Sprintf("%-*s   %s", longest, line, fit(text.VisibleLine(c.Why), room))
+		if room := columns - longest; room >= 10 && Width(c.Line) <= longest {
+			line = fmt.Sprintf("%-*s   %s", longest, line, Fit(text.VisibleLine(c.Why), room))
 		}
 		fmt.Fprintln(&b, head+line)
 		head = strings.Repeat(" ", len(head))

@@ -14,7 +14,13 @@ func TestNext(t *testing.T) {
 		Tasks: session.TaskCounts{Total: 2, Done: 1, Pending: 1}}
 	prepared := session.Overview{ID: "S", Status: session.Prepared, Tasks: session.TaskCounts{Total: 1, Pending: 1}}
 	open := session.Overview{ID: "S", Status: session.Running, Tasks: prepared.Tasks}
-	failed := []session.Task{{ID: "T-001", Status: session.TaskFailed}}
+	failed := []ReportTask{{ID: "T-001", Status: session.TaskFailed}}
+	stashed := []ReportTask{{ID: "T-001", Status: session.TaskFailed, Aside: &Aside{}}}
+	helped := []ReportTask{{ID: "T-001", Status: session.TaskFailed, help: "git config a b"}}
+	const edit = "${EDITOR:-vi} commit-msg"
+	hooked := []ReportTask{{ID: "T-001", Status: session.TaskFailed, help: edit}}
+	refused := &record.State{Moment: record.Moment{Stopped: &record.Stop{Reason: record.CommitRefused, Hint: edit,
+		Scope: record.Scope{TaskID: "T-001"}}}}
 	reviewer := &record.State{Moment: record.Moment{
 		Stopped: &record.Stop{Reason: record.TasksFailed},
 		Tasks: map[string]record.Task{
@@ -28,7 +34,7 @@ func TestNext(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		of    session.Overview
-		tasks []session.Task
+		tasks []ReportTask
 		state *record.State
 		want  []string
 	}{
@@ -37,11 +43,22 @@ func TestNext(t *testing.T) {
 		{"prepared", prepared, nil, nil, []string{"git tilth run"}},
 		{"fork", fork, nil, nil, []string{resume}},
 		{"reviewer failed", open, nil, stopped, reviewers},
+		{"failed, nothing changed", open, failed, nil, []string{
+			"git tilth retry T-001 S", "git tilth skip T-001 S", resume}},
+		{"failed, with a change", open, stashed, nil, []string{"git tilth retry T-001 S", "git tilth diff T-001 S",
+			"git tilth skip T-001 S", resume, "git tilth done T-001 S"}},
+		{"failed, with a fix", open, helped, nil, []string{"git config a b", "git tilth retry T-001 S",
+			"git tilth skip T-001 S", resume}},
+		{"failed by a hook", open, hooked, nil, []string{
+			"git tilth retry -m 'what to do about it' T-001 S", "git tilth skip T-001 S", edit, resume}},
+		{"commit refused", open, nil, refused, []string{
+			"git tilth retry -m 'what to do about it' T-001 S && " + resume, edit + " && " + resume}},
 		{"reviewer failed, kept going", open, failed, reviewer, reviewers},
 	} {
 		var lines []string
-		list, _ := Next(c.of, c.tasks, c.state, resume)
-		for _, command := range list {
+		r := Report{Tasks: c.tasks}
+		r.Suggest(c.of, c.state, resume)
+		for _, command := range r.Commands {
 			lines = append(lines, command.Line)
 		}
 		if !slices.Equal(lines, c.want) {

@@ -61,9 +61,9 @@ func assemble(html string, scripts []string, more string) document {
 	return d
 }
 
-// beginning returns the page before the data, with a session's review, or without one for nil.
-func (d document) beginning(r *Review) string {
-	headline, section := r.html()
+// beginning returns the page before the data, with the report on a session, or without one for nil.
+func (d document) beginning(r *Report, patch func(sha string) (string, bool)) string {
+	headline, section := r.html(patch)
 	return strings.NewReplacer("{{headline}}", cmp.Or(headline, "Loading the record…"), "{{morning}}", section).
 		Replace(d.before)
 }

@@ -19,16 +19,26 @@ const (
 	maxPatches = 16 << 20  // bytes of all of them
 )
 
-// DiffFunc gives the patch of a session's commit against its parent, empty for a commit that is gone. truncated says
-// that there is more of it than was given.
+// DiffFunc returns the patch of a session's commit against its parent, empty for a missing commit. truncated reports
+// that the patch is incomplete.
 type DiffFunc func(ctx context.Context, s *session.Session, sha string) (patch string, truncated bool)
+
+// of returns the diffs of a session's commits.
+func (f DiffFunc) of(ctx context.Context, s *session.Session) func(sha string) (string, bool) {
+	return func(sha string) (string, bool) {
+		if f == nil {
+			return "", false
+		}
+		return f(ctx, s, sha)
+	}
+}
 
 // RenderFile writes the session's record as one self-contained page, chat.html, with its review at the top, or without
 // one for nil. The file is replaced by rename, so that a reader sees the old page or the new one, and no other file of
 // the session changes. It is safe next to a running session.
 //
 // The record is streamed, so memory does not depend on its length.
-func RenderFile(ctx context.Context, s *session.Session, now time.Time, diff DiffFunc, review *Review) error {
+func RenderFile(ctx context.Context, s *session.Session, now time.Time, diff DiffFunc, review *Report) error {
 	// There is no fsync, because unlike the record a page can be made again after a power cut.
 	fill := func(f io.Writer) error { return writePage(ctx, f, s, now, diff, review) }
 	err := jsonl.Replace(s.Path(session.ChatHTMLFile), false, fill)
@@ -39,10 +49,10 @@ func RenderFile(ctx context.Context, s *session.Session, now time.Time, diff Dif
 }
 
 func writePage(ctx context.Context, w io.Writer, s *session.Session, now time.Time, diff DiffFunc,
-	review *Review) error {
+	review *Report) error {
 	r := renderer{out: bufio.NewWriterSize(w, 256<<10), s: s, diff: diff, room: maxPatches, shown: map[string]bool{}}
 	page := staticPage()
-	r.out.WriteString(page.beginning(review))
+	r.out.WriteString(page.beginning(review, diff.of(ctx, s)))
 	// The roll-up reads only new events, the page every line, so they run in parallel.
 	sum := make(chan *session.Summary, 1)
 	go func() {
@@ -84,7 +94,7 @@ type renderer struct {
 	shown  map[string]bool
 }
 
-// flush writes the block at hand, with the diffs of its commits.
+// flush writes the current block, with the diffs of its commits.
 func (r *renderer) flush(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

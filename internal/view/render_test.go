@@ -39,7 +39,7 @@ func render(t testing.TB, s *session.Session) string {
 // and style.
 func TestPagesAreWhole(t *testing.T) {
 	for name, d := range map[string]document{"static": staticPage(), "live": livePage(), "index": indexPage()} {
-		html := d.beginning(nil) + d.after
+		html := d.beginning(nil, nil) + d.after
 		if strings.Contains(html, "{{") || !strings.HasPrefix(html, "<!doctype html>") {
 			t.Errorf("%s: a part of the page is missing", name)
 		}

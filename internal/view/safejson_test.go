@@ -118,7 +118,7 @@ func TestHostileRecordInBlocks(t *testing.T) {
 	}
 }
 
-// What is an object for encoding/json is one for the page, and says the same.
+// An object for encoding/json is the same object in the page.
 func FuzzCopyEvent(f *testing.F) {
 	f.Add([]byte(`{"ts":"2026-06-11T22:04:10Z","type":"model_call","payload":{"task_id":"T-001","iter":2,"cost":1e-3,"content":"</script>\u2028"}}`))
 	f.Add([]byte("{\"a\":\"\xff\xed\xa0\x80\",\"b\":[[[{}]]],\"c\":-0.0e-1}"))

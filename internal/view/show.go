@@ -22,21 +22,21 @@ type Detail struct {
 	row
 	Plan    []session.Task   `json:"-"`
 	Summary *session.Summary `json:"-"` // empty if the record could not be read
-	// OnBranch is the commit of each task that the branch has now; nil where that is not known. A person may have
-	// rebased it since.
+	// OnBranch has the current commit of each task on the branch, which the user may have rebased; nil if unknown.
 	OnBranch      map[string]string `json:"-"`
 	Usage         session.Usage     `json:"usage"` // of the checkpoint
 	Worktree      Worktree          `json:"worktree"`
 	Conversations []Conversation    `json:"conversations"`
-	Resume        string            `json:"resume"`         // what `resume` would do, one line
+	Resume        string            `json:"resume"`         // the plan of `resume` in one line
 	Points        []string          `json:"points"`         // to which one can go back
-	Undo          string            `json:"undo,omitempty"` // what an undo would take back
+	Undo          string            `json:"undo,omitempty"` // the operation that an undo would take back
+	Checks        []string          `json:"checks"`         // checks of each finished task
 }
 
 // Worktree is a session's worktree as git sees it.
 type Worktree struct {
 	Path    string `json:"path"`
-	State   string `json:"state"`             // ok, or what is wrong: missing, not registered, on another branch…
+	State   string `json:"state"`             // ok, or the fault: missing, not registered, on another branch…
 	Head    string `json:"head,omitempty"`    // the branch's tip
 	Commits int    `json:"commits"`           // since the seed
 	Dirty   bool   `json:"dirty"`             // has changes that are not committed
@@ -57,7 +57,7 @@ type Conversation struct {
 	Why       string  `json:"why,omitempty"` // why not, or how it was found
 	// ResumeBy is how an agent by ACP takes it up: "load", "resume" or "none".
 	ResumeBy  string `json:"resume_by,omitempty"`
-	Uncounted bool   `json:"uncounted,omitempty"` // the agent does not say what its turns take
+	Uncounted bool   `json:"uncounted,omitempty"` // the agent does not report its usage
 }
 
 // NewDetail reads a session's files. An unreadable file leaves its fields empty.
@@ -66,7 +66,7 @@ func NewDetail(o session.Overview, s *session.Session) Detail {
 		Worktree:      Worktree{Path: s.Workspace(), State: "unknown"},
 		Conversations: []Conversation{}, Points: []string{}}
 	d.Plan, _ = s.Tasks()
-	d.Tasks = session.CountTasks(d.Plan) // the list trusts what the files say
+	d.Tasks = session.CountTasks(d.Plan) // the list trusts the files
 	var err error
 	if d.Summary, err = s.Summarize(); err != nil {
 		d.Summary = &session.Summary{}
@@ -85,25 +85,8 @@ type detailJSON struct {
 	Detail
 	Models  map[string]string `json:"models,omitempty"`
 	Limits  json.RawMessage   `json:"limits,omitempty"`
-	Plan    []taskJSON        `json:"plan"`
+	Plan    []ReportTask      `json:"plan"`
 	Skipped int64             `json:"skipped"` // lines of the record that are no events
-}
-
-type taskJSON struct {
-	ID            string  `json:"id"`
-	Title         string  `json:"title"`
-	Status        string  `json:"status"`
-	Attempts      int64   `json:"attempts"`
-	Iterations    int64   `json:"iterations"`
-	Tokens        int64   `json:"tokens"`
-	Cost          float64 `json:"cost"`
-	Accepts       int64   `json:"accepts"`
-	Rejects       int64   `json:"rejects"`
-	FailureReason string  `json:"failure_reason,omitempty"`
-	Commit        string  `json:"commit,omitempty"`         // as it is on the branch
-	Missing       string  `json:"missing_commit,omitempty"` // on the record, and no more on the branch
-
-	WaitsFor []string `json:"waits_for,omitempty"` // needs of a pending task that are not done
 }
 
 // Show prints one session.
@@ -116,6 +99,9 @@ func Show(w io.Writer, d Detail, o Terminal) error {
 	p := printer{out, o}
 	p.facts(d)
 	p.tasks(tasks)
+	for _, line := range d.Checks {
+		fmt.Fprintln(p.out, p.term.Fold("  "+text.VisibleLine(line)))
+	}
 	p.usage(d)
 	p.conversations(d.Conversations)
 	if d.Resume != "" {
@@ -128,33 +114,38 @@ func Show(w io.Writer, d Detail, o Terminal) error {
 }
 
 // tasks joins the plan with the record's state of each task.
-func (d Detail) tasks() []taskJSON {
-	out := make([]taskJSON, 0, len(d.Plan))
+func (d Detail) tasks() []ReportTask {
+	out := make([]ReportTask, 0, len(d.Plan))
 	for _, t := range d.Plan {
-		j := taskJSON{ID: t.ID, Title: t.Title, Status: t.Status}
+		r := ReportTask{ID: t.ID, Title: t.Title, Status: t.Status, Touches: t.Touches,
+			help: helpIn(d.Summary.State, t.ID), Uncertainties: []string{}, WorkArounds: []string{},
+			TestsChanged: []string{}}
 		if t.Status == session.TaskPending {
-			j.WaitsFor = t.WaitsFor(d.Plan)
+			r.WaitsFor = t.WaitsFor(d.Plan)
 		}
 		if s := d.Summary.Tasks[t.ID]; s != nil {
-			j.Attempts, j.Iterations, j.Tokens, j.Cost = s.Attempts, s.Iterations, s.Tokens, s.Cost
-			j.Accepts, j.Rejects, j.Commit = s.Evaluator.Accepts, s.Evaluator.Rejects, s.Commit
+			r.Attempts, r.Iterations, r.Tokens, r.Cost = s.Attempts, s.Iterations, s.Tokens, s.Cost
+			r.Rejections, r.Commit = s.Evaluator.Rejects, s.Commit
 			if t.Status != session.TaskDone && t.Status != session.TaskSkipped {
-				j.FailureReason = s.FailureReason
+				r.FailureReason = s.FailureReason
 			}
-			if d.OnBranch != nil && j.Commit != "" {
-				was := j.Commit
-				j.Commit = d.OnBranch[t.ID]
-				if j.Commit == "" && (t.Status == session.TaskDone || t.Status == session.TaskFailed) {
-					j.Missing = was
+			if d.OnBranch != nil && r.Commit != "" {
+				r.Commit = d.OnBranch[t.ID]
+				if r.Commit == "" && (t.Status == session.TaskDone || t.Status == session.TaskFailed) {
+					r.Missing = s.Commit
 				}
 			}
 		}
-		out = append(out, j)
+		if r.Missing != "" && t.Status == session.TaskDone {
+			r.Reason = "its commit " + text.Head(r.Missing, 10) + " is no longer on the branch"
+		}
+		r.failure = d.failureOf(r)
+		out = append(out, r)
 	}
 	return out
 }
 
-// printer prints text that is no table.
+// printer prints text outside tables.
 type printer struct {
 	out  *bufio.Writer
 	term Terminal
@@ -188,6 +179,10 @@ func (p printer) facts(d Detail) {
 	p.failure(d.Failure)
 	if o.Busy != nil {
 		p.fact("held by", strings.TrimPrefix(o.Busy.Error(), "the session is in use by "), plain)
+	}
+	if o.Request != nil {
+		p.fact("request", o.Request.Line(), plain)
+		p.fact("address", o.Request.URL, plain)
 	}
 	p.fact("source", o.Source, plain)
 	p.fact("branch", o.Branch+tipPhrase(d.Worktree), plain)
@@ -252,7 +247,7 @@ func withAge(now, t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05") + " (" + age(now, t) + ")"
 }
 
-func (p printer) tasks(tasks []taskJSON) {
+func (p printer) tasks(tasks []ReportTask) {
 	if len(tasks) == 0 {
 		return
 	}
@@ -275,7 +270,8 @@ func (p printer) tasks(tasks []taskJSON) {
 			status += ", not on the branch"
 		}
 		t.add(cell{j.ID, plain}, cell{status, taskStyle(j.Status)}, cell{numberOrNothing(j.Iterations), plain},
-			cell{numberOrNothing(j.Rejects), plain}, cell{Count(j.Tokens), plain}, cell{costOrNothing(j.Cost), plain},
+			cell{numberOrNothing(j.Rejections), plain}, cell{Count(j.Tokens), plain},
+			cell{costOrNothing(j.Cost), plain},
 			cell{j.Commit[:min(len(j.Commit), 10)], dim}, cell{j.Title, plain})
 	}
 	t.print(p.out)

@@ -87,7 +87,7 @@ func (t *table) aligned(out *bufio.Writer) {
 		t.line(out, row.cells, widths)
 		if note := "    " + row.note; row.note != "" {
 			if !t.whole {
-				note = fit(note, t.term.Width)
+				note = Fit(note, t.term.Width)
 			}
 			out.WriteString(t.term.Paint(dim, note) + "\n")
 		}
@@ -99,10 +99,10 @@ func (t *table) widths() []int {
 	widths := make([]int, len(t.columns))
 	for i := range t.columns {
 		for _, row := range t.rows {
-			widths[i] = max(widths[i], width(row.cells[i].text))
+			widths[i] = max(widths[i], Width(row.cells[i].text))
 		}
 		if widths[i] > 0 {
-			widths[i] = max(widths[i], width(t.columns[i].name))
+			widths[i] = max(widths[i], Width(t.columns[i].name))
 		}
 	}
 	if t.term.Width <= 0 {
@@ -150,8 +150,8 @@ func (t *table) line(out *bufio.Writer, row []cell, widths []int) {
 		if widths[i] == 0 {
 			continue
 		}
-		text := fit(c.text, widths[i])
-		pad := widths[i] - width(text)
+		text := Fit(c.text, widths[i])
+		pad := widths[i] - Width(text)
 		if t.columns[i].right {
 			pending, pad = pending+pad, 0
 		}

@@ -12,12 +12,14 @@ import (
 
 // Terminal says how an output is shown. The zero value is a pipe.
 type Terminal struct {
-	TTY   bool // a person reads it: aligned columns with headings, cut to Width
+	TTY   bool // a terminal: aligned columns with headings, cut to Width
 	Color bool
-	Width int  // columns; 0: not known
-	ASCII bool // the locale has no other characters
-	JSON  bool // a program reads it
-	Now   time.Time
+	Width int // columns; 0: not known
+	// Height is the number of lines; 0 if it is not known.
+	Height int
+	ASCII  bool // the locale has no other characters
+	JSON   bool // a program reads it
+	Now    time.Time
 }
 
 // Writer returns w for human-readable output, with characters that the locale supports.
@@ -28,10 +30,10 @@ func (t Terminal) Writer(w io.Writer) io.Writer {
 	return w
 }
 
-// asciiWriter puts signs of one column in the place of this program's own, so that columns stay as they are.
+// asciiWriter replaces this program's signs by ASCII characters of one column, so that columns stay aligned.
 type asciiWriter struct {
 	w    io.Writer
-	rest []byte // the beginning of a character, of which the next write has the rest
+	rest []byte // the beginning of an incomplete character
 }
 
 var asciiSigns = strings.NewReplacer("✓", "+", "✕", "x", "–", "-", "→", ">", "…", "~", "·", "-")
@@ -84,8 +86,8 @@ func (t Terminal) Fold(s string) string {
 	return text.Wrap(s, t.Width)
 }
 
-// width is how many columns s takes on a terminal.
-func width(s string) (n int) {
+// Width is how many columns s takes on a terminal.
+func Width(s string) (n int) {
 	for _, r := range s {
 		n += runeWidth(r)
 	}
@@ -107,9 +109,9 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// fit cuts s to at most max columns, with an ellipsis where something is missing.
-func fit(s string, max int) string {
-	if max <= 0 || width(s) <= max {
+// Fit cuts s to at most max columns, with an ellipsis where something is missing.
+func Fit(s string, max int) string {
+	if max <= 0 || Width(s) <= max {
 		return s
 	}
 	var b strings.Builder

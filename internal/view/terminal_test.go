@@ -12,8 +12,8 @@ import (
 func FuzzFit(f *testing.F) {
 	f.Add("\x1b]0;title\x07 \u202e\xff")
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, w := fit(text.VisibleLine(s), 12), 12; width(got) > w {
-			t.Fatalf("fit(%q) is %d columns wide", got, width(got))
+		if got, w := Fit(text.VisibleLine(s), 12), 12; Width(got) > w {
+			t.Fatalf("Fit(%q) is %d columns wide", got, Width(got))
 		}
 	})
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/tool"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
@@ -41,7 +40,7 @@ func interviewed(s *scene) error {
 	if err != nil {
 		return err
 	}
-	box, err := tool.Open(s.dir, tool.Options{ReadOnly: true})
+	box, err := agent.OpenTools(s.dir, agent.ToolOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}

@@ -180,6 +180,9 @@ func (p *player) early(signals chan os.Signal) {
 			"tasks": []obj{{"task_id": "a1", "task_type": e.Kind, "description": "helper"}}})
 	}
 	p.out.Flush()
+	if e.Exit {
+		os.Exit(0)
+	}
 	wait := time.After(time.Duration(e.Gap * float64(time.Second)))
 	if e.Never {
 		wait = nil

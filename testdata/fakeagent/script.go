@@ -56,6 +56,7 @@ type Early struct {
 	Gap   float64 `json:"gap"`   // seconds until it goes on
 	Kind  string  `json:"kind"`  // of the background task that it says is under way: local_agent, local_bash; "" for none
 	Never bool    `json:"never"` // it does not go on
+	Exit  bool    `json:"exit"`  // the program exits, and its task ends with it
 	Run   string  `json:"run"`   // a shell command in its directory, when it goes on
 }
 

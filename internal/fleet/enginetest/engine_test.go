@@ -89,15 +89,15 @@ func TestActions(t *testing.T) {
 	for _, f := range found {
 		t.Error(f)
 	}
-	// One that it must find, or it looks at nothing.
+	// A fault that it must find, to show that it checks.
 	wrong := strings.Replace(string(read(t, "actions.yml")), "timeout-minutes", "timeout-hours", 1)
 	if found, err := linter.Lint("actions.yml", []byte(wrong), nil); err != nil || len(found) == 0 {
 		t.Errorf("%v, %v", found, err)
 	}
 }
 
-// gitlabLinter is a program from the npm registry that reads such a file as GitLab does, and holds it to GitLab's own
-// schema of it.
+// gitlabLinter is a program from the npm registry that reads such a file like GitLab, and checks it with GitLab's
+// schema.
 const gitlabLinter = "gitlab-ci-local@4.61.1"
 
 func TestGitLab(t *testing.T) {

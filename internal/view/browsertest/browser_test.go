@@ -51,11 +51,11 @@ func chromium(t testing.TB) string {
 	return ""
 }
 
-// open starts a browser of its own, with nothing in its profile.
+// open starts a browser with an empty profile.
 func open(t testing.TB) *page {
 	t.Helper()
 	if t, ok := t.(*testing.T); ok {
-		t.Parallel() // each has a browser of its own, and mostly waits for it
+		t.Parallel() // each has its own browser, and mostly waits for it
 	}
 	opts := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900),
@@ -192,7 +192,7 @@ func rendered(t testing.TB, fill func(*viewtest.Writer), diff view.DiffFunc) (*s
 	return w.S, w.S.Path(session.ChatHTMLFile)
 }
 
-// shot writes a screenshot for a person to look at, where one asked for them.
+// shot writes a screenshot for manual review, if requested.
 func (p *page) shot(name string, full bool) {
 	p.t.Helper()
 	dir := os.Getenv("TILTH_SCREENSHOTS")

@@ -12,8 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 
-// checkHostile goes through the whole page of a hostile record and sees to it that
-// everything is there as text and nothing has run.
+// checkHostile checks that the page of a hostile record shows everything as text and runs nothing.
 func checkHostile(t *testing.T, p *page) {
 	t.Helper()
 	// Unfold everything and gather all visible text.

@@ -69,7 +69,7 @@ func TestLive(t *testing.T) {
 	p.until(shown + ` === 3`)
 	p.until(`document.getElementById("sessions").offsetParent !== null`) // the link to all sessions is to be seen
 
-	// An appended event shows, and how long that took is said by the page's own clock.
+	// An appended event appears; the page's clock measures the delay.
 	w.Event(time.Second, "nudge", viewtest.Task("T-001", 1, viewtest.P{"content": "the first that is new"}))
 	start := time.Now()
 	w.Flush()
@@ -86,7 +86,7 @@ func TestLive(t *testing.T) {
 	w2.Flush()
 	p.until(`document.getElementById("feed").textContent.includes("torn and mended") && ` + shown + ` === 5`)
 
-	// A crash leaves a torn line; the resume cuts it off and goes on.
+	// A crash leaves a torn line; the resume cuts it off and continues.
 	w2.Raw(`{"ts":"2026-06-11T22:11:00Z","type":"model_call","payl`)
 	w2.Flush()
 	rec, err := w.S.OpenRecord(record.Options{Clock: func() time.Time { return viewtest.Start.Add(time.Hour) }})

@@ -16,8 +16,7 @@ func (p *page) scheme(name string) {
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
 }
 
-// The page reads well on wide screens and on phones, light and dark: that is for a
-// person to judge. What a machine can tell is that nothing is cut off sideways.
+// Screenshots for wide screens and phones, light and dark. The test itself checks that nothing is cut off sideways.
 func TestLooks(t *testing.T) {
 	_, path := rendered(t, viewtest.Story, viewtest.Diff)
 	p := open(t)
@@ -49,7 +48,7 @@ func TestLooks(t *testing.T) {
 	p.alone("file://" + path)
 }
 
-// On paper there are no controls, and the events that are not on the screen are there too.
+// The printed page has no controls, and also the events that are not on the screen.
 func TestPrint(t *testing.T) {
 	_, path := rendered(t, viewtest.Story, viewtest.Diff)
 	p := open(t)

@@ -23,8 +23,8 @@ func (p *page) cursor() string {
 	return eval[string](p, `document.querySelector("article.cursor")?.id || ""`)
 }
 
-// find searches as a person does. (The protocol sends a key and its character apart,
-// so the slash that focuses the field is typed into it too; a real key is not.)
+// find searches like a user. (The protocol sends a key and its character separately, so the slash that focuses the
+// field is also typed into it, unlike with a real key.)
 func (p *page) find(text string) {
 	p.t.Helper()
 	p.press("/")
@@ -121,7 +121,7 @@ func TestSearch(t *testing.T) {
 	p.until(`document.getElementById("found").textContent === "1 of 1" && [...document.querySelectorAll("article.cursor mark")].map((m) => m.textContent).join() === "compares Parse with itself"`)
 	p.press("\x1b")
 	p.until(`document.querySelectorAll("mark").length === 0`)
-	// Text that JSON writes with escapes is found as it is read.
+	// Text with JSON escapes is found in its displayed form.
 	p.find("want 23")
 	p.until(`document.getElementById("found").textContent === "1"`)
 	p.do(chromedp.Evaluate[chromedp.Void](`const f = document.getElementById("find"); f.value = "Parse(\"3w2d\")"; f.dispatchEvent(new Event("input"))`))

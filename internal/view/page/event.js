@@ -110,8 +110,9 @@ function metaOf(type, p) {
     case "nudge":
       return [str(p.kind)];
     case "agent_session":
-    case "agent_waits":
       return [str(p.agent)];
+    case "agent_waits":
+      return [str(p.who)];
     case "empty_model_response":
       return [num(p.streak) ? num(p.streak) + " in a row" : ""];
   }
@@ -236,13 +237,10 @@ function pairs(p, used, x) {
   return dl.childElementCount ? dl : null;
 }
 
-// flat writes a short list or object on one line, and other values unchanged.
-function flat(v) {
-  const simple = (x) => x === null || typeof x !== "object";
+// flat writes lists and objects without the signs of JSON, and other values unchanged.
+function flat(v, depth = 0) {
   if (typeof v === "number" && !Number.isInteger(v)) return String(Math.abs(v) >= 1 ? Math.round(v * 1000) / 1000 : Number(v.toPrecision(3)));
-  if (Array.isArray(v) && v.length && v.every(simple)) return v.map((x) => words(x)).join(", ");
-  if (isObject(v) && Object.values(v).length && Object.values(v).every(simple)) {
-    return Object.entries(v).map(([k, x]) => k + " " + (words(x) || "–")).join(", ");
-  }
-  return words(v);
+  if (v === null || typeof v !== "object" || depth > 3) return words(v);
+  const parts = Array.isArray(v) ? v.map((x) => flat(x, depth + 1)) : Object.entries(v).map(([k, x]) => k + " " + (flat(x, depth + 1) || "–"));
+  return depth ? "(" + parts.join(", ") + ")" : parts.join(parts.join().length < 80 ? ", " : "\n");
 }

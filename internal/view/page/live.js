@@ -14,7 +14,7 @@ const live = {
     this.source = new EventSource("events");
     this.source.addEventListener("head", (ev) => {
       rec.head = JSON.parse(ev.data);
-      if (rec.head.running) document.getElementById("morning")?.remove(); // of the previous run
+      if (rec.head.running) for (const s of document.querySelectorAll(".morning")) s.remove(); // of the previous run
       this.redraw();
     });
     this.source.addEventListener("reset", () => {

@@ -19,6 +19,19 @@ function load() {
   for (const s of document.querySelectorAll("script.diff")) rec.diffs.set(s.dataset.sha, { text: () => s.textContent });
 }
 
+// A copy button copies its command, or selects it where the browser allows no more.
+document.addEventListener("click", async (e) => {
+  const b = e.target.closest?.("button.copy");
+  if (!b) return;
+  try {
+    await navigator.clipboard.writeText(b.dataset.copy);
+    b.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(b.previousElementSibling);
+    b.textContent = document.execCommand("copy") ? "Copied" : "Selected";
+  }
+});
+
 theme.init();
 load();
 groups.update();

@@ -58,9 +58,11 @@ function masthead() {
   const mast = document.querySelector(".mast");
   mast.dataset.state = state;
   const title = str(s.label) || str(rec.head.tldr).replace(/^#+\s*/, "") || plan.map((t) => t.title).filter(Boolean)[0] || str(s.id);
-  document.title = sentence + " · " + oneLine(title, 60);
+  const told = document.getElementById("morning") ? document.getElementById("headline").textContent : "";
+  document.title = (told || sentence) + " · " + oneLine(title, 60);
   document.getElementById("where").replaceChildren(
     el("span", "", str(s.source).split("/").filter(Boolean).pop() || ""), " ", el("code", "", str(s.branch)));
+  if (told) return; // the report has the rest
   document.getElementById("headline").replaceChildren(el("span", "state", sentence));
   const facts = [oneLine(title, 140)];
   if (rec.count) {
@@ -85,9 +87,8 @@ function verdictOf(s, plan, done, failed) {
   if (rec.head.running) return ["running", plan.length ? "Running: " + of : "Running"];
   const skipped = plan.filter((t) => t.status === "skipped").length;
   if (done + skipped === plan.length && (plan.length || stop?.reason === "all_done")) {
-    const word = { taken: "Taken: ", cleansed: "Cleansed: " }[document.getElementById("morning")?.dataset.state] || "Finished: ";
-    if (skipped) return ["good", word + of + ", " + skipped + " skipped"];
-    return ["good", word + (plan.length === 1 ? "the task is done" : "all " + plan.length + " tasks done")];
+    if (skipped) return ["good", "Finished: " + of + ", " + skipped + " skipped"];
+    return ["good", "Finished: " + (plan.length === 1 ? "the task is done" : "all " + plan.length + " tasks done")];
   }
   if (failed.length) {
     if (failed.length > 1) return ["bad", plural(failed.length, "task") + " failed. " + of];

@@ -1,0 +1,444 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/view"
+)
+
+// runLines shows a run: one line for each important event and, on a terminal, a live last line; with --json the
+// events. It decides nothing.
+type runLines struct {
+	out    io.Writer
+	err    io.Writer
+	errTTY bool
+	Term   view.Terminal
+	term   func() view.Terminal // current size
+	Caps   config.Caps
+	since  time.Time
+	idle   time.Time     // when the current wait for an endpoint or agent program began; zero for none
+	still  time.Duration // of earlier waits
+	now    func() time.Time
+	Of     string // begins each line of a run that is one of several, "" for the only one
+
+	mu     sync.Mutex
+	titles map[string]string
+	plan   func() ([]session.Task, error)
+	at     map[string]*atWork // by task
+	iter   int                // of the last event
+	bare   bool               // the note about missing validators was printed
+	tokens int64
+	cost   float64
+	costs  map[string]float64 // by task, of all its attempts
+	// finished are the lines of committed tasks that wait for the cost of their learnings call; nil outside of a run.
+	finished map[string]finishedLine
+	shown    []int       // the columns of each live line that is on the screen
+	timer    *time.Timer // redraws them; nil where there are none
+	trial    *trial
+	trying   string // the part of the preflight that runs
+}
+
+// atWork is a task that is worked on.
+type atWork struct {
+	iter  int
+	begun time.Time          // zero where that was in an earlier run
+	doing view.Doing         // current action of its worker or validator
+	waits *record.AgentWaits // the current wait for an endpoint or agent program; nil for none
+}
+
+// finishedLine is the line of a finished task, with its commit.
+type finishedLine struct {
+	ts, says string
+	commit   record.Event
+}
+
+// work returns the state of an event's task if a worker has it, else an unused state.
+func (p *runLines) work(task string) *atWork {
+	if of := p.at[task]; of != nil {
+		return of
+	}
+	return &atWork{}
+}
+
+// newRunLines shows the runs of a session on a terminal. tty says that errors can be read there too.
+func newRunLines(s *session.Session, term func() view.Terminal, out, err io.Writer, tty bool) *runLines {
+	pr := &runLines{
+		out: out, err: err, errTTY: tty, Term: term(), term: term, now: proc.Now, since: proc.Now(),
+		titles: map[string]string{}, plan: s.Tasks, at: map[string]*atWork{}, costs: map[string]float64{},
+	}
+	pr.trial = &trial{tty: pr.Term.TTY && !pr.Term.JSON, tell: pr.Tell, draw: func(says string) {
+		pr.mu.Lock()
+		defer pr.mu.Unlock()
+		pr.trying = says
+		pr.drawLive()
+	}}
+	if sum, err := s.Summarize(); err == nil {
+		pr.tokens, pr.cost = sum.Tokens.Total, sum.Cost
+		for task, of := range sum.Tasks {
+			pr.costs[task] = of.Cost
+		}
+	}
+	return pr
+}
+
+// Name learns the tasks' titles.
+func (p *runLines) Name() {
+	if tasks, err := p.plan(); err == nil {
+		for _, t := range tasks {
+			p.titles[t.ID] = t.Title
+		}
+	}
+}
+
+// Start prints a first line and starts the live line.
+func (p *runLines) Start(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Name()
+	p.finished = map[string]finishedLine{}
+	if p.Term.JSON {
+		return
+	}
+	p.line("", nil, line)
+	if p.Term.TTY && p.timer == nil && p.Of == "" {
+		p.timer = time.AfterFunc(time.Second, p.redraw)
+	}
+}
+
+// amount returns a number of the unit that a cap counts.
+func amount(name string, n float64) string {
+	switch name {
+	case config.MaxTokens:
+		return view.Count(int64(n))
+	case config.MaxCost:
+		return view.Money(n)
+	}
+	return strconv.FormatFloat(n, 'f', -1, 64)
+}
+
+// Bounds prints the limits of the run.
+func (p *runLines) Bounds(h *held.Handle) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.Term.JSON {
+		return
+	}
+	var parts []string
+	for _, c := range []struct {
+		name, unit string
+		used       float64
+	}{{config.MaxMinutes, " minutes", 0}, {config.MaxTokens, " tokens", float64(h.Checkpoint.TokensUsed)},
+		{config.MaxCost, "", h.Checkpoint.Usage.Sum().Cost}, {config.MaxIterations, " iterations per task", 0},
+		{config.MaxEvaluatorCalls, " reviews per task", 0}} {
+		if limit := p.Caps[c.name]; limit > 0 {
+			part := amount(c.name, limit) + c.unit
+			if c.used > 0 {
+				part += " (" + amount(c.name, c.used) + " used)"
+			}
+			parts = append(parts, part)
+		}
+	}
+	p.line("", nil, "caps: "+strings.Join(parts, ", "))
+}
+
+// redraw updates the live line between events.
+func (p *runLines) redraw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.drawLive()
+		p.timer.Reset(time.Second)
+	}
+}
+
+// Event is the record's sink.
+func (p *runLines) Event(l record.Line) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.idle.IsZero() {
+		p.still, p.idle = p.still+p.now().Sub(p.idle), time.Time{}
+	}
+	if p.Term.JSON {
+		p.out.Write(append(append([]byte{}, l.Raw...), '\n'))
+		return
+	}
+	task, _ := l.Task()
+	of := p.work(task)
+	waited := of.waits
+	of.waits = nil
+	of.doing.Feed(l)
+	if l.Type == "tool_call" {
+		p.drawLive()
+	}
+	if l.Type == "proposed_learnings" || l.Type == "context_reset" {
+		p.printFinished()
+	}
+	if quietEvents[l.Type] {
+		return
+	}
+	e := l.Event()
+	if in := e.Common(); in.TaskID != "" {
+		p.iter, of.iter = in.Iter, in.Iter
+	}
+	if call, ok := e.(*record.ModelCall); ok {
+		p.tokens = max(p.tokens, call.TokensUsedTotal)
+		if call.Cost != nil {
+			p.cost += *call.Cost
+			p.costs[task] += *call.Cost
+		}
+	}
+	said := p.describe(e)
+	if ends(e) {
+		delete(p.at, task)
+	}
+	if w, ok := e.(*record.AgentWaits); ok {
+		if of.waits = w; w.Attempt > 0 {
+			p.idle = p.now()
+		}
+		if waited != nil && waited.Until == w.Until && w.Until != "" {
+			said = "" // the same wait, a minute later
+		}
+	}
+	if c, ok := e.(*record.Commit); ok && !c.Placeholder && p.finished != nil {
+		p.finished[task], said = finishedLine{l.TS, said, e}, ""
+	}
+	if said != "" {
+		p.line(l.TS, e, said)
+	} else {
+		p.drawLive()
+	}
+}
+
+// printFinished prints the lines of finished tasks with their cost.
+func (p *runLines) printFinished() {
+	for _, task := range slices.Sorted(maps.Keys(p.finished)) {
+		f := p.finished[task]
+		delete(p.finished, task)
+		p.line(f.ts, f.commit, f.says+p.costOf(task))
+	}
+}
+
+// costOf returns the cost of a task, as the report has it, after a comma.
+func (p *runLines) costOf(task string) string {
+	if p.costs[task] == 0 {
+		return ""
+	}
+	return ", " + view.Money(p.costs[task])
+}
+
+// ends reports whether an event is the end of its task.
+func ends(e record.Event) bool {
+	c, committed := e.(*record.Commit)
+	_, failed := e.(*record.TaskFailed)
+	return failed || committed && !c.Placeholder
+}
+
+// quietEvents are for the record, not for the screen, and are not even decoded.
+var quietEvents = map[string]bool{
+	"prompt_assembled": true, "memory_load": true, "tool_call": true, "tool_result": true, "ledger_appended": true,
+	"session_start": true, "session_resume": true, "stop": true, "hook_run": true,
+}
+
+// describe is the line of an event, "" for none: its words after its task and, within one, its iteration.
+func (p *runLines) describe(e record.Event) string {
+	in := e.Common()
+	_, says := view.Line(e, nil)
+	says = text.Clip(text.OneLine(text.HeadBytes(says, maxSaid*4)), maxSaid)
+	switch e := e.(type) {
+	case *record.Preflight:
+		p.bare = !slices.ContainsFunc(e.Checks, record.PreflightCheck.OfValidator)
+		if !e.Passed && p.Term.TTY && p.errTTY {
+			return "preflight: failed" // the end prints each finding on a separate line
+		}
+		return says
+	case *record.LogRepaired:
+		return says
+	case *record.ContextReset:
+		p.at[e.TaskID] = &atWork{begun: p.now()}
+		says = p.titles[e.TaskID]
+	case *record.ModelCall:
+		if view.Healthy(e) || e.WaitSeconds != nil && *e.WaitSeconds > 0 {
+			return "" // the line of the wait says why
+		}
+	case *record.ValidatorRun:
+		bare := p.bare
+		if p.bare = len(e.Results) == 0; bare && p.bare {
+			return ""
+		}
+		says = fmt.Sprintf("iter %d  %s", in.Iter, says)
+	case *record.EvaluatorVerdict:
+		if e.Accepted() && e.By == "" {
+			return "" // the commit says so
+		}
+		says = fmt.Sprintf("iter %d  %s", in.Iter, says)
+	case *record.Nudge, *record.PreToolBlock, *record.CaseParseError, *record.EvaluatorParseError:
+		says = fmt.Sprintf("iter %d  %s", in.Iter, says)
+	case *record.Commit:
+		if !e.Placeholder {
+			says += p.spent(e.TaskID)
+		}
+	case *record.TaskFailed:
+		says = strings.TrimSuffix(says, ".") + p.spent(e.TaskID) + p.costOf(e.TaskID)
+	case *record.AgentSession:
+		switch {
+		case e.How == agent.TookOver && e.Role == record.RoleEvaluator:
+			says = fmt.Sprintf("%s reviews instead: %s", e.Agent, text.Clip(text.OneLine(e.Why), maxSaid))
+		case e.How == agent.TookOver:
+			says = fmt.Sprintf("%s continues the task: %s", e.Agent, text.Clip(text.OneLine(e.Why), maxSaid))
+		case e.How == agent.Replaced:
+			says = fmt.Sprintf("%s starts a new conversation: %s", e.Agent, e.Why)
+		case e.Role != "" || e.How == "fresh" || e.How == "continued":
+			return ""
+		default:
+			says = fmt.Sprintf("%s continues its conversation (%s)", e.Agent, e.Why)
+		}
+	case *record.ProposedLearnings:
+		if !e.Emitted || e.Entry == nil {
+			return ""
+		}
+	case *record.AgentWaits, *record.BuildProducts:
+	default:
+		return ""
+	}
+	return in.TaskID + "  " + says
+}
+
+// maxSaid is how many characters of an event's line a run prints.
+const maxSaid = 400
+
+// spent returns the iterations and the time of a task so far.
+func (p *runLines) spent(task string) string {
+	of := p.work(task)
+	if of.begun.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(", %s, %s", text.Plural(max(of.iter, 1), "iteration"), view.Span(p.now().Sub(of.begun)))
+}
+
+// line prints a text in the style of an event above the live line, with the event's time, or the current time for nil.
+func (p *runLines) line(ts string, e record.Event, says string) {
+	p.clearLive()
+	at := record.ParseTime(ts)
+	if at.IsZero() {
+		at = p.now()
+	}
+	fmt.Fprintln(p.Term.Writer(p.out), p.Term.RunLine(at, e, text.VisibleLine(p.Of+says)))
+	p.drawLive()
+}
+
+// clearLive takes the live lines off the screen. A terminal that was made narrower since has broken them.
+func (p *runLines) clearLive() {
+	p.Term = p.term()
+	rows := 0
+	for _, columns := range p.shown {
+		rows++
+		if p.Term.Width > 0 {
+			rows += max(columns-1, 0) / p.Term.Width
+		}
+	}
+	if rows > 0 {
+		fmt.Fprint(p.out, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", rows-1))
+	}
+	p.shown = nil
+}
+
+// between are the parts of the last line.
+const between = " · "
+
+// maxRows bounds the lines of running tasks: lines that scrolled off the screen could not be redrawn.
+const maxRows = 12
+
+// drawLive redraws the last line: task, iteration and cap, tokens, cost, time and the worker's activity. With several
+// running tasks each has its own line above it.
+func (p *runLines) drawLive() {
+	if p.timer == nil {
+		return
+	}
+	p.clearLive()
+	var lines []string
+	sum := []string{view.Count(p.tokens) + " tokens"}
+	if p.cost > 0 {
+		sum = append(sum, view.Money(p.cost))
+	}
+	sum = append(sum, view.Span(p.now().Sub(p.since)))
+	if p.trying != "" {
+		sum = append(sum, p.trying)
+	}
+	tasks := slices.Sorted(maps.Keys(p.at))
+	most := maxRows
+	if p.Term.Height > 0 {
+		most = min(most, max(p.Term.Height-2, 1))
+	}
+	if n := len(tasks) - most; n > 0 {
+		sum = append([]string{fmt.Sprintf("%d more running", n)}, sum...)
+	}
+	for _, task := range tasks[:min(len(tasks), most)] {
+		of := p.at[task]
+		row := []string{fmt.Sprintf("%s  iteration %d of %d", task, max(of.iter, 1), int(p.Caps[config.MaxIterations]))}
+		if len(tasks) == 1 {
+			row, sum = append(row, sum...), nil
+		}
+		lines = append(lines, p.fits(row, of))
+	}
+	if sum != nil {
+		lines = append(lines, p.fits(sum, &atWork{}))
+	}
+	fmt.Fprint(p.Term.Writer(p.out), "\r\x1b[K"+strings.Join(lines, "\r\n"))
+	for _, line := range lines {
+		p.shown = append(p.shown, view.Width(line))
+	}
+}
+
+// fits joins parts into a line, with as much of the worker's activity as fits on the terminal.
+func (p *runLines) fits(parts []string, of *atWork) string {
+	room := 0 // for any number of columns
+	if p.Term.Width > 0 {
+		room = max(p.Term.Width-1-view.Width(strings.Join(parts, between)+between), 1)
+	}
+	if of.waits != nil {
+		parts = append(parts, view.WaitLeft(of.waits, p.now()))
+	} else if now := of.doing.Text(p.now(), room); now != "" {
+		parts = append(parts, now)
+	}
+	return view.Fit(strings.Join(parts, between), p.Term.Width-1)
+}
+
+// Validating shows the running validator until the next event of its task. Without a task it is a part of the
+// preflight.
+func (p *runLines) Validating(task, name string) {
+	if task == "" {
+		p.trial.begins("", name)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.work(task).doing = view.Doing{What: "validator " + name, Since: p.now()}
+	p.drawLive()
+}
+
+// Tell prints a line on the terminal, independent of standard output.
+func (p *runLines) Tell(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clearLive()
+	line = "git-tilth: " + line
+	if p.errTTY {
+		line = p.Term.Fold(line)
+	}
+	fmt.Fprintln(p.err, line)
+	p.drawLive()
+}

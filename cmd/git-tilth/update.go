@@ -1,0 +1,195 @@
+package main
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+func (p *process) updateCommand() *cli.Command {
+	return p.declare(traits{wish: "share", starts: true, hooked: true, ends: true}, &cli.Command{
+		Name:      "update",
+		Usage:     "rebase a session onto its current base",
+		ArgsUsage: "[<session>]",
+		Description: "The base is that of the session's pull request, else your current branch. Each commit is " +
+			"validated again, and reviewed again if its patch changed. If a task's commit conflicts, the task " +
+			"becomes pending again. Your own commits on the branch stay. update pushes the branch of an open " +
+			"pull request with --force-with-lease. git tilth undo undoes the update.",
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "rebase", Usage: "repeat the commits on the base (default)"},
+			&cli.BoolFlag{Name: "merge", Usage: "merge the base into the branch"},
+		}, runFlags()...),
+		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+			if ctx.Bool("merge") && ctx.Bool("rebase") {
+				return refuse("git tilth update -h", "--rebase and --merge exclude each other")
+			}
+			u := &updating{addressing{w: w, s: s, verb: "update", run: newRunRequest(ctx)}, ctx.Bool("merge")}
+			if u.run.verb = "resume"; u.merge {
+				u.verb = "update --merge"
+			}
+			return u.update()
+		}),
+	})
+}
+
+// updating brings a session onto another base.
+//
+// The state on disk after each step; the same command continues after a kill:
+//  1. the base and the commits of others are fetched      nothing else has changed
+//  2. the branch is at the new base (lifecycle/onto.go)   the record has the commits to repeat
+//  3. the commits are judged again                        none is left to repeat
+//  4. the branch is pushed, with a lease on the commit that the session includes
+type updating struct {
+	addressing
+	merge bool
+}
+
+// maxMoves is how often the base may move while a session is brought onto it.
+const maxMoves = 3
+
+func (u *updating) update() error {
+	w := u.w
+	if u.s.Request() != nil {
+		if err := u.look(); err != nil {
+			return err
+		}
+	}
+	for range maxMoves {
+		state, err := u.s.State()
+		if err != nil {
+			return fail("git tilth show "+u.s.ID, err)
+		}
+		if moved, err := u.move(len(state.Steps) > 0); err != nil {
+			return err
+		} else if !moved {
+			break
+		}
+		if err := w.proceed(u.s, u.run); err != nil {
+			return err
+		}
+	}
+	if w.p.dryRun {
+		return nil
+	}
+	if u.request == nil {
+		w.p.printf("session %s is on its base\n", u.s.ID)
+		return nil
+	}
+	lease := "--force-with-lease=refs/heads/" + u.s.Branch() + ":" + u.request.Head
+	if err := u.push(lease); err != nil {
+		return err
+	}
+	u.request.Took = u.request.Head
+	if err := u.save(); err != nil {
+		return err
+	}
+	w.p.printf("%s\n", u.request.Line())
+	return nil
+}
+
+// move moves the branch to the current base, and reports whether commits are to be repeated. It first finishes an
+// unfinished move.
+func (u *updating) move(begun bool) (bool, error) {
+	w, s := u.w, u.s
+	h, err := w.hold(s, nil)
+	if err != nil {
+		return false, err
+	}
+	defer h.Close()
+	if begun {
+		return true, nil
+	}
+	to := lifecycle.Onto{Merge: u.merge}
+	if to.Gone, err = u.merged(); err != nil {
+		return false, fail("", err)
+	}
+	if to.Base, err = u.base(h); err != nil {
+		return false, err
+	}
+	if r := u.request; r != nil {
+		to.Head, to.Took = r.Head, s.Request().Took
+		if err := w.fetch(w.p.ctx, h.Common, h.Checkpoint.Source, u.remote, "refs/heads/"+r.Branch); err != nil {
+			return false, refuse("git tilth pr "+s.ID, "branch %s is not on %s", r.Branch, u.remote)
+		}
+	}
+	if _, err := w.Git.RevParse(w.p.ctx, h.Common, to.Base+"^{commit}"); err != nil && w.p.dryRun {
+		return false, nil // it would have been fetched
+	}
+	plan, err := lifecycle.PlanOnto(w.p.ctx, h, to)
+	if err != nil || plan.Over {
+		return false, err
+	}
+	w.p.printf("%s: %.10s becomes %.10s\n", plan.What, plan.From, plan.SHA)
+	if w.p.dryRun {
+		return false, nil
+	}
+	if u.request != nil {
+		u.request.Took = u.request.Head
+		if err := u.save(); err != nil {
+			return false, err
+		}
+	}
+	if err := plan.Execute(w.p.ctx, h); err != nil {
+		return false, fail("git tilth update "+s.ID, err)
+	}
+	return true, nil
+}
+
+// merged are the tasks of the merged requests of a stack.
+func (u *updating) merged() (map[string]bool, error) {
+	if u.request == nil || u.request.Below == nil {
+		return nil, nil
+	}
+	gone := map[string]bool{}
+	parts, err := u.w.partsOf(u.s, u.common)
+	for _, r := range u.request.Below {
+		for _, p := range parts {
+			for _, task := range p.tasks {
+				gone[task] = gone[task] || p.task == r.Task && r.State == session.RequestMerged
+			}
+		}
+	}
+	return gone, err
+}
+
+// base returns the current commit of the base: the request's base on the forge, else the user's checkout.
+func (u *updating) base(h *held.Handle) (string, error) {
+	w := u.w
+	if u.request == nil {
+		at := h.Common
+		if w.inRepo && w.Loc.CommonDir == h.Common && !session.IsWorkplace(w.Loc.TopLevel) {
+			at = w.Loc.GitDir
+		}
+		sha, err := w.Git.RevParse(w.p.ctx, at, "HEAD^{commit}")
+		if err != nil {
+			err = fail("", err)
+		}
+		return sha, err
+	}
+	ref := "refs/heads/" + u.request.Root()
+	remote, err := w.targetRemote(u.f, h.Common, u.remote)
+	if err != nil {
+		return "", fail("", err)
+	}
+	ask := gitx.InRepo(h.Common, "ls-remote", "--end-of-options", remote, ref)
+	ask.Dir = cmp.Or(held.SourceNow(h.Checkpoint.Source, h.Common), h.Common)
+	out, err := w.Git.Line(w.p.ctx, ask)
+	sha, _, _ := strings.Cut(out, "\t")
+	if err == nil && !text.IsObjectID(sha) {
+		return "", refuse("git remote -v", "%s has no branch %s", remote, u.request.Root())
+	}
+	if err == nil {
+		err = w.fetch(w.p.ctx, h.Common, ask.Dir, remote, ref)
+	}
+	if err != nil {
+		return "", fail("git tilth update "+u.s.ID, err)
+	}
+	return sha, nil
+}

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
+)
+
+// checkCommand refuses commands of the deny list.
+func checkCommand(b *BuiltinTools, in *arguments) error {
+	if reason := b.guard.check(in.text["command"]); reason != "" {
+		return &blocked{reason}
+	}
+	return nil
+}
+
+func (b *BuiltinTools) bash(ctx context.Context, in arguments) (ToolAnswer, error) {
+	command := in.text["command"]
+	limit, err := b.limit(in)
+	if err != nil {
+		return ToolAnswer{}, err
+	}
+	switch {
+	case strings.TrimSpace(command) == "":
+		return ToolAnswer{}, errors.New("the command is empty")
+	case strings.ContainsRune(command, 0):
+		return ToolAnswer{}, errors.New("the command holds a NUL byte")
+	}
+	o, err := proc.Run(ctx, proc.Cmd{
+		Argv:      []string{b.shell(), "-c", command},
+		Dir:       b.dir,
+		Env:       b.opts.Env,
+		Box:       b.opts.Sandbox,
+		Timeout:   limit,
+		OutputCap: b.opts.OutputCap,
+		Clean:     b.opts.Clean,
+	})
+	switch {
+	case errors.Is(err, proc.ErrDir):
+		return ToolAnswer{}, errGone
+	case err != nil:
+		return ToolAnswer{}, err
+	}
+	return report(o, limit), nil
+}
+
+// limit is the time that the command may take.
+func (b *BuiltinTools) limit(in arguments) (time.Duration, error) {
+	secs, ok := in.num["timeout"]
+	if !ok {
+		return b.opts.BashTimeout, nil
+	}
+	if secs <= 0 {
+		return 0, errors.New("the timeout must be more than 0 seconds")
+	}
+	if secs >= b.opts.MaxTimeout.Seconds() {
+		return b.opts.MaxTimeout, nil
+	}
+	return max(time.Duration(secs*float64(time.Second)), time.Millisecond), nil
+}
+
+func (b *BuiltinTools) shell() string {
+	if _, err := proc.LookPath("bash", b.dir, b.opts.Env); err == nil {
+		return "bash"
+	}
+	return "sh"
+}
+
+// report puts how the command ended before its output: that is where a reader of a shortened result still sees it.
+func report(o proc.Outcome, limit time.Duration) ToolAnswer {
+	var out strings.Builder
+	switch {
+	case o.TimedOut:
+		fmt.Fprintf(&out, "[ended after the time limit of %s]\n", limit)
+	case o.Canceled:
+		out.WriteString("[interrupted]\n")
+	case o.Signal != "":
+		fmt.Fprintf(&out, "[exit code %d, ended by %s]\n", o.ExitCode, o.Signal)
+	default:
+		fmt.Fprintf(&out, "[exit code %d]\n", o.ExitCode)
+	}
+	if o.Ended > 0 && !o.TimedOut && !o.Canceled {
+		out.WriteString("[processes that it left in the background were ended]\n")
+	}
+	if len(o.Output) == 0 {
+		out.WriteString("(no output)")
+	}
+	out.Write(o.Output)
+	return ToolAnswer{Output: out.String(), IsError: o.TimedOut || o.Canceled}
+}

@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+const (
+	grepCap     = 200      // matching lines that one call shows
+	grepLine    = 300      // bytes of a line that are shown
+	grepFileCap = 16 << 20 // larger files are passed over, and named
+	grepOutCap  = 48 << 10 // bytes of the answer
+)
+
+// search is one grep on its way.
+type search struct {
+	re      *regexp.Regexp
+	git     os.FileInfo // the worktree's .git, which may have another name too
+	out     strings.Builder
+	lines   int
+	files   int
+	tooBig  []string
+	stopped bool
+}
+
+func (b *BuiltinTools) grep(ctx context.Context, in arguments) (ToolAnswer, error) {
+	re, err := regexp.Compile(in.text["pattern"])
+	if err != nil {
+		return ToolAnswer{}, fmt.Errorf("the pattern is not a valid regular expression (RE2): %w", err)
+	}
+	q, err := b.widen(in.query)
+	if err != nil {
+		return ToolAnswer{}, err
+	}
+	s := &search{re: re}
+	s.git, _ = b.root.Lstat(".git")
+	cut, err := b.walk(ctx, q, func(name, place string, d fs.DirEntry) error {
+		if d.Type().IsRegular() {
+			b.searchFile(s, name, place)
+		}
+		if s.stopped {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if err != nil {
+		return ToolAnswer{}, err
+	}
+	return s.result(in.query.pattern, cut), nil
+}
+
+// checkPathGlob is checkGlob for an argument that may be left out.
+func checkPathGlob(b *BuiltinTools, in *arguments) error {
+	if strings.TrimSpace(in.text["path_glob"]) == "" {
+		in.text["path_glob"] = "**"
+	}
+	return checkGlob("path_glob")(b, in)
+}
+
+// widen reads a path_glob as people write it: a directory means all below it, a
+// pattern without a slash any file of that name.
+func (b *BuiltinTools) widen(q query) (query, error) {
+	if info, err := b.root.Stat(q.pattern); err == nil {
+		if info.IsDir() {
+			return b.newQuery(strings.TrimSuffix(q.pattern, "/") + "/**")
+		}
+		return q, nil
+	}
+	if !strings.Contains(q.pattern, "/") {
+		return b.newQuery("**/" + q.pattern)
+	}
+	return q, nil
+}
+
+func (b *BuiltinTools) searchFile(s *search, name, place string) {
+	f, err := b.root.OpenFile(place, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || s.git != nil && os.SameFile(s.git, info) {
+		return
+	}
+	data, err := io.ReadAll(io.LimitReader(f, grepFileCap+1))
+	if err != nil && !errors.Is(err, io.EOF) || isBinary(data) {
+		return
+	}
+	if len(data) > grepFileCap {
+		s.tooBig = append(s.tooBig, name)
+		return
+	}
+	s.files++
+	s.scan(name, data)
+}
+
+// scan looks at each line, so that a pattern never matches across two.
+func (s *search) scan(name string, data []byte) {
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		at := s.re.FindIndex(line)
+		if at == nil {
+			continue
+		}
+		if s.lines >= grepCap || s.out.Len() > grepOutCap {
+			s.stopped = true
+			return
+		}
+		s.lines++
+		fmt.Fprintf(&s.out, "%s:%d:%s\n", name, n, excerpt(line, at[0]))
+	}
+}
+
+// excerpt cuts a long line around the match.
+func excerpt(line []byte, at int) string {
+	if len(line) <= grepLine {
+		return string(line)
+	}
+	from := max(0, min(at-grepLine/3, len(line)-grepLine))
+	to := min(len(line), from+grepLine)
+	whole := bytes.ToValidUTF8(line[from:to], nil) // without a character that is cut through
+	return fmt.Sprintf("%s [columns %d to %d of %d]", whole, from+1, to, len(line))
+}
+
+func (s *search) result(glob string, cut bool) ToolAnswer {
+	out := s.out.String()
+	switch {
+	case s.lines == 0 && s.files == 0 && len(s.tooBig) == 0:
+		out = "no text file matches " + text.Clip(glob, 200) + "\n"
+	case s.lines == 0:
+		out = fmt.Sprintf("no match in %d files\n", s.files)
+	case s.stopped:
+		out += fmt.Sprintf("[only the first %d matching lines are shown; narrow the pattern or path_glob]\n", s.lines)
+	}
+	if n := len(s.tooBig); n > 0 {
+		out += fmt.Sprintf("[%d files are too large to be searched, among them %s]\n", n, text.Clip(s.tooBig[0], 200))
+	}
+	if cut {
+		out += "[the search was ended after too many files; narrow path_glob]\n"
+	}
+	return ToolAnswer{Output: out}
+}

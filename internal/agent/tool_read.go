@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+const (
+	readCap   = 96 << 10 // bytes of a file that one call shows
+	listCap   = 500      // entries of a directory that one call shows
+	binaryLen = 8000     // a NUL in the first bytes makes a file binary, as for git
+)
+
+// open opens a regular file or a directory for reading. Anything else (a pipe, a
+// device) is refused without waiting for it.
+func (b *BuiltinTools) open(name, rel string) (*os.File, os.FileInfo, error) {
+	f, err := b.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, describePath(name, err)
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		err = describePath(name, err)
+	case b.isGitFile(info):
+		err = errGitsOwn
+	case !info.IsDir() && !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a regular file", text.Clip(name, 200))
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+func (b *BuiltinTools) readFile(_ context.Context, in arguments) (ToolAnswer, error) {
+	name := in.text["path"]
+	f, info, err := b.open(name, in.rel)
+	if err != nil {
+		return ToolAnswer{}, err
+	}
+	defer f.Close()
+	if info.IsDir() {
+		return listDir(name, f)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, readCap+1))
+	switch {
+	case err != nil:
+		return ToolAnswer{}, describePath(name, err)
+	case len(data) == 0:
+		return ToolAnswer{Output: "(the file is empty)"}, nil
+	case isBinary(data):
+		return ToolAnswer{}, fmt.Errorf("%s is a binary file of %d bytes", text.Clip(name, 200), info.Size())
+	case len(data) > readCap:
+		return ToolAnswer{Output: b.cutFile(data[:readCap], info.Size())}, nil
+	}
+	return ToolAnswer{Output: readable(data)}, nil
+}
+
+// cutFile is the beginning of a long file, up to the end of a line, and a note.
+func (b *BuiltinTools) cutFile(data []byte, size int64) string {
+	rest := "find the rest with grep, or read a part with sed -n in bash"
+	if b.opts.ReadOnly {
+		rest = "find the rest with grep"
+	}
+	if i := bytes.LastIndexByte(data, '\n'); i > 0 {
+		data = data[:i+1]
+	}
+	lines := bytes.Count(data, []byte("\n"))
+	return fmt.Sprintf("%s\n[cut here: %d of %d bytes (%d lines) are shown; %s]",
+		readable(data), len(data), size, lines, rest)
+}
+
+// readable makes text that a request can carry, and says so if that changed it.
+func readable(data []byte) string {
+	if utf8.Valid(data) {
+		return string(data)
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD") +
+		"\n[the file is not valid UTF-8; the bytes in question are shown as \uFFFD]"
+}
+
+func isBinary(data []byte) bool {
+	return bytes.IndexByte(data[:min(len(data), binaryLen)], 0) >= 0
+}
+
+// listDir lists a directory, directories with a slash.
+func listDir(name string, f *os.File) (ToolAnswer, error) {
+	entries, err := f.ReadDir(-1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return ToolAnswer{}, describePath(name, err)
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if hasGit(e.Name()) {
+			continue
+		}
+		names = append(names, e.Name()+suffix(e))
+	}
+	slices.Sort(names)
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s is a directory with %d entries:\n", text.Clip(name, 200), len(names))
+	for _, n := range names[:min(len(names), listCap)] {
+		out.WriteString(n + "\n")
+	}
+	if more := len(names) - listCap; more > 0 {
+		fmt.Fprintf(&out, "[%d more are not shown; use glob]\n", more)
+	}
+	return ToolAnswer{Output: out.String()}, nil
+}
+
+func suffix(e fs.DirEntry) string {
+	switch {
+	case e.IsDir():
+		return "/"
+	case e.Type()&fs.ModeSymlink != 0:
+		return "@"
+	}
+	return ""
+}

@@ -1,0 +1,224 @@
+package agent
+
+import (
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// inspector examines one command line and everything nested in it, in the order of execution.
+type inspector struct {
+	guard
+	src    string
+	cwd    string // where the next command runs; "" if unknown
+	reason string // why the line is refused; the first that was found
+}
+
+// script inspects a text that is handed to a shell.
+func (in *inspector) script(src string) {
+	var stmts []*syntax.Stmt
+	// A shell runs the lines before a syntax error, and nothing after it. The loop does not end early, because the
+	// sequence calls its body once more after an error and would panic.
+	for stmt, err := range syntax.NewParser().StmtsSeq(strings.NewReader(src)) {
+		if err == nil {
+			stmts = append(stmts, stmt)
+		}
+	}
+	outer := in.src
+	in.src = src
+	in.apart(stmts)
+	in.src = outer
+}
+
+// apart inspects commands in a subshell, which keeps its change of directory to itself.
+func (in *inspector) apart(stmts []*syntax.Stmt) {
+	cwd := in.cwd
+	for _, s := range stmts {
+		syntax.Walk(s, in.visit)
+	}
+	in.cwd = cwd
+}
+
+func (in *inspector) refuse(reason string) {
+	if in.reason == "" {
+		in.reason = reason
+	}
+}
+
+// visit inspects a node; if it returns true, the nodes below are inspected next.
+func (in *inspector) visit(node syntax.Node) bool {
+	switch n := node.(type) {
+	case *syntax.Subshell:
+		in.apart(n.Stmts)
+		return false
+	case *syntax.CmdSubst:
+		in.apart(n.Stmts)
+		return false
+	case *syntax.ProcSubst:
+		in.apart(n.Stmts)
+		return false
+	case *syntax.BinaryCmd:
+		if (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) && anyCall(n.X, fetches) && anyCall(n.Y, runsInput) {
+			in.refuse(pipedShell)
+		}
+	case *syntax.Stmt:
+		if call, ok := n.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+			in.call(call, n)
+		}
+	case *syntax.Redirect:
+		target := in.word(n.Word)
+		in.reaches(target)
+		switch n.Op {
+		case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
+			in.refuse(in.writesTo(target, in.cwd))
+		}
+	case *syntax.ParamExp:
+		if n.Param != nil && (n.Param.Value == "TILTH_SESSIONS_DIR" || n.Param.Value == "TILTH_HOME") {
+			in.refuse(harnessDir)
+		}
+	}
+	return in.reason == ""
+}
+
+const pipedShell = "running a script straight from the network is not allowed; download it, read it, then run it"
+
+var (
+	shells       = strings.Fields("sh bash zsh dash ksh ash fish")
+	shellValued  = "-o -O --rcfile --init-file"
+	interpreters = strings.Fields("python python3 perl ruby node php")
+	// writers are programs that create, change or remove their operands.
+	writers = strings.Fields("rm mv cp tee touch mkdir rmdir unlink ln truncate install rsync chmod chown shred")
+)
+
+// anyCall reports whether one of the simple commands below a node is of a kind.
+func anyCall(node syntax.Node, kind func(name string, args []*syntax.Word) bool) (found bool) {
+	syntax.Walk(node, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+			found = found || kind(path.Base(call.Args[0].Lit()), call.Args[1:])
+		}
+		return !found
+	})
+	return found
+}
+
+func fetches(name string, _ []*syntax.Word) bool { return name == "curl" || name == "wget" }
+
+// runsInput reports whether a program runs its standard input: it has only options, and no -c.
+func runsInput(name string, args []*syntax.Word) bool {
+	words := []string{}
+	for _, w := range args {
+		words = append(words, w.Lit())
+	}
+	flags, operands := splitFlags(words, shellValued)
+	return slices.Contains(shells, name) && !flags.has("-c") && (len(operands) == 0 || flags.has("-s")) ||
+		slices.Contains(interpreters, name) && len(flags) == 0 && (len(operands) == 0 || operands[0] == "-")
+}
+
+// call inspects one simple command. It is the deny list, by program.
+func (in *inspector) call(call *syntax.CallExpr, whole *syntax.Stmt) {
+	var words []string
+	for _, w := range call.Args {
+		words = append(words, in.word(w))
+		in.reaches(words[len(words)-1])
+	}
+	name, args := path.Base(words[0]), words[1:]
+	runsText := slices.Contains(shells, name) || name == "eval" || name == "source" || name == "."
+	if runsText && anyCall(whole, fetches) {
+		in.refuse(pipedShell)
+	}
+	switch flags, operands := splitFlags(args, shellValued); {
+	case slices.Contains(shells, name) && flags.has("-c") && len(operands) > 0:
+		in.script(operands[0])
+	case slices.Contains(writers, name):
+		for _, w := range operands {
+			in.refuse(in.writesTo(w, in.cwd))
+			if name == "rm" && flags.has("-r -R --recursive") && in.tooMuch(w, in.cwd) {
+				in.refuse("rm -r of " + text.Clip(w, 60) + " is not allowed; remove files inside the worktree only")
+			}
+		}
+	}
+	switch name {
+	case "git":
+		in.refuse(git(args))
+	case "git-tilth":
+		in.refuse(tilthReason) // it would act on this run, or on another session of the user's
+	case "eval":
+		in.script(strings.Join(args, " "))
+	case "cd", "pushd":
+		target := "~"
+		if _, dirs := splitFlags(args, ""); len(dirs) > 0 {
+			target = dirs[0]
+		}
+		in.cwd, _ = in.locate(target, in.cwd)
+	case "popd":
+		in.cwd = ""
+	case "sudo", "doas", "pkexec", "su":
+		in.refuse("becoming another user is not allowed; work without sudo")
+	}
+}
+
+// reaches refuses a word that leads into a protected directory. A relative path (perhaps a pattern for grep) counts
+// only if a file exists there. The path is the whole word, or the part after `=` or `:`.
+func (in *inspector) reaches(word string) {
+	parts := []string{word}
+	if i := strings.IndexAny(word, "=:"); i >= 0 {
+		parts = append(parts, word[i+1:])
+	}
+	for _, part := range parts {
+		if part == "" || !strings.ContainsAny(part[:1], "/~.$") {
+			continue
+		}
+		if p, ok := in.locate(part, in.cwd); ok && in.isProtected(p) {
+			if _, err := os.Lstat(p); err == nil {
+				in.refuse(harnessDir)
+			}
+		}
+	}
+}
+
+// word removes the quotes of a word. It does not expand.
+func (in *inspector) word(w *syntax.Word) string {
+	var out strings.Builder
+	in.unquote(&out, w.Parts, false)
+	return out.String()
+}
+
+func (in *inspector) unquote(out *strings.Builder, parts []syntax.WordPart, inQuotes bool) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			out.WriteString(unescape(p.Value, inQuotes))
+		case *syntax.SglQuoted:
+			value := p.Value
+			if decoded, err := strconv.Unquote(`"` + value + `"`); p.Dollar && err == nil {
+				value = decoded
+			}
+			out.WriteString(value)
+		case *syntax.DblQuoted:
+			in.unquote(out, p.Parts, true)
+		default:
+			from, to := int(p.Pos().Offset()), int(p.End().Offset())
+			if 0 <= from && from <= to && to <= len(in.src) {
+				out.WriteString(in.src[from:to])
+			}
+		}
+	}
+}
+
+// unescape takes the backslashes out of a literal; in double quotes they guard a few characters only.
+func unescape(s string, inQuotes bool) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && (!inQuotes || strings.IndexByte("$`\"\\", s[i+1]) >= 0) {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,137 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// walkCap bounds how many directory entries one call looks at.
+const walkCap = 400_000
+
+// isProduct reports whether a directory holds dependencies or build results. They are skipped unless the pattern names
+// them, because they would hide all other matches.
+func isProduct(name string) bool {
+	return project.IsProduct(name) || slices.Contains(project.ByName(project.Python).Foreign, name)
+}
+
+// query is a pattern ready to be walked.
+type query struct {
+	pattern string
+	base    string // the directory with all matches
+	depth   int    // components that a match can have; -1 for any number
+	named   map[string]bool
+}
+
+// newQuery checks a pattern and prepares the walk.
+func (b *BuiltinTools) newQuery(glob string) (query, error) {
+	if strings.TrimSpace(glob) == "" {
+		return query{}, errors.New("the pattern is empty")
+	}
+	if path.IsAbs(glob) {
+		rel, ok := b.inside(glob)
+		if !ok {
+			return query{}, &blocked{text.Clip(glob, 200) +
+				" is outside the worktree; give a pattern relative to it"}
+		}
+		glob = rel
+	}
+	glob = strings.TrimPrefix(path.Clean(glob), "./")
+	q := query{pattern: glob, depth: -1, named: map[string]bool{}}
+	for part := range strings.SplitSeq(glob, "/") {
+		if part == ".." {
+			return query{}, &blocked{text.Clip(glob, 200) + " leads out of the worktree"}
+		}
+		q.named[part] = true
+	}
+	if !doublestar.ValidatePattern(glob) || pattern.Endless(glob) {
+		return query{}, fmt.Errorf("%q is not a valid pattern: *, ?, **, [a-z] and a few {a,b} are supported",
+			text.Clip(glob, 200))
+	}
+	if hasGit(glob) {
+		return query{}, errGitsOwn
+	}
+	q.base, _ = doublestar.SplitPattern(glob)
+	if !strings.Contains(glob, "**") && !strings.Contains(glob, "{") {
+		q.depth = 1 + strings.Count(glob, "/")
+	}
+	return q, nil
+}
+
+// checkGlob makes a check that refuses patterns that policy does not allow; arg is the argument that holds the pattern.
+func checkGlob(arg string) func(*BuiltinTools, *arguments) error {
+	return func(b *BuiltinTools, in *arguments) (err error) {
+		if in.query, err = b.newQuery(in.text[arg]); err != nil {
+			return err
+		}
+		if _, err = b.resolve(in.query.base); err != nil {
+			return err
+		}
+		// For grep a pattern may be the name of a directory.
+		_, err = b.resolve(in.query.pattern)
+		return err
+	}
+}
+
+// walk calls fn with every match, in lexical order: its name as the pattern has it and its place, which differ where
+// the pattern begins with a symlink. Others are not followed. It reports whether the walk was cut short for its size.
+func (b *BuiltinTools) walk(
+	ctx context.Context, q query, fn func(name, place string, d fs.DirEntry) error,
+) (cut bool, err error) {
+	base, err := b.resolve(q.base)
+	if err != nil {
+		return false, err
+	}
+	if _, err := b.root.Stat(base); err != nil {
+		return false, nil
+	}
+	seen := 0
+	err = fs.WalkDir(b.root.FS(), base, func(p string, d fs.DirEntry, err error) error {
+		if seen++; seen > walkCap {
+			cut = true
+			return fs.SkipAll
+		}
+		if err := ctx.Err(); err != nil {
+			return errInterrupted
+		}
+		if err != nil {
+			// A directory that cannot be read does not end the search.
+			return nil
+		}
+		name := q.base + strings.TrimPrefix(p, base)
+		if q.base == "." {
+			name = p
+		}
+		if p != base && b.passOver(q, d) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if ok, _ := doublestar.Match(q.pattern, name); ok && name != "." {
+			if err := fn(name, p, d); err != nil {
+				return err
+			}
+		}
+		if d.IsDir() && q.depth >= 0 && name != "." && strings.Count(name, "/")+1 >= q.depth {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return cut, err
+}
+
+func (b *BuiltinTools) passOver(q query, d fs.DirEntry) bool {
+	name := d.Name()
+	return hasGit(name) || strings.HasPrefix(name, tempPrefix) || d.IsDir() && isProduct(name) && !q.named[name]
+}

@@ -1,0 +1,33 @@
+package gitx
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// ownDirs are the directories that git and Git LFS make in a repository's common directory (gitrepository-layout(5)).
+var ownDirs = []string{"branches", "hooks", "info", "lfs", "logs", "modules", "objects", "rebase-apply", "rebase-merge",
+	"refs", "reftable", "remotes", "rr-cache", "sequencer", "worktrees"}
+
+// LinkForeign gives a git directory links to the other directories of a repository, by a path to it. Filters look for
+// their files below `git rev-parse --git-dir`, as git-crypt does for its keys.
+func LinkForeign(common, by, dir string) error {
+	names, err := os.ReadDir(common)
+	for _, e := range names {
+		at := filepath.Join(dir, e.Name())
+		if err == nil && e.IsDir() && !slices.Contains(ownDirs, e.Name()) && Absent(at) {
+			err = os.Symlink(filepath.Join(by, e.Name()), at)
+		}
+	}
+	return err
+}
+
+// linkForeign does so for the entry of a new worktree, which sandboxes show at another path.
+func linkForeign(common, path string) error {
+	admin, found := AdminDir(common, path)
+	if !found {
+		return nil
+	}
+	return LinkForeign(common, "../..", admin)
+}

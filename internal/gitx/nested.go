@@ -1,0 +1,128 @@
+package gitx
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
+)
+
+// Repositories returns the repositories among the paths that StageAll left out.
+func Repositories(wt Worktree, leftOut []string) []string {
+	return slices.DeleteFunc(slices.Clone(leftOut), func(path string) bool {
+		return ProductRoot(wt.Path, path+"/") != "" || !isRepository(filepath.Join(wt.Path, path))
+	})
+}
+
+// CleanModules gives the submodules of the worktree at path a configuration without the worker's settings and hooks.
+// Git in the worktree runs git status in them.
+func (g *Git) CleanModules(ctx context.Context, common, path string) error {
+	admin, _ := g.known.entries.get(path)
+	if admin == "" {
+		admin, _ = AdminDir(common, path)
+	}
+	index, err := readFile(filepath.Join(admin, "index"))
+	if admin == "" || err != nil || g.dry || !bytes.Contains(index, gitlinkMode) && !bytes.Contains(index, splitIndex) {
+		return nil
+	}
+	common, err = filepath.EvalSymlinks(common)
+	if err != nil {
+		return err
+	}
+	return g.cleanModules(ctx, admin, common, path)
+}
+
+// cleanModules cleans the submodules in the index of gitDir, also nested ones. Only the worktree's direct submodules
+// have a known source, because the objects of the others are the worker's.
+func (g *Git) cleanModules(ctx context.Context, gitDir, common, top string) error {
+	list := InRepo(gitDir, "ls-files", "-z", "--stage")
+	list.Tree = top
+	entries, err := g.List(ctx, list)
+	if err != nil {
+		return ctx.Err() // git does not read that index, and enters no submodule
+	}
+	sources := map[string]string{}
+	if filepath.Dir(filepath.Dir(gitDir)) == common && slices.ContainsFunc(entries, isModule) {
+		found, _ := g.modulesOf(ctx, gitDir, "HEAD")
+		for _, m := range found {
+			if name := filepath.FromSlash(m.name); name != "" && filepath.IsLocal(name) {
+				sources[m.path] = filepath.Join(common, "modules", name)
+			}
+		}
+	}
+	for _, entry := range slices.DeleteFunc(entries, func(e string) bool { return !isModule(e) }) {
+		_, name, _ := strings.Cut(entry, "\t")
+		at := filepath.Join(top, filepath.FromSlash(name))
+		own := filepath.Join(at, ".git")
+		fi, err := os.Lstat(own)
+		if err != nil {
+			continue
+		}
+		if !fi.IsDir() {
+			if to, err := gitDirAt(at); err != nil || !strings.HasPrefix(to, common+"/") {
+				err = os.Remove(own)
+				if err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if err := g.cleanModule(ctx, own, sources[name]); err != nil {
+			return err
+		}
+		if err := g.cleanModules(ctx, own, common, at); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// isModule reports whether an entry of ls-files --stage is a submodule.
+func isModule(entry string) bool { return strings.HasPrefix(entry, gitlink) }
+
+const gitlink = "160000 "
+
+// cleanModule rewrites the configuration of a submodule and removes its hooks. source is the submodule's repository in
+// the user's repository, or "".
+func (g *Git) cleanModule(ctx context.Context, gitDir, source string) error {
+	config, err := g.moduleConfig(ctx, source)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"hooks", "config.worktree", "commondir", "worktrees"} {
+		err = errors.Join(err, proc.RemoveAll(filepath.Join(gitDir, name)))
+	}
+	if err != nil {
+		return err
+	}
+	at := filepath.Join(gitDir, "config")
+	if fi, err := os.Lstat(at); err == nil && fi.Mode().IsRegular() {
+		if was, err := readFile(at); err == nil && string(was) == config {
+			return nil
+		}
+	}
+	return errors.Join(proc.RemoveAll(at), replaceFile(at, config))
+}
+
+// moduleConfig returns the configuration of a submodule in a checkout.
+func (g *Git) moduleConfig(ctx context.Context, source string) (string, error) {
+	var config strings.Builder
+	config.WriteString(leastConfig(source))
+	if source == "" {
+		return config.String(), nil
+	}
+	origin, err := g.Line(ctx, InRepo(source, "config", "remote.origin.url"))
+	if origin != "" {
+		WriteSetting(&config, "remote.origin.url", origin)
+		WriteSetting(&config, "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
+	}
+	if ExitCode(err) == 1 {
+		err = nil
+	}
+	return config.String(), err
+}

@@ -1,0 +1,203 @@
+package held
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// keptGit is kept.git, the session's own bare repository, for commits without a ref in the user's repository. It
+// borrows the user's objects and has everything above the seed itself, so a gc of the user's repository cannot remove
+// it. It is made with the first ref and removed with the last. Its refs are files, each written in one step:
+//
+//	refs/aside/<task>       the partial work of a failed task, on the commit at which its attempt began
+//	refs/aside/<task>.<n>   such work that did not fit when it was to come back
+//	refs/undo/<n>/...       the data of an undo (lifecycle/rewind.go)
+//
+// No gc runs there. A pack without a ref is the leftover of a dead process and is removed with the repository.
+type keptGit struct {
+	git *gitx.Git
+	dir string
+}
+
+// openKept opens the session's kept.git and makes it if it is missing. The first call rewrites the path of the user's
+// repository; later ones do not, because other lanes may be reading. Only the session's holder writes there, one lane
+// at a time, so an index and its lock are leftovers of a dead process.
+func openKept(h *Handle) (keptGit, error) {
+	k := keptGit{h.Git, h.S.Path(session.KeptGitDir)}
+	return k, h.Change(func() error {
+		err := errors.Join(proc.RemoveAll(filepath.Join(k.dir, "index")),
+			proc.RemoveAll(filepath.Join(k.dir, "index.lock")), k.removeTemps())
+		if !h.Kept.Open || !Exists(k.dir) {
+			err = errors.Join(err, gitx.Borrow(h.Common, k.dir), gitx.KeepPrivate(k.dir),
+				os.MkdirAll(filepath.Join(k.dir, "objects/pack"), 0o700))
+			h.Kept.Open = err == nil
+		}
+		return err
+	})
+}
+
+// tempPrefix begins the names of temporary files, git's own among them.
+const tempPrefix = "tmp_"
+
+// removeTemps removes objects and refs that were half written.
+func (k keptGit) removeTemps() error {
+	return filepath.WalkDir(k.dir, func(path string, d os.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		name := filepath.Base(path)
+		half := strings.Contains(path, jsonl.TempMark) || strings.HasPrefix(name, tempPrefix) ||
+			strings.HasPrefix(name, ".merge_file_") // of git unpack-file
+		if err == nil && half && !d.IsDir() {
+			return os.Remove(path)
+		}
+		return err
+	})
+}
+
+func (k keptGit) command(args ...string) gitx.Command { return gitx.InRepo(k.dir, args...) }
+
+// commit makes a commit of a tree, on parent.
+func (k keptGit) commit(ctx context.Context, tree, parent, message string) (sha string, err error) {
+	c := k.command("commit-tree", "-p", parent, "-F", "-", tree)
+	c.Stdin = []byte(message)
+	c.Vars = append(c.Vars, k.git.Identity(ctx, "", false)...)
+	return k.git.Mutate(ctx, c)
+}
+
+// commitOf makes a commit of the tree that a command makes.
+func (k keptGit) commitOf(ctx context.Context, parent string, c gitx.Command) (string, error) {
+	tree, err := k.git.Mutate(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return k.commit(ctx, tree, parent, "kept\n")
+}
+
+// keep copies all objects that commits reach and base does not (the user's repository always has base), and then gives
+// each commit its ref below refs/, in the order of their names. packed reports whether they needed a pack; its name
+// has that of their owner.
+func (k keptGit) keep(ctx context.Context, base, owner string, commits map[string]string) (packed bool, err error) {
+	revs := "^" + base + "\n"
+	for _, sha := range commits {
+		if sha != base {
+			revs += sha + "\n"
+		}
+	}
+	if packed = strings.Count(revs, "\n") > 1; packed {
+		c := k.command("pack-objects", "--quiet", "--revs", "--delta-base-offset",
+			filepath.Join(k.dir, "objects/pack/pack-"+owner))
+		c.Stdin = []byte(revs)
+		if _, err = k.git.Mutate(ctx, c); err != nil || k.git.IsDryRun() {
+			return packed, err
+		}
+		if err := k.open(); err != nil {
+			return packed, err
+		}
+	}
+	for _, ref := range slices.Sorted(maps.Keys(commits)) {
+		if err := k.setRef(ref, commits[ref]); err != nil {
+			return packed, err
+		}
+	}
+	return packed, nil
+}
+
+// open gives the files that git wrote the mode of a session's files, because git makes them read-only.
+func (k keptGit) open() error {
+	return filepath.WalkDir(filepath.Join(k.dir, "objects"), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return os.Chmod(path, 0o600)
+	})
+}
+
+// setRef writes a ref, durably.
+func (k keptGit) setRef(ref, sha string) error {
+	if k.git.IsDryRun() {
+		return nil
+	}
+	path := filepath.Join(k.dir, "refs", filepath.FromSlash(ref))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return jsonl.WriteFile(path, []byte(sha+"\n"))
+}
+
+// give copies the objects that refs reach into the repository at common.
+func (k keptGit) give(ctx context.Context, common string, refs ...string) error {
+	for i := range refs {
+		refs[i] = "refs/" + refs[i]
+	}
+	return k.git.CopyObjects(ctx, k.dir, common, refs...)
+}
+
+// dropKeptGit removes kept.git where it has no ref any more.
+func dropKeptGit(s *session.Session) error {
+	var refs []string
+	err := filepath.WalkDir(s.Path(session.KeptGitDir, "refs"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			refs = append(refs, path)
+		}
+		return err
+	})
+	if err != nil || len(refs) > 0 {
+		return nil // it is missing, needed or unreadable
+	}
+	return proc.RemoveAll(s.Path(session.KeptGitDir))
+}
+
+// readRef is the commit that a ref below refs/ names, "" for none.
+func readRef(s *session.Session, ref string) string {
+	data, err := jsonl.ReadFile(s.Path(session.KeptGitDir, "refs", filepath.FromSlash(ref)))
+	if sha := strings.TrimSpace(string(data)); err == nil && text.IsSHA(sha) {
+		return sha
+	}
+	return ""
+}
+
+// bundleHead returns the first commit of a bundle, or "". Its objects may be missing still.
+func bundleHead(ctx context.Context, g *gitx.Git, common, path string) (sha string, err error) {
+	if fi, err := os.Lstat(path); err != nil || !fi.Mode().IsRegular() { // at a pipe git would wait for ever
+		return "", errors.New("it is not a file")
+	}
+	out, err := g.Read(ctx, gitx.InRepo(common, "bundle", "list-heads", path))
+	sha, _, _ = strings.Cut(string(out), " ")
+	return sha, err
+}
+
+// WriteBundles writes a session's stashed work into bundles in dir, for a push. It returns their paths by name.
+func WriteBundles(ctx context.Context, g *gitx.Git, s *session.Session, dir string) (map[string]string, error) {
+	refs, err := os.ReadDir(s.Path(session.AsideDir))
+	if err != nil || len(refs) == 0 {
+		return nil, nil // none was ever made
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	bundles := map[string]string{}
+	for _, e := range refs {
+		name := e.Name() + ".bundle"
+		ref := "refs/aside/" + e.Name()
+		bundles[name] = filepath.Join(dir, name)
+		c := gitx.InRepo(s.Path(session.KeptGitDir), "-c", "pack.threads=1", "bundle", "create", "--quiet",
+			bundles[name], ref, "^"+ref+"^")
+		if _, err := g.Mutate(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return bundles, nil
+}

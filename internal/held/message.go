@@ -1,0 +1,301 @@
+package held
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// The trailers by which a commit of a session is known.
+const (
+	trailerSession = "Tilth-Session"
+	trailerTask    = "Tilth-Task"
+	trailerFailed  = "Tilth-Failed"
+	trailerRecord  = "Tilth-Record"
+	trailerBy      = "Tilth-By" // person, where no evaluator was asked
+)
+
+// Quoted returns a worker's summary as the body of a commit message. A line that begins with "> " is no trailer and no
+// command, however the summary is worded.
+func Quoted(summary string) string {
+	lines := strings.Split(text.Wrap(text.Inert(text.Visible(strings.TrimSpace(summary))), bodyWidth-len("> ")), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight("> "+line, " \t")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Completed returns the summary of a first hand-in followed by a later one, or the summary that contains the other.
+func Completed(summary, later string) string {
+	later = strings.TrimSpace(later)
+	switch {
+	case strings.Contains(summary, later):
+		return summary
+	case strings.Contains(later, summary):
+		return later
+	}
+	return strings.TrimSpace(summary + "\n\n" + later)
+}
+
+// TaskMessage returns the commit message of an accepted task, with more lines at the end of its trailers. person is set
+// if the user marked it done.
+func TaskMessage(sessionID, task, subject, body, mark string, person bool, more ...string) string {
+	by := ""
+	if person {
+		by = "person"
+	}
+	return message(subject, body, append([]string{trailer(trailerSession, sessionID), trailer(trailerTask, task),
+		trailer(trailerBy, by), trailer(trailerRecord, mark)}, more...)...)
+}
+
+// SignedOff returns the line by which the user signs a commit off, "" without tilth.signOff or without an identity.
+func (d Deps) SignedOff(ctx context.Context, common string) string {
+	if !d.SignOff {
+		return ""
+	}
+	ident, err := d.Git.Line(ctx, gitx.InRepo(common, "var", "GIT_COMMITTER_IDENT"))
+	end := strings.LastIndex(ident, ">")
+	if err != nil || end < 0 {
+		return ""
+	}
+	return trailer("Signed-off-by", ident[:end+1])
+}
+
+// PlaceholderMessage is the message of the commit that holds a failed task's partial work.
+func PlaceholderMessage(sessionID string, t session.Task, reason, mark string) string {
+	return message(fmt.Sprintf("FAILED (%s): %s %s", reason, t.ID, text.VisibleLine(text.OneLine(t.Title))),
+		"Partial work. git tilth resume takes this commit back into the index.", trailer(trailerSession, sessionID),
+		trailer(trailerTask, t.ID), trailer(trailerFailed, reason), trailer(trailerRecord, mark))
+}
+
+// SeedSubject is the subject of the commit that anchors a session.
+func SeedSubject(tasks, tests int) string {
+	return fmt.Sprintf("seed: %d task(s) + %d acceptance test(s)", tasks, tests)
+}
+
+// SeedMessage is the message of the commit that anchors a session.
+func SeedMessage(sessionID string, tasks, tests int, mark, signedOff string) string {
+	return message(SeedSubject(tasks, tests), "", trailer(trailerSession, sessionID), trailer(trailerRecord, mark),
+		signedOff)
+}
+
+// WithRecord replaces the mark of the record in the body of a message.
+func WithRecord(body, mark string) string {
+	lines := strings.Split(body, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, trailerRecord+": ") {
+			lines[i] = trailer(trailerRecord, mark)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// SessionLine is the line by which a commit's message says that it is a session's.
+func SessionLine(id string) string { return trailer(trailerSession, id) }
+
+// trailer returns a line of a message's last block, "" without a value.
+func trailer(key, value string) string {
+	if value == "" {
+		return ""
+	}
+	return key + ": " + value
+}
+
+// bodyWidth is where the lines of a message's body are broken, as git's own manual asks for and hooks check.
+const bodyWidth = 72
+
+// Wrapped returns a text of the user as the body of a commit message.
+func Wrapped(body string) string { return text.Wrap(strings.TrimSpace(text.Visible(body)), bodyWidth) }
+
+// message assembles subject, body and trailers. The blank line before the trailers keeps lines at the end of the body
+// out of git's trailer block.
+func message(subject, body string, trailers ...string) string {
+	var b strings.Builder
+	b.WriteString(subject + "\n\n")
+	if body != "" {
+		b.WriteString(body + "\n\n")
+	}
+	for _, t := range trailers {
+		if t != "" {
+			b.WriteString(t + "\n")
+		}
+	}
+	return b.String()
+}
+
+// Author classifies commits for one session by their trailers: its own, another session's or the user's. A subject
+// alone proves nothing: a worker or the user may begin a commit with "FAILED (".
+type Author struct {
+	SessionID string
+	Tasks     map[string]string // the status of each, by prd.json
+	Inherited map[string]bool   // commits of the session that this one was forked from
+}
+
+// owns reports whether a commit's trailer names this session, or the session it shares the commit with.
+func (a Author) owns(c gitx.Commit, sig Signature) bool {
+	return sig.Session != "" && (sig.Session == a.SessionID || a.Inherited[c.SHA])
+}
+
+// Placeholder reports the task of a placeholder of this session. The plan may not have the task any more.
+func (a Author) Placeholder(c gitx.Commit) (task string, ok bool) {
+	sig := SignatureOf(c)
+	return sig.Task, a.owns(c, sig) && sig.Task != "" && sig.Failed != ""
+}
+
+// Done reports the task that a commit of this session finished.
+func (a Author) Done(c gitx.Commit) (task string, ok bool) {
+	sig := SignatureOf(c)
+	_, known := a.Tasks[sig.Task]
+	return sig.Task, a.owns(c, sig) && known && len(c.Trailers[trailerFailed]) == 0
+}
+
+// Signed reports whether a commit has this session's trailer. Anyone can forge it.
+func (a Author) Signed(c gitx.Commit) bool { return one(c.Trailers[trailerSession]) == a.SessionID }
+
+// Signature has the values of a commit's trailers. Anyone can forge them.
+type Signature struct{ Session, Task, Failed, Record string }
+
+// SignatureOf reads the trailers of a commit.
+func SignatureOf(c gitx.Commit) Signature {
+	return Signature{
+		Session: one(c.Trailers[trailerSession]), Task: one(c.Trailers[trailerTask]),
+		Failed: one(c.Trailers[trailerFailed]), Record: one(c.Trailers[trailerRecord]),
+	}
+}
+
+// one returns the last value of a trailer. A case's summary may quote a trailer of its own; git
+// reads only the last block of a message, and the harness writes its own block last.
+func one(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1]
+}
+
+// DefaultSubject is the default form of a task commit's subject. The id is in the trailer.
+const DefaultSubject = "{title}"
+
+// SubjectOf fills in the form of a subject. A scope in parentheses that the task does not have is left out with them.
+func SubjectOf(form string, t session.Task) string {
+	form = cmp.Or(form, DefaultSubject)
+	if t.Scope == "" {
+		form = strings.ReplaceAll(form, "({scope})", "")
+	}
+	filled := strings.NewReplacer("{id}", t.ID, "{title}", t.Title, "{title:lower}", lowered(t.Title), "{type}",
+		cmp.Or(t.Type, "feat"), "{scope}", t.Scope).Replace(form)
+	return text.VisibleLine(text.OneLine(filled))
+}
+
+// lowered returns a title for use after a colon: without a capital in its first word and a full stop at its end.
+func lowered(title string) string {
+	title = strings.TrimSuffix(strings.TrimSpace(title), ".")
+	first, rest, _ := strings.Cut(title, " ")
+	_, size := utf8.DecodeRuneInString(first)
+	if second, _ := utf8.DecodeRuneInString(first[size:]); unicode.IsUpper(second) {
+		size = len(first) // an abbreviation
+	}
+	return strings.TrimSpace(strings.ToLower(first[:size]) + first[size:] + " " + rest)
+}
+
+// DoneAt returns the tasks with a commit at or below the commit with index at, -1 for the seed. A task that is done
+// without a commit counts if it precedes the point's task in the plan.
+func (a Author) DoneAt(tasks []session.Task, commits []gitx.Commit, at, task int) (done []string) {
+	for i, t := range tasks {
+		c := slices.IndexFunc(commits, func(c gitx.Commit) bool { id, ok := a.Done(c); return ok && id == t.ID })
+		if c >= 0 && at >= 0 && c >= at || c < 0 && i < task && t.Status == session.TaskDone {
+			done = append(done, t.ID)
+		}
+	}
+	return done
+}
+
+// BaseOf returns the parent of the first commit of a task, or "".
+func (a Author) BaseOf(task string, commits []gitx.Commit) string {
+	for _, c := range slices.Backward(commits) {
+		id, ok := a.Done(c)
+		if !ok {
+			id, ok = a.Placeholder(c)
+		}
+		if ok && id == task && len(c.Parents) > 0 {
+			return c.Parents[0]
+		}
+	}
+	return ""
+}
+
+// maxTaskCommits bounds the examined commits of tasks, newest first.
+const maxTaskCommits = 10_000
+
+// DoneIn finds the tasks of a list that commits below base have done, in any session. Each list has new ids, so a
+// commit must have a task's trailer and its title. Reverted tasks are not done. planOf returns the tasks of a session
+// by its id. If they are unknown, the title alone decides.
+func DoneIn(ctx context.Context, g *gitx.Git, common, base string, tasks []session.Task,
+	planOf func(id string) []session.Task) (map[string]string, error) {
+	agrees := func(c gitx.Commit, t session.Task) bool {
+		var plan []session.Task
+		for _, id := range c.Trailers[trailerSession] {
+			plan = append(plan, planOf(id)...)
+		}
+		return len(plan) == 0 || slices.ContainsFunc(plan, func(o session.Task) bool { return SameTask(o, t) })
+	}
+	const reverts = "This reverts commit "
+	commits, err := g.Log(ctx, common, base, "", maxTaskCommits, trailerTask+": ", reverts)
+	if err != nil {
+		return nil, err
+	}
+	reverted, done := map[string]bool{}, map[string]string{}
+	for _, c := range commits {
+		if reverted[c.SHA] || len(c.Trailers[trailerFailed]) > 0 {
+			continue
+		}
+		for line := range strings.Lines(bodyOf(c)) {
+			if sha, ok := strings.CutPrefix(line, reverts); ok {
+				reverted[strings.Trim(sha, ". \r\n")] = true
+			}
+		}
+		for _, t := range tasks {
+			if done[t.ID] == "" && doesTask(c, t) && agrees(c, t) {
+				done[t.ID] = c.SHA
+			}
+		}
+	}
+	return done, nil
+}
+
+// SameTask reports whether two tasks of different lists are the same: by id or title, and by criteria.
+func SameTask(a, b session.Task) bool {
+	return (a.ID == b.ID || text.OneLine(a.Title) == text.OneLine(b.Title)) &&
+		slices.EqualFunc(a.AcceptanceCriteria, b.AcceptanceCriteria,
+			func(x, y string) bool { return text.OneLine(x) == text.OneLine(y) })
+}
+
+// bodyOf returns the body of a commit, without the words of a worker about its own task.
+func bodyOf(c gitx.Commit) string {
+	if len(c.Trailers[trailerRecord]) > 0 {
+		return ""
+	}
+	return c.Body + "\n"
+}
+
+// doesTask reports whether a commit says that it does a task: in its subject, or in a line of a squashed commit's body.
+func doesTask(c gitx.Commit, t session.Task) bool {
+	title, ids := text.VisibleLine(text.OneLine(t.Title)), c.Trailers[trailerTask]
+	body := "\n" + bodyOf(c)
+	for _, id := range ids {
+		named := id + ": " + title
+		if c.Subject == named ||
+			strings.Contains(body, "\n- "+named+"\n") || strings.Contains(body, "\n- "+title+"\n") ||
+			len(ids) == 1 && id == t.ID && strings.Contains(c.Subject, title) {
+			return true
+		}
+	}
+	return false
+}

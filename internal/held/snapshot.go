@@ -1,0 +1,372 @@
+package held
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// Snapshot is the state of a worktree for a later restore: branch, index and files. All of it is in kept.git, in
+// commits below refs/undo/<n>/. The tree of the commit "taken", which becomes "whole" once the operation after it is
+// over, has the archive state.tar with the Loose files, the index and directories of the session. Its message is the
+// caller's note.
+type Snapshot struct {
+	Tip string `json:"tip"` // of the branch
+	// Loose are the files, relative to the worktree, that a checkout of Tip does not make: changed, deleted, or
+	// untracked and not ignored. A directory includes its contents. They are bytes, because names need not be UTF-8.
+	Loose [][]byte `json:"loose,omitempty"`
+	// Ignored are files that are ignored here and may not be where one went from here: they stay in the worktree.
+	Ignored [][]byte `json:"ignored,omitempty"`
+	Indexed bool     `json:"indexed"` // there was an index
+}
+
+// SnapshotRequest says what to save before a worktree changes.
+type SnapshotRequest struct {
+	Number  int                // of the snapshot
+	Becomes Snapshot           // the next state of the worktree
+	Of      int                // the number of that, 0 for a commit
+	Base    string             // a commit that the repository always has
+	Dirs    []string           // directories of the session
+	Note    func(Snapshot) any // for the message, as JSON
+}
+
+const (
+	keptIndex = session.KeptGitDir + "/" + tempPrefix + "index" // of the worktree, in the archive
+	stateFile = "state.tar"
+	takenRef  = "taken" // of the commit, until the operation after it is over
+	wholeRef  = "whole" // its name then: the undo is one
+)
+
+// TakeSnapshot saves a worktree and directories of the session. It changes neither of them, nor the branch.
+func TakeSnapshot(ctx context.Context, h *Handle, wt gitx.Worktree, r SnapshotRequest) (Snapshot, error) {
+	in, err := openKept(h)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	k := snapshotter{git: h.Git, in: in, wt: wt, to: r.Becomes, tracked: map[string]bool{}, loose: map[string]bool{}}
+	err = k.keep(ctx, h.S, r)
+	return k.Snapshot, err
+}
+
+// snapshotter saves a worktree before it changes.
+type snapshotter struct {
+	git *gitx.Git
+	in  keptGit
+	Snapshot
+	wt      gitx.Worktree
+	to      Snapshot        // the result
+	tracked map[string]bool // by the index
+	loose   map[string]bool
+}
+
+func (k *snapshotter) keep(ctx context.Context, s *session.Session, r SnapshotRequest) (err error) {
+	if k.Tip, _, err = k.git.BranchTip(ctx, k.wt.Common, k.wt.Branch); err != nil {
+		return err
+	}
+	dry := k.git.IsDryRun()
+	if r.Of > 0 && !dry {
+		if err := k.in.giveUndo(ctx, k.wt.Common, r.Of); err != nil {
+			return err
+		}
+	}
+	index := s.Path(keptIndex)
+	if k.Indexed, err = k.keepIndex(ctx, index); err != nil {
+		return err
+	}
+	if err := k.survey(ctx); err != nil {
+		return err
+	}
+	refs := map[string]string{undoRef(r.Number, "tip"): k.Tip}
+	if !dry {
+		if err := k.convert(ctx); err != nil {
+			return err
+		}
+		if refs[undoRef(r.Number, "staged")], err = k.staged(ctx, index); err != nil {
+			return err
+		}
+	}
+	k.list()
+	if !dry {
+		if err := k.keepIgnored(ctx); err != nil {
+			return err
+		}
+		if refs[undoRef(r.Number, takenRef)], err = k.whole(ctx, s, r); err != nil {
+			return err
+		}
+	}
+	_, err = k.in.keep(ctx, r.Base, fmt.Sprintf("undo%d", r.Number), refs)
+	if err == nil && !dry {
+		_, err = k.git.Mutate(ctx, k.in.command("prune-packed", "--quiet"))
+	}
+	return err
+}
+
+// whole makes the commit with everything that is not in git.
+func (k *snapshotter) whole(ctx context.Context, s *session.Session, r SnapshotRequest) (string, error) {
+	workspace, err := filepath.Rel(s.Dir, k.wt.Path)
+	if err != nil {
+		return "", err
+	}
+	paths := slices.Clone(r.Dirs)
+	if k.Indexed {
+		paths = append(paths, keptIndex)
+	}
+	for _, p := range k.Loose {
+		paths = append(paths, path.Join(workspace, string(p)))
+	}
+	at := filepath.Join(k.in.dir, tempPrefix+stateFile)
+	if err := writeArchive(s.Dir, paths, at); err != nil {
+		return "", err
+	}
+	id, err := k.git.Mutate(ctx, k.in.command("hash-object", "-w", "--no-filters", "--", at))
+	if err = errors.Join(err, os.Remove(at)); err != nil {
+		return "", err
+	}
+	c := k.in.command("mktree")
+	c.Stdin = fmt.Appendf(nil, "100644 blob %s\t%s\n", id, stateFile)
+	tree, err := k.git.Mutate(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return k.in.commit(ctx, tree, k.Tip, string(record.JSON(r.Note(k.Snapshot)))+"\n")
+}
+
+// undoRef is the ref of a commit that an undo needs.
+func undoRef(n int, name string) string { return path.Join("undo", strconv.Itoa(n), name) }
+
+// giveUndo copies the commits of undo n that the worktree needs into the repository at common.
+func (k keptGit) giveUndo(ctx context.Context, common string, n int) error {
+	return k.give(ctx, common, undoRef(n, "tip"), undoRef(n, "staged"))
+}
+
+// Undos lists the numbers of the session's undos, in order: the whole ones, and those that a killed process left.
+func Undos(s *session.Session) (whole, broken []int) {
+	entries, _ := os.ReadDir(s.Path(session.KeptGitDir, "refs/undo"))
+	for _, e := range entries {
+		n, err := strconv.Atoi(e.Name())
+		switch {
+		case err != nil || n < 1:
+		case readRef(s, undoRef(n, wholeRef)) != "":
+			whole = append(whole, n)
+		default:
+			broken = append(broken, n)
+		}
+	}
+	slices.Sort(whole)
+	return whole, broken
+}
+
+// HasSnapshot reports whether the session has the snapshot n, as an undo or before it is one.
+func HasSnapshot(s *session.Session, n int) bool {
+	return readRef(s, undoRef(n, takenRef))+readRef(s, undoRef(n, wholeRef)) != ""
+}
+
+// FinishUndo makes the snapshot n an undo.
+func FinishUndo(s *session.Session, n int) error {
+	dir := s.Path(session.KeptGitDir, "refs", undoRef(n, ""))
+	err := os.Rename(filepath.Join(dir, takenRef), filepath.Join(dir, wholeRef))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // a process that died has done it
+	}
+	return errors.Join(err, jsonl.SyncDir(dir))
+}
+
+// UndoNote reads the note of undo n.
+func UndoNote(ctx context.Context, g *gitx.Git, s *session.Session, n int) ([]byte, error) {
+	commit, err := g.Read(ctx, gitx.InRepo(s.Path(session.KeptGitDir), "cat-file", "commit",
+		"refs/"+undoRef(n, wholeRef)))
+	_, note, _ := bytes.Cut(commit, []byte("\n\n"))
+	return note, err
+}
+
+// DropUndo removes an undo: its refs, and the pack that has its commits.
+func DropUndo(s *session.Session, n int) error {
+	err := proc.RemoveAll(s.Path(session.KeptGitDir, "refs", undoRef(n, "")))
+	packs, _ := filepath.Glob(filepath.Join(text.GlobQuote(s.Path(session.KeptGitDir, "objects/pack")),
+		fmt.Sprintf("pack-undo%d-*", n)))
+	for _, pack := range packs {
+		err = errors.Join(err, os.Remove(pack))
+	}
+	return err
+}
+
+// keepIgnored notes the ignored files if the new state has other ignore rules. Uncommitted rules are loose files.
+func (k *snapshotter) keepIgnored(ctx context.Context) error {
+	ignored, err := k.git.IgnoredBefore(ctx, k.wt, k.to.Tip)
+	isRules := func(p []byte) bool { return path.Base(string(p)) == ".gitignore" }
+	if err == nil && len(ignored) == 0 && slices.ContainsFunc(k.Loose, isRules) {
+		ignored, err = ignoredIn(ctx, k.git, k.wt)
+	}
+	for _, p := range ignored {
+		k.Ignored = append(k.Ignored, []byte(strings.TrimSuffix(p, "/")))
+	}
+	return err
+}
+
+// keepIndex writes a copy of the worktree's index, whole even where git keeps it in two files.
+func (k *snapshotter) keepIndex(ctx context.Context, to string) (there bool, err error) {
+	if k.git.IsDryRun() {
+		return !gitx.Absent(filepath.Join(k.wt.AdminDir, "index")), nil
+	}
+	index, err := gitx.CopyIndex(k.wt, to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || !bytes.Contains(index, []byte("link")) {
+		return true, err
+	}
+	c := k.git.InEntry(k.wt, "update-index", "--no-split-index")
+	c.Vars = append(c.Vars, "GIT_INDEX_FILE="+to)
+	_, err = k.git.Mutate(ctx, c)
+	return true, err
+}
+
+// staged makes a commit of the blobs in an index that the tip lacks, including those of a conflict; it is the tip if
+// there are none. The paths that differ become loose.
+func (k *snapshotter) staged(ctx context.Context, index string) (string, error) {
+	if !k.Indexed {
+		return k.Tip, nil
+	}
+	list := func(args ...string) ([]string, error) {
+		c := k.in.command(args...)
+		c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
+		return k.git.List(ctx, c)
+	}
+	tree := k.in.command("mktree", "-z")
+	add := func(mode, id string) {
+		if mode != "160000" && strings.Trim(id, "0") != "" {
+			tree.Stdin = fmt.Appendf(tree.Stdin, "100644 blob %s\t%d\x00", id, len(tree.Stdin))
+		}
+	}
+	differ, err := list("diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", k.Tip, "--")
+	for f := range slices.Chunk(differ, 2) { // ":<mode> <mode> <id> <id> <status>", then the path
+		if words := strings.Fields(f[0]); len(words) == 5 && len(f) == 2 {
+			k.loose[f[1]] = true
+			add(words[1], words[3])
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	unmerged, err := list("ls-files", "-z", "--unmerged")
+	for _, f := range unmerged {
+		if words := strings.Fields(f); len(words) > 2 {
+			add(words[0], words[1])
+		}
+	}
+	if err != nil || len(tree.Stdin) == 0 {
+		return k.Tip, err
+	}
+	return k.in.commitOf(ctx, k.Tip, tree)
+}
+
+// RestoreSnapshot restores the branch, with the files of its tip, of undo n, or of a commit for 0. It may be repeated.
+func RestoreSnapshot(ctx context.Context, h *Handle, wt gitx.Worktree, k Snapshot, n int) error {
+	if n > 0 {
+		in, err := openKept(h)
+		if err == nil {
+			err = in.giveUndo(ctx, h.Common, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return h.Git.Reset(ctx, wt, k.Tip, true)
+}
+
+// RemoveLoose removes the loose files of a snapshot, which has them, from the worktree.
+func RemoveLoose(h *Handle, wt gitx.Worktree, k Snapshot) error {
+	if h.Git.IsDryRun() || len(k.Loose) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(wt.Path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, p := range k.Loose {
+		if err := removeIn(root, string(p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RestoreFiles restores the loose files, the directories of the session and the index of undo n. It may be repeated.
+func RestoreFiles(ctx context.Context, h *Handle, wt gitx.Worktree, k Snapshot, n int) error {
+	g, to := h.Git, filepath.Join(wt.AdminDir, "index")
+	if g.IsDryRun() {
+		return nil
+	}
+	in, err := openKept(h)
+	if err == nil {
+		err = RemoveLoose(h, wt, k)
+	}
+	if err != nil {
+		return err
+	}
+	file, err := g.Mutate(ctx, in.command("unpack-file", "refs/"+undoRef(n, wholeRef)+":"+stateFile))
+	if err != nil {
+		return err
+	}
+	file = filepath.Join(in.dir, file)
+	if err := errors.Join(extractArchive(h.S.Dir, file), os.Remove(file)); err != nil {
+		return err
+	}
+	if !k.Indexed {
+		return os.RemoveAll(to)
+	}
+	index, err := os.ReadFile(h.S.Path(keptIndex))
+	if err == nil {
+		err = jsonl.Put(to, index, false)
+	}
+	if err != nil {
+		return err
+	}
+	// The index's stat data is stale. Exit 1 means that some files differ, which is allowed.
+	if err := g.ClearInProgress(ctx, wt); err != nil {
+		return err
+	}
+	_, err = g.Mutate(ctx, g.InWorktree(wt, "update-index", "-q", "--refresh"))
+	if gitx.ExitCode(err) == 1 {
+		err = nil
+	}
+	return cmp.Or(err, restoreOutside(ctx, g, wt, k))
+}
+
+// restoreOutside writes the files outside the patterns of a sparse checkout: git leaves them out, but the kept index
+// has them as present.
+func restoreOutside(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k Snapshot) error {
+	gone, err := g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--deleted"))
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	loose := map[string]bool{}
+	for _, name := range k.Loose {
+		loose[string(name)] = true
+	}
+	gone = slices.DeleteFunc(gone, func(name string) bool { return within(name, loose) })
+	if len(gone) == 0 {
+		return nil
+	}
+	c := g.InWorktree(wt, "checkout-index", "-z", "--stdin")
+	c.Stdin = []byte(strings.Join(gone, "\x00") + "\x00")
+	_, err = g.Mutate(ctx, c)
+	return err
+}

@@ -1,0 +1,204 @@
+package held
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+)
+
+// umask is the process's umask, which git applies to files. It is read first, because reading it changes it briefly.
+var umask = func() os.FileMode {
+	mask := unix.Umask(0o077)
+	unix.Umask(mask)
+	return os.FileMode(mask)
+}()
+
+// survey finds the loose files that git status would show, without those that stay.
+func (k *snapshotter) survey(ctx context.Context) error {
+	entries, err := k.git.List(ctx, k.git.InWorktree(k.wt, "ls-files", "-z", "-v", "--cached", "--modified",
+		"--deleted", "--others", "--exclude-standard", "--directory"))
+	if err != nil {
+		return err
+	}
+	var ignored, dirs []string
+	stays := map[string]bool{}
+	for _, p := range k.to.Ignored {
+		ignored, stays[string(p)] = append(ignored, string(p)), true
+	}
+	for _, f := range entries {
+		tag, name, _ := strings.Cut(f, " ")
+		switch {
+		case tag == "?" && within(name, stays):
+			continue
+		case tag == "?" && strings.HasSuffix(name, "/"):
+			dirs = append(dirs, strings.TrimSuffix(name, "/"))
+			continue
+		case tag == "?":
+			k.loose[name] = true
+			continue
+		case strings.EqualFold(tag, "H") && !unicode.IsLower(rune(tag[0])):
+			k.tracked[name] = true
+			continue
+		}
+		// Changed, gone, unmerged, or of a kind that git was told not to look at.
+		k.tracked[name] = true
+		if !strings.EqualFold(tag, "S") || !gitx.Absent(filepath.Join(k.wt.Path, name)) {
+			k.loose[name] = true
+		}
+	}
+	if len(dirs) > 0 {
+		now, err := ignoredIn(ctx, k.git, k.wt)
+		if err != nil {
+			return err
+		}
+		ignored = append(ignored, now...)
+		for _, dir := range dirs {
+			if err := k.takeDir(dir, ignored); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// convert makes files loose that a checkout of to removes and git may write with other bytes: line ends, an encoding or
+// a filter change them. It also makes files with another mode than git's loose, and a submodule that to lacks, because
+// git leaves its directory. It displaces files in the way of new ones.
+func (k *snapshotter) convert(ctx context.Context) error {
+	differ, err := k.git.List(ctx, k.git.InWorktree(k.wt, "diff-index", "--cached", "-z", "--name-status",
+		"--no-renames", k.to.Tip, "--"))
+	if err != nil {
+		return err
+	}
+	var names, come []string
+	for f := range slices.Chunk(differ, 2) { // status, path
+		name := f[len(f)-1]
+		fi, err := os.Lstat(filepath.Join(k.wt.Path, name))
+		switch {
+		case f[0] == "D":
+			come = append(come, name)
+		case err != nil || !k.tracked[name]:
+		case fi.Mode().IsRegular() && fi.Mode() != 0o666&^umask && fi.Mode() != 0o777&^umask:
+			k.loose[name] = true
+		case fi.Mode().IsRegular():
+			names = append(names, name)
+		case fi.IsDir() && (f[0] == "A" || f[0] == "T"):
+			k.loose[name] = true
+		}
+	}
+	if len(names) > 0 {
+		if names, err = k.converts(ctx, names); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		k.loose[name] = true
+	}
+	return k.displace(ctx, come)
+}
+
+// converts returns the files that git may convert when it writes them.
+func (k *snapshotter) converts(ctx context.Context, names []string) (some []string, err error) {
+	auto, err := k.git.Line(ctx, k.git.InEntry(k.wt, "config", "--default", "false", "--get", "core.autocrlf"))
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains([]string{"true", "input", "yes", "on", "1"}, strings.ToLower(auto)) {
+		return names, nil
+	}
+	c := k.git.InWorktree(k.wt, "check-attr", "-z", "--stdin", "text", "eol", "crlf", "ident", "filter",
+		"working-tree-encoding")
+	c.Stdin = []byte(strings.Join(names, "\x00") + "\x00")
+	attrs, err := k.git.List(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for f := range slices.Chunk(attrs, 3) { // path, attribute, value
+		if len(f) == 3 && f[2] != "unspecified" && f[2] != "unset" {
+			some = append(some, f[0])
+		}
+	}
+	return some, nil
+}
+
+// takeDir makes an untracked directory loose: as a whole, or only its files that are not ignored.
+func (k *snapshotter) takeDir(dir string, ignored []string) error {
+	if slices.ContainsFunc(ignored, func(p string) bool { return strings.TrimSuffix(p, "/") == dir }) {
+		return nil
+	}
+	if !slices.ContainsFunc(ignored, func(p string) bool { return strings.HasPrefix(p, dir+"/") }) {
+		k.loose[dir] = true
+		return nil
+	}
+	entries, err := os.ReadDir(filepath.Join(k.wt.Path, dir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := k.takeDir(path.Join(dir, e.Name()), ignored); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list sorts the loose files, without those in a loose directory.
+func (k *snapshotter) list() {
+	k.Loose = nil
+	for name := range k.loose {
+		if !within(path.Dir(name), k.loose) {
+			k.Loose = append(k.Loose, []byte(name))
+		}
+	}
+	slices.SortFunc(k.Loose, bytes.Compare)
+}
+
+// within reports whether a path, or a directory above it, is in the set.
+func within(name string, set map[string]bool) bool {
+	for ; name != "." && name != "/"; name = path.Dir(name) {
+		if set[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// displace makes ignored files loose that a checkout of to would overwrite: with a tracked file (names) or a loose one.
+func (k *snapshotter) displace(ctx context.Context, names []string) error {
+	for _, name := range k.to.Loose {
+		names = append(names, string(name))
+	}
+	var ignored []string
+	for _, name := range names {
+		for at := name; at != "."; at = path.Dir(at) {
+			fi, err := os.Lstat(filepath.Join(k.wt.Path, at))
+			switch {
+			case err != nil || k.tracked[at] || at != name && fi.IsDir():
+				continue
+			case !fi.IsDir():
+				k.loose[at] = true
+				continue
+			}
+			if ignored == nil {
+				if ignored, err = ignoredIn(ctx, k.git, k.wt); err != nil {
+					return err
+				}
+			}
+			for _, p := range ignored {
+				if p = strings.TrimSuffix(p, "/"); p == at || strings.HasPrefix(p, at+"/") {
+					k.loose[p] = true
+				}
+			}
+		}
+	}
+	return nil
+}

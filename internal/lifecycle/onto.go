@@ -1,0 +1,310 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// A move to a new base is a rewind to it. Its event lists the commits to repeat there (record.Step), and the next runs
+// repeat them (loop/steps.go): commits of the user as they are, and changes of tasks, which are judged again. The state
+// on disk after each step is that of a rewind (rewind.go) until the event's commits are repeated; after that each
+// commit removes its step from the record's state. `git tilth undo` restores the commits as they were.
+
+// Onto is a new base for a session's commits.
+type Onto struct {
+	Base  string          // the commit to begin at
+	Head  string          // the tip of the branch on the forge, "" for none
+	Took  string          // the tip there; the branch has its commits, under any id
+	Merge bool            // merge the base instead of repeating the commits on it
+	Gone  map[string]bool // tasks whose commits the base has
+	After string          // repeat only the commits after this one, on it; the base stays
+	First []string        // tasks to do before
+}
+
+// PlanOnto plans the move. Over is set if there is nothing to do. The errors are those of PlanToSeed.
+func PlanOnto(ctx context.Context, h *held.Handle, o Onto) (p GoBack, err error) {
+	if p, err = begun(ctx, h, func(*journal) bool { return false }); err != nil || p.Begun {
+		return p, err
+	}
+	if p, err = newPlan(ctx, h); err != nil {
+		return p, err
+	}
+	if dirty, err := h.Git.IsDirty(ctx, p.Worktree.Path); err != nil || dirty {
+		hint := held.GitLine(p.Worktree.Path, "status")
+		if len(toDo(p.tasks)) > 0 {
+			hint = "git tilth resume " + h.S.ID
+		}
+		return p, cmp.Or(err, held.Refuse(hint, "session %s has uncommitted work in its worktree", h.S.ID))
+	}
+	state, err := h.S.State()
+	if err != nil {
+		return p, err
+	}
+	if !state.Ran {
+		return p, held.Refuse("git tilth run", "session %s has not been run", h.S.ID)
+	}
+	m := &move{h: h, state: state, plan: &p, Onto: o, tasks: map[string]record.TaskState{}}
+	m.onto = record.Onto{Base: state.Base, Seed: p.seed}
+	for _, task := range o.First {
+		m.onto.Steps = append(m.onto.Steps, record.Step{Task: task})
+	}
+	m.Base = cmp.Or(o.Base, state.Base)
+	if m.verdicts, err = acceptedTrees(h.S); err != nil {
+		return p, err
+	}
+	tip, commits, beside, err := m.commits(ctx)
+	if err != nil {
+		return p, err
+	}
+	has := false
+	if o.After == "" {
+		has, err = m.has(ctx, tip, o.Base)
+	}
+	switch {
+	case err != nil:
+		return p, err
+	case o.After != "":
+		at := slices.IndexFunc(commits, func(c gitx.Commit) bool { return c.SHA == o.After })
+		p.SHA, err = o.After, m.repeat(ctx, commits[at+1:])
+	case has && p.From == tip && len(beside) == 0:
+		p.Over = true
+		return p, nil
+	case has:
+		p.SHA, err = tip, m.repeat(ctx, beside)
+	case o.Merge:
+		err = m.merge(ctx, tip, commits)
+	default:
+		err = m.rebase(ctx, append(commits, beside...))
+	}
+	if err != nil {
+		return p, err
+	}
+	p.What, p.seed = "bring the commits onto "+text.Head(o.Base, 10), state.Base
+	p.journal.To, p.journal.Onto = "base", &m.onto
+	p.journal.After = condition{Worktree: held.Snapshot{Tip: p.SHA},
+		Conversations: conversations(h.Checkpoint), Tasks: m.tasks}
+	for i, t := range p.tasks {
+		if state, moved := m.tasks[t.ID]; moved {
+			p.tasks[i].Status = state.Status
+			if state.Status == session.TaskPending {
+				p.drop = append(p.drop, t.ID)
+				delete(p.journal.After.Conversations, t.ID)
+			}
+		}
+	}
+	p.Pending = toDo(p.tasks)
+	return p, nil
+}
+
+// move is a PlanOnto at work.
+type move struct {
+	Onto
+	h        *held.Handle
+	state    *record.State
+	plan     *GoBack
+	verdicts map[string]*record.EvaluatorVerdict // by tree
+	onto     record.Onto
+	tasks    map[string]record.TaskState
+}
+
+func (m *move) has(ctx context.Context, tip, commit string) (bool, error) {
+	base, err := m.h.MergeBase(ctx, tip, commit)
+	return base == commit, err
+}
+
+// commits lists the commits from the seed to the tip, oldest first. The tip is that on the forge if it has all of the
+// session's commits; else beside are the commits that others pushed.
+func (m *move) commits(ctx context.Context) (tip string, commits, beside []gitx.Commit, err error) {
+	g, common := m.h.Git, m.h.Common
+	tip = m.plan.From
+	if commits, _, err = held.CommitsSince(ctx, g, common, tip, m.plan.seed); err != nil {
+		return "", nil, nil, err
+	}
+	slices.Reverse(commits)
+	if m.Head == "" {
+		return tip, commits, nil, nil
+	}
+	pushed, err := g.Log(ctx, common, m.Head, tip, 0)
+	if m.Took != "" && err == nil {
+		since, err := g.Log(ctx, common, m.Head, m.Took, 0)
+		if err != nil {
+			return "", nil, nil, err
+		}
+		pushed = slices.DeleteFunc(pushed, func(c gitx.Commit) bool {
+			return !slices.ContainsFunc(since, func(s gitx.Commit) bool { return s.SHA == c.SHA })
+		})
+	}
+	if err != nil || len(pushed) == 0 {
+		return tip, commits, nil, err
+	}
+	slices.Reverse(pushed)
+	ahead, err := m.has(ctx, m.Head, tip)
+	switch {
+	case ahead:
+		return m.Head, append(commits, pushed...), nil, err
+	case m.Merge && err == nil:
+		err = held.Refuse("git tilth update --rebase "+m.h.S.ID,
+			"both session %s and its branch on the forge have commits that the other lacks", m.h.S.ID)
+	}
+	return tip, commits, pushed, err
+}
+
+// rebase makes the seed again on the new base and lists the commits to repeat.
+func (m *move) rebase(ctx context.Context, commits []gitx.Commit) error {
+	m.onto.Base, m.onto.Seed = m.Base, m.Base
+	if m.plan.seed != m.state.Base {
+		seed, err := m.h.Git.Log(ctx, m.h.Common, m.plan.seed, "", 1)
+		if err != nil {
+			return err
+		}
+		mark, err := m.h.RecordMark()
+		if err != nil {
+			return err
+		}
+		text := strings.TrimSpace(seed[0].Subject + "\n\n" + held.WithRecord(seed[0].Body, mark))
+		sha, err := m.again(ctx, seed[0], text)
+		if err != nil {
+			return err
+		}
+		m.onto.Seed = sha
+	}
+	m.plan.SHA = m.onto.Seed
+	return m.repeat(ctx, commits)
+}
+
+// again makes a commit again on the base, with another message.
+func (m *move) again(ctx context.Context, c gitx.Commit, message string) (sha string, err error) {
+	b, remove, err := gitx.NewCommitBuilder(m.h.Git, m.h.Common)
+	if err != nil {
+		return "", err
+	}
+	defer remove()
+	made, err := b.Apply(ctx, c.Parents[0], nil, c.Tree, m.Base+"^{tree}")
+	if err == nil && len(made.Conflicts) > 0 {
+		err = held.Refuse("git tilth update --merge "+m.h.S.ID, "the acceptance tests of session %s conflict with the "+
+			"base in %s", m.h.S.ID, strings.Join(made.Conflicts, ", "))
+	}
+	if err != nil {
+		return "", err
+	}
+	return b.Commit(ctx, gitx.TreeCommit{Tree: made.Tree, Parent: m.Base, Message: message, Sign: m.h.Sign}, nil)
+}
+
+// repeat lists commits as steps.
+func (m *move) repeat(ctx context.Context, commits []gitx.Commit) error {
+	for _, c := range commits {
+		sig := held.SignatureOf(c)
+		if sig.Failed != "" && sig.Session == m.h.S.ID {
+			return held.Refuse("git tilth resume "+m.h.S.ID, "%s has not been finished", sig.Task)
+		}
+		switch task := m.taskOf(c.SHA); {
+		case task != "" && m.Gone[task]:
+			m.tasks[task] = record.TaskState{Status: session.TaskDone}
+		case task != "":
+			m.carry(task, c.Parents[0], c)
+			m.tasks[task] = record.TaskState{Status: session.TaskPending}
+		case len(c.Parents) > 1:
+			if has, err := m.has(ctx, m.Base, c.Parents[1]); err != nil || !has {
+				return cmp.Or(err, held.Refuse("git tilth update --merge "+m.h.S.ID,
+					"%s merges commits that are not in the base", text.Head(c.SHA, 10)))
+			}
+		default:
+			m.onto.Steps = append(m.onto.Steps, record.Step{Commit: c.SHA})
+		}
+	}
+	return nil
+}
+
+// taskOf returns the finished task of a commit by the record, or "".
+func (m *move) taskOf(sha string) string {
+	for id, t := range m.state.Tasks {
+		if t.Status == record.Done && t.Commit == sha {
+			return id
+		}
+	}
+	return ""
+}
+
+// carry makes a step of a task's change, from a commit on.
+func (m *move) carry(task, base string, c gitx.Commit) {
+	v := record.EvaluatorVerdict{Case: record.JSON(map[string]any{"summary": c.Subject})}
+	if was := m.verdicts[c.Tree]; was != nil {
+		v = *was
+	}
+	v.Base, v.Tree = base, c.Tree
+	m.onto.Steps = append(m.onto.Steps, record.Step{Task: task, Verdict: &v})
+}
+
+// merge makes the merge commit, with files that conflict as the base has them. The last task that changed such a file
+// is open again, else the last task: its validators check the merge.
+func (m *move) merge(ctx context.Context, tip string, commits []gitx.Commit) error {
+	b, remove, err := gitx.NewCommitBuilder(m.h.Git, m.h.Common)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	made, err := b.Merge(ctx, tip, m.Base)
+	if err == nil && len(made.Conflicts) > 0 {
+		made.Tree, err = b.WithFilesOf(ctx, made, m.Base)
+	}
+	if err != nil {
+		return err
+	}
+	owner := -1
+	for i, c := range commits {
+		if m.taskOf(c.SHA) == "" {
+			continue
+		}
+		files, err := m.h.Git.Paths(ctx, m.plan.Worktree, c.Parents[0], c.SHA)
+		if err != nil {
+			return err
+		}
+		conflicts := func(f string) bool { return slices.Contains(files, f) }
+		if len(made.Conflicts) == 0 || slices.ContainsFunc(made.Conflicts, conflicts) {
+			owner = i
+		}
+	}
+	if owner < 0 && len(made.Conflicts) > 0 {
+		return held.Refuse(held.GitLine(m.plan.Worktree.Path, "merge", m.Base), "your commits conflict with the "+
+			"base in %s", strings.Join(made.Conflicts, ", "))
+	}
+	m.plan.SHA, err = b.Commit(ctx, gitx.TreeCommit{Tree: made.Tree, Parent: tip, Sign: m.h.Sign,
+		Message: "Merge " + text.Head(m.Base, 10) + " into " + m.h.S.Branch()}, nil, m.Base)
+	if err != nil || owner < 0 {
+		return err
+	}
+	base, err := m.h.MergeBase(ctx, tip, m.Base)
+	if err != nil {
+		return err
+	}
+	whole := commits[owner]
+	whole.Tree, err = m.h.Git.RevParse(ctx, m.h.Common, tip+"^{tree}")
+	task := m.taskOf(whole.SHA)
+	m.verdicts[whole.Tree] = cmp.Or(m.verdicts[commits[owner].Tree], m.verdicts[whole.Tree])
+	m.carry(task, base, whole)
+	m.tasks[task] = record.TaskState{Status: session.TaskPending, Commit: whole.SHA}
+	return err
+}
+
+// acceptedTrees are the accepting verdicts of a record, by tree.
+func acceptedTrees(s *session.Session) (map[string]*record.EvaluatorVerdict, error) {
+	trees := map[string]*record.EvaluatorVerdict{}
+	_, _, err := record.Scan(s.Path(session.RecordFile), 0, func(l record.Line) error {
+		if l.Type != "evaluator_verdict" {
+			return nil
+		}
+		if v, is := l.Event().(*record.EvaluatorVerdict); is && v.Accepted() {
+			trees[v.Tree] = v
+		}
+		return nil
+	})
+	return trees, err
+}

@@ -1,0 +1,169 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// commitMsg is the hook that preflight runs on messages, sampleHooks are those that it runs on a sample commit.
+const commitMsg = "commit-msg"
+
+var sampleHooks = []string{"pre-commit", "prepare-commit-msg"}
+
+// sampleTime bounds a hook on a sample commit.
+const sampleTime = 2 * time.Minute
+
+// hooksBy adds to a hash everything that decides whether a commit passes the hooks: the hooks, the files next to them
+// that they may call, and the form of subjects.
+func (a *attempt) hooksBy(ctx context.Context, sum io.Writer) error {
+	wt, err := a.hooksAt(ctx)
+	if err != nil {
+		return err
+	}
+	_, has, err := a.run.Git.Hooks(ctx, wt)
+	if err != nil || !has(append(sampleHooks, commitMsg)...) {
+		return err
+	}
+	dir, err := a.run.Git.HookFile(ctx, wt, "")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(sum, "%q\n", a.run.CommitSubject)
+	beside, _ := os.ReadDir(dir)
+	for _, f := range beside {
+		if called, err := jsonl.ReadFile(filepath.Join(dir, f.Name())); err == nil { // an ordinary file
+			fmt.Fprintf(sum, "%q %q\n", f.Name(), called)
+		}
+	}
+	return nil
+}
+
+// checkHooks runs the hooks of a commit on a sample, in the judged checkout of the base, which they cannot change.
+func (a *attempt) checkHooks(ctx context.Context) (checks []record.PreflightCheck, err error) {
+	wt, err := a.hooksAt(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wt.Path, wt.Branch, wt.Head = a.at.place.Dir, "", a.run.S.Branch()
+	_, has, err := a.run.Git.Hooks(ctx, wt)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range sampleHooks {
+		if !has(name) {
+			continue
+		}
+		c, err := a.checkSample(ctx, wt, name)
+		if err != nil {
+			return nil, err
+		}
+		checks = append(checks, c...)
+	}
+	subject, err := a.checkSubject(ctx, wt)
+	return append(checks, subject...), err
+}
+
+// checkSample runs a hook on a sample commit. A refusal is a finding if no change of a worker could help: the hook
+// needs a file that the sandbox closes, a missing program or a terminal.
+func (a *attempt) checkSample(ctx context.Context, wt gitx.Worktree, name string) ([]record.PreflightCheck, error) {
+	brief, cancel := context.WithTimeout(ctx, sampleTime)
+	defer cancel()
+	try := func(wt gitx.Worktree) error {
+		_, err := a.run.Git.TryHooks(brief, wt, gitx.TreeCommit{Message: "A sample of a change\n", Parent: a.base},
+			[]string{name}, lifecycle.CommittingVar+"="+wt.Head)
+		return err
+	}
+	err := try(wt)
+	refused, is := errors.AsType[*gitx.HookRefusedError](err)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	} else if brief.Err() != nil { // a hook that takes so long can start
+		return nil, nil
+	} else if !is {
+		return nil, err
+	}
+	c := record.PreflightCheck{Name: name + " hook", From: "hooks"}
+	c.Problem, c.Mend = validator.Hindered(refused.Output, a.run.o.Sandbox.With(wt.Path))
+	if c.Problem == "" {
+		if c.Mend = a.otherBranch(ctx, wt, refused.Output, try); c.Mend == "" {
+			return nil, nil
+		}
+		c.Problem = text.FirstLines(refused.Output, 20)
+	}
+	c.Mend = cmp.Or(c.Mend, a.editHook(ctx, wt, name))
+	return []record.PreflightCheck{c}, nil
+}
+
+// checkSubject runs the commit-msg hook on the subject of the task with the longest title.
+func (a *attempt) checkSubject(ctx context.Context, wt gitx.Worktree) ([]record.PreflightCheck, error) {
+	sample := "A sample of a worker's summary of its change, in lines that are wrapped at 72 columns."
+	byTitle := func(x, y session.Task) int { return len(x.Title) - len(y.Title) }
+	longest := slices.MaxFunc(a.run.tasks, byTitle)
+	refused, passes, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, a.base, longest, sample)
+	if err != nil || refused == nil {
+		return nil, err
+	}
+	c := record.PreflightCheck{Name: commitMsg + " hook", From: "hooks", Problem: text.FirstLines(refused.Output, 20)}
+	shortest := slices.MinFunc(a.run.tasks, byTitle)
+	other, _, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, a.base, shortest, sample)
+	if err == nil && other == nil {
+		c.Problem += "; refused for " + longest.ID + ": " + text.VisibleLine(text.OneLine(longest.Title))
+	}
+	if passes != "" {
+		c.Mend = lifecycle.SubjectSetting(passes)
+	} else if why, mend := validator.Hindered(refused.Output, a.run.o.Sandbox.With(wt.Path)); why != "" {
+		c.Problem, c.Mend = why, cmp.Or(mend, a.editHook(ctx, wt, commitMsg))
+	} else if c.Mend = a.otherBranch(ctx, wt, refused.Output, func(wt gitx.Worktree) error {
+		refused, _, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, a.base, longest, sample)
+		if refused != nil {
+			return refused
+		}
+		return err
+	}); c.Mend != "" {
+		return []record.PreflightCheck{c}, nil
+	} else if c.Mend = a.editHook(ctx, wt, commitMsg); c.Mend != "" {
+		c.Problem += "; no usual subject passes"
+	}
+	return []record.PreflightCheck{c}, nil
+}
+
+// otherBranch returns the command that names the session's branch so that a hook passes which speaks of branches, "" if
+// none of the usual names helps, or the session has its branch already.
+func (a *attempt) otherBranch(ctx context.Context, wt gitx.Worktree, output string,
+	try func(gitx.Worktree) error) string {
+	if a.run.ahead == nil || !strings.Contains(strings.ToLower(output), "branch") {
+		return ""
+	}
+	for _, form := range lifecycle.UsualBranches(ctx, a.run.Handle) {
+		wt.Head = strings.NewReplacer("{id}", a.run.S.ID, "{label}", "a-sample").Replace(form)
+		if err := try(wt); err == nil && ctx.Err() == nil {
+			return "git config tilth.branch " + text.ShellQuote(form)
+		}
+	}
+	return ""
+}
+
+// editHook returns the command that opens a hook in the user's editor, "" if the hook has no file.
+func (a *attempt) editHook(ctx context.Context, wt gitx.Worktree, name string) string {
+	file, err := a.run.Git.HookFile(ctx, wt, name)
+	if err != nil {
+		return ""
+	}
+	return "${EDITOR:-vi} " + text.ShellQuote(file)
+}

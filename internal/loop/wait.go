@@ -1,0 +1,77 @@
+package loop
+
+import (
+	"context"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+)
+
+// tick is how often a wait is recorded again.
+const tick = time.Minute
+
+// longestAwake is the longest wait during which the machine is kept awake.
+const longestAwake = time.Hour
+
+// wait waits before the next attempt at a request that failed.
+func (c caller) wait(ctx context.Context, f *model.Failure, p agent.Pause) error {
+	w := record.AgentWaits{Who: c.who.who(), Reason: record.Outage, Detail: f.Message, Attempt: p.Attempt}
+	if c.tell != nil {
+		w.Who, w.Detail = c.who.Name(), f.Said
+	}
+	return c.run.hold(ctx, c.emitPhase, w, p.Wait)
+}
+
+// hold waits for an endpoint or agent program, and records the wait at its start and once a minute. The wait counts
+// neither as an iteration nor as wall clock.
+func (r *run) hold(ctx context.Context, emit func(record.Event) error, w record.AgentWaits, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	until := r.Now().Add(d)
+	w.Until = record.FormatTime(until)
+	r.waits(1)
+	defer r.waits(-1)
+	if d > longestAwake && r.o.Awake != nil {
+		r.o.Awake(false)
+		defer r.o.Awake(true)
+	}
+	for left := d; left > 0; left = until.Sub(r.Now()) {
+		event := w
+		if err := emit(&event); err != nil {
+			return err
+		}
+		if err := proc.Sleep(ctx, min(left, tick)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waits adds to the number of waiting lanes. The wall clock stops while there are any.
+func (r *run) waits(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.Now()
+	if r.waiting > 0 {
+		r.idle += now.Sub(r.idleSince)
+	}
+	r.waiting, r.idleSince = r.waiting+n, now
+}
+
+// beside reports whether another agent of a list is free to take over.
+func (c caller) beside() bool {
+	all, role := c.run.o.Worker.all(), ""
+	if c.role == record.RoleEvaluator {
+		all, role = c.run.o.Evaluator.all(), c.role
+	}
+	for _, r := range all {
+		if r.Name() != c.who.Name() && c.isFree(role)(r) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,29 @@
+package packages
+
+import (
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+)
+
+var mention = pattern.New(`["'<]([^"'<>\s]{1,200})["'>]|(?m:^)\s*(?:import|from)\s+([\w.-]+)`)
+
+// Mentions calls see with each name in a source file that may be that of a package: quoted paths and imported modules,
+// also without their last parts. A part that follows a slash comes with it: "/core".
+func Mentions(source string, see func(name string)) {
+	for _, m := range mention().FindAllStringSubmatch(source, -1) {
+		start := 0
+		for i, r := range m[1] + "/" {
+			if r == '/' {
+				see(m[1][:i])
+				see(m[1][start:i])
+				start = i
+			}
+		}
+		module := ""
+		for part := range strings.SplitSeq(m[2], ".") {
+			module = strings.TrimPrefix(module+"."+part, ".")
+			see(module)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tree is all processes of a command: in its pid namespace, or below a process that adopts its orphans. It may be nil.
+type Tree struct {
+	// Root is a child of this process and the parent of orphans: the first process of the namespace, or the started
+	// process itself, which then ends with the command's exit status.
+	Root         int
+	life, status *os.File // of the latter: it ends all when life is closed, and closes status when the command ended
+	once         sync.Once
+}
+
+func newTree(root int) *Tree {
+	if root <= 0 {
+		return nil
+	}
+	return &Tree{Root: root}
+}
+
+// Wait waits for the command.
+func (t *Tree) Wait(cmd *exec.Cmd) error {
+	if t == nil || t.status == nil {
+		return cmd.Wait()
+	}
+	_, _ = t.status.Read(make([]byte, 1))
+	return nil
+}
+
+// Kill kills everything in the tree, however it forks meanwhile.
+func (t *Tree) Kill() {
+	switch {
+	case t == nil:
+	case t.life != nil:
+		t.life.Close()
+	default:
+		_ = unix.Kill(t.Root, unix.SIGKILL)
+	}
+}
+
+// patience bounds the wait for a process that the kernel cannot end, which holds up its pid namespace.
+const patience = 5 * time.Second
+
+var errPatience = errors.New("its processes do not end even when killed")
+
+// End kills everything in the tree and waits for it, once. Wait has returned before. The error is that of cmd.Wait.
+func (t *Tree) End(cmd *exec.Cmd) (err error) {
+	if t == nil {
+		return nil
+	}
+	t.once.Do(func() {
+		t.Kill()
+		ended := make(chan error, 1)
+		go func() {
+			if t.life != nil {
+				ended <- cmd.Wait()
+				t.status.Close()
+				return
+			}
+			defer close(ended)
+			for {
+				if _, err := unix.Wait4(t.Root, nil, 0, nil); err != unix.EINTR {
+					break
+				}
+			}
+		}()
+		select {
+		case err = <-ended:
+		case <-time.After(patience):
+			err = errPatience
+		}
+	})
+	return err
+}

@@ -1,0 +1,425 @@
+package seed
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// entry is one task of a list in the list's own terms.
+type entry struct {
+	file     string
+	line     int
+	source   string // the list's own id, "" for none
+	id       string // ours
+	title    string // in full, one line
+	body     string
+	criteria []string
+	inline   []string // criteria that stand behind their label in one line
+	needs    []string // ids of the list, or T-NNN
+	after    []string // our ids of earlier tasks, by [P] marks
+	touches  []string
+	kind     string // the commit's type
+	scope    string
+	left     string // why it is left out: "done", "optional", or a status
+	parallel bool   // it has a [P] mark
+	phase    int    // the section in which [P] marks count
+	priority *float64
+}
+
+const (
+	leftDone     = "done" // also the meaning of a key
+	leftOptional = "optional"
+)
+
+// maxTitle is how many characters of a title are kept, because it becomes the subject of a commit.
+const maxTitle = 72
+
+var (
+	ownID        = pattern.New(`^T-[0-9]{3,18}$`)
+	leadingParts = pattern.New(`^[0-9]+\.[0-9]`) // a part's number, such as 2.1
+	numberedID   = pattern.New(`^(?:[A-Za-z]+[-_ #]?)?0*([0-9]{1,9})$`)
+	distinctive  = pattern.New(`^[A-Za-z][A-Za-z0-9]*[-_.]?[A-Za-z0-9.]*[0-9][A-Za-z0-9.]*$`)
+	referredWord = pattern.New(`[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9]|[A-Za-z0-9]`)
+	// dependsWords introduce ids in a sentence. After a strong one, a bare number is an id.
+	dependsWords = pattern.New(`(?i)\b(?:(depend(?:s|ent|encies)?(?: on)?|blocked by|prerequisites?)|requires|needs|after)\b[*_:]*[ \t]*`)
+	dependsNouns = "task tasks story stories step steps issue issues and or the"
+)
+
+// at is the place of an entry for a message, such as tasks.md:12.
+func (e entry) at() string { return filepath.Base(e.file) + ":" + itoa(e.line) }
+
+// add turns entries into tasks: it leaves out finished ones, gives each an id, resolves needs, and counts. With unique
+// the list has each id once, as in JSON; numbers of a text may restart.
+func (im *Imported) add(entries []entry, unique bool) error {
+	if err := im.identify(entries, unique); err != nil {
+		return err
+	}
+	x := newIndex(entries)
+	needsByMarks(entries)
+	for i := range entries {
+		im.resolve(&entries[i], x)
+	}
+	for _, e := range entries {
+		if !im.taken(e) {
+			im.leave(e)
+			continue
+		}
+		t := e.task(func(s string) string { return im.ours(s, x) })
+		im.from[t.ID] = e
+		im.Tasks = append(im.Tasks, t)
+	}
+	im.sortByNeeds()
+	return nil
+}
+
+// leave counts an entry that is left out, and names it if its status is neither done nor optional.
+func (im *Imported) leave(e entry) {
+	im.done[e.id] = true
+	switch e.left {
+	case leftDone:
+		im.Done++
+	case leftOptional:
+		im.Optional++
+	default:
+		im.drop("%s: %s: its status is %s", e.at(), quoteShort(e.title), e.left)
+	}
+}
+
+// identify gives each entry its id. It keeps the list's numbers if they are unique, and always keeps T-NNN ids. Left
+// out tasks get the remaining numbers.
+func (im *Imported) identify(entries []entry, unique bool) error {
+	used, before := map[string]bool{}, map[string]entry{}
+	numbers, once := map[int]string{}, true
+	for i, e := range entries {
+		own, source := ownID().MatchString(e.source), strings.ToLower(e.source)
+		if source != "" && (unique || own && im.taken(e)) {
+			if b, twice := before[source]; twice {
+				return idTwice(e, b)
+			}
+			before[source] = e
+		}
+		if source == "" || !im.taken(e) || leadingParts().MatchString(source) {
+			continue
+		}
+		if numbers[i] = numberOf(source); own {
+			numbers[i], entries[i].id = e.source, e.source
+		}
+		once = once && numbers[i] != "" && !used[numbers[i]]
+		used[numbers[i]] = true
+	}
+	clear(used)
+	for i := range entries {
+		if once && numbers[i] != "" {
+			entries[i].id = numbers[i]
+		}
+		used[entries[i].id] = true
+	}
+	next := 0
+	for _, taken := range []bool{true, false} {
+		for i, e := range entries {
+			for entries[i].id == "" && im.taken(e) == taken {
+				if next++; !used[taskID(next)] {
+					entries[i].id = taskID(next)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// numberOf is our id for one of the list with a number, such as US-003, "" for another id.
+func numberOf(source string) string {
+	m := numberedID().FindStringSubmatch(source)
+	if m == nil || strings.Trim(m[1], "0") == "" {
+		return ""
+	}
+	n, _ := strconv.Atoi(m[1])
+	return taskID(n)
+}
+
+// idTwice is the error for two entries with one id.
+func idTwice(e, before entry) error {
+	where := "was given in line " + itoa(before.line)
+	if before.file != e.file {
+		where = "is that of " + filepath.Base(before.file)
+	}
+	return importError(e.file, e.line, "give each task a unique id", "the id %s %s already", e.source, where)
+}
+
+// taken reports whether an entry becomes a task.
+func (im *Imported) taken(e entry) bool { return e.left == "" || e.left == leftOptional && im.optional }
+
+// needsByMarks adds the needs of a list with [P] marks: a task without one needs all earlier tasks of its phase.
+func needsByMarks(entries []entry) {
+	if !slices.ContainsFunc(entries, func(e entry) bool { return e.parallel }) {
+		return
+	}
+	for i, e := range entries {
+		for _, earlier := range entries[:i] {
+			if !e.parallel && earlier.phase == e.phase {
+				entries[i].after = append(entries[i].after, earlier.id)
+			}
+		}
+	}
+}
+
+// index finds entries by the list's ids and by ours, in lower case.
+type index map[string][]entry
+
+func newIndex(entries []entry) index {
+	x := index{}
+	for _, e := range entries {
+		source := strings.ToLower(e.source)
+		for _, key := range slices.Compact([]string{source, strings.TrimLeft(source, "0")}) {
+			x[key] = append(x[key], e)
+		}
+	}
+	for _, e := range entries {
+		if key := strings.ToLower(e.id); len(x[key]) == 0 {
+			x[key] = []entry{e}
+		}
+	}
+	delete(x, "")
+	return x
+}
+
+// find is our id for one of the list, "" for none. An id that occurs several times, because numbers restart in each
+// phase, is that of the same phase.
+func (x index) find(word string, phase int) string {
+	word = strings.ToLower(strings.Trim(word, "#.,;:`[]'\" "))
+	whole, _, _ := strings.Cut(word, ".") // of a part that is no task
+	number := strings.TrimLeft(strings.TrimPrefix(numberOf(word), "T-"), "0")
+	for _, key := range []string{word, whole, number, strings.ToLower(numberOf(word))} {
+		found := x[key]
+		if len(found) > 1 {
+			found = slices.DeleteFunc(slices.Clone(found), func(e entry) bool { return e.phase != phase })
+		}
+		if len(found) == 1 {
+			return found[0].id
+		}
+	}
+	return ""
+}
+
+// resolve replaces the ids in the needs of an entry by ours, adds those that its text names, and reports unknown ones.
+func (im *Imported) resolve(e *entry, x index) {
+	named := dependencies(e.title+"\n"+e.body+"\n"+strings.Join(e.criteria, "\n"), x)
+	var needs []string
+	add := func(id string) {
+		if !slices.Contains(needs, id) {
+			needs = append(needs, id)
+		}
+	}
+	for _, word := range e.needs {
+		id := x.find(word, e.phase)
+		if id == "" && !ownID().MatchString(word) {
+			im.drop("%s: needs %s, which the list does not have", e.at(), quoteShort(word))
+			continue
+		}
+		add(cmp.Or(id, word)) // the check of needs names an unknown id of ours
+	}
+	for _, word := range append(named, e.after...) {
+		if id := x.find(word, e.phase); id != "" && id != e.id {
+			add(id)
+		}
+	}
+	e.needs = needs
+}
+
+// dependencies finds the ids of other tasks in a text: after words such as "depends on". known reports the ids of the
+// list. A number or a bare letter counts after "task", a number also after a strong word.
+func dependencies(s string, known index) (ids []string) {
+	for _, m := range dependsWords().FindAllStringSubmatchIndex(s, -1) {
+		strong, noun := m[2] >= 0, false
+		rest, _, _ := strings.Cut(s[m[1]:], "\n")
+		for at := 0; ; {
+			word := referredWord().FindStringIndex(rest[at:])
+			if word == nil || strings.Trim(rest[at:at+word[0]], " \t,;&#()[]`*_") != "" {
+				break
+			}
+			w := strings.ToLower(rest[at+word[0] : at+word[1]])
+			noun = noun || strings.HasSuffix(rest[:at+word[0]], "#")
+			mixed := strings.ContainsFunc(w, isLetter) && strings.ContainsFunc(w, unicode.IsDigit)
+			switch {
+			case known[w] != nil && (mixed || noun || strong && len(w) > 1 || strong && unicode.IsDigit(rune(w[0]))):
+				ids = append(ids, w)
+			case slices.Contains(strings.Fields(dependsNouns), w):
+				noun = noun || len(w) > 3
+			default:
+				rest = ""
+			}
+			at = min(at+word[1], len(rest))
+		}
+	}
+	return ids
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+// ours replaces the list's own ids of tasks in a text, where they can be told from other words.
+func (im *Imported) ours(s string, x index) string {
+	return referredWord().ReplaceAllStringFunc(s, func(w string) string {
+		if found := x[strings.ToLower(w)]; len(found) == 1 && im.taken(found[0]) && distinctive().MatchString(w) {
+			return found[0].id
+		}
+		return w
+	})
+}
+
+// task is the entry as a task. Fields without a place in a task stay under their own keys.
+func (e entry) task(ours func(string) string) session.Task {
+	title, body := text.OneLine(ours(e.title)), strings.TrimSpace(ours(e.body))
+	var criteria []string
+	for _, c := range e.criteria {
+		if c = strings.TrimSpace(ours(c)); c != "" {
+			criteria = append(criteria, c)
+		}
+	}
+	if len(criteria) == 0 {
+		criteria = []string{title}
+	}
+	if short := cutTitle(title); short != title {
+		title, body = short, strings.TrimSpace(title+"\n\n"+body)
+	}
+	more := map[string]any{}
+	if e.source != "" && e.source != e.id {
+		more["source_id"] = e.source
+	}
+	if e.priority != nil {
+		more["source_priority"] = *e.priority
+	}
+	raw, _ := json.Marshal(more)
+	t, _ := parseTask(raw)
+	t.ID, t.Title, t.Description, t.AcceptanceCriteria = e.id, title, body, criteria
+	t.Needs, t.Touches, t.Type, t.Scope = e.needs, e.touches, e.kind, e.scope
+	return t
+}
+
+// cutTitle cuts a title of more than maxTitle characters at a word, and at the end of a clause if one is near.
+func cutTitle(title string) string {
+	runes := []rune(title)
+	if len(runes) <= maxTitle {
+		return title
+	}
+	cut := string(runes[:maxTitle])
+	if i := strings.LastIndexByte(cut, ' '); i > maxTitle/3 {
+		cut = cut[:i]
+	}
+	for _, end := range []string{". ", "; ", ", ", " (", ": ", " - ", " – "} {
+		if i := strings.LastIndex(cut, end); i > maxTitle/2 {
+			cut = cut[:i]
+			break
+		}
+	}
+	return strings.TrimRight(cut, " ,;:.-–—(")
+}
+
+// sortByNeeds moves tasks behind their needs, and otherwise keeps the order of the list.
+func (im *Imported) sortByNeeds() {
+	var sorted []session.Task
+	state := map[string]int{} // 1: being placed, 2: placed
+	var place func(t session.Task)
+	place = func(t session.Task) {
+		if state[t.ID] != 0 {
+			return
+		}
+		state[t.ID] = 1
+		for _, id := range t.Needs {
+			if i := session.IndexOf(im.Tasks, id); i >= 0 {
+				place(im.Tasks[i])
+			}
+		}
+		state[t.ID] = 2
+		sorted = append(sorted, t)
+	}
+	for _, t := range im.Tasks {
+		place(t)
+	}
+	im.Tasks = sorted
+}
+
+var (
+	leadingNumber = pattern.New(`^(?:([0-9]+(?:\.[0-9]+)+)[.)]?|([0-9]+)[.)]|#([0-9]+)[:.]?)[ \t]+`)
+	// leadingCode is an id before a title: T001, T-001, [X-1], or X-1 before a colon or with a usual name.
+	leadingCode = pattern.New(`^[*_\x60]*(?:\[?(T-?[0-9]{1,18}|(?:US|TASK|STORY|REQ|FEAT|BUG|TICKET|ITEM)[-_]?[0-9.]+)\]?` +
+		`[*_\x60]*(?:\s*[:.\-–—]+\s*|\s+|$)|[\[(](#?[A-Za-z]*-?[0-9]+)[\])][*_\x60]*[:.\s-]+|` +
+		`([A-Z]{1,10}[-_][0-9]+(?:\.[0-9]+)*)[*_\x60]*\s*[:–—]\s*)`)
+	parallelMark = pattern.New(`(?:^|\s)\[P\](?:\s|$)`)
+	optionalWord = pattern.New(`(?i)\s*[(\[]optional[)\]]\s*`)
+)
+
+// titled is a heading or an item with its own id and its title, without number, marks and emphasis.
+type titled struct {
+	id, title          string
+	parallel, optional bool
+}
+
+func titleOf(s string) (t titled) {
+	s = stripEmphasis(s)
+	if m := leadingNumber().FindStringSubmatch(s); m != nil {
+		t.id, s = m[1]+m[2]+m[3], s[len(m[0]):]
+	}
+	if m := taskWords().FindStringSubmatch(s); m != nil {
+		if rest := strings.TrimSpace(s[len(m[0]):]); rest != "" || m[1]+m[2]+m[3] != "" {
+			t.id, s = cmp.Or(m[1], m[2], m[3], t.id), rest
+		}
+	} else if m := leadingCode().FindStringSubmatch(s); m != nil {
+		t.id, s = cmp.Or(m[1], m[2], m[3]), s[len(m[0]):]
+	}
+	strip := func(re *regexp.Regexp) bool {
+		at := re.FindStringIndex(s)
+		if at != nil {
+			s = strings.TrimSpace(s[:at[0]] + " " + s[at[1]:])
+		}
+		return at != nil
+	}
+	t.parallel, t.optional = strip(parallelMark()), strip(optionalWord())
+	t.title = text.OneLine(s)
+	return t
+}
+
+var emphasis = pattern.New(`(^|[\s(])(?:\*\*([^*\s](?:[^*]*[^*\s])?)\*\*|__([^_\s](?:[^_]*[^_\s])?)__)([\s).,:;!?–—-]|$)`)
+
+// stripEmphasis takes ** and __ off the words of a title.
+func stripEmphasis(s string) string { return emphasis().ReplaceAllString(s, "$1$2$3$4") }
+
+// Counts returns a line with the number of tasks, the left out ones, and the context files.
+func (im *Imported) Counts() string {
+	criteria := 0
+	for _, t := range im.Tasks {
+		criteria += len(t.AcceptanceCriteria)
+	}
+	out := text.Plural(len(im.Tasks), "task") + ", " + criteriaCount(criteria)
+	var left []string
+	if im.Done > 0 {
+		left = append(left, fmt.Sprint(im.Done, " done"))
+	}
+	if im.Optional > 0 && !im.optional {
+		left = append(left, fmt.Sprint(im.Optional, " optional"))
+	}
+	if len(left) > 0 {
+		out += "; " + strings.Join(left, " and ") + " left out"
+	}
+	if len(im.Context) > 0 {
+		out += "; context from " + strings.Join(im.Context, ", ")
+	}
+	return out
+}
+
+func criteriaCount(n int) string {
+	if n == 1 {
+		return "1 criterion"
+	}
+	return fmt.Sprint(n, " criteria")
+}

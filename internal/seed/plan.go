@@ -1,0 +1,310 @@
+package seed
+
+import (
+	"cmp"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+)
+
+// plan is the tasks and the context of a Markdown text.
+type plan struct {
+	*document
+	im    *Imported
+	tasks map[*block]bool // sections or items
+	taken []bool          // lines that are criteria, labels, orders or, for the context, tasks
+}
+
+var (
+	// taskWords begin the title of a task: "Task 3: Add a form", "Iteration 2.5", "Story: Log in".
+	taskWords = pattern.New(`(?i)^[*_]*(?:(?:task|iteration|(?:user[ ]+)?story|step|feature|ticket|issue)[ \t]*#?` +
+		`(?:([0-9]+(?:\.[0-9]+)*[a-z]?)(?:[ \t]*[:.)–—-]+[*_ \t]*|$)|([A-Z])[ \t]*[:.)–—-]+[*_ \t]*)|` +
+		`(?:task|iteration|story)[ \t]+#?([0-9]+(?:\.[0-9]+)*)[ \t]+|(?:task|(?:user[ ]+)?story)[ \t]*(?:[:–—][ \t]*|$))`)
+	// criteriaLabel matches a label above criteria, or before a criterion in the same line.
+	criteriaLabel = pattern.New(`(?i)^[*_ ]*(?:acceptance(?:[ _-]*criteria)?|criteria|success criteria|AC|done when|` +
+		`definition of done)[*_ ]*(?:$|:[*_ ]*(.*)$)`)
+	// labelLine matches the start of a part of a description, such as "Files: a.go" or "**Estimated**: 2h".
+	labelLine = pattern.New(`^[*_]*[A-Z][A-Za-z]*(?: [A-Za-z]+){0,2}[*_]*:[*_]*(?:\s|$)`)
+	wholeBold = pattern.New(`^(?:\*\*[^*]+\*\*|__[^_]+__)$`)
+	// metaLine matches an item of a task that is not a criterion.
+	metaLine = pattern.New(`(?i)^[*_]*(?:(?:files?|paths?|estimated?|effort|size|priority|owner|assignee|status|labels?|` +
+		`dependencies|notes?|refs?|references|requirements?|see|context|test plan)[*_]*:|(?:depends on|blocked by)\b)`)
+	// descriptionLabel matches a label above a description.
+	descriptionLabel = pattern.New(`(?i)^[*_# ]*description[*_: ]*$`)
+
+	clause    = pattern.New(`(?i)^[*_]*(given|when|then|and|but)[*_]*\b`)
+	orderLine = pattern.New(`^(?i)(?:[-*+][ \t]+)?(needs|touches):[ \t]+(.+)$`)
+	idWord    = pattern.New(`^#?(?:[A-Za-z]+[-_]?)?[0-9]+(?:\.[0-9]+)*$`)
+)
+
+func (im *Imported) newPlan(name, body string, first int) *plan {
+	d := parseMarkdown(name, body, first)
+	return &plan{document: d, im: im, tasks: map[*block]bool{}, taken: make([]bool, len(d.lines))}
+}
+
+// markdown reads a Markdown text: headings with boxes or criteria below them are tasks, else items with a box.
+func (im *Imported) markdown(name, body string, first int) error {
+	p := im.newPlan(name, body, first)
+	p.findSections()
+	im.Format = formatHeadings
+	if len(p.tasks) == 0 {
+		im.Format = formatChecklist
+		p.findItems(p.root)
+	}
+	if len(p.tasks) == 0 {
+		return p.noTasks()
+	}
+	var read []entry
+	p.root.within(func(b *block) bool {
+		switch {
+		case p.tasks[b] && b.kind == section:
+			read = append(read, p.sectionTask(b))
+		case p.tasks[b]:
+			read = append(read, p.itemTasks(b)...)
+		}
+		return !p.tasks[b]
+	})
+	for _, e := range read {
+		if e.title == "" {
+			return importError(name, e.line, "give it a title", "the task has no text")
+		}
+	}
+	if err := im.add(read, false); err != nil {
+		return err
+	}
+	p.context()
+	return nil
+}
+
+// noTasks returns the error for a text without tasks, with the line of its plain list if it has one.
+func (p *plan) noTasks() error {
+	line, msg := 0, "it has no checklist items"
+	for b := range p.root.all() {
+		if b.kind == item && line == 0 {
+			line = p.first + b.begin
+			msg += ": its list has no checkboxes, and only items with a checkbox are tasks"
+		}
+	}
+	const fix = "begin each task with - [ ] (or 1. [ ]) and put its criteria as bullets below it; or " + formatsHint
+	return importError(p.name, line, fix, "%s", msg)
+}
+
+// said is the text of a heading, of an item's first paragraph, or of another block.
+func (p *plan) said(b *block) string {
+	if b.kind == other {
+		return strings.TrimSpace(p.text(b))
+	}
+	return b.head
+}
+
+// labels reports whether a block is the label of criteria, alone or before the first of them.
+func (p *plan) labels(b *block) bool { return criteriaLabel().MatchString(p.said(b)) }
+
+// evidence reports whether boxes are below a block, whether some are below no label of criteria, whether labelled
+// criteria are, and whether its boxes carry ids themselves.
+func (p *plan) evidence(b *block) (boxes, free, labelled, coded bool) {
+	label := -1 // the level of the heading of criteria in which the walk is, 0 for a label without a heading
+	for c := range b.all() {
+		switch {
+		case c != b && p.labels(c):
+			labelled = true
+			if label = 0; c.kind == section {
+				label = c.level
+			}
+		case c.kind == section && (c.level <= label || label == 0):
+			label = -1
+		}
+		if c.kind == item && c.box != 0 {
+			boxes, free = true, free || label < 0
+			coded = coded || c.id != "" && c.parent.kind != item
+		}
+	}
+	return boxes, free, labelled, coded
+}
+
+// findSections finds the headings that are tasks: those with a word or an id of a task, with a number, or with labelled
+// criteria. One of a kind with boxes or criteria makes all of its kind tasks. Numbered headings above numbered items
+// are phases. A heading above another task is none.
+func (p *plan) findSections() {
+	kinds, real := map[*block]string{}, map[string]bool{}
+	p.root.within(func(b *block) bool {
+		if b.kind != section || b == p.root {
+			return b.kind == section
+		}
+		boxes, free, labelled, coded := p.evidence(b)
+		switch {
+		case p.labels(b):
+			return false
+		case b.level > 1 && (taskWords().MatchString(b.head) || isCode(b.id) || b.box != 0):
+			kinds[b] = "task"
+		case b.level > 1 && b.id != "" && !(coded && boxes) && !p.im.phases:
+			kinds[b] = "numbered " + strings.Repeat("#", b.level)
+		case labelled && !free:
+			kinds[b] = "labelled"
+		}
+		real[kinds[b]] = real[kinds[b]] || boxes || labelled || b.box != 0
+		return true
+	})
+	var find func(b *block) bool
+	find = func(b *block) (found bool) {
+		for _, c := range b.parts {
+			found = c.kind == section && find(c) || found
+		}
+		// In a plan of tasks, a heading that only has a number is none.
+		if kind := kinds[b]; !found && kind != "" && real[kind] {
+			p.tasks[b] = !real["task"] || !strings.HasPrefix(kind, "numbered")
+			found = true
+		}
+		return found
+	}
+	find(p.root)
+	maps.DeleteFunc(p.tasks, func(_ *block, is bool) bool { return !is })
+}
+
+// isCode reports whether an id is more than a number.
+func isCode(id string) bool { return strings.ContainsFunc(id, isLetter) }
+
+// findItems finds the items that are tasks: the topmost ones with a box.
+func (p *plan) findItems(b *block) {
+	b.within(func(c *block) bool {
+		if c.kind == item && c.box != 0 {
+			p.tasks[c] = true
+		}
+		return !p.tasks[c]
+	})
+}
+
+// begin is the task of a block without its text.
+func (p *plan) begin(b *block) entry {
+	e := entry{file: p.name, line: p.first + b.begin, phase: b.phase(), source: b.id, title: b.title,
+		parallel: b.parallel}
+	if b.box == 'x' {
+		e.left = leftDone
+	} else if b.optional {
+		e.left = leftOptional
+	}
+	return e
+}
+
+// sectionTask is the task of a heading. It is done if all its boxes are.
+func (p *plan) sectionTask(b *block) entry {
+	e := p.begin(b)
+	boxes, open := 0, 0
+	for c := range b.all() {
+		if c.kind == item && c.box != 0 && !c.optional {
+			boxes++
+			if c.box != 'x' {
+				open++
+			}
+		}
+	}
+	if boxes > 0 && open == 0 {
+		e.left = leftDone
+	}
+	p.fill(&e, b)
+	return e
+}
+
+// itemTasks returns the task of an item and, if it is done, tasks of its open parts.
+func (p *plan) itemTasks(b *block) (out []entry) {
+	e := p.begin(b)
+	head, lead := p.orders(&e, b.lines, b.begin), []string{}
+	for i := 1; i < len(head); i++ { // a title in bold, or a label, ends the title
+		if i == 1 && wholeBold().MatchString(head[0]) || labelLine().MatchString(head[i]) || p.takeLabel(&e, head[i]) {
+			head, lead = head[:i], head[i:]
+		}
+	}
+	lead = slices.DeleteFunc(lead, func(l string) bool { return p.takeLabel(&e, l) })
+	e.title = titleOf(strings.TrimSpace(strings.Join(head, " "))).title
+	p.fill(&e, b)
+	e.body = strings.TrimSpace(strings.Join(lead, "\n") + "\n\n" + e.body)
+	if s := b.section(); s != nil && s.level > 1 {
+		e.body = strings.TrimSpace("Section: " + s.head + "\n\n" + e.body)
+	}
+	out = []entry{e}
+	b.within(func(c *block) bool {
+		if e.left != leftDone || c.kind != item || c.box == 0 || c.box == 'x' || c.star {
+			return e.left == leftDone
+		}
+		part := p.begin(c)
+		part.title = e.title + ": " + part.title
+		p.fill(&part, c)
+		out = append(out, part)
+		return false
+	})
+	return out
+}
+
+// section is the nearest heading above a block, nil for none.
+func (b *block) section() *block {
+	for b = b.parent; b != nil && (b.kind != section || b.level == 0); b = b.parent {
+	}
+	return b
+}
+
+var phaseWord = pattern.New(`(?i)\bphase\b`)
+
+// phase is the line of the nearest heading above a block that names a phase, else of the nearest heading.
+func (b *block) phase() int {
+	phase := &block{}
+	for s := b.section(); s != nil; s = s.section() {
+		if phaseWord().MatchString(s.head) {
+			return s.begin
+		}
+		if phase.level == 0 {
+			phase = s
+		}
+	}
+	return phase.begin
+}
+
+// context makes the text outside of tasks the seed's notes, by section. A first heading is the title. Boxes there
+// belong to no task, which is said.
+func (p *plan) context() {
+	title, notes := "", []string{}
+	for b := range p.tasks {
+		p.take(b.begin, b.end)
+	}
+	p.root.within(func(b *block) bool {
+		switch {
+		case p.tasks[b]:
+			return false
+		case b.kind == item && b.box != 0:
+			p.im.drop("%s: %s: a box below no task; it is context", p.begin(b).at(), quoteShort(b.head))
+		case b.kind == section:
+			if b.level == 1 && title == "" {
+				title = b.head
+			}
+			end := b.end
+			if i := slices.IndexFunc(b.parts, func(c *block) bool { return c.kind == section }); i >= 0 {
+				end = b.parts[i].begin
+			}
+			note := p.kept(p.below(b), end)
+			if note != "" && b != p.root && b.head != title {
+				note = b.head + "\n\n" + note
+			}
+			notes = append(notes, note)
+		}
+		return true
+	})
+	p.im.Overview = cmp.Or(p.im.Overview, title)
+	p.im.note(filepath.Base(p.name), notes...)
+}
+
+// dedent takes the common indentation off lines.
+func dedent(lines []string) string {
+	indent := -1
+	for _, l := range lines {
+		if t := strings.TrimLeft(l, " \t"); t != "" && (indent < 0 || len(l)-len(t) < indent) {
+			indent = len(l) - len(t)
+		}
+	}
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = l[min(max(indent, 0), len(l)):]
+	}
+	return strings.Join(out, "\n")
+}

@@ -1,0 +1,105 @@
+package validator
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// Source lists the files that the user's checkout has and a commit lacks. A path with a slash at its end is a directory
+// with only such files.
+type Source struct{ Changed, Ignored []string }
+
+// maxCauses bounds the files that one hint names.
+const maxCauses = 5
+
+var missing = pattern.New(`(?i)not found|no such|no module|cannot|can't|undefined|unresolved|missing|unable to`)
+
+// committing returns the command that commits the changed files which an output misses, "" if it misses none of them.
+func (s Scene) committing(output string) string {
+	var lines strings.Builder
+	for line := range strings.Lines(output) {
+		if missing().MatchString(line) {
+			lines.WriteString(line)
+		}
+	}
+	return commit(s.changed(func(name string) bool {
+		base := path.Base(name)
+		return namesPath(lines.String(), name) || hasWord(lines.String(), strings.TrimSuffix(base, path.Ext(base)))
+	}))
+}
+
+// changed returns the changed files of the checkout that are meant.
+func (s Scene) changed(meant func(name string) bool) (out []string) {
+	for _, name := range s.source().Changed {
+		if meant(name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// commit returns the command that commits files, "" for none.
+func commit(files []string) string {
+	if len(files) == 0 {
+		return ""
+	}
+	if len(files) > maxCauses {
+		files = []string{"--all"}
+	}
+	return "git add " + text.ShellQuote(files...) + " && git commit -m 'Add files that the checks need'"
+}
+
+// cause returns a command that may fix a check that fails on the base: it adds a file that only the user's checkout
+// has. It is "" if the checkout has no other files than the commit.
+func (p *layout) cause(output string, s Scene) string {
+	if named := s.changed(func(name string) bool { return namesPath(output, name) }); len(named) > 0 {
+		return commit(named)
+	}
+	var found []string
+	for _, name := range s.source().Ignored {
+		if strings.HasSuffix(name, "/") || p.Exists(name) || isMade(name) {
+			continue
+		}
+		if namesPath(output, name) || slices.ContainsFunc(p.Files, func(f string) bool {
+			return (project.Configures(f) || project.IsManifest(f)) && namesPath(p.Read(f), name)
+		}) {
+			found = append(found, "git config --add tilth.copy "+text.ShellQuote(name))
+		}
+	}
+	if len(found) > 0 {
+		return strings.Join(found[:min(len(found), maxCauses)], " && ")
+	}
+	return commit(s.source().Changed)
+}
+
+// isMade reports whether a path is in a directory that tools make.
+func isMade(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), project.IsProduct)
+}
+
+// namesPath reports whether a text has a path, or the name at its end.
+func namesPath(in, name string) bool {
+	name = strings.TrimSuffix(name, "/")
+	return hasWord(in, name) || hasWord(in, path.Base(name))
+}
+
+// hasWord reports whether a text has a file's name that is not part of a longer one.
+func hasWord(in, name string) bool {
+	if !strings.Contains(in, name) {
+		return false
+	}
+	return regexp.MustCompile(`(?m)(?:^|[^\w-])` + regexp.QuoteMeta(name) + `(?:$|[^\w.-]|\.(?:\W|$))`).MatchString(in)
+}
+
+func (s Scene) source() Source {
+	if s.Source == nil {
+		return Source{}
+	}
+	return s.Source()
+}

@@ -1,0 +1,65 @@
+package validator
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/packages"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// listed returns the checks of a kind in project.Kinds: those that come first, or, with last, those that replace tests.
+func (p *layout) listed(k project.Kind, last bool) (vs []Validator) {
+	dirs := p.Homes(k)
+	for _, dir := range dirs {
+		found := map[string]bool{}
+		shows := func(s project.Sign) bool { return p.Shows(s, dir, dirs) }
+		for _, c := range k.Checks {
+			if c.Last != last || found[c.Name] || len(c.Where) > 0 && !slices.ContainsFunc(c.Where, shows) ||
+				c.Also.File != "" && !shows(c.Also) || c.Unless.File != "" && shows(c.Unless) {
+				continue
+			}
+			found[c.Name] = true
+			later := packages.Owned(packages.Ending(p.later, k.Code...), dir, dirs)
+			v := Validator{Name: at(c.Name, dir), Dir: dir, Command: lineOf(k.Before, c, later), runner: project.Runner{
+				Name: c.Name, Format: c.Format}, From: p.ManifestIn(k, dir), Env: []string{"CI=true", "NO_COLOR=1"}}
+			v.program, _, _ = strings.Cut(c.Run, " ")
+			if k.Bin != "" {
+				bin := filepath.Join(p.Installed(dir, path.Dir(k.Bin)), path.Base(k.Bin))
+				v.Env = append(v.Env, "PATH="+joinPath(bin, proc.Getenv(p.Env, "PATH")))
+			}
+			if strings.Contains(c.Name, "test") || c.Format != "" {
+				files := packages.Owned(packages.Ending(p.required(), k.Code...), dir, dirs)
+				v.given = givens(dir, files, joinedTo("."))
+			}
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
+// lineOf is the command line of a check. It moves the acceptance tests of later tasks, which may not compile yet, out
+// of the tree for its time, and collects the reports that the program writes into the tree.
+func lineOf(prepare string, c project.Check, later []string) string {
+	var before, after strings.Builder
+	before.WriteString(prepare)
+	for i, f := range later {
+		to := fmt.Sprintf(`"$TMPDIR"/later.%d`, i)
+		fmt.Fprintf(&before, "mv %s %s && ", text.ShellQuote(dashless(f)), to)
+		fmt.Fprintf(&after, "mv %s %s; ", to, text.ShellQuote(dashless(f)))
+	}
+	if c.Collect != "" {
+		find := "find . -path " + text.ShellQuote(c.Collect)
+		before.WriteString(find + " -delete; ")
+		after.WriteString(find + " -exec cat {} + > " + project.ReportFile + "; ")
+	}
+	if before.Len() == 0 {
+		return c.Run
+	}
+	return before.String() + c.Run + "; rc=$?; " + after.String() + "exit $rc"
+}

@@ -1,0 +1,174 @@
+package validator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// maxRetried bounds how many failing tests run again for one change.
+const maxRetried = 10
+
+// alone returns the check that runs only test t, or as few tests as the runner can select. It reports whether the
+// runner can select tests.
+func (v Validator) alone(root string, t test) (Validator, bool) {
+	v.given, v.nothing, v.remark, v.measuring = nil, 0, "", false
+	exactly := "^" + regexp.QuoteMeta(t.Name) + "$"
+	file := t.Where
+	if dir := path.Clean(v.Dir); dir != "." {
+		file = strings.TrimPrefix(file, dir+"/")
+	}
+	switch v.runner.Format {
+	case project.JUnit:
+		if file = moduleFile(filepath.Join(root, v.Dir), t.Where); file == "" {
+			return v, false
+		}
+		if class := strings.TrimPrefix(strings.TrimPrefix(t.Where, dotted(file)), "."); class != "" {
+			file += "::" + strings.ReplaceAll(class, ".", "::")
+		}
+		v.Argv = append(slices.Clone(v.base), file+"::"+t.Name)
+	case project.GoTest:
+		exactly = "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name), "/", "$/^") + "$"
+		v.Argv = []string{"go", "test", "-count=1", "-run", exactly, t.Where}
+	case project.NodeLog:
+		before, _, _ := strings.Cut(v.Command, reportArgs)
+		v.Command = before + reportArgs + " " + text.ShellQuote("--test-name-pattern="+exactly, file)
+	case project.Jest:
+		r := runners[slices.IndexFunc(runners, func(r runner) bool { return r.name == v.runner.Name })]
+		v.Argv = slices.Concat(v.base, r.only([]string{file}), []string{"-t", exactly})
+	case project.Mocha:
+		v.Argv = append(slices.Clone(v.base), "--grep", exactly)
+	case project.Libtest:
+		v.Argv = append(slices.Clone(v.Argv), t.Name)
+	default:
+		return v, false
+	}
+	return v, t.Name != fileItself
+}
+
+// moduleFile returns the file of a Python module, or of a class in it, "" for none.
+func moduleFile(root, name string) string {
+	parts := strings.Split(name, ".")
+	for n := len(parts); n > 0; n-- {
+		file := path.Join(parts[:n]...) + ".py"
+		if fi, err := os.Lstat(filepath.Join(root, file)); err == nil && fi.Mode().IsRegular() {
+			return file
+		}
+	}
+	return ""
+}
+
+// Retry runs failing tests again alone, each up to times. It returns those that pass then, which are flaky and no
+// longer fail the report. It leaves out known failures and the acceptance tests of the task.
+func (r *Report) Retry(ctx context.Context, vs []Validator, in ExecEnv, limit time.Duration, times int, known Known,
+	task string) (flaky []string) {
+	left := maxRetried
+	r.Passed = ctx.Err() == nil
+	for i := range r.Results {
+		res := &r.Results[i]
+		at := slices.IndexFunc(vs, func(v Validator) bool { return v.Name == res.Name })
+		if names, is := known[keyOf(res.Name)]; at >= 0 && !res.Passed && !res.running && (!is || len(names) > 0) {
+			found := vs[at].retry(ctx, res, in, limit, times, &left, func(t test) bool {
+				return !slices.Contains(names, vs[at].named(t)) && !vs[at].isOf(task, t)
+			})
+			flaky = append(flaky, found...)
+		}
+		r.Passed = r.Passed && res.Passed
+	}
+	return flaky
+}
+
+// isOf reports whether a test is an acceptance test of the task.
+func (v Validator) isOf(task string, t test) bool {
+	return slices.ContainsFunc(v.given, func(g given) bool {
+		id, _ := TaskOf(path.Base(g.file))
+		return id == task && g.is(t)
+	})
+}
+
+func (v Validator) retry(ctx context.Context, res *Result, in ExecEnv, limit time.Duration, times int, left *int,
+	counts func(test) bool) (flaky []string) {
+	var failing []test
+	for t, s := range res.all {
+		if s == failed {
+			failing = append(failing, t)
+		}
+	}
+	slices.SortFunc(failing, func(a, b test) int { return strings.Compare(a.String(), b.String()) })
+	passes := map[test]bool{}
+	for _, t := range failing {
+		parent, _, sub := strings.Cut(t.Name, "/")
+		outer := test{Where: t.Where, Name: parent}
+		if sub && v.runner.Format == project.GoTest && res.all[outer] == failed {
+			passes[t] = passes[outer] // it ran again with its test
+		} else if one, ok := v.alone(in.Dir, t); ok && *left > 0 && counts(t) {
+			*left--
+			for n := 0; n < times && !passes[t] && ctx.Err() == nil; n++ {
+				passes[t] = one.run(ctx, in, limit).all[t] == passed
+			}
+		}
+		if name := v.named(t); passes[t] {
+			flaky = append(flaky, name)
+			res.Tests.Names = slices.DeleteFunc(res.Tests.Names, func(n string) bool { return n == name })
+			res.Tests.Failed, res.Tests.Passed = res.Tests.Failed-1, res.Tests.Passed+1
+		}
+	}
+	if len(flaky) > 0 {
+		res.Output += fmt.Sprintf("\n[flaky, passed when run again alone: %s]", strings.Join(flaky, ", "))
+		res.Passed = len(res.Tests.Names) == 0 && !res.partial && res.exit > 0
+	}
+	return flaky
+}
+
+// ErrNoTest is the error of Repeat for a name that no test of the project has.
+var ErrNoTest = errors.New("no test of this name ran")
+
+// Rate is how often a test failed, with the output of the last failure.
+type Rate struct {
+	Test   string `json:"test"`
+	Runs   int    `json:"runs"`
+	Failed int    `json:"failed"`
+	Cause  string `json:"cause,omitempty"`
+}
+
+// Repeat runs the suites once to find a test by its name, and then the test alone, so many times.
+func Repeat(ctx context.Context, vs []Validator, in ExecEnv, name string, times int,
+	limit time.Duration) (Rate, error) {
+	for _, v := range vs {
+		if v.runner.Format == "" || !v.starts() {
+			continue
+		}
+		wanted := name
+		if file, rest, ok := strings.Cut(strings.TrimPrefix(name, v.Dir+"/"), ".py::"); ok {
+			parts := strings.Split(dotted(file)+"::"+rest, "::")
+			wanted = strings.Join(parts[:len(parts)-1], ".") + "::" + parts[len(parts)-1]
+		}
+		for t := range v.run(ctx, in, limit).all {
+			one, ok := v.alone(in.Dir, t)
+			if !ok || t.Name != wanted && t.String() != wanted && v.named(t) != name {
+				continue
+			}
+			rate := Rate{Test: v.named(t)}
+			for ; rate.Runs < times && ctx.Err() == nil; rate.Runs++ {
+				if res := one.run(ctx, in, limit); res.all[t] != passed {
+					rate.Failed, rate.Cause = rate.Failed+1, text.VisibleLine(res.Cause())
+				}
+			}
+			return rate, ctx.Err()
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return Rate{}, err
+	}
+	return Rate{}, ErrNoTest
+}

@@ -1,0 +1,87 @@
+package validator
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestRetry: a test that fails and then passes alone is flaky and does not fail the report. A test that fails again, or
+// another failure, fails it.
+func TestRetry(t *testing.T) {
+	py := "import os\n\n\ndef test_a():\n    if not os.path.exists('ran'):\n        open('ran', 'w').close()\n" +
+		"        assert 0\n\n\ndef test_b():\n    pass\n"
+	golang := "package x\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestA(t *testing.T) {\n" +
+		"\tt.Run(\"s\", func(t *testing.T) {\n\t\tif _, err := os.Stat(\"ran\"); err != nil {\n" +
+		"\t\t\tos.Create(\"ran\")\n\t\t\tt.Fatal()\n\t\t}\n\t})\n}\n\nfunc TestB(t *testing.T) {}\n"
+	node := "const fs = require('fs');\nconst test = require('node:test');\ntest('a (1)', () => {\n" +
+		"  if (!fs.existsSync('ran')) { fs.writeFileSync('ran', ''); throw new Error('x'); }\n});\n"
+	manifest := `{"scripts": {"test": "node --test"}}`
+	mod := "module example.com/x\n\ngo 1.21\n"
+	for _, c := range []struct {
+		name   string
+		files  map[string]string
+		known  Known
+		flaky  []string
+		passes bool
+	}{
+		{"pytest", map[string]string{"tests/test_x.py": py}, nil, []string{"tests.test_x::test_a"}, true},
+		{"pytest, another fails", map[string]string{"tests/test_x.py": py,
+			"test_y.py": "def test_c():\n    assert 0\n"}, nil,
+			[]string{"tests.test_x::test_a"}, false},
+		{"pytest, another cannot be loaded", map[string]string{"tests/test_x.py": py, "test_y.py": "import nothing\n"},
+			nil, []string{"tests.test_x::test_a"}, false},
+		{"pytest, known", map[string]string{"tests/test_x.py": py},
+			Known{"pytest": {"tests.test_x::test_a"}}, nil, false},
+		{"pytest, the task's own", map[string]string{"tests/test_t001_x.py": py}, nil, nil, false},
+		{"pytest, of an earlier task", map[string]string{"tests/test_t002_x.py": py}, nil,
+			[]string{"tests/test_t002_x.py::test_a"}, true},
+		{"pytest, in a package", map[string]string{"a/pyproject.toml": "", "a/tests/test_x.py": py}, nil,
+			[]string{"tests.test_x::test_a"}, true},
+		{"go, in a module", map[string]string{"a/go.mod": mod, "a/x_test.go": golang}, nil,
+			[]string{"example.com/x::TestA", "example.com/x::TestA/s"}, true},
+		{"node, in a package", map[string]string{"a/package.json": manifest, "a/x.test.js": node}, nil,
+			[]string{"a/x.test.js::a (1)"}, true},
+		{"go", map[string]string{"go.mod": mod, "x_test.go": golang}, nil,
+			[]string{"example.com/x::TestA", "example.com/x::TestA/s"}, true},
+		{"go, another package is not built", map[string]string{"go.mod": mod, "x_test.go": golang,
+			"y/y_test.go": "package y\n\nvar a int = true\n"}, nil,
+			[]string{"example.com/x::TestA", "example.com/x::TestA/s"}, false},
+		{"go panics", map[string]string{"go.mod": mod, "x_test.go": "package x\n\nimport \"testing\"\n\n" +
+			"func TestA(t *testing.T) { panic(1) }\n"}, nil, nil, false},
+		{"node", map[string]string{"package.json": manifest, "x.test.js": node}, nil,
+			[]string{"x.test.js::a (1)"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := ExecEnv{Dir: tree(t, c.files)}
+			tasks := Tasks{Current: "T-001", Done: []string{"T-002"}, All: three}
+			vs := Detect(t.Context(), in, nil, tasks)
+			r := Run(t.Context(), vs, in, 0)
+			if r.Passed {
+				t.Fatal("nothing failed")
+			}
+			got := r.Retry(t.Context(), vs, in, 0, 2, c.known, "T-001")
+			if !slices.Equal(got, c.flaky) || r.Passed != c.passes {
+				t.Errorf("flaky %q, passed %v\n%s", got, r.Passed, r.Text())
+			}
+		})
+	}
+}
+
+// TestRepeat: a test is found by each of its names, and its rate is that of runs alone.
+func TestRepeat(t *testing.T) {
+	in := ExecEnv{Dir: tree(t, map[string]string{"a/pyproject.toml": "",
+		"a/tests/test_x.py": "import os\n\n\nclass TestX:\n" +
+			"    def test_a(self):\n        with open('n', 'a+') as f:\n            f.write('x')\n" +
+			"        assert os.path.getsize('n') % 4\n"})}
+	vs := Detect(t.Context(), in, nil, Tasks{})
+	for _, name := range []string{"test_a", "a/tests/test_x.py::TestX::test_a",
+		"tests/test_x.py::TestX::test_a", "tests.test_x.TestX::test_a"} {
+		rate, err := Repeat(t.Context(), vs, in, name, 4, 0)
+		if err != nil || rate.Runs != 4 || rate.Failed != 1 {
+			t.Errorf("%s: %+v %v", name, rate, err)
+		}
+	}
+	if _, err := Repeat(t.Context(), vs, in, "test_b", 4, 0); err == nil {
+		t.Error("a test that is not there ran")
+	}
+}

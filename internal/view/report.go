@@ -1,0 +1,449 @@
+package view
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// Report is the result of a session for its user, and `review --json`. The caller fills in the parts from git and the
+// suggested commands.
+type Report struct {
+	SessionID string   `json:"session_id"`
+	Label     string   `json:"label,omitempty"`
+	Branch    string   `json:"branch"`
+	Base      string   `json:"base,omitempty"` // commit at which the branch begins
+	State     string   `json:"-"`
+	Word      string   `json:"state"`
+	Stop      string   `json:"stop"`
+	Why       string   `json:"why,omitempty"`       // reason of a failed last run, in the words of the objection
+	Mend      string   `json:"mend,omitempty"`      // the last stop's fix before a resume
+	Reset     string   `json:"reset,omitempty"`     // end of the usage limit that stopped it, if known
+	HookSaid  []string `json:"hook_said,omitempty"` // of a commit that was refused, whole
+	Cost      float64  `json:"cost"`
+	Tokens    int64    `json:"tokens"`
+	Begun     string   `json:"begun,omitempty"`
+	Ended     string   `json:"ended,omitempty"`
+	// Waited is the time of waits for endpoints and agent programs in seconds, by the reason of record.AgentWaits.
+	Waited   map[string]float64 `json:"waited,omitempty"`
+	Next     string             `json:"next"` // the first of Commands
+	Commands []Command          `json:"commands"`
+	Onward   string             `json:"-"` // the only command that continues the work, or ""
+	Worker   string             `json:"worker,omitempty"`
+	Reviewer string             `json:"reviewer,omitempty"`
+	Tasks    []ReportTask       `json:"tasks"`
+	// Request is the session's pull or merge request as it was last seen.
+	Request  *session.Request `json:"request,omitempty"`
+	Edited   []string         `json:"edited_submodules,omitempty"` // in worktrees: no commit holds these edits
+	Notes    []string         `json:"notes,omitempty"`             // facts of branch and worktree, one a line
+	Gone     bool             `json:"-"`                           // the branch is
+	Worktree string           `json:"-"`
+	counts   session.TaskCounts
+	whyTask  string // of Why
+}
+
+// ReportTask is one task of a review.
+type ReportTask struct {
+	ID            string   `json:"id"`
+	Title         string   `json:"title"`
+	Status        string   `json:"status"`
+	Reason        string   `json:"reason"`          // it is not done, in one line
+	Commit        string   `json:"commit"`          // on the branch
+	Taken         string   `json:"taken,omitempty"` // the branch into which it was taken
+	Cost          float64  `json:"cost"`
+	Tokens        int64    `json:"tokens"`
+	Iterations    int64    `json:"iterations"`
+	Rejections    int64    `json:"rejections"`
+	Attempts      int64    `json:"attempts"`
+	FailureReason string   `json:"failure_reason,omitempty"`
+	Missing       string   `json:"missing_commit,omitempty"` // on record, and no longer on the branch
+	WaitsFor      []string `json:"waits_for,omitempty"`      // needs of a pending task that are not done
+	Verdict       string   `json:"verdict"`                  // the last one
+	By            string   `json:"by,omitempty"`             // its author, if not the evaluator
+	Concern       string   `json:"concern"`                  // of the last rejection
+	Uncertainties []string `json:"uncertainties"`
+	WorkArounds   []string `json:"work_arounds"`
+	TestsChanged  []string `json:"tests_changed"`
+	Touches       []string `json:"touches,omitempty"` // the paths that it was to touch
+	Strayed       []string `json:"strayed,omitempty"` // other files that it changed
+	Files         int      `json:"files"`
+	Insertions    int      `json:"insertions"`
+	Deletions     int      `json:"deletions"`
+	Aside         *Aside   `json:"aside,omitempty"`
+	Summary       string   `json:"summary,omitempty"` // of its last case
+
+	Coverage []coverage `json:"coverage,omitempty"`
+	Rejected []string   `json:"rejected,omitempty"` // each rejection in a line, oldest first
+	// Checks lists the checks of its change, run or not; Unchecked is set if none ran.
+	Checks     []string `json:"checks,omitempty"`
+	Unchecked  bool     `json:"unchecked,omitempty"`
+	Reviewer   string   `json:"reviewer,omitempty"`   // the reviewer that accepted it
+	Acceptance string   `json:"acceptance,omitempty"` // the reviewer's words on that
+	Validators []string `json:"validators,omitempty"`
+	Output     []string `json:"output,omitempty"`  // the last lines of a validator that failed
+	Doubts     []string `json:"doubts,omitempty"`  // reasons to trust its tests less
+	Changed    []string `json:"changed,omitempty"` // its files, with the lines of each
+
+	// Workers are the programs that worked on the task if there are several, Reviewers those that gave verdicts.
+	Workers   []string `json:"workers,omitempty"`
+	Reviewers []string `json:"reviewers,omitempty"`
+	Takeovers []string `json:"takeovers,omitempty"` // changes of agent with their reasons, newest first
+	Cuts      []string `json:"cuts,omitempty"`      // turns that were ended when the program had gone on, newest first
+
+	// Cause is the end of Reason: the words of the validator, hook or reviewer.
+	Cause string `json:"cause,omitempty"`
+
+	// Question is the sentence with which its worker ended, if that is a question.
+	Question string `json:"question,omitempty"`
+
+	Unread   int  `json:"unread,omitempty"` // reviewer's answers without a readable verdict
+	heardOut bool // the last words of its worker were read
+	failure  *failure
+	help     string // the command that helps against it
+	given    bool   // a verdict, by whose conversation is the next one, the last event first
+}
+
+// Aside is the partial work of a failed task that is not on the branch.
+type Aside struct {
+	Ref   string   `json:"ref"`   // in kept.git
+	Files []string `json:"files"` // with the lines of each
+}
+
+// coverage is a case's entry for one acceptance criterion.
+type coverage struct {
+	Criterion   string `json:"criterion"`
+	AddressedBy string `json:"addressed_by"`
+	Evidence    string `json:"evidence"`
+}
+
+// NewReport makes the review of a session from its record. d has the fields that show prints.
+func NewReport(s *session.Session, d Detail) *Report {
+	r := &Report{SessionID: d.ID, Label: d.Label, Branch: d.Branch, State: d.State, Word: d.Word, Stop: d.LastStop,
+		Cost: d.Cost, Tokens: d.TokensUsed, Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{},
+		Tasks: d.tasks(), Request: d.Request, Begun: deref(d.Summary.StartedAt),
+		Ended: cmp.Or(d.LastStopAt, deref(d.Summary.LastEventAt))}
+	if d.Failure != nil {
+		r.Why, r.HookSaid, r.Mend, r.whyTask = d.Failure.String(), d.Failure.Words, d.Failure.Hint, d.Failure.Task
+	}
+	if st := d.Summary.State; st != nil {
+		r.Base = st.Base
+		if st.Stopped != nil && r.Stop == record.UsageLimit {
+			r.Reset = st.Stopped.Reset
+		}
+	}
+	var start *record.SessionStart
+	began := map[[3]string]time.Time{} // waits, by reason, task and end
+	// list and show report an unreadable record.
+	_, _ = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
+		switch l.Type {
+		case "agent_waits":
+			if w, ok := l.Event().(*record.AgentWaits); ok {
+				began[[3]string{w.Reason, w.TaskID, w.Until}] = record.ParseTime(l.TS)
+			}
+		case "evaluator_verdict", "validator_run", "task_marked", "evaluator_parse_error":
+			ev := l.Event()
+			if t := r.Task(ev.Common().TaskID); t != nil {
+				t.see(ev)
+			}
+		case "session_start":
+			if ev, ok := l.Event().(*record.SessionStart); ok && start == nil && ev.WorkerAgent != "" {
+				start = ev
+			}
+		case "agent_session":
+			if ev, ok := l.Event().(*record.AgentSession); ok {
+				r.Task(ev.TaskID).worked(ev)
+			}
+		case "model_call":
+			id, _ := l.Task()
+			t := r.Task(id)
+			if t == nil || t.heardOut && !bytes.Contains(l.Raw, []byte(`"`+record.HealthCut+`"`)) {
+				break
+			}
+			if call, ok := l.Event().(*record.ModelCall); ok {
+				t.hear(call)
+			}
+		}
+		return true
+	}, "session_start", "evaluator_verdict", "validator_run", "task_marked", "evaluator_parse_error", "agent_session",
+		"agent_waits", "model_call")
+	for wait, from := range began {
+		until := record.ParseTime(wait[2])
+		if ended := record.ParseTime(r.Ended); !ended.IsZero() && ended.Before(until) { // it was interrupted
+			until = ended
+		}
+		if d := until.Sub(from); d > 0 && !from.IsZero() {
+			if r.Waited == nil {
+				r.Waited = map[string]float64{}
+			}
+			r.Waited[wait[0]] += d.Seconds()
+		}
+	}
+	if start != nil {
+		r.Worker = playedBy(nil, start.WorkerAgent, deref(start.WorkerModel))
+		r.Reviewer = playedBy(nil, start.EvaluatorAgent, deref(start.EvaluatorModel))
+	}
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		slices.Reverse(t.Rejected)
+		t.Rejected = eachOnce(t.Rejected)
+		slices.Reverse(t.Workers)
+		slices.Reverse(t.Reviewers)
+		t.reviewedBy(start)
+		if t.Checks == nil && t.Status == session.TaskDone {
+			t.Checks, t.Unchecked = []string{notChecked + "no validator ran"}, true
+		}
+		if t.Status != session.TaskDone {
+			t.Reason = cmp.Or(t.Reason, t.whyNot(d))
+		}
+	}
+	return r
+}
+
+// failureOf is how a task that is not done failed last, nil if it never did.
+func (d Detail) failureOf(j ReportTask) *failure {
+	if d.Summary.State == nil || j.Status == session.TaskDone {
+		return nil
+	}
+	was := d.Summary.State.Tasks[j.ID].Failure
+	if was == nil {
+		return nil
+	}
+	f := &failure{Reason: oneLine(was.Reason), Detail: lessCap(oneLine(was.Detail))}
+	f.objections(j.ID, was.Objected)
+	f.repeated(was)
+	return f
+}
+
+// Task is the task with an id, nil for none.
+func (r *Report) Task(id string) *ReportTask {
+	if i := slices.IndexFunc(r.Tasks, func(t ReportTask) bool { return t.ID == id }); i >= 0 {
+		return &r.Tasks[i]
+	}
+	return nil
+}
+
+// maxRejections is how many rejections of a task a review reads.
+const maxRejections = 100
+
+// eachOnce merges equal lines into one with a count.
+func eachOnce(lines []string) (out []string) {
+	counts := map[string]int{}
+	for _, l := range lines {
+		counts[l]++
+	}
+	for _, l := range lines {
+		switch n := counts[l]; {
+		case n == 1:
+			out = append(out, l)
+		case n > 1:
+			out = append(out, fmt.Sprintf("%s (%d times)", l, n))
+		}
+		counts[l] = 0
+	}
+	return out
+}
+
+// hear reads a call of the task's worker; the last call comes first.
+func (t *ReportTask) hear(call *record.ModelCall) {
+	if cmp.Or(call.Phase, record.RoleWorker) == record.RoleWorker && !t.heardOut {
+		t.heardOut, t.Question = true, question(call.Content)
+	}
+	if call.Health == record.HealthCut && len(t.Cuts) < maxRejections {
+		t.Cuts = append(t.Cuts, oneLine(call.Error))
+	}
+}
+
+// question returns the last sentence of a text if it is a question.
+func question(said string) string {
+	said = strings.TrimRight(strings.TrimSpace(said), "*_\"')`")
+	if !strings.HasSuffix(said, "?") {
+		return ""
+	}
+	from := strings.LastIndexAny(said, "\n") + 1
+	for _, end := range []string{". ", "! ", "? ", ": "} {
+		from = max(from, strings.LastIndex(said, end)+1)
+	}
+	return oneLine(strings.TrimLeft(said[from:], "*_#- "))
+}
+
+// see adds an event of the task, the last event first.
+func (t *ReportTask) see(ev record.Event) {
+	if v, ok := ev.(*record.EvaluatorVerdict); ok {
+		t.seeVerdict(v)
+	}
+	if v, ok := ev.(*record.ValidatorRun); ok && t.Checks == nil && !v.OfHook() {
+		t.seeChecks(v)
+	}
+	if _, ok := ev.(*record.EvaluatorParseError); ok {
+		t.Unread++
+	}
+	if m, ok := ev.(*record.TaskMarked); ok && t.Status == session.TaskSkipped && m.Mark == "skipped" {
+		t.Reason = cmp.Or(t.Reason, oneLine(m.Note), "by you")
+	}
+}
+
+// worked notes the program of a conversation about the task, the last one first.
+func (t *ReportTask) worked(ev *record.AgentSession) {
+	if t == nil {
+		return
+	}
+	if ev.How == agent.TookOver {
+		t.Takeovers = append(t.Takeovers, oneLine(ev.Agent+" took over: "+ev.Why))
+	}
+	if ev.How == agent.Replaced {
+		t.Takeovers = append(t.Takeovers, "began a fresh conversation: "+oneLine(ev.Why))
+	}
+	who := &t.Workers
+	if ev.Role == record.RoleEvaluator {
+		if !t.given {
+			return // no verdict: at its limit, or with an unreadable answer
+		}
+		who, t.given = &t.Reviewers, false
+	}
+	if name := oneLine(ev.Agent); len(*who) == 0 || (*who)[len(*who)-1] != name {
+		*who = append(*who, name)
+	}
+}
+
+func (t *ReportTask) seeVerdict(v *record.EvaluatorVerdict) {
+	if t.Verdict == "" {
+		t.seeCase(v)
+	}
+	t.given = v.By == "" && v.CarriedFrom == ""
+	if v.Accepted() {
+		t.Acceptance = cmp.Or(t.Acceptance, oneLine(joined(" ", append([]string{deref(v.Concern)}, v.Evidence...)...)))
+		return
+	}
+	says := joined(": ", oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern)))
+	t.Concern = cmp.Or(t.Concern, says)
+	if len(t.Rejected) < maxRejections {
+		t.Rejected = append(t.Rejected, record.WithNext(says, oneLine(deref(v.NextStep))))
+	}
+}
+
+func (t *ReportTask) seeCase(v *record.EvaluatorVerdict) {
+	t.Verdict, t.By = verdictOf(v), v.By
+	var c struct {
+		Summary       string     `json:"summary"`
+		Coverage      []coverage `json:"ac_coverage"`
+		WorkArounds   []string   `json:"work_arounds"`
+		Uncertainties []string   `json:"uncertainties"`
+	}
+	_ = json.Unmarshal(v.Case, &c) // invalid members are left out
+	t.Summary, t.Coverage = cmp.Or(oneLine(c.Summary), oneLine(v.Summary)), c.Coverage
+	for _, s := range c.WorkArounds {
+		t.WorkArounds = append(t.WorkArounds, oneLine(s))
+	}
+	for _, s := range c.Uncertainties {
+		t.Uncertainties = append(t.Uncertainties, oneLine(s))
+	}
+	t.TestsChanged = append(t.TestsChanged, v.TestsChanged...)
+	for i := range t.TestsChanged {
+		t.TestsChanged[i] = oneLine(t.TestsChanged[i])
+	}
+}
+
+const notBegun = "not started"
+
+// whyNot is why a task is not done, in one line.
+func (t *ReportTask) whyNot(d Detail) string {
+	refused := d.LastStop == record.CommitRefused && d.Failure != nil && d.Failure.Task == t.ID
+	if f := t.failure; f != nil && t.Status == session.TaskFailed {
+		t.Cause = cmp.Or(f.last, f.Detail)
+		if t.Question != "" {
+			t.Cause = joined("; ", "the worker asks: "+t.Question, f.last)
+		}
+		return joined(": ", inWords(f.Reason), t.Cause)
+	} else if refused && t.Status == session.TaskPending {
+		t.Cause = d.Failure.Detail
+		return "accepted, not committed: " + t.Cause
+	} else if f != nil && t.Status == session.TaskPending {
+		t.Cause = joined(": ", "failed before", cmp.Or(f.last, f.Detail, inWords(f.Reason)))
+		return "pending again; " + t.Cause
+	}
+	i := session.IndexOf(d.Plan, t.ID)
+	of := d.Summary.Tasks[t.ID]
+	if t.Status == session.TaskFailed && of != nil {
+		return inWords(of.FailureReason)
+	}
+	if open := d.Plan[i].WaitsFor(d.Plan); len(open) > 0 && t.Status == session.TaskPending {
+		return "waits for " + strings.Join(open, ", ")
+	}
+	switch {
+	case t.Status == session.TaskPending && t.Iterations > 0 && of.Status == session.TaskPending:
+		return "pending again"
+	case t.Status == session.TaskPending && (t.Iterations > 0 || t.Attempts > 0 && of.Status == record.Working):
+		return "started, not finished"
+	case t.Status == session.TaskPending:
+		return notBegun
+	}
+	return ""
+}
+
+// risk is a point to check before taking a task's change.
+type risk struct{ task, says string }
+
+// risks returns the points to check of all tasks. Changed tests come first, because the end may be cut.
+func (r *Report) risks() (all []risk) {
+	for _, t := range r.Tasks {
+		for _, s := range t.TestsChanged {
+			all = append(all, risk{t.ID, changedTest + s})
+		}
+	}
+	for _, t := range r.Tasks {
+		for _, s := range t.risks()[len(t.TestsChanged):] {
+			all = append(all, risk{t.ID, s})
+		}
+	}
+	return all
+}
+
+const changedTest = "changed the test "
+
+// risks returns the points to check before taking the task's change, one a line.
+func (t *ReportTask) risks() (lines []string) {
+	for _, s := range t.TestsChanged {
+		lines = append(lines, changedTest+s)
+	}
+	lines = append(lines, t.Doubts...)
+	for _, s := range t.WorkArounds {
+		lines = append(lines, "work-around: "+s)
+	}
+	for _, s := range t.Uncertainties {
+		lines = append(lines, "unsure: "+s)
+	}
+	if len(t.Strayed) > 0 {
+		lines = append(lines, "changed files outside its touches: "+oneLine(strings.Join(t.Strayed, ", ")))
+	}
+	if len(t.Workers) > 1 {
+		lines = append(lines, "done by "+strings.Join(t.Workers, ", then "))
+	}
+	if len(t.Reviewers) > 1 {
+		lines = append(lines, "reviewed by "+strings.Join(t.Reviewers, ", then "))
+	}
+	lines = append(lines, t.Takeovers...)
+	if t.Unread > 0 {
+		lines = append(lines, "no readable verdict in "+text.Plural(t.Unread, "answer")+" of its reviewer")
+	}
+	for _, s := range t.Cuts {
+		lines = append(lines, "turn stopped after the program reported: "+s)
+	}
+	if t.Status == session.TaskDone {
+		if t.Rejections > 0 && t.Concern != "" {
+			lines = append(lines, "rejected "+times(t.Rejections)+", last: "+t.Concern)
+		}
+		if t.By == record.ByPerson {
+			lines = append(lines, "marked done by you, not reviewed")
+		}
+	}
+	return lines
+}

@@ -1,0 +1,448 @@
+package view
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// screenLines is how many lines the review of a session has at most: one screen of a terminal.
+const screenLines = 24
+
+// Write prints the review, or that of one task, for a terminal, a program or in Markdown for a pull request.
+func (r *Report) Write(w io.Writer, o Terminal, task string, markdown bool) error {
+	wide := o.Width <= 0 || o.Width >= wideColumns
+	if o.Width <= 0 {
+		o.Width = 80 // a pipe is read like a screen, but why something failed is whole there; scripts have --json
+	}
+	out := bufio.NewWriter(o.Writer(w))
+	t := r.Task(task)
+	switch {
+	case o.JSON && t != nil:
+		one := *r
+		one.Tasks = []ReportTask{*t}
+		return writeJSON(w, &one)
+	case o.JSON:
+		return writeJSON(w, r)
+	case markdown:
+		r.markdown(out, task)
+	case t != nil:
+		r.task(printer{out, o}, t)
+	default:
+		r.screen(printer{out, o}, wide)
+	}
+	return out.Flush()
+}
+
+// line prints one line, cut to the width, with its beginning in a style.
+func (p printer) line(style, head, rest string) {
+	head = Fit(text.VisibleLine(head), p.term.Width)
+	rest = text.VisibleLine(rest)
+	if room := p.term.Width - Width(head); room > 0 {
+		rest = Fit(rest, room)
+	} else {
+		rest = ""
+	}
+	fmt.Fprintln(p.out, strings.TrimRight(p.term.Paint(style, head)+rest, " "))
+}
+
+// wideColumns is how wide a terminal is that shows whole why something failed.
+const wideColumns = 160
+
+// Standing returns the state and the cost of the session, one a line.
+func (r *Report) Standing() []string {
+	lines := []string{r.headline()}
+	if why := r.stopped(); why != "" {
+		lines = append(lines, text.Clip(text.VisibleLine(why), 160))
+	}
+	return append(append(lines, r.spent()), r.edited()...)
+}
+
+// notices counts the unchecked tasks, and names whatever is not committed.
+func (r *Report) notices() (lines []string) {
+	var unchecked []*ReportTask
+	why := ""
+	for _, t := range r.done() {
+		if t.Unchecked {
+			why, _, _ = strings.Cut(strings.TrimPrefix(t.Checks[0], notChecked), " (")
+			unchecked = append(unchecked, t)
+		}
+	}
+	if n := len(unchecked); n > 0 {
+		lines = append(lines, fmt.Sprintf("%s NOT checked: %s; %s", text.Plural(n, "task"), r.idsOf(unchecked), why))
+	}
+	return append(lines, r.edited()...)
+}
+
+// edited returns the time of waits, the state of the request, and the submodules with edits that no commit holds.
+func (r *Report) edited() (lines []string) {
+	if waited := r.waited(); waited != "" {
+		lines = append(lines, waited)
+	}
+	if r.Request != nil {
+		lines = append(lines, r.Request.Line())
+	}
+	if len(r.Edited) > 0 {
+		lines = append(lines, "uncommitted edits in submodules: "+strings.Join(r.Edited, ", "))
+	}
+	return append(lines, r.Notes...)
+}
+
+// screenLine is a line of the screen: its style, its head in that, and the rest.
+type screenLine struct{ style, head, rest string }
+
+// screen prints the review of a session in one screen, and the number of tasks without room. wide shows the full
+// reasons of failures.
+func (r *Report) screen(p printer, wide bool) {
+	p.line(bold, r.SessionID, "  "+r.Label)
+	p.line(stateStyle(r.State), r.headline(), "")
+	above := 3
+	if p.term.TTY {
+		above++ // the prompt comes below
+	}
+	if why := r.stopped(); why != "" {
+		lines := p.lines("", why, 3, wide)
+		p.rows(lines, len(lines))
+		above += len(lines)
+	}
+	p.line(plain, "", r.spent())
+	for _, line := range r.notices() {
+		p.line(yellow, "", line)
+		above++
+	}
+	risks := r.riskRows(p, 1)
+	room := screenLines - above - 1 - len(r.Commands) - 1
+	if len(risks) > 0 {
+		room -= 2 + min(len(risks), 5)
+	}
+	var fold, checks []screenLine
+	done := r.done()
+	if len(done) > 1 {
+		fold = []screenLine{{green, "done    ", r.folded(done)}}
+		for _, line := range r.CheckLines(false) {
+			checks = append(checks, screenLine{dim, "        ", Fit(text.VisibleLine(line), p.term.Width-8)})
+		}
+	} else {
+		done = nil
+	}
+	tasks := r.taskRows(p, fullReason, wide, nil)
+	if n := len(r.Commands) - fewCommands; len(tasks) > room && n > 0 {
+		r.Commands, room = r.Commands[:fewCommands], room+n
+	}
+	for most := fullReason; len(tasks) > room && most >= 0; most-- {
+		rest := r.taskRows(p, most, wide && most == fullReason, done)
+		few := min(len(checks), max(room-len(fold)-len(rest), 0))
+		tasks = slices.Concat(fold, checks[:few], rest)
+	}
+	if len(risks) > 2 {
+		room = min(max(len(tasks), room), room+min(len(risks), 5)-2) // failed tasks come first
+	}
+	fmt.Fprintln(p.out)
+	p.rows(tasks, room)
+	if len(risks) > 0 {
+		fmt.Fprintln(p.out)
+		p.line(bold, "check"+r.beforeTaking()+"; details: git tilth review "+strings.TrimSpace(risks[0].head), "")
+		room = max(screenLines-above-1-min(len(tasks), room)-2-1-len(r.Commands), 1)
+		if long := r.riskRows(p, 2); len(long) <= room {
+			risks = long
+		}
+		p.rows(risks, room)
+	}
+	r.next(p)
+}
+
+// beforeTaking returns the words for points to check before take, "" if it is too late.
+func (r *Report) beforeTaking() string {
+	if r.State == "taken" || r.Gone {
+		return ""
+	}
+	return " before you take it"
+}
+
+// done are the tasks that are done.
+func (r *Report) done() (done []*ReportTask) {
+	for i := range r.Tasks {
+		if t := &r.Tasks[i]; t.Status == session.TaskDone {
+			done = append(done, t)
+		}
+	}
+	return done
+}
+
+// riskRows returns the points to check, each in at most so many lines.
+func (r *Report) riskRows(p printer, most int) (rows []screenLine) {
+	for _, risk := range r.risks() {
+		head := "  " + risk.task + "  "
+		lines := p.lines(strings.Repeat(" ", Width(head)), risk.says, most, false)
+		for j := range lines {
+			lines[j].style = plain
+		}
+		lines[0].style, lines[0].head = yellow, head
+		rows = append(rows, lines...)
+	}
+	return rows
+}
+
+// fewCommands is how many commands a screen has that has no room for more.
+const fewCommands = 5
+
+// fullReason is the number of lines for a failed task's reason, if there is room: one for its words, two for the cause.
+// With fewer lines its word follows the cause; without any, the cause replaces the title.
+const fullReason = 3
+
+// taskRows are the tasks, each with why it is not done in at most so many lines, but for those that are left out.
+func (r *Report) taskRows(p printer, most int, wide bool, without []*ReportTask) (rows []screenLine) {
+	brief := most < fullReason
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if slices.Contains(without, t) {
+			continue
+		}
+		head := fmt.Sprintf("%-8s", statusWord(t.Status))
+		rows = append(rows, screenLine{taskStyle(t.Status), head, t.line(p.term.Width - len(head))})
+		indent := strings.Repeat(" ", 8)
+		switch first := strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": "); {
+		case most == 0 && t.Status == session.TaskFailed:
+			rows[len(rows)-1].rest = t.ID + "  " + t.inBrief(p.term.Width-len(head)-Width(t.ID)-2, 1, p.term.TTY)
+			if !p.term.TTY {
+				rows[len(rows)-1].rest = joined(": ", t.ID+"  "+t.Title, t.Reason)
+			}
+		case t.Status == session.TaskDone && t.Reason == "" && most > 0:
+			rows = append(rows, p.lines(indent, t.checked(false), 2, false)...)
+		case t.Reason == "", brief && t.Reason == notBegun, most == 0:
+		case brief && !r.refused(t):
+			rows = append(rows, p.lines(indent, t.inBrief(p.term.Width-len(indent), most, p.term.TTY), most, false)...)
+		case r.refused(t):
+			rows = append(rows, screenLine{yellow, indent, first + "; the commit hook says:"})
+			for _, said := range r.HookSaid[:min(len(r.HookSaid), maxHookLines)] {
+				rows = append(rows, p.lines(indent+"  ", said, 3, true)...)
+			}
+		case t.Status == session.TaskFailed && t.Cause != "" && first != "":
+			rows = append(rows, screenLine{red, indent, first})
+			rows = append(rows, p.lines(indent, t.Cause, most-1, wide)...)
+		default:
+			rows = append(rows, p.lines(indent, t.Reason, most-1, wide)...)
+		}
+	}
+	return rows
+}
+
+// inBrief returns why the task is not done, in at most most lines. If that is too short for all of it, the cause comes
+// first and is cut before the word of the reason.
+func (t *ReportTask) inBrief(columns, most int, cut bool) string {
+	if !cut || Width(t.Reason) <= columns || t.failure == nil || t.Status != session.TaskFailed || t.Cause == "" {
+		return t.Reason
+	}
+	room := columns*most - 10*(most-1) // lines are broken between words
+	word := " (" + t.failure.Reason + ")"
+	if Width(t.Cause)+len(word) > columns && Width(t.Reason) <= room {
+		return t.Reason
+	}
+	return Fit(text.VisibleLine(t.Cause), room-len(word)) + word
+}
+
+// maxHookLines bounds a commit hook's output on one screen, in lines.
+const maxHookLines = 8
+
+// refused reports whether a task is accepted and a commit hook keeps it from its commit.
+func (r *Report) refused(t *ReportTask) bool {
+	return len(r.HookSaid) > 0 && t.Status == session.TaskPending && strings.HasPrefix(t.Reason, "accepted, ")
+}
+
+// lines are a text in at most so many lines of the screen, or whole.
+func (p printer) lines(indent, s string, most int, whole bool) (rows []screenLine) {
+	s = text.VisibleLine(s)
+	if !p.term.TTY {
+		return []screenLine{{dim, indent, s}}
+	}
+	room := max(p.term.Width-len(indent), 20)
+	for s != "" && (whole || len(rows) < most) {
+		head := s
+		if Width(s) > room && (whole || len(rows) < most-1) {
+			head = strings.TrimSuffix(Fit(s, room+1), "…")
+			if at := strings.LastIndexByte(head, ' '); at > room/2 {
+				head = head[:at]
+			}
+		}
+		rows = append(rows, screenLine{dim, indent, head})
+		s = strings.TrimSpace(s[len(head):])
+	}
+	return rows
+}
+
+// rows prints at most most lines; the last one counts the rest.
+func (p printer) rows(lines []screenLine, most int) {
+	for i, l := range lines {
+		if n := len(lines) - i; i == most-1 && n > 1 {
+			p.line(dim, fmt.Sprintf("        and %s more: git tilth review --md", text.Plural(n, "line")), "")
+			return
+		}
+		if !p.term.TTY { // whole in a pipe
+			fmt.Fprintln(p.out, strings.TrimRight(p.term.Paint(l.style, l.head)+text.VisibleLine(l.rest), " "))
+			continue
+		}
+		p.line(l.style, l.head, l.rest)
+	}
+}
+
+// next lists the commands.
+func (r *Report) next(p printer) { fmt.Fprint(p.out, "\n"+p.term.Commands("next  ", r.Commands)) }
+
+// headline returns the state of the session and the number of tasks in each state.
+func (r *Report) headline() string {
+	n, s := r.counts, r.State
+	s += fmt.Sprintf(": %d of %s done", n.Done, text.Plural(n.Total, "task"))
+	return s + counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"}, count{n.Pending, "pending"})
+}
+
+// stopped returns why the last run stopped, "" if all was done. The reason of a failure is at its task.
+func (r *Report) stopped() string {
+	if r.Stop == "" || record.ReasonOf(r.Stop).Last {
+		return ""
+	}
+	s := "stopped: " + inWords(r.Stop)
+	if reset := record.ParseTime(r.Reset); !reset.IsZero() {
+		s += ", until " + reset.Local().Format("Jan 2 15:04")
+	}
+	t := r.Task(r.whyTask)
+	itsOwn := r.counts.Failed > 0 && (t == nil || t.Status == session.TaskFailed)
+	if r.Why != "" && !itsOwn && len(r.HookSaid) == 0 {
+		s += "; " + r.Why
+	}
+	return s
+}
+
+// idsOf names tasks. Three and more that follow each other are named by the first and the last one.
+func (r *Report) idsOf(tasks []*ReportTask) string {
+	ids := []string{}
+	for i, from := 0, 0; i < len(r.Tasks); i++ {
+		t := &r.Tasks[i]
+		switch n := i - from; {
+		case !slices.Contains(tasks, t):
+			from = i + 1
+		case n < 2:
+			ids = append(ids, t.ID)
+		default:
+			ids = append(ids[:len(ids)-1-2/n], r.Tasks[from].ID+" to "+t.ID)
+		}
+	}
+	return strings.Join(ids, ", ")
+}
+
+// folded returns tasks in one line.
+func (r *Report) folded(tasks []*ReportTask) string {
+	files, added, deleted, taken := 0, 0, 0, []string{}
+	for _, t := range tasks {
+		files, added, deleted = files+t.Files, added+t.Insertions, deleted+t.Deletions
+		if t.Taken != "" {
+			taken = append(taken, t.ID)
+		}
+	}
+	said := text.Plural(len(tasks), "task") + ", " + r.idsOf(tasks) + "  " + stat(files, added, deleted)
+	return said + prefixed("; taken: ", strings.Join(taken, ", "))
+}
+
+// line returns the task in a line of a width: its title, and right-aligned its changes and cost.
+func (t *ReportTask) line(columns int) string {
+	right := ""
+	if t.Files > 0 {
+		right = stat(t.Files, t.Insertions, t.Deletions)
+	}
+	if t.Taken != "" {
+		right = strings.TrimSuffix("taken, "+right, ", ")
+	}
+	if t.Aside != nil {
+		right = "partial work stashed"
+	}
+	if t.Cost > 0 {
+		right += fmt.Sprintf("%8s", Money(t.Cost))
+	}
+	left := Fit(text.VisibleLine(t.ID+"  "+t.Title), max(columns-Width(right)-2, 20))
+	return left + strings.Repeat(" ", max(columns-Width(left)-Width(right), 2)) + right
+}
+
+func stat(files, added, deleted int) string {
+	return fmt.Sprintf("%s +%d -%d", text.Plural(files, "file"), added, deleted)
+}
+
+func statusWord(status string) string {
+	return cmp.Or(map[string]string{session.TaskPending: "pending", session.TaskFailed: "FAILED"}[status], status)
+}
+
+// effort returns the task's cost, tokens, iterations and rejections.
+func (t *ReportTask) effort() string {
+	cost := ""
+	if t.Cost > 0 {
+		cost = Money(t.Cost)
+	}
+	return joined(", ", cost, Count(t.Tokens)+" tokens", text.Plural(int(t.Iterations), "iteration"),
+		text.Plural(int(t.Rejections), "rejection"))
+}
+
+// task prints the review of one task.
+func (r *Report) task(p printer, t *ReportTask) {
+	p.line(bold, t.ID, "  "+t.Title)
+	p.wrap("", statusWord(t.Status)+prefixed(": ", t.Reason)+prefixed(", taken into ", oneLine(t.Taken)))
+	p.line(plain, "", t.effort())
+	wrapped := func(head string, lines []string) {
+		if len(lines) > 0 {
+			fmt.Fprintln(p.out)
+			p.line(bold, head, "")
+		}
+		for _, l := range lines {
+			p.wrap("  ", l)
+		}
+	}
+	wrapped("check", t.risks())
+	if t.Summary != "" {
+		wrapped("hand-in summary", []string{t.Summary})
+	}
+	for _, c := range t.Coverage {
+		p.wrap("  - ", joined(": ", oneLine(c.Criterion), joined(", ", oneLine(c.AddressedBy), oneLine(c.Evidence))))
+	}
+	if t.Verdict != "" {
+		last := "accepted"
+		if t.Verdict != "accept" {
+			last = "last: " + t.Verdict
+		}
+		wrapped("verdicts", append(slices.Clone(t.Rejected), last+prefixed(" by ", t.By)))
+		if t.Reviewer != "" {
+			p.wrap("  ", "reviewer: "+joined(": ", t.Reviewer, t.Acceptance))
+		}
+	}
+	wrapped("validators", append(slices.Clone(t.Checks), t.Validators...))
+	wrapped("end of the failing output", t.Output)
+	wrapped("changed", t.Changed)
+	if t.Aside != nil {
+		wrapped("stashed in kept.git, "+t.Aside.Ref, t.Aside.Files)
+	}
+	r.next(p)
+}
+
+// wrap prints a text in lines of the width.
+func (p printer) wrap(indent, s string) {
+	for line := range strings.SplitSeq(text.Wrap(indent+text.VisibleLine(s), p.term.Width), "\n") {
+		p.line(plain, "", line)
+	}
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
