@@ -1,6 +1,7 @@
 package validator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,16 +31,13 @@ func (v Validator) alone(root string, t test) (Validator, bool) {
 	}
 	switch v.runner.Format {
 	case project.JUnit:
-		if file = moduleFile(filepath.Join(root, v.Dir), t.Where); file == "" {
+		id := pytestID(filepath.Join(root, v.Dir), t)
+		if id == "" {
 			return v, false
 		}
-		if class := strings.TrimPrefix(strings.TrimPrefix(t.Where, dotted(file)), "."); class != "" {
-			file += "::" + strings.ReplaceAll(class, ".", "::")
-		}
-		v.Argv = append(slices.Clone(v.base), file+"::"+t.Name)
+		v.Argv = append(slices.Clone(v.base), id)
 	case project.GoTest:
-		exactly = "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name), "/", "$/^") + "$"
-		v.Argv = []string{"go", "test", "-count=1", "-run", exactly, t.Where}
+		v.Argv = []string{"go", "test", "-count=1", "-run", goPattern(t), t.Where}
 	case project.NodeLog:
 		before, _, _ := strings.Cut(v.Command, reportArgs)
 		v.Command = before + reportArgs + " " + text.ShellQuote("--test-name-pattern="+exactly, file)
@@ -54,6 +52,50 @@ func (v Validator) alone(root string, t test) (Validator, bool) {
 		return v, false
 	}
 	return v, t.Name != fileItself
+}
+
+// without returns the check without some tests. It reports whether the runner can leave tests out.
+func (v Validator) without(root string, tests []test) (Validator, bool) {
+	v.given, v.Argv = nil, slices.Clone(v.Argv)
+	var names, goNames []string
+	for _, t := range tests {
+		names, goNames = append(names, regexp.QuoteMeta(t.Name)), append(goNames, goPattern(t))
+		if id := pytestID(filepath.Join(root, v.Dir), t); v.runner.Format == project.JUnit {
+			if id == "" {
+				return v, false
+			}
+			v.Argv = append(v.Argv, "--deselect", id, "--deselect", path.Join(v.Dir, id)) // of either root directory
+		}
+	}
+	switch v.runner.Format {
+	case project.JUnit:
+	case project.GoTest:
+		v.Argv = append(v.Argv, "-skip", strings.Join(goNames, "|"))
+	case project.Jest:
+		v.Argv = append(v.Argv, "-t", "^(?!(?:"+strings.Join(names, "|")+")$)")
+	case project.Mocha:
+		v.Argv = append(v.Argv, "--grep", "^(?:"+strings.Join(names, "|")+")$", "--invert")
+	default:
+		return v, false
+	}
+	return v, true
+}
+
+// goPattern returns the pattern of go test for one test.
+func goPattern(t test) string {
+	return "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name), "/", "$/^") + "$"
+}
+
+// pytestID returns pytest's id of a test below a directory, "" if the test is of no Python module.
+func pytestID(root string, t test) string {
+	file := moduleFile(root, t.Where)
+	if file == "" {
+		return ""
+	}
+	if class := strings.TrimPrefix(strings.TrimPrefix(t.Where, dotted(file)), "."); class != "" {
+		file += "::" + strings.ReplaceAll(class, ".", "::")
+	}
+	return file + "::" + t.Name
 }
 
 // moduleFile returns the file of a Python module, or of a class in it, "" for none.
@@ -123,11 +165,41 @@ func (v Validator) retry(ctx context.Context, res *Result, in ExecEnv, limit tim
 			res.Tests.Failed, res.Tests.Passed = res.Tests.Failed-1, res.Tests.Passed+1
 		}
 	}
-	if len(flaky) > 0 {
-		res.Output += fmt.Sprintf("\n[flaky, passed when run again alone: %s]", strings.Join(flaky, ", "))
-		res.Passed = len(res.Tests.Names) == 0 && !res.partial && res.exit > 0
+	if len(flaky) == 0 {
+		return nil
 	}
+	if res.Passed = len(res.Tests.Names) == 0 && !res.partial && res.exit > 0; res.Passed {
+		if last := v.again(ctx, res, in, limit, passes, counts); !last.Passed {
+			res.Passed, res.Output, res.Tests = false, last.Output, cmp.Or(last.Tests, res.Tests)
+		}
+	}
+	res.Output += fmt.Sprintf("\n[flaky, passed when run again alone: %s]", strings.Join(flaky, ", "))
 	return flaky
+}
+
+// again runs a whole check again, because its exit status may have another cause than the flaky tests: a coverage
+// threshold, or another command of a script. If nothing but flaky tests fails again, it runs the check without them. A
+// runner that cannot leave tests out passes then.
+func (v Validator) again(ctx context.Context, first *Result, in ExecEnv, limit time.Duration, flaky map[test]bool,
+	counts func(test) bool) Result {
+	res := v.run(ctx, in, limit)
+	var failing []test
+	for t, s := range res.all {
+		if s == failed {
+			failing = append(failing, t)
+		}
+	}
+	if res.Passed || res.partial || len(failing) == 0 || slices.ContainsFunc(failing, func(t test) bool {
+		return !flaky[t] && (first.all[t] != passed || !counts(t))
+	}) {
+		return res
+	}
+	rest, can := v.without(in.Dir, failing)
+	if !can {
+		res.Passed = true
+		return res
+	}
+	return rest.run(ctx, in, limit)
 }
 
 // ErrNoTest is the error of Repeat for a name that no test of the project has.

@@ -17,6 +17,13 @@ func TestRetry(t *testing.T) {
 		"  if (!fs.existsSync('ran')) { fs.writeFileSync('ran', ''); throw new Error('x'); }\n});\n"
 	manifest := `{"scripts": {"test": "node --test"}}`
 	mod := "module example.com/x\n\ngo 1.21\n"
+	leak := "package x\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) {\n\tm.Run()\n" +
+		"\tos.Exit(1)\n}\n"
+	after := "package x\n\nimport \"testing\"\n\nvar ran bool\n\nfunc TestA(t *testing.T) { ran = true }\n\n" +
+		"func TestB(t *testing.T) {\n\tif ran {\n\t\tt.Fatal()\n\t}\n}\n"
+	pyAfter := "ran = []\n\n\ndef test_a():\n    ran.append(1)\n\n\nclass TestX:\n    def test_b(self):\n" +
+		"        assert not ran\n"
+	cov := "def pytest_sessionfinish(session):\n    session.exitstatus = 1\n"
 	for _, c := range []struct {
 		name   string
 		files  map[string]string
@@ -50,6 +57,20 @@ func TestRetry(t *testing.T) {
 			"func TestA(t *testing.T) { panic(1) }\n"}, nil, nil, false},
 		{"node", map[string]string{"package.json": manifest, "x.test.js": node}, nil,
 			[]string{"x.test.js::a (1)"}, true},
+		{"pytest, the status has another cause", map[string]string{"tests/test_x.py": py, "conftest.py": cov}, nil,
+			[]string{"tests.test_x::test_a"}, false},
+		{"pytest, after another test", map[string]string{"tests/test_x.py": pyAfter}, nil,
+			[]string{"tests.test_x.TestX::test_b"}, true},
+		{"pytest, after another test, the status has another cause", map[string]string{"tests/test_x.py": pyAfter,
+			"conftest.py": cov}, nil, []string{"tests.test_x.TestX::test_b"}, false},
+		{"go, the status has another cause", map[string]string{"go.mod": mod, "x_test.go": golang, "m_test.go": leak}, nil,
+			[]string{"example.com/x::TestA", "example.com/x::TestA/s"}, false},
+		{"go, after another test", map[string]string{"go.mod": mod, "x_test.go": after}, nil,
+			[]string{"example.com/x::TestB"}, true},
+		{"go, after another test, the status has another cause", map[string]string{"go.mod": mod, "x_test.go": after,
+			"m_test.go": leak}, nil, []string{"example.com/x::TestB"}, false},
+		{"node, the second command fails", map[string]string{"x.test.js": node, "package.json": `{"scripts": ` +
+			`{"test": "node --test", "posttest": "exit 1"}}`}, nil, []string{"x.test.js::a (1)"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := ExecEnv{Dir: tree(t, c.files)}

@@ -60,6 +60,8 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight,
 		}
 		c := record.PreflightCheck{Name: v.Name, From: v.From, Seconds: math.Round(res.Seconds*100) / 100, Own: res.own}
 		switch {
+		case v.fail != "": // acceptance tests without a runner
+			c.Note = v.Name + ": " + v.fail
 		case res.running && limit == s.Timeout:
 			c.Fails, c.Mend = fmt.Sprintf("it has not ended after %s", limit), MoreTime(limit)
 		case res.Skipped && v.Skip != "":
