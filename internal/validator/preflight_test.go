@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/packages"
@@ -229,5 +230,16 @@ func TestPreflightCause(t *testing.T) {
 		if err != nil || found.Checks[0].Fails == "" || found.Checks[0].Mend != c.mend {
 			t.Errorf("%s: %+v %v, want %q", c.name, found.Checks[0], err, c.mend)
 		}
+	}
+}
+
+// TestPreflightWithoutRunner: acceptance tests that nothing can run are mentioned, and stop nothing.
+func TestPreflightWithoutRunner(t *testing.T) {
+	in := ExecEnv{Dir: tree(t, map[string]string{"t001_test.go": "package x\n"})}
+	tasks := Tasks{Current: "T-001", All: three}
+	found, err := Preflight(t.Context(), Detect(t.Context(), in, nil, tasks), Scene{ExecEnv: in, Tasks: tasks})
+	if err != nil || !found.Passed || len(found.Checks) != 1 || found.Checks[0].Finding() != "" ||
+		!strings.HasPrefix(found.Checks[0].Note, "acceptance tests: these acceptance tests did not run, since") {
+		t.Errorf("%+v %v", found, err)
 	}
 }
