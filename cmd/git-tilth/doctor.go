@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/equip"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -39,16 +41,30 @@ func (p *process) doctorCommand() *cli.Command {
 				return p.reportFlaky(d, test, ctx.Bool("json"))
 			}
 			rows := w.settingRows()
-			d.Check(len(rows))
-			if err := p.ctx.Err(); err != nil {
+			checks, err := loop.RunChecks(p.ctx, d.checks(len(rows)), nil)
+			if err != nil {
 				return err // a check cut off by a signal is not a finding
 			}
-			if ctx.Bool("fix") {
-				d.Fix()
+			if ctx.Bool("fix") && !d.Dry {
+				applyFixes(p.ctx, checks)
 			}
-			return p.reportChecks(d.Checks, rows, ctx.Bool("json"))
+			return p.reportChecks(checks, rows, ctx.Bool("json"))
 		}),
 	})
+}
+
+// applyFixes applies the safe fixes.
+func applyFixes(ctx context.Context, checks []record.Check) {
+	for i, c := range checks {
+		if !c.Safe {
+			continue
+		}
+		if err := c.Fix(ctx); err != nil {
+			checks[i].Detail += "; the fix failed: " + err.Error()
+		} else {
+			checks[i].Status = record.CheckMended
+		}
+	}
 }
 
 // reportFlaky runs one test many times and prints how often it failed.
@@ -83,10 +99,10 @@ func (w *repoContext) settingRows() (rows []configRow) {
 }
 
 // reportChecks prints the findings, with the settings that are set.
-func (p *process) reportChecks(checks []equip.Check, settings []configRow, asJSON bool) error {
+func (p *process) reportChecks(checks []record.Check, settings []configRow, asJSON bool) error {
 	findings, safe := 0, 0
 	for _, c := range checks {
-		if c.Status == equip.Finding {
+		if c.Status == record.CheckFinding {
 			findings++
 			if c.Safe {
 				safe++
@@ -111,27 +127,19 @@ func (p *process) reportChecks(checks []equip.Check, settings []configRow, asJSO
 	return err
 }
 
-// printChecks prints the checks, on a terminal with breaks between words. Commands stay on one line, to be pasted.
-func (p *process) printChecks(checks []equip.Check, settings []configRow) {
-	show := func(line string) {
-		if t := p.terminal(false); t.TTY {
-			line = text.Hang(line, t.Width, "         ")
-		}
-		p.printf("%s\n", line)
-	}
+// printChecks prints the checks, with the settings that are set.
+func (p *process) printChecks(checks []record.Check, settings []configRow) {
+	term := p.terminal(false)
 	for i, c := range checks {
 		about := strings.TrimSpace(strings.Join(append([]string{c.Name}, c.Also...), ", ") + " " + c.Session)
-		show(fmt.Sprintf("%-7s  %s: %s", c.Status, about, text.Visible(text.OneLine(c.Detail))))
-		again := i+1 < len(checks) && checks[i+1].Command == c.Command // the next one is mended by the same
-		if c.Status == equip.Finding && !again {
-			for line := range strings.SplitSeq(c.Command, "\n") {
-				p.printf("         %s\n", text.Visible(line))
-			}
+		command := c.Command
+		if i+1 < len(checks) && checks[i+1].Command == c.Command || c.Status != record.CheckFinding {
+			command = "" // the next one is mended by the same
 		}
+		p.printf("%s", term.Finding(fmt.Sprintf("%-7s  ", c.Status), about+": "+c.Detail, command))
 		if c.Name == "settings" {
 			for _, r := range settings {
-				value := text.Visible(text.OneLine(fmt.Sprint(r.Value)))
-				show(fmt.Sprintf("         %s = %s (%s)", r.Name, value, r.Origin))
+				p.printf("%s", term.Finding("         ", fmt.Sprintf("%s = %v (%s)", r.Name, r.Value, r.Origin), ""))
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -29,100 +30,102 @@ import (
 // setupDoctor checks the setup of the current directory.
 type setupDoctor struct {
 	*equip.Kit
-	Checks []equip.Check
 	Dry    bool                                         // nothing is tried that makes something
 	Of     func(*session.Session) (belongs, known bool) // whether one is of this repository; nil for all
 	Hint   func(error) (msg, hint string)               // the message of an error
 	Trying func(task, name string)                      // is called before each part of the preflight; may be nil
 }
 
-func (d *setupDoctor) add(name, status, command, format string, args ...any) {
-	d.Checks = append(d.Checks, equip.Check{Name: name, Status: status, Command: command,
-		Detail: fmt.Sprintf(format, args...)})
+// found returns one check.
+func found(name, status, command, format string, args ...any) record.Check {
+	return record.Check{Name: name, Status: status, Command: command, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Check runs all checks; set is the number of settings that are set.
-func (d *setupDoctor) Check(set int) {
-	d.add("settings", equip.Well, "", "%d of %d are set", set, len(d.Config.All()))
-	version, supported := d.Git.Version(d.Ctx, 2, 36)
-	if supported {
-		d.add("git", equip.Well, "", "%s", version)
-	} else {
-		d.add("git", equip.Finding, "install git 2.36 or newer", "git %s is too old", cmp.Or(version, "(unknown)"))
+// checks are the checks of doctor, in their order; set is the number of settings that are set.
+func (d *setupDoctor) checks(set int) []loop.Check {
+	settings := func(context.Context) ([]record.Check, error) {
+		return []record.Check{found("settings", record.CheckOK, "", "%d of %d are set", set, len(d.Config.All()))}, nil
 	}
+	return []loop.Check{{Name: "settings", Run: settings}, {Name: "git", Run: d.checkGit},
+		{Name: "sandbox", Run: d.checkSandbox}, {Name: "agents", Run: d.checkAgents}, {Name: "disk", Run: d.checkDisk},
+		{Name: "preflight", Run: d.checkPreflight}, {Name: "sessions", Run: d.checkSessions}}
+}
+
+func (d *setupDoctor) checkGit(ctx context.Context) ([]record.Check, error) {
+	version, supported := d.Git.Version(ctx, 2, 36)
+	if !supported {
+		return []record.Check{found("git", record.CheckFinding, "install git 2.36 or newer", "git %s is too old",
+			cmp.Or(version, "(unknown)"))}, nil
+	}
+	return []record.Check{found("git", record.CheckOK, "", "%s", version)}, nil
+}
+
+func (d *setupDoctor) checkSandbox(context.Context) ([]record.Check, error) {
 	state, system := d.SandboxState()
-	d.Checks = append(d.Checks, state)
-	if state.Status != equip.Finding && d.Config.Text("tilth.sandbox") != "off" && system.Err == nil {
-		if has, err := sandbox.Spaces(); err != nil {
-			d.add("namespaces", equip.Note, "", "none: %s; docs/security.md lists the gaps", err)
-		} else {
-			d.add("namespaces", equip.Well, "", "%s", strings.Join(has, ", "))
-		}
+	if state.Status == record.CheckFinding || d.Config.Text("tilth.sandbox") == "off" || system.Err != nil {
+		return []record.Check{state}, nil
 	}
-	answers := map[string]equip.Check{}
-	for _, role := range []config.Role{config.Worker, config.Evaluator, config.Prep} {
-		d.Checks = append(d.Checks, d.CheckRole(role, answers))
+	spaces := record.Check{Name: "namespaces", Status: record.CheckOK}
+	has, err := sandbox.Spaces()
+	if spaces.Detail = strings.Join(has, ", "); err != nil {
+		spaces = found("namespaces", record.CheckNote, "", "none: %s; docs/security.md lists the gaps", err)
 	}
-	d.sayOnce()
-	d.examineDisk()
-	d.examineNight()
-	d.examineSessions()
+	return []record.Check{state, spaces}, nil
 }
 
-// sayOnce removes repeated findings about roles.
-func (d *setupDoctor) sayOnce() {
-	var checks []equip.Check
-	for _, c := range d.Checks {
-		i := slices.IndexFunc(checks, func(said equip.Check) bool { return said.Detail == c.Detail })
-		if i < 0 || c.Status == equip.Well {
+// checkAgents returns the agents of the roles. A problem of several roles is one finding.
+func (d *setupDoctor) checkAgents(context.Context) (checks []record.Check, err error) {
+	answers := map[string]record.Check{}
+	for _, role := range []config.Role{config.Worker, config.Evaluator, config.Prep} {
+		c := d.CheckRole(role, answers)
+		i := slices.IndexFunc(checks, func(said record.Check) bool { return said.Detail == c.Detail })
+		if i < 0 || c.Status == record.CheckOK {
 			checks = append(checks, c)
 			continue
 		}
 		checks[i].Also = append(checks[i].Also, c.Name)
 	}
-	d.Checks = checks
+	return checks, nil
 }
 
-// examineNight tries everything that a run tries before a model is paid, on the current commit, and leaves nothing
+// checkPreflight tries everything that a run tries before a model is paid, on the current commit, and leaves nothing
 // behind.
-func (d *setupDoctor) examineNight() {
+func (d *setupDoctor) checkPreflight(ctx context.Context) (checks []record.Check, err error) {
 	if d.Loc.CommonDir == "" || d.Dry {
-		return
+		return nil, nil
 	}
-	base, err := d.Git.RevParse(d.Ctx, d.Loc.GitDir, "HEAD^{commit}")
+	base, err := d.Git.RevParse(ctx, d.Loc.GitDir, "HEAD^{commit}")
 	if err != nil {
-		d.add("repository", equip.Finding, d.FirstCommit(), "the repository has no commit to start from")
-		return
+		return []record.Check{found("repository", record.CheckFinding, d.FirstCommit(),
+			"the repository has no commit to start from")}, nil
 	}
-	found, err := d.tryNight(base)
-	if err != nil {
-		msg, hint := d.Hint(err)
-		d.add("preflight", equip.Finding, cmp.Or(hint, equip.NoCommand), "%s", msg)
-		return
-	}
-	for _, c := range found.Checks {
-		if says := c.Finding(); says != "" && c.Fails != "" {
-			d.add("preflight", equip.Finding, cmp.Or(c.Mend, "git tilth run --known-failures tasks.md"), "%s", says)
-		} else if says != "" {
-			d.add("preflight", equip.Finding, c.Mend, "%s", says)
-		}
-	}
-	if found.Passed {
-		d.add("preflight", equip.Well, "", "%s", strings.TrimPrefix(view.PreflightLine(found), "preflight: "))
-		if slices.ContainsFunc(found.Checks, record.PreflightCheck.Detected) {
-			d.add("validators", equip.Well, "",
-				"detected; other commands: git config --add tilth.validator 'test=make test'")
-		}
-	}
-}
-
-func (d *setupDoctor) tryNight(base string) (found *record.Preflight, err error) {
+	var result *record.Preflight
 	err = d.inDraft(base, func(draft *held.Handle, o loop.Options, what loop.Ahead) error {
 		o.Ready, o.Validating = nil, d.Trying // the agents were checked already
-		found, err = loop.LookAhead(d.Ctx, draft, o, what)
+		result, err = loop.LookAhead(ctx, draft, o, what)
 		return err
 	})
-	return found, err
+	if err != nil {
+		msg, hint := d.Hint(err)
+		return []record.Check{found("preflight", record.CheckFinding, cmp.Or(hint, equip.NoCommand), "%s", msg)}, nil
+	}
+	for _, c := range result.Checks {
+		if c.IsFinding() {
+			if c.Status == record.CheckFails {
+				c.Command = cmp.Or(c.Command, "git tilth run --known-failures tasks.md")
+			}
+			checks = append(checks, found("preflight", record.CheckFinding, c.Command, "%s", c.Says()))
+		}
+	}
+	if result.Passed {
+		checks = append(checks, found("preflight", record.CheckOK, "", "%s",
+			strings.TrimPrefix(view.PreflightLine(result), "preflight: ")))
+		if slices.ContainsFunc(result.Checks, record.Check.Detected) {
+			checks = append(checks, found("validators", record.CheckOK, "",
+				"detected; other commands: git config --add tilth.validator 'test=make test'"))
+		}
+	}
+	return checks, nil
 }
 
 // Repeat runs one test of the current commit alone, many times, and returns how often it failed.
@@ -161,14 +164,14 @@ func (d *setupDoctor) inDraft(base string, use func(*held.Handle, loop.Options, 
 	return errors.Join(err, lifecycle.Discard(draft))
 }
 
-func (d *setupDoctor) examineDisk() {
+func (d *setupDoctor) checkDisk(context.Context) (checks []record.Check, err error) {
 	root := d.Store.Root
 	for _, err := os.Stat(root); err != nil && filepath.Dir(root) != root; _, err = os.Stat(root) {
 		root = filepath.Dir(root)
 	}
 	if fi, err := os.Stat(root); err != nil || !fi.IsDir() || unix.Access(root, unix.W_OK) != nil {
-		d.add("sessions", equip.Finding, equip.AnyRoot(), "sessions cannot be kept in %s: %s cannot be written",
-			d.Store.Root, root)
+		checks = append(checks, found("sessions", record.CheckFinding, equip.AnyRoot(),
+			"sessions cannot be kept in %s: %s cannot be written", d.Store.Root, root))
 	}
 	least, enough := d.Config.Count("tilth.minFree"), []string{}
 	for _, dir := range []string{root, d.Loc.CommonDir, os.TempDir()} {
@@ -176,26 +179,23 @@ func (d *setupDoctor) examineDisk() {
 		switch {
 		case dir == "" || !known:
 		case free < least:
-			d.add("disk", equip.Finding, "free some space, or lower tilth.minFree",
-				"%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir, least>>20)
+			checks = append(checks, found("disk", record.CheckFinding, "free some space, or lower tilth.minFree",
+				"%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir, least>>20))
 		default:
-			left := fmt.Sprintf("%d MB left on the disk of ", free>>20)
-			if n := len(enough); n > 0 && strings.HasPrefix(enough[n-1], left) {
-				enough[n-1] += ", " + dir
-			} else {
-				enough = append(enough, left+dir)
-			}
+			enough = append(enough, fmt.Sprintf("%d MB left on the disk of %s", free>>20, dir))
 		}
 	}
 	if len(enough) > 0 {
-		d.add("disk", equip.Well, "", "%s", strings.Join(enough, "; "))
+		checks = append(checks, found("disk", record.CheckOK, "", "%s", strings.Join(enough, "; ")))
 	}
+	return checks, nil
 }
 
-func (d *setupDoctor) examineSessions() {
+func (d *setupDoctor) checkSessions(ctx context.Context) (checks []record.Check, err error) {
 	ids, err := d.Store.IDs()
 	if err != nil {
-		d.add("sessions", equip.Finding, "ls -ld "+text.ShellQuote(d.Store.Root), "%s", err)
+		checks = append(checks, found("sessions", record.CheckFinding, "ls -ld "+text.ShellQuote(d.Store.Root), "%s",
+			err))
 	}
 	n, of := 0, " of this repository"
 	if d.Of == nil {
@@ -212,30 +212,17 @@ func (d *setupDoctor) examineSessions() {
 			}
 		}
 		n++
-		d.Checks = append(d.Checks, checkSession(d.Ctx, d.Deps(nil), s)...)
+		checks = append(checks, checkSession(ctx, d.Deps(nil), s)...)
 	}
-	d.add("sessions", equip.Well, "", "%s%s in %s", text.Plural(n, "session"), of, d.Store.Root)
-	d.Checks = append(d.Checks, halfForks(d.Store)...)
+	checks = append(checks, found("sessions", record.CheckOK, "", "%s%s in %s", text.Plural(n, "session"), of,
+		d.Store.Root))
+	checks = append(checks, halfForks(d.Store)...)
 	if d.Loc.CommonDir == "" {
-		return
+		return checks, nil
 	}
-	left, err := orphans(d.Ctx, d.Git, d.Store, d.Loc.CommonDir)
+	left, err := orphans(ctx, d.Git, d.Store, d.Loc.CommonDir)
 	if err != nil {
-		d.add("repository", equip.Finding, "git worktree list", "%s", err)
+		left = []record.Check{found("repository", record.CheckFinding, "git worktree list", "%s", err)}
 	}
-	d.Checks = append(d.Checks, left...)
-}
-
-// Fix applies the safe fixes, except in a dry run.
-func (d *setupDoctor) Fix() {
-	for i, c := range d.Checks {
-		if !c.Safe || d.Dry {
-			continue
-		}
-		if err := c.Mend(d.Ctx); err != nil {
-			d.Checks[i].Detail += "; the fix failed: " + err.Error()
-		} else {
-			d.Checks[i].Status = equip.Mended
-		}
-	}
+	return append(checks, left...), nil
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -23,13 +22,13 @@ import (
 
 // ofSession returns a finding about a session or its leftovers. mend does the same as command, if that can lose
 // nothing, else it is nil.
-func ofSession(id, what, command string, mend func(context.Context) error) equip.Check {
-	return equip.Check{Name: "session", Session: id, Status: equip.Finding, Detail: what, Command: command,
-		Safe: mend != nil, Mend: mend}
+func ofSession(id, what, command string, mend func(context.Context) error) record.Check {
+	return record.Check{Name: "session", Session: id, Status: record.CheckFinding, Detail: what, Command: command,
+		Safe: mend != nil, Fix: mend}
 }
 
 // checkSession returns the problems of a session. It changes nothing.
-func checkSession(ctx context.Context, d held.Deps, s *session.Session) []equip.Check {
+func checkSession(ctx context.Context, d held.Deps, s *session.Session) []record.Check {
 	unchanged, err := held.UnchangedSince(s)
 	if err != nil {
 		return nil // it changes during the check
@@ -41,9 +40,9 @@ func checkSession(ctx context.Context, d held.Deps, s *session.Session) []equip.
 	return found
 }
 
-func findings(ctx context.Context, d held.Deps, s *session.Session) []equip.Check {
+func findings(ctx context.Context, d held.Deps, s *session.Session) []record.Check {
 	o := s.Overview()
-	var out []equip.Check
+	var out []record.Check
 	add := func(command, format string, args ...any) {
 		out = append(out, ofSession(s.ID, fmt.Sprintf(format, args...), command, nil))
 	}
@@ -53,7 +52,7 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []equip.Chec
 			what = "an incomplete fork"
 		}
 		mend := func(ctx context.Context) error { return lifecycle.FinishTeardown(ctx, d, s, "") }
-		return []equip.Check{ofSession(s.ID, what, reset, mend)}
+		return []record.Check{ofSession(s.ID, what, reset, mend)}
 	}
 	if fi, err := os.Lstat(s.Path(session.LockFile)); err == nil && !fi.Mode().IsRegular() {
 		add("rm -rf "+text.ShellQuote(s.Path(session.LockFile)), "its lock is not a file")
@@ -107,7 +106,7 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []equip.Chec
 
 // checkLeft finds files that a dead process left half written or locked. The next resume repairs them, and so can the
 // fix, which loses nothing. wt is the zero Worktree if there is none.
-func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []equip.Check) {
+func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []record.Check) {
 	add := func(what, command string, mend func(context.Context) error) {
 		out = append(out, ofSession(s.ID, what, command, func(ctx context.Context) error {
 			unlock, err := held.Lock(d, s)
@@ -138,7 +137,7 @@ func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []equip.C
 }
 
 // halfForks returns findings for unfinished sessions without a name in a sessions root.
-func halfForks(store session.Store) (out []equip.Check) {
+func halfForks(store session.Store) (out []record.Check) {
 	_ = held.UnderRoot(store, func() error { // while another process has the root none is found
 		for _, dir := range held.Unnamed(store) {
 			mend := func(context.Context) error {
@@ -154,7 +153,7 @@ func halfForks(store session.Store) (out []equip.Check) {
 // orphans returns findings for branches and worktree entries with the name of a deleted session of this root. The fix
 // removes an entry if the root has other sessions; an empty root may be on an unplugged disk. It removes a branch if
 // another branch, a tag or a remote has all of its commits.
-func orphans(ctx context.Context, g *gitx.Git, store session.Store, common string) ([]equip.Check, error) {
+func orphans(ctx context.Context, g *gitx.Git, store session.Store, common string) ([]record.Check, error) {
 	entries, err := g.Worktrees(ctx, common, "")
 	if err != nil {
 		return nil, err
@@ -172,7 +171,7 @@ func orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		_, err := os.Lstat(filepath.Join(store.Root, id))
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	var out []equip.Check
+	var out []record.Check
 	add := func(id, what, command string, do func(context.Context) error) {
 		var mend func(context.Context) error
 		if do != nil && len(ids) > 0 {

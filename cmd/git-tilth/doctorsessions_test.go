@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/equip"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -34,7 +34,7 @@ func TestClearForksKilled(t *testing.T) {
 	if len(found) != 1 {
 		t.Fatalf("%v", found)
 	}
-	if err := found[0].Mend(t.Context()); err != nil || held.Exists(left) || !held.Exists(made) {
+	if err := found[0].Fix(t.Context()); err != nil || held.Exists(left) || !held.Exists(made) {
 		t.Errorf("%v, left %v, made %v", err, held.Exists(left), held.Exists(made))
 	}
 }
@@ -65,7 +65,7 @@ func TestOrphansBesideOthers(t *testing.T) {
 	id := "20260601-102030-aaaaaa"
 	dir := filepath.Join(root, id)
 	plain := gitx.New(os.Environ(), false, nil)
-	meanwhile := func(after string, do func()) []equip.Check {
+	meanwhile := func(after string, do func()) []record.Check {
 		g := gitx.New(os.Environ(), false, func(c gitx.Call) {
 			if slices.Contains(c.Args, after) {
 				do()
@@ -98,14 +98,14 @@ func TestOrphansBesideOthers(t *testing.T) {
 	back()
 	must(os.RemoveAll(dir))
 	found := meanwhile("none", nil)
-	if len(found) != 2 || found[0].Mend == nil || found[1].Mend == nil {
+	if len(found) != 2 || found[0].Fix == nil || found[1].Fix == nil {
 		t.Fatalf("%+v", found)
 	}
 	git("worktree", "prune")
 	git("branch", "-q", "-D", "session/"+id)
 	back()
 	for _, a := range found {
-		must(a.Mend(t.Context()))
+		must(a.Fix(t.Context()))
 	}
 	if _, err := os.Stat(filepath.Join(dir, session.WorkspaceDir, ".git")); err != nil {
 		t.Error(err)
@@ -141,7 +141,7 @@ func TestCheckBesideAnother(t *testing.T) {
 		}
 	}
 	asked := 0
-	look := func(do func()) []equip.Check {
+	look := func(do func()) []record.Check {
 		d := held.Deps{Now: time.Now, Git: gitx.New(os.Environ(), false, func(gitx.Call) {
 			if asked++; do != nil {
 				do()

@@ -33,7 +33,7 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 		return err
 	}
 	if role.Program != nil {
-		if c := w.CheckRole(config.Prep, map[string]equip.Check{}); c.Status == equip.Finding {
+		if c := w.CheckRole(config.Prep, map[string]record.Check{}); c.Status == record.CheckFinding {
 			return w.awayRefusal(c.Detail, c.Command)
 		}
 	}

@@ -84,10 +84,7 @@ func leftLines(s loop.Stop, titles map[string]string, term view.Terminal) string
 		if left.Task != "" {
 			says = left.Task + "  " + titles[left.Task] + "  " + says
 		}
-		b.WriteString(term.Fold("  "+text.VisibleLine(says)) + "\n")
-		if left.Hint != "" {
-			b.WriteString("         " + text.VisibleLine(left.Hint) + "\n")
-		}
+		b.WriteString(term.Finding("  ", says, left.Hint))
 	}
 	return b.String()
 }

@@ -260,7 +260,7 @@ func (p *runLines) describe(e record.Event) string {
 	says = text.Clip(text.OneLine(text.HeadBytes(says, maxSaid*4)), maxSaid)
 	switch e := e.(type) {
 	case *record.Preflight:
-		p.bare = !slices.ContainsFunc(e.Checks, record.PreflightCheck.OfValidator)
+		p.bare = !slices.ContainsFunc(e.Checks, record.Check.OfValidator)
 		if !e.Passed && p.Term.TTY && p.errTTY {
 			return "preflight: failed" // the end prints each finding on a separate line
 		}

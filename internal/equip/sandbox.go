@@ -11,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -21,7 +22,7 @@ func (k *Kit) Sandbox() (*sandbox.Box, error) {
 	state, system := k.SandboxState()
 	says := strings.Replace(state.Detail, "none: ", "no sandbox: ", 1)
 	switch {
-	case state.Status == Finding:
+	case state.Status == record.CheckFinding:
 		return nil, held.Refuse(state.Command, "%s", says)
 	case k.Config.Text("tilth.sandbox") == "off":
 		k.noteSandbox("the sandbox is " + says)
@@ -73,14 +74,14 @@ func (k *Kit) places() []string {
 }
 
 // SandboxState returns the state of the sandbox by the settings and on this system.
-func (k *Kit) SandboxState() (state Check, system sandbox.System) {
+func (k *Kit) SandboxState() (state record.Check, system sandbox.System) {
 	want, system := k.Config.Get("tilth.sandbox"), sandbox.Probe()
 	offline := k.Config.Text("tilth.sandboxNetwork") == "off"
 	const all = "the worker's processes run with your rights, and may outlive its turn"
-	state = Check{Name: "sandbox", Status: Note}
+	state = record.Check{Name: "sandbox", From: "tilth.sandbox", Status: record.CheckNote}
 	switch {
 	case want.Value == "off" && offline:
-		state.Status, state.Command = Finding, k.Change("tilth.sandbox", "auto")
+		state.Status, state.Command = record.CheckFinding, k.Change("tilth.sandbox", "auto")
 		state.Detail = "tilth.sandboxNetwork = off needs the sandbox, which is off (" + want.Origin + ")"
 	case want.Value == "off":
 		state.Detail = "off (" + want.Origin + "): " + all
@@ -92,14 +93,14 @@ func (k *Kit) SandboxState() (state Check, system sandbox.System) {
 		if offline {
 			lift = append(lift, k.Change("tilth.sandboxNetwork", "on"))
 		}
-		state.Status, state.Command = Finding, strings.Join(lift, " && ")
+		state.Status, state.Command = record.CheckFinding, strings.Join(lift, " && ")
 		state.Detail = "none: " + system.Err.Error()
 	case system.Err != nil:
 		state.Detail = fmt.Sprintf("none: %s; %s (tilth.sandbox)", system.Err, all)
 	case len(system.Lacks) > 0:
 		state.Detail = "the sandbox (" + system.Kind + ") has gaps: " + strings.Join(system.Lacks, "; ")
 	default:
-		state.Status, state.Detail = Well, system.Kind+" holds"
+		state.Status, state.Detail = record.CheckOK, system.Kind+" holds"
 	}
 	return state, system
 }

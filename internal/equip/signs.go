@@ -21,11 +21,11 @@ import (
 )
 
 // CheckRole checks that a role's agent answers, without a model call. answers are those of other roles.
-func (k *Kit) CheckRole(role config.Role, answers map[string]Check) Check {
+func (k *Kit) CheckRole(role config.Role, answers map[string]record.Check) record.Check {
 	c, err := k.ChooseAgent(role)
 	var refused *held.RefusedError
 	if errors.As(err, &refused) {
-		return Check{Name: string(role), Status: Finding, Command: refused.Hint, Detail: refused.Why}
+		return record.Check{Name: string(role), Status: record.CheckFinding, Command: refused.Hint, Detail: refused.Why}
 	}
 	key := fmt.Sprint(k.Config.Endpoint(role))
 	if c.Program != nil {
@@ -40,9 +40,9 @@ func (k *Kit) CheckRole(role config.Role, answers map[string]Check) Check {
 		}
 		answers[key] = answer
 	}
-	answer.Name = string(role)
-	if len(c.Others) > 0 && answer.Status == Finding {
-		answer.Status = Note // the next one takes over
+	answer.Name, answer.From = string(role), "tilth."+string(role)
+	if len(c.Others) > 0 && answer.Status == record.CheckFinding {
+		answer.Status = record.CheckNote // the next one takes over
 	}
 	return answer
 }
@@ -56,12 +56,12 @@ const versionTime = time.Minute
 // agentTime bounds an agent's start and its answer about name and version.
 const agentTime = time.Minute
 
-func (k *Kit) askEndpoint(role config.Role) Check {
+func (k *Kit) askEndpoint(role config.Role) record.Check {
 	client, name, err := k.client(role)
 	if err != nil {
 		var refused *held.RefusedError
 		errors.As(err, &refused)
-		return Check{Status: Finding, Detail: err.Error(), Command: refused.Hint}
+		return record.Check{Status: record.CheckFinding, Detail: err.Error(), Command: refused.Hint}
 	}
 	defer client.Close()
 	shown := config.ShownURL(k.Config.Endpoint(role).BaseURL)
@@ -71,7 +71,7 @@ func (k *Kit) askEndpoint(role config.Role) Check {
 	var f *model.Failure
 	switch {
 	case errors.As(err, &f) && (f.Status == 401 || f.Status == 403):
-		c := Check{Status: Finding, Detail: f.Message, Command: askKey("TILTH_API_KEY")}
+		c := record.Check{Status: record.CheckFinding, Detail: f.Message, Command: askKey("TILTH_API_KEY")}
 		if k.keyless(role) {
 			c.Detail += ", and there is no key"
 		} else if own := "tilth." + string(role) + ".apiKey"; k.Config.Get(own).Value != "" {
@@ -79,34 +79,34 @@ func (k *Kit) askEndpoint(role config.Role) Check {
 		}
 		return c
 	case errors.As(err, &f) && f.Status != 404 && f.Status != 405:
-		return Check{Status: Finding, Detail: f.Message, Command: cmp.Or(f.Hint(), NoCommand)}
+		return record.Check{Status: record.CheckFinding, Detail: f.Message, Command: cmp.Or(f.Hint(), NoCommand)}
 	case err != nil || len(models) == 0:
-		return Check{Status: Well, Detail: shown + " answers, but has no list of models"}
+		return record.Check{Status: record.CheckOK, Detail: shown + " answers, but has no list of models"}
 	case !slices.ContainsFunc(models, func(m model.Listed) bool { return m.ID == name }):
-		return Check{Status: Note, Detail: fmt.Sprintf("%s answers, but does not list %s (it lists %s)", shown, name,
-			text.Plural(len(models), "model"))}
+		return record.Check{Status: record.CheckNote, Detail: fmt.Sprintf(
+			"%s answers, but does not list %s (it lists %s)", shown, name, text.Plural(len(models), "model"))}
 	}
 	if is := slices.IndexFunc(models, func(m model.Listed) bool { return m.ID == name }); models[is].NoTools {
-		c := Check{Status: Finding, Command: NoCommand,
+		c := record.Check{Status: record.CheckFinding, Command: NoCommand,
 			Detail: fmt.Sprintf("%s lists %s as a model without tool calls", shown, name)}
 		if i := slices.IndexFunc(models, func(m model.Listed) bool { return !m.NoTools }); i >= 0 {
 			c.Command = "git config tilth." + string(role) + ".model " + text.ShellQuote(models[i].ID)
 		}
 		return c
 	}
-	return Check{Status: Well, Detail: shown + " answers, and has " + name}
+	return record.Check{Status: record.CheckOK, Detail: shown + " answers, and has " + name}
 }
 
-func (k *Kit) askProgram(role config.Role, p *agent.Program) Check {
+func (k *Kit) askProgram(role config.Role, p *agent.Program) record.Check {
 	path, err := p.Lookup(k.Ctx, k.Dir, k.Environ)
 	if err != nil {
-		return Check{Status: Finding, Detail: err.Error(), Command: k.without(role, p)}
+		return record.Check{Status: record.CheckFinding, Detail: err.Error(), Command: k.without(role, p)}
 	}
 	if p.SpeaksACP() {
 		return k.initialize(p)
 	}
 	if p.Package == "" { // one that the user described
-		return Check{Status: Well, Detail: p.Name + " is " + path}
+		return record.Check{Status: record.CheckOK, Detail: p.Name + " is " + path}
 	}
 	env := p.Environ(k.Git.Environ(k.Ctx, os.TempDir()), nil)
 	out, err := proc.Run(k.Ctx, proc.Cmd{Argv: []string{path, "--version"}, Dir: os.TempDir(), Env: env,
@@ -116,14 +116,14 @@ func (k *Kit) askProgram(role config.Role, p *agent.Program) Check {
 		said = "it did not answer within " + versionTime.String()
 	}
 	if err != nil || out.ExitCode != 0 {
-		return Check{Status: Finding, Command: "npm install -g " + p.Package,
+		return record.Check{Status: record.CheckFinding, Command: "npm install -g " + p.Package,
 			Detail: fmt.Sprintf("%s --version fails: %s", p.Name,
 				cmp.Or(said, reason(err), fmt.Sprintf("exit status %d without output", out.ExitCode)))}
 	}
 	if p.LoggedOut(k.Ctx, path, env) {
-		return Check{Status: Finding, Detail: p.Name + " is not logged in", Command: p.Login}
+		return record.Check{Status: record.CheckFinding, Detail: p.Name + " is not logged in", Command: p.Login}
 	}
-	return Check{Status: Well, Detail: p.Name + " answers: " + text.Clip(said, 80)}
+	return record.Check{Status: record.CheckOK, Detail: p.Name + " answers: " + text.Clip(said, 80)}
 }
 
 func reason(err error) string {
@@ -134,7 +134,7 @@ func reason(err error) string {
 }
 
 // initialize starts an agent that speaks the Agent Client Protocol, without a conversation.
-func (k *Kit) initialize(p *agent.Program) Check {
+func (k *Kit) initialize(p *agent.Program) record.Check {
 	ctx, cancel := context.WithTimeout(k.Ctx, agentTime)
 	defer cancel()
 	env := p.Environ(k.Git.Environ(ctx, os.TempDir()), k.Config.List("tilth.sandboxEnv"))
@@ -144,7 +144,7 @@ func (k *Kit) initialize(p *agent.Program) Check {
 		login = "its own command (" + strings.Join(info.Auth, ", ") + ")"
 	}
 	if err != nil {
-		return Check{Status: Finding, Detail: p.Name + " does not answer over ACP: " + err.Error(),
+		return record.Check{Status: record.CheckFinding, Detail: p.Name + " does not answer over ACP: " + err.Error(),
 			Command: cmp.Or(p.Login, "git config --get-regexp '^tilth.agent."+p.Name+"'")}
 	}
 	resumes := "cannot resume a conversation"
@@ -156,50 +156,27 @@ func (k *Kit) initialize(p *agent.Program) Check {
 	if login != "" {
 		detail += "; to log in: " + login
 	}
-	return Check{Status: Well, Detail: detail}
-}
-
-// Results of a check.
-const (
-	Well    = "ok"
-	Note    = "note" // worth knowing, by the settings
-	Finding = "finding"
-	Mended  = "mended"
-)
-
-// Check is the result of one check.
-type Check struct {
-	Name    string   `json:"name"`
-	Also    []string `json:"also,omitempty"` // other roles with the same result
-	Session string   `json:"session,omitempty"`
-	Status  string   `json:"status"`
-	Detail  string   `json:"detail"`
-	Command string   `json:"command,omitempty"` // the fix of a finding
-	Safe    bool     `json:"safe,omitempty"`    // --fix mends it
-	// Mend does the same as Command, if that is safe.
-	Mend func(context.Context) error `json:"-"`
+	return record.Check{Status: record.CheckOK, Detail: detail}
 }
 
 // NoCommand is the hint of a finding without a known fix.
 const NoCommand = "git tilth config"
 
 // ready checks that worker and evaluator answer, as doctor does, without a model call.
-func (k *Kit) ready(context.Context) (checks []record.PreflightCheck) {
-	answers, said := map[string]Check{}, map[string]bool{}
+func (k *Kit) ready(context.Context) (checks []record.Check, err error) {
+	answers, said := map[string]record.Check{}, map[string]bool{}
 	for _, role := range []config.Role{config.Worker, config.Evaluator} {
 		c := k.CheckRole(role, answers)
-		if c.Status != Finding || said[c.Detail] {
+		if c.Status != record.CheckFinding || said[c.Detail] {
 			continue
 		}
 		said[c.Detail] = true
-		mend := ""
-		if text.IsCommand(c.Command) && c.Command != NoCommand {
-			mend = c.Command
+		if !text.IsCommand(c.Command) || c.Command == NoCommand {
+			c.Command = ""
 		}
-		checks = append(checks, record.PreflightCheck{Name: string(role), From: "tilth." + string(role),
-			Problem: c.Detail, Mend: mend})
+		checks = append(checks, c)
 	}
-	return checks
+	return checks, nil
 }
 
 // AnyRoot is the command after which sessions are kept where anybody can write.

@@ -41,7 +41,7 @@ func CheckAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) 
 		return nil, err
 	case !c.found.Passed:
 		c.leave()
-		return nil, preflightStop(c.found)
+		return nil, preflightStop(c.found.Checks)
 	}
 	// Where the worktree will be made nothing may stand.
 	return c, proc.RemoveAll(draft.Path())

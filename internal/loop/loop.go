@@ -93,7 +93,7 @@ type Options struct {
 	// KnownFailures continues although validators fail before any work; they block nothing until they have passed.
 	KnownFailures bool
 	// Ready checks agents and everything else outside the session before a model is paid.
-	Ready func(context.Context) []record.PreflightCheck
+	Ready func(context.Context) ([]record.Check, error)
 	// ValidatorConfig is the git command of the place where tilth.validator is set.
 	ValidatorConfig string
 	RedFirst        string // tilth.redFirst

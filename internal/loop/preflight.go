@@ -69,7 +69,7 @@ func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 		return err
 	}
 	if !found.Passed {
-		return preflightStop(found)
+		return preflightStop(found.Checks)
 	}
 	r.passed(of, r.Checkpoint.KnownFailures)
 	return r.Save()
@@ -82,35 +82,52 @@ func (r *run) passed(of string, known map[string][]string) {
 	r.branch.checked, r.Checkpoint.Preflight, r.Checkpoint.KnownFailures = true, of, known
 }
 
-// checkAll does all that a preflight does.
-func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
-	a.trying("setup")
-	defer a.trying("")
-	found, err := a.checkValidators(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a.trying("commit hooks")
-	more, err := a.checkAround(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(more, func(c record.PreflightCheck) bool { return c.Name == modulesCheck }) {
-		for i := range found.Checks { // a missing test cannot pass or fail yet
-			found.Checks[i].Fails, found.Checks[i].Tests = "", nil
-		}
-	}
-	found.Checks = append(found.Checks, more...)
-	findings := func(c record.PreflightCheck) bool { return c.Finding() != "" }
-	found.Passed = !slices.ContainsFunc(found.Checks, findings)
-	return found, nil
+// Check is one check that preflight and doctor make.
+type Check struct {
+	Name string // for a user who waits for it
+	Run  func(context.Context) ([]record.Check, error)
 }
 
-// trying reports the part of the preflight that begins, "" at its end.
-func (a *attempt) trying(name string) {
-	if a.run.o.Validating != nil {
-		a.run.o.Validating("", name)
+// RunChecks makes checks in their order, and reports to begins, which may be nil, the name of each and "" at the end.
+func RunChecks(ctx context.Context, checks []Check, begins func(task, name string)) (all []record.Check, err error) {
+	if begins == nil {
+		begins = func(_, _ string) {}
 	}
+	defer begins("", "")
+	for _, c := range checks {
+		begins("", c.Name)
+		found, err := c.Run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, ctx.Err()
+}
+
+// checkAll does all that a preflight does.
+func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
+	found := &record.Preflight{}
+	checks := []Check{
+		{"setup", func(ctx context.Context) (checks []record.Check, err error) {
+			checks, found.PassesOnBase, err = a.checkValidators(ctx)
+			return checks, err
+		}},
+		{"submodules", a.checkModules}, {"commit hooks", a.checkHooks}, {"signature", a.checkSignature},
+		{"identity", a.checkIdentity},
+	}
+	if a.run.o.Ready != nil {
+		checks = append(checks, Check{"agents", a.run.o.Ready})
+	}
+	var err error
+	if found.Checks, err = RunChecks(ctx, checks, a.run.o.Validating); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(found.Checks, func(c record.Check) bool { return c.Name == modulesCheck }) {
+		validator.SetBase(found.Checks, nil) // a missing test cannot pass or fail yet
+	}
+	found.Passed = !slices.ContainsFunc(found.Checks, record.Check.IsFinding)
+	return found, nil
 }
 
 // decidingFiles maps the manifests and lock files of the commit at which the attempt begins to their mode, kind and id.
@@ -156,7 +173,7 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 // layBase lays out the task's base and finds the validators that will run there. It returns a finding if the setup
 // fails.
 func (a *attempt) layBase(ctx context.Context) (j *judged, s validator.Scene, vs []validator.Validator,
-	unable *record.Preflight, err error) {
+	unable []record.Check, err error) {
 	wt, err := a.ground(ctx)
 	if err != nil {
 		return nil, s, nil, nil, err
@@ -194,41 +211,45 @@ func (a *attempt) layBase(ctx context.Context) (j *judged, s validator.Scene, vs
 	return j, s, vs, nil, err
 }
 
-// checkValidators starts each validator on the task's base.
-func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error) {
+// checkValidators starts each validator on the task's base. It returns the acceptance tests that pass there, too.
+func (a *attempt) checkValidators(ctx context.Context) (checks []record.Check, passes map[string][]string, err error) {
 	j, s, vs, unable, err := a.layBase(ctx)
 	if err != nil || unable != nil {
-		return unable, err
+		return unable, nil, err
 	}
 	s.ExecEnv = a.judgingPlace(ctx, j)
-	s.Begins = a.trying
+	if a.run.o.Validating != nil {
+		s.Begins = func(name string) { a.run.o.Validating("", name) }
+	}
 	s.Ignored = func(file string) bool {
 		files, err := a.run.IgnoredInSource(ctx, file)
 		return err == nil && len(files) > 0
 	}
 	s.Source = sync.OnceValue(func() validator.Source { return a.run.sourceFiles(ctx) })
-	found, err := validator.Preflight(ctx, vs, s)
-	if err == nil {
-		err = a.redFirst(ctx, found, s)
+	if checks, err = validator.Preflight(ctx, vs, s); err != nil {
+		return nil, nil, err
 	}
-	if err == nil {
-		err = a.failsOnBase(ctx, found, j, s)
+	unables := func(c record.Check) bool { return c.Status == record.CheckUnable }
+	var red []record.Check
+	if a.run.o.RedFirst != "off" && !slices.ContainsFunc(checks, unables) {
+		if red, passes, err = a.redFirst(ctx, s); err != nil {
+			return nil, nil, err
+		}
 	}
-	if err == nil {
-		a.goOnWith(found)
+	if err := a.failsOnBase(ctx, checks, j, s); err != nil {
+		return nil, nil, err
 	}
-	return found, err
+	a.goOnWith(checks)
+	return append(checks, red...), passes, nil
 }
 
 // redFirst runs the acceptance tests of pending tasks on the base, once per task and session. It reports tests that
 // pass there, because they prove nothing.
-func (a *attempt) redFirst(ctx context.Context, found *record.Preflight, s validator.Scene) (err error) {
-	if a.run.o.RedFirst == "off" || !found.Passed {
-		return nil
-	}
+func (a *attempt) redFirst(ctx context.Context, s validator.Scene) (checks []record.Check, passes map[string][]string,
+	err error) {
 	state, err := a.run.onBase()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	tried := state.PassesOnBase
 	pending := slices.DeleteFunc(a.run.taskList(), hasEnded)
@@ -238,24 +259,23 @@ func (a *attempt) redFirst(ctx context.Context, found *record.Preflight, s valid
 			tasks = append(tasks, t.ID)
 		}
 	}
-	if found.PassesOnBase, err = validator.OnBase(ctx, s, tasks); err != nil {
-		return err
+	if passes, err = validator.OnBase(ctx, s, tasks); err != nil {
+		return nil, nil, err
 	}
 	for _, t := range pending {
-		of := record.ValidatorRun{PassesOnBase: slices.Concat(tried[t.ID], found.PassesOnBase[t.ID])}
-		says := strings.Join(of.Doubts(), "; ")
-		switch c := (record.PreflightCheck{Name: t.ID, From: "tilth.redFirst"}); {
-		case says == "":
+		of := record.ValidatorRun{PassesOnBase: slices.Concat(tried[t.ID], passes[t.ID])}
+		c := record.Check{Name: t.ID, From: "tilth.redFirst", Detail: strings.Join(of.Doubts(), "; ")}
+		switch {
+		case c.Detail == "":
 			continue
 		case a.run.o.RedFirst == "require":
-			c.Problem, c.Mend = says, "git config tilth.redFirst warn"
-			found.Checks = append(found.Checks, c)
+			c.Status, c.Command = record.CheckFinding, "git config tilth.redFirst warn"
 		default:
-			c.Note = t.ID + ": " + says
-			found.Checks = append(found.Checks, c)
+			c.Status, c.Detail = record.CheckNote, t.ID+": "+c.Detail
 		}
+		checks = append(checks, c)
 	}
-	return nil
+	return checks, passes, nil
 }
 
 // onBase returns the state of the session, which has the results of preflight on the base. A draft has none.
@@ -280,13 +300,13 @@ func (r *run) sourceFiles(ctx context.Context) (s validator.Source) {
 
 // failsOnBase finds the failures that exist before any work. Acceptance tests of later tasks fail by nature: with such
 // tests, it tries again on the commit below the seed.
-func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *judged, s validator.Scene) error {
-	fails := func(c record.PreflightCheck) bool { return c.Fails != "" }
-	if !slices.ContainsFunc(found.Checks, fails) {
+func (a *attempt) failsOnBase(ctx context.Context, found []record.Check, j *judged, s validator.Scene) error {
+	fails := func(c record.Check) bool { return c.Status == record.CheckFails }
+	if !slices.ContainsFunc(found, fails) {
 		return nil
 	}
 	begun := len(s.Tasks.Done) > 0 // accepted tasks have passed since
-	var base []record.PreflightCheck
+	var base []record.Check
 	below, err := a.belowSeed(ctx, s.Tasks)
 	if err != nil {
 		return err
@@ -303,16 +323,14 @@ func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *j
 			return err
 		}
 		vs = slices.DeleteFunc(vs, func(v validator.Validator) bool {
-			return !slices.ContainsFunc(found.Checks, func(c record.PreflightCheck) bool {
+			return !slices.ContainsFunc(found, func(c record.Check) bool {
 				return validator.SameCheck(c.Name, v.Name) && fails(c)
 			})
 		})
 		s.Files, s.Tasks.Current = laid.Files, ""
-		tried, err := validator.Preflight(ctx, vs, s)
-		if err != nil {
+		if base, err = validator.Preflight(ctx, vs, s); err != nil {
 			return err
 		}
-		base = tried.Checks
 	} else if !begun {
 		return nil
 	}
@@ -321,7 +339,7 @@ func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *j
 }
 
 // goOnWith marks the known failures and remembers them.
-func (a *attempt) goOnWith(found *record.Preflight) {
+func (a *attempt) goOnWith(found []record.Check) {
 	known := map[string][]string{} // a copy: lanes at work read the one of the checkpoint
 	maps.Copy(known, a.run.Checkpoint.KnownFailures)
 	validator.Known(known).GoOn(found, a.run.o.KnownFailures)
@@ -330,38 +348,27 @@ func (a *attempt) goOnWith(found *record.Preflight) {
 	a.run.mu.Unlock()
 }
 
-// checkAround checks everything besides the validators that commits need: hooks, signature, identity, submodules.
-func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightCheck, err error) {
+// checkModules finds submodules that no worktree can have.
+func (a *attempt) checkModules(ctx context.Context) ([]record.Check, error) {
+	lacks, err := a.lackedModules(ctx)
+	if err != nil || len(lacks) == 0 {
+		return nil, err
+	}
+	return []record.Check{{Name: modulesCheck, From: ".gitmodules", Status: record.CheckFinding,
+		Detail:  strings.Join(lacks, ", ") + " missing: the repository never fetched the commit that the tree names",
+		Command: "git submodule update --init --recursive"}}, nil
+}
+
+// checkIdentity notes that commits will have no author of the user's.
+func (a *attempt) checkIdentity(ctx context.Context) ([]record.Check, error) {
 	wt, err := a.hooksAt(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if lacks, err := a.lackedModules(ctx); err != nil {
-		return nil, err
-	} else if len(lacks) > 0 {
-		checks = append(checks, record.PreflightCheck{Name: modulesCheck, From: ".gitmodules",
-			Problem: strings.Join(lacks, ", ") +
-				" missing: the repository never fetched the commit that the tree names",
-			Mend: "git submodule update --init --recursive"})
-	}
-	hooks, err := a.checkHooks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	checks = append(checks, hooks...)
-	if a.run.Sign {
-		checks = append(checks, a.checkSignature(ctx, wt)...)
-	}
-	if slices.ContainsFunc(a.run.Git.Identity(ctx, wt.Path, false), func(v string) bool {
+	if err != nil || !slices.ContainsFunc(a.run.Git.Identity(ctx, wt.Path, false), func(v string) bool {
 		return strings.HasPrefix(v, "GIT_COMMITTER_EMAIL=") && strings.HasSuffix(v, "@localhost")
 	}) {
-		checks = append(checks, record.PreflightCheck{Name: "identity", From: "user.email",
-			Note: "user.name and user.email are not set: commits are by git-tilth@localhost"})
+		return nil, err
 	}
-	if a.run.o.Ready != nil {
-		checks = append(checks, a.run.o.Ready(ctx)...)
-	}
-	return checks, ctx.Err()
+	return []record.Check{{Name: "identity", From: "user.email", Status: record.CheckNote,
+		Detail: "user.name and user.email are not set: commits are by git-tilth@localhost"}}, nil
 }
 
 const modulesCheck = "submodules"
@@ -377,53 +384,51 @@ func (a *attempt) lackedModules(ctx context.Context) ([]string, error) {
 
 // setupFails returns the finding of a preflight for a failed setup command, or for a filter whose program is missing.
 // Any other error is returned as it is.
-func (r *run) setupFails(err error, s validator.Scene) (*record.Preflight, error) {
+func (r *run) setupFails(err error, s validator.Scene) ([]record.Check, error) {
 	var command *held.SetupError
 	if !errors.As(err, &command) {
 		why, mend := validator.MissingProgram(err.Error())
 		if why == "" {
 			return nil, err
 		}
-		lacks := record.PreflightCheck{Name: "filter", From: ".gitattributes", Problem: why, Mend: mend}
-		return &record.Preflight{Checks: []record.PreflightCheck{lacks}}, nil
+		return []record.Check{{Name: "filter", From: ".gitattributes", Status: record.CheckFinding, Detail: why,
+			Command: mend}}, nil
 	}
 	first, _, _ := strings.Cut(command.Error(), "\n")
-	why := strings.TrimSuffix(first, ":")
+	c := record.Check{Name: "setup", From: "detected", Status: record.CheckUnable,
+		Detail: strings.TrimSuffix(first, ":"), Command: s.Setting.Only(packages.NoSetup)}
 	if command.Output != "" {
-		why += ": " + text.FailingLine(command.Output)
+		c.Detail += ": " + text.FailingLine(command.Output)
 	}
-	mend, from := s.Setting.Only(packages.NoSetup), "detected"
 	if r.Setup.Configured {
-		mend, from = cmp.Or(validator.SetupFor(s), s.Setting.Config+" --unset-all tilth.setup"), "tilth.setup"
+		c.From = "tilth.setup"
+		c.Command = cmp.Or(validator.SetupFor(s), s.Setting.Config+" --unset-all tilth.setup")
 	}
-	check := record.PreflightCheck{Name: "setup", From: from, Unable: why, Mend: mend}
-	return &record.Preflight{Checks: []record.PreflightCheck{check}}, nil
+	return []record.Check{c}, nil
 }
 
 const knownFailures = "--known-failures"
 
 // preflightStop ends the run with the fixes for the findings.
-func preflightStop(found *record.Preflight) error {
+func preflightStop(checks []record.Check) error {
 	stop, away, red := Stop{Reason: record.PreflightFailed}, true, false
 	var why, mend []string
-	for _, c := range found.Checks {
-		finding := c.Finding()
-		if finding == "" {
+	for _, c := range checks {
+		if !c.IsFinding() {
 			continue
 		}
-		why = append(why, finding)
-		fails := c.Fails != "" && c.Unable == ""
-		if red = red || fails; fails && c.Mend == "" {
-			stop.Flags = []string{knownFailures}
+		why = append(why, c.Says())
+		left := Left{Why: c.Says(), Hint: c.Command}
+		if c.Status == record.CheckFails {
+			red, left.Hint = true, cmp.Or(c.Command, knownFailures+" continues anyway")
+			if c.Command == "" {
+				stop.Flags = []string{knownFailures}
+			}
 		}
 		away = away && slices.Contains([]string{string(config.Worker), string(config.Evaluator)}, c.Name)
-		left := Left{Why: finding, Hint: c.Mend}
-		if fails {
-			left.Hint = cmp.Or(c.Mend, knownFailures+" continues anyway")
-		}
 		stop.Left = append(stop.Left, left)
-		if c.Mend != "" && !slices.Contains(mend, c.Mend) {
-			mend = append(mend, c.Mend)
+		if c.Command != "" && !slices.Contains(mend, c.Command) {
+			mend = append(mend, c.Command)
 		}
 	}
 	if red {

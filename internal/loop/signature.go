@@ -19,19 +19,26 @@ import (
 const Unsigned = "git config tilth.signCommits false"
 
 // checkSignature makes one signature, and checks whether gpg-agent keeps the key's passphrase until the run ends.
-func (a *attempt) checkSignature(ctx context.Context, wt gitx.Worktree) []record.PreflightCheck {
-	c := record.PreflightCheck{Name: "signature", From: "tilth.signCommits"}
+func (a *attempt) checkSignature(ctx context.Context) ([]record.Check, error) {
+	if !a.run.Sign {
+		return nil, nil
+	}
+	wt, err := a.hooksAt(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := record.Check{Name: "signature", From: "tilth.signCommits", Status: record.CheckNote}
 	if err := a.run.Git.TrySignature(ctx, wt, a.base); err != nil {
-		c.Problem, c.Mend = text.OneLine(err.Error()), Unsigned
-		return []record.PreflightCheck{c}
+		c.Status, c.Detail, c.Command = record.CheckFinding, text.OneLine(err.Error()), Unsigned
+		return []record.Check{c}, nil
 	}
 	night := time.Duration(a.run.o.Caps[config.MaxMinutes] * float64(time.Minute))
 	if kept := a.passphraseKept(ctx); kept > 0 && (night == 0 || kept < night) {
-		c.Note = fmt.Sprintf("gpg-agent forgets the key's passphrase after %g minutes, and the run may take longer: "+
+		c.Detail = fmt.Sprintf("gpg-agent forgets the key's passphrase after %g minutes, and the run may take longer: "+
 			"%s, then git -c tilth.signCommits=true tilth take --pick signs", kept.Minutes(), Unsigned)
-		return []record.PreflightCheck{c}
+		return []record.Check{c}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // signs reports whether a configured signature can be made now.

@@ -55,7 +55,7 @@ func (a *attempt) hooksBy(ctx context.Context, sum io.Writer) error {
 }
 
 // checkHooks runs the hooks of a commit on a sample, in the judged checkout of the base, which they cannot change.
-func (a *attempt) checkHooks(ctx context.Context) (checks []record.PreflightCheck, err error) {
+func (a *attempt) checkHooks(ctx context.Context) (checks []record.Check, err error) {
 	wt, err := a.hooksAt(ctx)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (a *attempt) checkHooks(ctx context.Context) (checks []record.PreflightChec
 
 // checkSample runs a hook on a sample commit. A refusal is a finding if no change of a worker could help: the hook
 // needs a file that the sandbox closes, a missing program or a terminal.
-func (a *attempt) checkSample(ctx context.Context, wt gitx.Worktree, name string) ([]record.PreflightCheck, error) {
+func (a *attempt) checkSample(ctx context.Context, wt gitx.Worktree, name string) ([]record.Check, error) {
 	brief, cancel := context.WithTimeout(ctx, sampleTime)
 	defer cancel()
 	try := func(wt gitx.Worktree) error {
@@ -98,20 +98,20 @@ func (a *attempt) checkSample(ctx context.Context, wt gitx.Worktree, name string
 	} else if !is {
 		return nil, err
 	}
-	c := record.PreflightCheck{Name: name + " hook", From: "hooks"}
-	c.Problem, c.Mend = validator.Hindered(refused.Output, a.run.o.Sandbox.With(wt.Path))
-	if c.Problem == "" {
-		if c.Mend = a.otherBranch(ctx, wt, refused.Output, try); c.Mend == "" {
+	c := record.Check{Name: name + " hook", From: "hooks", Status: record.CheckFinding}
+	c.Detail, c.Command = validator.Hindered(refused.Output, a.run.o.Sandbox.With(wt.Path))
+	if c.Detail == "" {
+		if c.Command = a.otherBranch(ctx, wt, refused.Output, try); c.Command == "" {
 			return nil, nil
 		}
-		c.Problem = text.FirstLines(refused.Output, 20)
+		c.Detail = text.FirstLines(refused.Output, 20)
 	}
-	c.Mend = cmp.Or(c.Mend, a.editHook(ctx, wt, name))
-	return []record.PreflightCheck{c}, nil
+	c.Command = cmp.Or(c.Command, a.editHook(ctx, wt, name))
+	return []record.Check{c}, nil
 }
 
 // checkSubject runs the commit-msg hook on the subject of the task with the longest title.
-func (a *attempt) checkSubject(ctx context.Context, wt gitx.Worktree) ([]record.PreflightCheck, error) {
+func (a *attempt) checkSubject(ctx context.Context, wt gitx.Worktree) ([]record.Check, error) {
 	sample := "A sample of a worker's summary of its change, in lines that are wrapped at 72 columns."
 	byTitle := func(x, y session.Task) int { return len(x.Title) - len(y.Title) }
 	longest := slices.MaxFunc(a.run.tasks, byTitle)
@@ -119,28 +119,29 @@ func (a *attempt) checkSubject(ctx context.Context, wt gitx.Worktree) ([]record.
 	if err != nil || refused == nil {
 		return nil, err
 	}
-	c := record.PreflightCheck{Name: commitMsg + " hook", From: "hooks", Problem: text.FirstLines(refused.Output, 20)}
+	c := record.Check{Name: commitMsg + " hook", From: "hooks", Status: record.CheckFinding,
+		Detail: text.FirstLines(refused.Output, 20)}
 	shortest := slices.MinFunc(a.run.tasks, byTitle)
 	other, _, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, a.base, shortest, sample)
 	if err == nil && other == nil {
-		c.Problem += "; refused for " + longest.ID + ": " + text.VisibleLine(text.OneLine(longest.Title))
+		c.Detail += "; refused for " + longest.ID + ": " + text.VisibleLine(text.OneLine(longest.Title))
 	}
 	if passes != "" {
-		c.Mend = lifecycle.SubjectSetting(passes)
+		c.Command = lifecycle.SubjectSetting(passes)
 	} else if why, mend := validator.Hindered(refused.Output, a.run.o.Sandbox.With(wt.Path)); why != "" {
-		c.Problem, c.Mend = why, cmp.Or(mend, a.editHook(ctx, wt, commitMsg))
-	} else if c.Mend = a.otherBranch(ctx, wt, refused.Output, func(wt gitx.Worktree) error {
+		c.Detail, c.Command = why, cmp.Or(mend, a.editHook(ctx, wt, commitMsg))
+	} else if c.Command = a.otherBranch(ctx, wt, refused.Output, func(wt gitx.Worktree) error {
 		refused, _, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, a.base, longest, sample)
 		if refused != nil {
 			return refused
 		}
 		return err
-	}); c.Mend != "" {
-		return []record.PreflightCheck{c}, nil
-	} else if c.Mend = a.editHook(ctx, wt, commitMsg); c.Mend != "" {
-		c.Problem += "; no usual subject passes"
+	}); c.Command != "" {
+		return []record.Check{c}, nil
+	} else if c.Command = a.editHook(ctx, wt, commitMsg); c.Command != "" {
+		c.Detail += "; no usual subject passes"
 	}
-	return []record.PreflightCheck{c}, nil
+	return []record.Check{c}, nil
 }
 
 // otherBranch returns the command that names the session's branch so that a hook passes which speaks of branches, "" if

@@ -142,46 +142,11 @@ func (e *SessionResume) foundAllDone() bool {
 // Preflight lists the validators that were found before the first task, and whether they can run.
 type Preflight struct {
 	Scope
-	Passed bool             `json:"passed"`
-	Checks []PreflightCheck `json:"checks"`
-	Setup  string           `json:"setup,omitempty"` // why the setup failed, so that nothing was checked
+	Passed bool    `json:"passed"`
+	Checks []Check `json:"checks"`
+	Setup  string  `json:"setup,omitempty"` // why the setup failed, so that nothing was checked
 	// PassesOnBase has the acceptance tests that pass before any work, and the broken ones, of each task tried.
 	PassesOnBase map[string][]string `json:"passes_on_base,omitempty"`
-}
-
-// PreflightCheck is the check of one validator, or of something else that the run needs, with its origin and problem.
-type PreflightCheck struct {
-	Name    string   `json:"name"`
-	From    string   `json:"from"`
-	Skipped string   `json:"skipped,omitempty"`
-	Unable  string   `json:"unable,omitempty"`  // why a validator cannot start
-	Fails   string   `json:"fails,omitempty"`   // the line by which a validator fails before any work
-	Tests   []string `json:"tests,omitempty"`   // those that fail so, where they are known by name
-	Known   bool     `json:"known,omitempty"`   // the user continues with that failure
-	Problem string   `json:"problem,omitempty"` // the fault of any other check
-	Note    string   `json:"note,omitempty"`    // a note that does not end the run
-	Mend    string   `json:"mend,omitempty"`    // the command that mends it
-	Seconds float64  `json:"seconds,omitempty"` // how long a validator took, or the limit that it reached
-	Own     int      `json:"own,omitempty"`     // the tests that ran, without acceptance tests
-}
-
-// OfValidator reports whether the check is of a validator.
-func (c PreflightCheck) OfValidator() bool { return c.Problem == "" && c.Note == "" }
-
-// Detected reports whether the check is of a validator that the user did not name.
-func (c PreflightCheck) Detected() bool { return c.OfValidator() && c.From != "tilth.validator" }
-
-// Finding returns the problem that stops a run before it starts, in a sentence, or "".
-func (c PreflightCheck) Finding() string {
-	switch {
-	case c.Unable != "":
-		return c.Name + " cannot start: " + c.Unable
-	case c.Problem != "":
-		return c.Name + ": " + c.Problem
-	case c.Fails != "" && !c.Known:
-		return c.Name + " fails before any work: " + c.Fails
-	}
-	return ""
 }
 
 // ContextReset begins an attempt at a task.

@@ -105,32 +105,32 @@ func (k Known) Settle(r Report) (changed bool) {
 }
 
 // GoOn marks the failures of a preflight that are known already, and all of them where all is set. It adds these to k.
-func (k Known) GoOn(found *record.Preflight, all bool) {
-	for i, c := range found.Checks {
+func (k Known) GoOn(checks []record.Check, all bool) {
+	for i, c := range checks {
 		key := keyOf(c.Name)
-		if _, was := k[key]; c.Fails == "" || !was && !all {
+		if _, was := k[key]; c.Status != record.CheckFails || !was && !all {
 			continue
 		}
-		found.Checks[i].Known, found.Checks[i].Mend, k[key] = true, "", append([]string{}, c.Tests...)
+		checks[i].Status, checks[i].Command, k[key] = record.CheckKnown, "", append([]string{}, c.Tests...)
 	}
 }
 
 // SetBase replaces the failures that a preflight found by those of the base, which has no acceptance tests. Of two runs
 // of a suite the second has the project's own tests.
-func SetBase(found *record.Preflight, base []record.PreflightCheck) {
-	for i := range found.Checks {
-		c := &found.Checks[i]
-		if c.Fails == "" {
+func SetBase(checks, base []record.Check) {
+	for i := range checks {
+		c := &checks[i]
+		if c.Status != record.CheckFails {
 			continue
 		}
-		c.Fails, c.Tests, c.Mend = "", nil, ""
-		apart := func(o record.PreflightCheck) bool { return o.Name == rest(c.Name) }
-		if slices.ContainsFunc(found.Checks, apart) {
+		c.Status, c.Detail, c.Tests, c.Command = record.CheckOK, "", nil, ""
+		apart := func(o record.Check) bool { return o.Name == rest(c.Name) }
+		if slices.ContainsFunc(checks, apart) {
 			continue
 		}
-		same := func(o record.PreflightCheck) bool { return SameCheck(o.Name, c.Name) }
-		if b := slices.IndexFunc(base, same); b >= 0 {
-			c.Fails, c.Tests, c.Mend = base[b].Fails, base[b].Tests, base[b].Mend
+		same := func(o record.Check) bool { return SameCheck(o.Name, c.Name) }
+		if b := slices.IndexFunc(base, same); b >= 0 && base[b].Status == record.CheckFails {
+			c.Status, c.Detail, c.Tests, c.Command = base[b].Status, base[b].Detail, base[b].Tests, base[b].Command
 		}
 	}
 }

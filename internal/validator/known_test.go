@@ -67,17 +67,21 @@ func TestSettle(t *testing.T) {
 }
 
 func TestSetBase(t *testing.T) {
-	check := func(name, fails string) record.PreflightCheck { return record.PreflightCheck{Name: name, Fails: fails} }
+	check := func(name, fails string) record.Check {
+		if fails == "" {
+			return record.Check{Name: name, Status: record.CheckOK}
+		}
+		return record.Check{Name: name, Status: record.CheckFails, Detail: fails}
+	}
 	for _, c := range []struct{ acceptance, suite, want string }{
 		{"t001 is red", "old is red", "old is red"},
 		{"", "old is red", "old is red"},
 		{"t001 is red", "", ""},
 	} {
-		found := &record.Preflight{Checks: []record.PreflightCheck{
-			check("pytest", c.acceptance), check("pytest (suite)", c.suite)}}
-		SetBase(found, []record.PreflightCheck{check("pytest", "old is red")})
-		if found.Checks[0].Fails != "" || found.Checks[1].Fails != c.want {
-			t.Errorf("%+v: %+v", c, found.Checks)
+		found := []record.Check{check("pytest", c.acceptance), check("pytest (suite)", c.suite)}
+		SetBase(found, []record.Check{check("pytest", "old is red")})
+		if found[0].Detail != "" || found[1].Detail != c.want {
+			t.Errorf("%+v: %+v", c, found)
 		}
 	}
 }

@@ -48,55 +48,58 @@ func (s Scene) inVenv(tool string) string {
 
 // Preflight runs each validator once to find out whether it can start. A failure is no obstacle, because the tasks'
 // work is missing.
-func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight, error) {
+func Preflight(ctx context.Context, vs []Validator, s Scene) ([]record.Check, error) {
 	p := survey(s.ExecEnv, s.Files, s.Tasks)
 	limit := min(cmp.Or(s.Timeout, preflightTimeout), preflightTimeout)
-	checks, passed := []record.PreflightCheck{}, true
+	checks := []record.Check{}
 	for _, v := range vs {
 		s.begins(v.Name)
 		res := v.run(ctx, s.ExecEnv, limit)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c := record.PreflightCheck{Name: v.Name, From: v.From, Seconds: math.Round(res.Seconds*100) / 100, Own: res.own}
+		c := record.Check{Name: v.Name, From: v.From, Seconds: math.Round(res.Seconds*100) / 100, Own: res.own,
+			Status: record.CheckOK}
 		switch {
 		case v.fail != "": // acceptance tests without a runner
-			c.Note = v.Name + ": " + v.fail
+			c.Status, c.Detail = record.CheckNote, v.Name+": "+v.fail
 		case res.running && limit == s.Timeout:
-			c.Fails, c.Mend = fmt.Sprintf("it has not ended after %s", limit), MoreTime(limit)
+			c.Status, c.Command = record.CheckFails, MoreTime(limit)
+			c.Detail = fmt.Sprintf("it has not ended after %s", limit)
 		case res.Skipped && v.Skip != "":
-			c.Skipped = res.Output + s.inVenv(v.Name)
+			c.Status, c.Detail = record.CheckNotRun, res.Output+s.inVenv(v.Name)
 		case !res.Passed && !res.running:
-			if c.Mend = s.committing(res.Output); c.Mend == "" {
-				c.Unable, c.Mend = p.obstacle(v, res, s)
+			c.Status = record.CheckUnable
+			if c.Command = s.committing(res.Output); c.Command == "" {
+				c.Detail, c.Command = p.obstacle(v, res, s)
 			}
-			if c.Unable == "" {
-				c.Fails, c.Tests = text.Clip(text.VisibleLine(res.Cause()), 300), res.failing()
-				c.Mend = cmp.Or(c.Mend, p.cause(res.Output, s))
+			if c.Detail == "" {
+				c.Status, c.Tests = record.CheckFails, res.failing()
+				c.Detail = text.Clip(text.VisibleLine(res.Cause()), 300)
+				c.Command = cmp.Or(c.Command, p.cause(res.Output, s))
 			}
-			if slices.ContainsFunc(s.Setup, func(run string) bool { return c.Mend == s.Setting.Add(run) }) {
-				c.Mend = "" // it was run, and did not help
+			if slices.ContainsFunc(s.Setup, func(run string) bool { return c.Command == s.Setting.Add(run) }) {
+				c.Command = "" // it was run, and did not help
 			}
 		}
 		checks = append(checks, c)
-		passed = passed && c.Unable == ""
 	}
-	if !slices.ContainsFunc(checks, func(c record.PreflightCheck) bool { return c.Mend != "" }) {
+	if !slices.ContainsFunc(checks, func(c record.Check) bool { return c.Command != "" }) {
 		for i, c := range checks {
 			switch {
-			case c.Unable == "":
+			case c.Status != record.CheckUnable:
 			case vs[i].Configured:
-				checks[i].Mend = s.withoutValidator(c.Name)
+				checks[i].Command = s.withoutValidator(c.Name)
 			default:
-				checks[i].Mend = p.instead(s, vs, checks)
+				checks[i].Command = p.instead(s, vs, checks)
 			}
 		}
 	}
 	if len(vs) == 0 {
-		checks = append(checks, record.PreflightCheck{Name: "validators", From: "tilth.validator",
-			Note: notChecked(s.Dir)})
+		checks = append(checks, record.Check{Name: "validators", From: "tilth.validator", Status: record.CheckNote,
+			Detail: notChecked(s.Dir)})
 	}
-	return &record.Preflight{Passed: passed, Checks: checks}, nil
+	return checks, nil
 }
 
 // MoreTime returns the command that raises the time limit of validators.
@@ -146,10 +149,10 @@ func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
 
 // instead returns the setting that lists only the detected validators that can start. It is "" if their commands depend
 // on the tasks.
-func (p *layout) instead(s Scene, vs []Validator, checks []record.PreflightCheck) string {
+func (p *layout) instead(s Scene, vs []Validator, checks []record.Check) string {
 	var lines []string
 	for i, v := range vs {
-		if checks[i].Unable != "" || checks[i].Skipped != "" {
+		if checks[i].Status == record.CheckUnable || checks[i].Status == record.CheckNotRun {
 			continue
 		}
 		if len(p.required())+len(p.later) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -107,9 +108,8 @@ func TestLeftOut(t *testing.T) {
 			Setup: []string{project.ByName(project.Node).NoLock.Setup},
 			Tasks: Tasks{Current: "T-001", All: []string{"T-001"}}}
 		found, err := Preflight(t.Context(), c.vs, s)
-		checks := found.Checks
-		if err != nil || (checks[0].Unable != "") != c.unable || checks[0].Mend != c.mend {
-			t.Errorf("%s: %+v %v, want %q", c.name, checks, err, c.mend)
+		if err != nil || (found[0].Status == record.CheckUnable) != c.unable || found[0].Command != c.mend {
+			t.Errorf("%s: %+v %v, want %q", c.name, found, err, c.mend)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestRedBase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := found.Checks[0].Finding(); got != "pytest fails before any work: test_x::test_answer: assert 41 == 42" {
+	if got := found[0].Says(); got != "pytest fails before any work: test_x::test_answer: assert 41 == 42" {
 		t.Error(got)
 	}
 }
@@ -189,8 +189,8 @@ func TestPreflightOfAVirtualEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "pytest is not installed outside of venv: activate that first"; found.Checks[0].Skipped != want {
-		t.Errorf("%q", found.Checks[0].Skipped)
+	if want := "pytest is not installed outside of venv: activate that first"; found[0].Detail != want {
+		t.Errorf("%q", found[0].Detail)
 	}
 }
 
@@ -227,8 +227,8 @@ func TestPreflightCause(t *testing.T) {
 		s := Scene{ExecEnv: ExecEnv{Dir: dir}, Source: func() Source { return Source{c.changed, c.ignored} }}
 		v := Validator{Name: "test", Configured: true, Command: "echo " + text.ShellQuote(c.out) + "; exit 1"}
 		found, err := Preflight(t.Context(), []Validator{v}, s)
-		if err != nil || found.Checks[0].Fails == "" || found.Checks[0].Mend != c.mend {
-			t.Errorf("%s: %+v %v, want %q", c.name, found.Checks[0], err, c.mend)
+		if err != nil || found[0].Status != record.CheckFails || found[0].Command != c.mend {
+			t.Errorf("%s: %+v %v, want %q", c.name, found[0], err, c.mend)
 		}
 	}
 }
@@ -238,8 +238,8 @@ func TestPreflightWithoutRunner(t *testing.T) {
 	in := ExecEnv{Dir: tree(t, map[string]string{"t001_test.go": "package x\n"})}
 	tasks := Tasks{Current: "T-001", All: three}
 	found, err := Preflight(t.Context(), Detect(t.Context(), in, nil, tasks), Scene{ExecEnv: in, Tasks: tasks})
-	if err != nil || !found.Passed || len(found.Checks) != 1 || found.Checks[0].Finding() != "" ||
-		!strings.HasPrefix(found.Checks[0].Note, "acceptance tests: these acceptance tests did not run, since") {
+	if err != nil || len(found) != 1 || found[0].Status != record.CheckNote ||
+		!strings.HasPrefix(found[0].Detail, "acceptance tests: these acceptance tests did not run, since") {
 		t.Errorf("%+v %v", found, err)
 	}
 }

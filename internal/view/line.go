@@ -269,20 +269,10 @@ func validatorLine(ev *record.ValidatorRun) (style, line string) {
 func PreflightLine(e *record.Preflight) string {
 	var able, others []string
 	for _, c := range e.Checks {
-		finding := c.Finding()
-		switch {
-		case c.Unable != "":
-			others = append(others, fmt.Sprintf("%s (%s) cannot start: %s", c.Name, c.From, c.Unable))
-		case finding != "":
-			others = append(others, finding)
-		case c.Fails != "":
-			others = append(others, fmt.Sprintf("%s is known to fail: %s", c.Name, c.Fails))
-		case c.Note != "":
-			others = append(others, c.Note)
-		case c.Skipped != "":
-			others = append(others, fmt.Sprintf("%s is not run: %s", c.Name, c.Skipped))
-		default:
-			able = append(able, fmt.Sprintf("%s (%s)", c.Name, c.From))
+		if c.Status == record.CheckOK {
+			able = append(able, c.Says())
+		} else {
+			others = append(others, c.Says())
 		}
 	}
 	if len(able) > 0 {

@@ -86,6 +86,19 @@ func (t Terminal) Fold(s string) string {
 	return text.Wrap(s, t.Width)
 }
 
+// Finding returns a line of a check, a task or a setting, and below it the commands that help, one a line. A terminal
+// breaks the line between words, but no command, so that it can be pasted.
+func (t Terminal) Finding(head, says, command string) string {
+	line := head + text.VisibleLine(says)
+	if t.TTY && t.Width > 0 {
+		line = text.Hang(line, t.Width, "         ")
+	}
+	for command := range strings.Lines(command) {
+		line += "\n         " + text.VisibleLine(strings.TrimSuffix(command, "\n"))
+	}
+	return line + "\n"
+}
+
 // Width is how many columns s takes on a terminal.
 func Width(s string) (n int) {
 	for _, r := range s {
