@@ -32,7 +32,7 @@ func benchmarkRender(b *testing.B, n int) {
 	b.SetBytes(info.Size())
 	start := cpuTime()
 	for b.Loop() {
-		if err := RenderFile(context.Background(), s, time.Now(), viewtest.NoDiff, nil); err != nil {
+		if err := RenderFile(context.Background(), s, time.Now(), nil, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

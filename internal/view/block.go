@@ -1,12 +1,10 @@
 package view
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // A page gets its events in blocks. Each has an index, which the page reads at once, and the events themselves, which
@@ -38,9 +36,7 @@ type blocks struct {
 	last     int64 // Unix milliseconds of the latest event
 	events   []byte
 	index    blockIndex
-	commits  []string // sha of each commit in the block
-	base     string   // commit at which the session's branch begins
-	seen     int      // events so far
+	seen     int // events so far
 	sections []section
 }
 
@@ -110,12 +106,6 @@ func (b *blocks) note(e record.Line) {
 	x.Type, x.Task = append(x.Type, x.Names.of(e.Type)), append(x.Task, x.Tasks.of(common.TaskID))
 	x.Iter, x.DT = append(x.Iter, min(max(common.Iter, 0), 1e6)), append(x.DT, b.elapsed(e.TS))
 	f := factsOf(ev)
-	if start, ok := ev.(*record.SessionStart); ok {
-		b.base = cmp.Or(start.Base, b.base)
-	}
-	if e.Type == "seed_committed" && f.SHA == b.base {
-		f.SHA = "" // a seed without tests has no commit
-	}
 	b.seen++
 	switch e.Type {
 	case "session_start", "seed_committed", "session_resume", "context_reset", "stop", "log_repaired",
@@ -127,9 +117,6 @@ func (b *blocks) note(e record.Line) {
 	}
 	if f != (facts{}) {
 		x.Facts = append(x.Facts, [2]any{x.N, f})
-		if text.IsSHA(f.SHA) {
-			b.commits = append(b.commits, f.SHA)
-		}
 	}
 }
 
@@ -159,7 +146,7 @@ func (b *blocks) elapsed(ts string) int64 {
 
 // reset begins the next block.
 func (b *blocks) reset() {
-	b.commits, b.index = nil, blockIndex{}
+	b.index = blockIndex{}
 	if b.events = b.events[:0]; cap(b.events) > 4*maxEvent {
 		b.events = nil // one huge event must not hold its memory to the end
 	}

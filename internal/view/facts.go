@@ -19,7 +19,6 @@ type facts struct {
 	ParseFailed bool    `json:"x,omitempty"`
 	Failed      bool    `json:"f,omitempty"` // of validators
 	Reason      string  `json:"why,omitempty"`
-	SHA         string  `json:"sha,omitempty"`
 	Back        int     `json:"b,omitempty"` // of a rewind or undo: from 1, the first event that it superseded
 }
 
@@ -45,10 +44,6 @@ func factsOf(ev record.Event) (f facts) {
 		f.Reason = short(ev.Reason)
 	case *record.Stop:
 		f.Reason = short(ev.Reason)
-	case *record.SeedCommitted:
-		f.SHA = short(ev.SHA)
-	case *record.Commit:
-		f.SHA = short(ev.SHA)
 	}
 	return f
 }

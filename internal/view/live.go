@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // DefaultAddr is the default address of the live viewer.
@@ -143,8 +142,6 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 		v.page(w, livePage(), liveHead(s), v.review(s), v.o.Diff.of(r.Context(), s))
 	case len(elems) == 3 && elems[2] == "events":
 		v.events(w, r, s)
-	case len(elems) == 4 && elems[2] == "diff" && text.IsSHA(elems[3]):
-		v.diff(w, r, s, elems[3])
 	default:
 		http.NotFound(w, r)
 	}
@@ -192,9 +189,4 @@ func (v *viewer) sessions(ctx context.Context, w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = writeJSON(w, all) // on an error the reader has left
-}
-
-func (v *viewer) diff(w http.ResponseWriter, r *http.Request, s *session.Session, sha string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Write(patchJSON(v.o.Diff(r.Context(), s, sha)))
 }

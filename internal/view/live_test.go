@@ -58,7 +58,7 @@ func served(t *testing.T, store session.Store) string {
 		t.Fatal(err)
 	}
 	go func() {
-		done <- Serve(ctx, ln, store, ServeOptions{Diff: viewtest.NoDiff, Ready: func(u string) { url <- u },
+		done <- Serve(ctx, ln, store, ServeOptions{Ready: func(u string) { url <- u },
 			Review: func(s *session.Session) *Report { return NewReport(s, NewDetail(s.Overview(), s)) }})
 	}()
 	t.Cleanup(func() {

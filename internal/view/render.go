@@ -13,12 +13,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Bounds of the diffs in one page.
-const (
-	maxPatch   = 256 << 10 // bytes of one commit's diff
-	maxPatches = 16 << 20  // bytes of all of them
-)
-
 // DiffFunc returns the patch of a session's commit against its parent, empty for a missing commit. truncated reports
 // that the patch is incomplete.
 type DiffFunc func(ctx context.Context, s *session.Session, sha string) (patch string, truncated bool)
@@ -50,7 +44,7 @@ func RenderFile(ctx context.Context, s *session.Session, now time.Time, diff Dif
 
 func writePage(ctx context.Context, w io.Writer, s *session.Session, now time.Time, diff DiffFunc,
 	review *Report) error {
-	r := renderer{out: bufio.NewWriterSize(w, 256<<10), s: s, diff: diff, room: maxPatches, shown: map[string]bool{}}
+	r := renderer{out: bufio.NewWriterSize(w, 256<<10)}
 	page := staticPage()
 	r.out.WriteString(page.beginning(review, diff.of(ctx, s)))
 	// The roll-up reads only new events, the page every line, so they run in parallel.
@@ -87,14 +81,10 @@ func writePage(ctx context.Context, w io.Writer, s *session.Session, now time.Ti
 
 type renderer struct {
 	out    *bufio.Writer
-	s      *session.Session
 	blocks blocks
-	diff   DiffFunc
-	room   int // bytes that patches may still take
-	shown  map[string]bool
 }
 
-// flush writes the current block, with the diffs of its commits.
+// flush writes the current block.
 func (r *renderer) flush(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -109,9 +99,6 @@ func (r *renderer) flush(ctx context.Context) error {
 		r.out.WriteString(`<script type="application/json" class="events">[`)
 		r.out.Write(b.events)
 		r.out.WriteString("]</script>\n")
-		for _, sha := range b.commits {
-			r.patch(ctx, sha)
-		}
 	}
 	b.reset()
 	// A broken writer keeps its error; asking here ends a render to a full disk early.
@@ -123,30 +110,4 @@ func (r *renderer) script(class, attr string, data []byte) {
 	r.out.WriteString(`<script type="application/json" class="` + class + `"` + attr + `>`)
 	r.out.Write(data)
 	r.out.WriteString("</script>\n")
-}
-
-// patch writes the diff of a commit once, as long as there is room.
-func (r *renderer) patch(ctx context.Context, sha string) {
-	if r.room <= 0 || r.shown[sha] {
-		return
-	}
-	r.shown[sha] = true
-	data := patchJSON(r.diff(ctx, r.s, sha))
-	r.room -= len(data)
-	r.script("diff", ` data-sha="`+sha+`"`, data) // sha is hexadecimal: text.IsSHA let it in
-}
-
-// patchJSON is a diff as the page takes it.
-func patchJSON(patch string, truncated bool) []byte {
-	if len(patch) > maxPatch {
-		patch, truncated = patch[:maxPatch], true
-	}
-	data, err := json.Marshal(struct {
-		Patch     string `json:"patch"`
-		Truncated bool   `json:"truncated"`
-	}{patch, truncated})
-	if err != nil {
-		return []byte(`{}`)
-	}
-	return data
 }

@@ -25,7 +25,7 @@ func story(t testing.TB) *session.Session {
 
 func render(t testing.TB, s *session.Session) string {
 	t.Helper()
-	if err := RenderFile(context.Background(), s, viewtest.Start, viewtest.Diff, nil); err != nil {
+	if err := RenderFile(context.Background(), s, viewtest.Start, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(s.Path(session.ChatHTMLFile))
@@ -90,7 +90,7 @@ func TestRenderFile(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v: a page holds prompts and diffs", info.Mode(), err)
 	}
-	for _, want := range []string{`id="head"`, `class="index"`, `class="events"`, `data-sha="` + viewtest.FirstSHA + `"`, "Graft schedule"} {
+	for _, want := range []string{`id="head"`, `class="index"`, `class="events"`, "Graft schedule"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page lacks %s", want)
 		}
@@ -113,27 +113,13 @@ func TestMarkupIsTheSame(t *testing.T) {
 	}
 }
 
-// A seed without tests has no commit. Its event names the base, whose diff does not belong to the session.
-func TestSeedWithoutCommit(t *testing.T) {
-	for _, seed := range []string{viewtest.FirstSHA, viewtest.SeedSHA} {
-		w := viewtest.New(t, session.Store{Root: t.TempDir()})
-		w.Event(0, "session_start", viewtest.P{"phase": "prep-feature", "base": viewtest.FirstSHA})
-		w.Event(0, "seed_committed", viewtest.P{"sha": seed})
-		w.Flush()
-		html := render(t, w.S)
-		if shown := strings.Contains(html, `data-sha="`+seed+`"`); shown == (seed == viewtest.FirstSHA) {
-			t.Errorf("base %s, seed %s: diff shown %v", viewtest.FirstSHA, seed, shown)
-		}
-	}
-}
-
 func TestRenderLeavesNothingBehind(t *testing.T) {
 	s := story(t)
 	old := render(t, s)
 	before := filesIn(t, s.Dir)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := RenderFile(ctx, s, time.Now(), viewtest.NoDiff, nil); !errors.Is(err, context.Canceled) {
+	if err := RenderFile(ctx, s, time.Now(), nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	if after := filesIn(t, s.Dir); after != before {
@@ -178,26 +164,21 @@ func TestRenderDamaged(t *testing.T) {
 	}
 }
 
-// Each diff is requested once, and only for values that can be object ids.
-func TestDiffsAreAskedForOnce(t *testing.T) {
-	w := viewtest.New(t, session.Store{Root: t.TempDir()})
-	for _, sha := range []string{viewtest.FirstSHA, viewtest.FirstSHA, "--output=/tmp/x", "HEAD", "", "zzzz", "abc"} {
-		w.Event(time.Second, "commit", viewtest.P{"sha": sha})
-	}
-	w.Event(time.Second, "nudge", viewtest.P{"sha": viewtest.SecondSHA})
-	w.Flush()
-	var asked []string
-	diff := func(_ context.Context, _ *session.Session, sha string) (string, bool) {
-		asked = append(asked, sha)
-		return strings.Repeat("+</script>\n", maxPatch), false
-	}
-	if err := RenderFile(context.Background(), w.S, time.Now(), diff, nil); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(asked, []string{viewtest.FirstSHA}) {
-		t.Errorf("asked for %q", asked)
-	}
-	if info, err := os.Stat(w.S.Path(session.ChatHTMLFile)); err != nil || info.Size() > 4*maxPatch {
-		t.Errorf("%v bytes, %v", info.Size(), err)
+// The diff of a task is text, and a long one says where the rest is.
+func TestDiffInPage(t *testing.T) {
+	r := &Report{SessionID: "S", Tasks: []ReportTask{{ID: "T-001", Commit: viewtest.FirstSHA, Iterations: 1}}}
+	for _, c := range []struct {
+		patch string
+		cut   bool
+		want  string
+	}{
+		{"+</pre><script>\x1b\n", false, `<span class="add">+&lt;/pre&gt;&lt;script&gt;`},
+		{"-a\n", true, "truncated; the rest: git tilth diff T-001 S"},
+		{strings.Repeat("+a\n", maxTaskPatch), false, "truncated; the rest: git tilth diff T-001 S"},
+	} {
+		_, html := r.html(func(string) (string, bool) { return c.patch, c.cut })
+		if !strings.Contains(html, c.want) || strings.ContainsRune(html, '\x1b') {
+			t.Errorf("%.20q: lacks %s", c.patch, c.want)
+		}
 	}
 }

@@ -53,9 +53,9 @@ var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"show
 
 // Bounds of the report in a page.
 const (
-	mostInPage    = 40       // points to check
-	maxTaskPatch  = 64 << 10 // bytes of one task's diff
-	maxTaskPatchs = 4 << 20  // bytes of all of them
+	mostInPage    = 40        // points to check
+	maxTaskPatch  = 256 << 10 // bytes of one task's diff
+	maxTaskPatchs = 4 << 20   // bytes of all of them
 )
 
 // labelled is a fact with its label.
@@ -83,7 +83,7 @@ type pageTask struct {
 }
 
 // html returns the headline and the report of a page. patch returns the diff of a commit.
-func (r *Report) html(patch func(sha string) (diff string, cut bool)) (headline, section string) {
+func (r *Report) html(patch func(sha string) (string, bool)) (headline, section string) {
 	if r == nil {
 		return "", ""
 	}
@@ -107,11 +107,12 @@ func (r *Report) html(patch func(sha string) (diff string, cut bool)) (headline,
 		}
 		one := pageTask{ReportTask: t, Facts: t.facts()}
 		if t.Commit != "" && patch != nil {
-			diff, _ := patch(t.Commit)
-			if len(diff) <= min(maxTaskPatch, room) {
-				one.Patch = patchLines(diff)
-				room -= len(diff)
+			diff, cut := patch(t.Commit)
+			if most := min(maxTaskPatch, room); cut || len(diff) > most {
+				diff = text.HeadBytes(diff, most) + "\n@ truncated; the rest: git tilth diff " + t.ID + " " + r.SessionID
 			}
+			one.Patch = patchLines(diff)
+			room -= len(diff)
 		}
 		if t.Iterations > 0 || t.Verdict != "" {
 			data.Each = append(data.Each, one)

@@ -117,45 +117,37 @@ func (r *Report) screen(p printer, wide bool) {
 		p.line(yellow, "", line)
 		above++
 	}
-	risks := r.riskRows(p, 1)
+	risks := r.riskRows(p)
 	room := screenLines - above - 1 - len(r.Commands) - 1
 	if len(risks) > 0 {
-		room -= 2 + min(len(risks), 5)
+		room -= 2 + min(len(risks), 3)
 	}
-	var fold, checks []screenLine
-	done := r.done()
-	if len(done) > 1 {
-		fold = []screenLine{{green, "done    ", r.folded(done)}}
-		for _, line := range r.CheckLines(false) {
-			checks = append(checks, screenLine{dim, "        ", Fit(text.VisibleLine(line), p.term.Width-8)})
+	tasks := r.taskRows(p, false, wide, nil)
+	for _, brief := range []bool{false, true} {
+		if done := r.done(); len(tasks) > room {
+			tasks = r.folded(p, done)
+			rest := r.taskRows(p, brief, wide && !brief, done)
+			few := min(len(tasks), max(room-len(rest), 1))
+			tasks = append(tasks[:few], rest...)
 		}
-	} else {
-		done = nil
-	}
-	tasks := r.taskRows(p, fullReason, wide, nil)
-	if n := len(r.Commands) - fewCommands; len(tasks) > room && n > 0 {
-		r.Commands, room = r.Commands[:fewCommands], room+n
-	}
-	for most := fullReason; len(tasks) > room && most >= 0; most-- {
-		rest := r.taskRows(p, most, wide && most == fullReason, done)
-		few := min(len(checks), max(room-len(fold)-len(rest), 0))
-		tasks = slices.Concat(fold, checks[:few], rest)
-	}
-	if len(risks) > 2 {
-		room = min(max(len(tasks), room), room+min(len(risks), 5)-2) // failed tasks come first
 	}
 	fmt.Fprintln(p.out)
 	p.rows(tasks, room)
 	if len(risks) > 0 {
 		fmt.Fprintln(p.out)
 		p.line(bold, "check"+r.beforeTaking()+"; details: git tilth review "+strings.TrimSpace(risks[0].head), "")
-		room = max(screenLines-above-1-min(len(tasks), room)-2-1-len(r.Commands), 1)
-		if long := r.riskRows(p, 2); len(long) <= room {
-			risks = long
-		}
-		p.rows(risks, room)
+		p.rows(risks, max(screenLines-above-1-min(len(tasks), room)-2-1-len(r.Commands), 1))
 	}
 	r.next(p)
+}
+
+// Unfinished prints the tasks that are not done, as the review does.
+func (r *Report) Unfinished(w io.Writer, o Terminal) {
+	out := bufio.NewWriter(o.Writer(w))
+	o.Width = cmp.Or(o.Width, 80)
+	rows := r.taskRows(printer{out, o}, false, true, r.done())
+	printer{out, o}.rows(rows, len(rows))
+	out.Flush()
 }
 
 // beforeTaking returns the words for points to check before take, "" if it is too late.
@@ -176,11 +168,11 @@ func (r *Report) done() (done []*ReportTask) {
 	return done
 }
 
-// riskRows returns the points to check, each in at most so many lines.
-func (r *Report) riskRows(p printer, most int) (rows []screenLine) {
+// riskRows returns the points to check, each in at most two lines.
+func (r *Report) riskRows(p printer) (rows []screenLine) {
 	for _, risk := range r.risks() {
 		head := "  " + risk.task + "  "
-		lines := p.lines(strings.Repeat(" ", Width(head)), risk.says, most, false)
+		lines := p.lines(strings.Repeat(" ", Width(head)), risk.says, 2, false)
 		for j := range lines {
 			lines[j].style = plain
 		}
@@ -190,62 +182,49 @@ func (r *Report) riskRows(p printer, most int) (rows []screenLine) {
 	return rows
 }
 
-// fewCommands is how many commands a screen has that has no room for more.
-const fewCommands = 5
-
-// fullReason is the number of lines for a failed task's reason, if there is room: one for its words, two for the cause.
-// With fewer lines its word follows the cause; without any, the cause replaces the title.
-const fullReason = 3
-
-// taskRows are the tasks, each with why it is not done in at most so many lines, but for those that are left out.
-func (r *Report) taskRows(p printer, most int, wide bool, without []*ReportTask) (rows []screenLine) {
-	brief := most < fullReason
+// taskRows are the tasks, but for those that are left out. A brief failure has one line, with its cause in place of its
+// title; else the reason has a line and its cause two, or all that it needs if wide.
+func (r *Report) taskRows(p printer, brief, wide bool, without []*ReportTask) (rows []screenLine) {
+	const indent = "        "
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if slices.Contains(without, t) {
 			continue
 		}
-		head := fmt.Sprintf("%-8s", statusWord(t.Status))
-		rows = append(rows, screenLine{taskStyle(t.Status), head, t.line(p.term.Width - len(head))})
-		indent := strings.Repeat(" ", 8)
-		switch first := strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": "); {
-		case most == 0 && t.Status == session.TaskFailed:
-			rows[len(rows)-1].rest = t.ID + "  " + t.inBrief(p.term.Width-len(head)-Width(t.ID)-2, 1, p.term.TTY)
-			if !p.term.TTY {
-				rows[len(rows)-1].rest = joined(": ", t.ID+"  "+t.Title, t.Reason)
-			}
-		case t.Status == session.TaskDone && t.Reason == "" && most > 0:
-			rows = append(rows, p.lines(indent, t.checked(false), 2, false)...)
-		case t.Reason == "", brief && t.Reason == notBegun, most == 0:
-		case brief && !r.refused(t):
-			rows = append(rows, p.lines(indent, t.inBrief(p.term.Width-len(indent), most, p.term.TTY), most, false)...)
+		says, first := t.line(p.term.Width-len(indent)), strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")
+		if brief && t.Status == session.TaskFailed && p.term.TTY {
+			says = t.ID + "  " + t.inBrief(p.term.Width-len(indent)-Width(t.ID)-2)
+		} else if brief && t.Status == session.TaskFailed {
+			says = joined(": ", t.ID+"  "+t.Title, t.Reason)
+		}
+		rows = append(rows, screenLine{taskStyle(t.Status), fmt.Sprintf("%-8s", statusWord(t.Status)), says})
+		switch {
 		case r.refused(t):
 			rows = append(rows, screenLine{yellow, indent, first + "; the commit hook says:"})
 			for _, said := range r.HookSaid[:min(len(r.HookSaid), maxHookLines)] {
 				rows = append(rows, p.lines(indent+"  ", said, 3, true)...)
 			}
-		case t.Status == session.TaskFailed && t.Cause != "" && first != "":
-			rows = append(rows, screenLine{red, indent, first})
-			rows = append(rows, p.lines(indent, t.Cause, most-1, wide)...)
+		case brief || t.Reason == "" && t.Status != session.TaskDone:
+		case t.Status == session.TaskDone && t.Reason == "":
+			rows = append(rows, p.lines(indent, t.checked(false), 2, false)...)
+		case t.Cause != "" && first != "":
+			rows = append(rows, screenLine{taskStyle(t.Status), indent, first})
+			rows = append(rows, p.lines(indent, t.Cause, 2, wide)...)
 		default:
-			rows = append(rows, p.lines(indent, t.Reason, most-1, wide)...)
+			rows = append(rows, p.lines(indent, t.Reason, 2, wide)...)
 		}
 	}
 	return rows
 }
 
-// inBrief returns why the task is not done, in at most most lines. If that is too short for all of it, the cause comes
-// first and is cut before the word of the reason.
-func (t *ReportTask) inBrief(columns, most int, cut bool) string {
-	if !cut || Width(t.Reason) <= columns || t.failure == nil || t.Status != session.TaskFailed || t.Cause == "" {
+// inBrief returns why the task is not done in a line. If that is too short, the cause is cut before the word of the
+// reason.
+func (t *ReportTask) inBrief(columns int) string {
+	if Width(t.Reason) <= columns || t.failure == nil || t.Cause == "" {
 		return t.Reason
 	}
-	room := columns*most - 10*(most-1) // lines are broken between words
-	word := " (" + t.failure.Reason + ")"
-	if Width(t.Cause)+len(word) > columns && Width(t.Reason) <= room {
-		return t.Reason
-	}
-	return Fit(text.VisibleLine(t.Cause), room-len(word)) + word
+	word := inBrackets(t.failure.Reason)
+	return Fit(text.VisibleLine(t.Cause), columns-len(word)) + word
 }
 
 // maxHookLines bounds a commit hook's output on one screen, in lines.
@@ -297,9 +276,9 @@ func (r *Report) next(p printer) { fmt.Fprint(p.out, "\n"+p.term.Commands("next 
 
 // headline returns the state of the session and the number of tasks in each state.
 func (r *Report) headline() string {
-	n, s := r.counts, r.State
-	s += fmt.Sprintf(": %d of %s done", n.Done, text.Plural(n.Total, "task"))
-	return s + counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"}, count{n.Pending, "pending"})
+	n := r.counts
+	return fmt.Sprintf("%s: %d of %s done", r.State, n.Done, text.Plural(n.Total, "task")) +
+		counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"}, count{n.Pending, "pending"})
 }
 
 // stopped returns why the last run stopped, "" if all was done. The reason of a failure is at its task.
@@ -336,17 +315,24 @@ func (r *Report) idsOf(tasks []*ReportTask) string {
 	return strings.Join(ids, ", ")
 }
 
-// folded returns tasks in one line.
-func (r *Report) folded(tasks []*ReportTask) string {
+// folded returns the tasks that are done in one line, followed by their checks.
+func (r *Report) folded(p printer, done []*ReportTask) (rows []screenLine) {
 	files, added, deleted, taken := 0, 0, 0, []string{}
-	for _, t := range tasks {
+	for _, t := range done {
 		files, added, deleted = files+t.Files, added+t.Insertions, deleted+t.Deletions
 		if t.Taken != "" {
 			taken = append(taken, t.ID)
 		}
 	}
-	said := text.Plural(len(tasks), "task") + ", " + r.idsOf(tasks) + "  " + stat(files, added, deleted)
-	return said + prefixed("; taken: ", strings.Join(taken, ", "))
+	if len(done) == 0 {
+		return nil
+	}
+	says := text.Plural(len(done), "task") + ", " + r.idsOf(done) + "  " + stat(files, added, deleted)
+	rows = []screenLine{{green, "done    ", says + prefixed("; taken: ", strings.Join(taken, ", "))}}
+	for _, line := range r.CheckLines(false) {
+		rows = append(rows, screenLine{dim, "        ", Fit(text.VisibleLine(line), p.term.Width-8)})
+	}
+	return rows
 }
 
 // line returns the task in a line of a width: its title, and right-aligned its changes and cost.

@@ -21,7 +21,7 @@ func (p *page) usable(path string) time.Duration {
 
 // A hundred thousand events are as usable as ten: only events near the window are drawn, the rest is text.
 func TestHundredThousandEvents(t *testing.T) {
-	_, path := rendered(t, func(w *viewtest.Writer) { w.Long(100_000) }, nil)
+	_, path := rendered(t, func(w *viewtest.Writer) { w.Long(100_000) })
 	p := open(t)
 	t.Logf("usable after %s", p.usable(path).Round(time.Millisecond))
 	if n := eval[int](p, `document.querySelectorAll("article").length`); n > 1000 {
@@ -44,7 +44,7 @@ func TestHundredThousandEvents(t *testing.T) {
 
 // Benchmark100kPage is how long a page of 100,000 events takes to answer a key.
 func Benchmark100kPage(b *testing.B) {
-	_, path := rendered(b, func(w *viewtest.Writer) { w.Long(100_000) }, nil)
+	_, path := rendered(b, func(w *viewtest.Writer) { w.Long(100_000) })
 	p := open(b)
 	for b.Loop() {
 		p.do(chromedp.Navigate("about:blank"))

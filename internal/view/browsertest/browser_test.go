@@ -179,14 +179,11 @@ func (p *page) visit(path string) string {
 }
 
 // rendered makes a session, fills it and renders its page.
-func rendered(t testing.TB, fill func(*viewtest.Writer), diff view.DiffFunc) (*session.Session, string) {
+func rendered(t testing.TB, fill func(*viewtest.Writer)) (*session.Session, string) {
 	t.Helper()
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	fill(w)
-	if diff == nil {
-		diff = viewtest.NoDiff
-	}
-	if err := view.RenderFile(context.Background(), w.S, viewtest.Start.Add(10*time.Hour), diff, nil); err != nil {
+	if err := view.RenderFile(context.Background(), w.S, viewtest.Start.Add(10*time.Hour), nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	return w.S, w.S.Path(session.ChatHTMLFile)

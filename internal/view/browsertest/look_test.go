@@ -18,7 +18,7 @@ func (p *page) scheme(name string) {
 
 // Screenshots for wide screens and phones, light and dark. The test itself checks that nothing is cut off sideways.
 func TestLooks(t *testing.T) {
-	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	_, path := rendered(t, viewtest.Story)
 	p := open(t)
 	for _, theme := range []string{"light", "dark"} {
 		for _, size := range []struct {
@@ -50,7 +50,7 @@ func TestLooks(t *testing.T) {
 
 // The printed page has no controls, and also the events that are not on the screen.
 func TestPrint(t *testing.T) {
-	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	_, path := rendered(t, viewtest.Story)
 	p := open(t)
 	p.visit(path)
 	drawn := eval[int](p, `document.querySelectorAll("article").length`)
@@ -69,7 +69,7 @@ func TestPrint(t *testing.T) {
 }
 
 func TestLinkedEventLooks(t *testing.T) {
-	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	_, path := rendered(t, viewtest.Story)
 	p := open(t)
 	p.visit(path + "#e100")
 	p.until(`(() => { const r = document.getElementById("e100")?.getBoundingClientRect(); return r && r.top >= 0 && r.top < innerHeight; })()`)
@@ -78,7 +78,7 @@ func TestLinkedEventLooks(t *testing.T) {
 }
 
 func TestHelpLooks(t *testing.T) {
-	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	_, path := rendered(t, viewtest.Story)
 	p := open(t)
 	p.visit(path)
 	p.press("vvjj?")

@@ -35,7 +35,7 @@ func (p *page) find(text string) {
 
 // The overview answers a user's first questions after a run.
 func TestOverview(t *testing.T) {
-	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	_, path := rendered(t, viewtest.Story)
 	p := open(t)
 	url := p.visit(path)
 	p.until(`document.querySelector(".plot svg") !== null`)
@@ -62,7 +62,7 @@ func TestOverview(t *testing.T) {
 
 // Every event can be linked to, and its link opens the page there.
 func TestAnchors(t *testing.T) {
-	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	_, path := rendered(t, viewtest.Story)
 	p := open(t)
 	p.visit(path)
 	id := eval[string](p, `document.querySelector(".objection-list a").getAttribute("href")`)
@@ -80,7 +80,7 @@ func TestAnchors(t *testing.T) {
 }
 
 func TestKeyboard(t *testing.T) {
-	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	_, path := rendered(t, viewtest.Story)
 	p := open(t)
 	p.visit(path)
 	p.press("j")
@@ -112,7 +112,7 @@ func TestKeyboard(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	_, path := rendered(t, viewtest.Story)
 	p := open(t)
 	p.visit(path)
 	p.find("compares parse WITH itself")
@@ -134,7 +134,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestFilters(t *testing.T) {
-	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	_, path := rendered(t, viewtest.Story)
 	p := open(t)
 	p.visit(path)
 	p.do(chromedp.Click(chromedp.CSS(`.chip[data-kind="verdict"]`)))
@@ -151,7 +151,7 @@ func TestFilters(t *testing.T) {
 
 // Tasks with interleaved events have one row, one section and one place on the axis each.
 func TestLanes(t *testing.T) {
-	_, path := rendered(t, viewtest.Lanes, viewtest.Diff)
+	_, path := rendered(t, viewtest.Lanes)
 	p := open(t)
 	p.visit(path)
 	if got := eval[string](p, `[...document.querySelectorAll("#outline li")].map((li) => li.textContent.slice(0, 6)).join()`); got !=
@@ -204,7 +204,7 @@ func TestFoldsSuperseded(t *testing.T) {
 					viewtest.P{"undo": 1, "redo": 2, "counts": end, "tasks": viewtest.P{}})
 			}
 			w.Flush()
-		}, nil)
+		})
 		return path
 	}
 	p := open(t)
@@ -223,25 +223,9 @@ func TestFoldsSuperseded(t *testing.T) {
 	p.quiet()
 }
 
-// A commit shows its diff, in colours that also differ by their signs.
-func TestDiff(t *testing.T) {
-	_, path := rendered(t, viewtest.Story, viewtest.Diff)
-	p := open(t)
-	p.visit(path)
-	p.do(chromedp.Click(chromedp.CSS(`.chip[data-kind="commit"]`)))
-	p.until(`document.querySelectorAll("article .diff").length === 3`)
-	if got := eval[string](p, `[...document.querySelectorAll("article .patch")].filter((x) => x.querySelector(".diff")).map((x) => x.querySelectorAll(".add").length + "+" + x.querySelectorAll(".del").length + "-" + x.querySelectorAll(".hunk").length).join()`); got != "10+1-2,2+1-1" {
-		t.Errorf("lines of the diffs: %s", got)
-	}
-	if !eval[bool](p, `[...document.querySelectorAll(".patch")][2].innerText.includes("truncated; git has the whole diff")`) {
-		t.Error("that a diff is cut is not said")
-	}
-	p.quiet()
-}
-
 // The page works with a screen reader and without a mouse.
 func TestAccessible(t *testing.T) {
-	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	_, path := rendered(t, viewtest.Story)
 	p := open(t)
 	p.visit(path)
 	p.until(`document.querySelector("svg[role=img]") !== null`)

@@ -10,7 +10,6 @@ const rec = {
   facts: new Map(),
   cut: new Map(),
   blocks: [],
-  diffs: new Map(),
   get count() {
     return this.type.length;
   },

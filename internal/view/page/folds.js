@@ -74,68 +74,8 @@ function diffLines(lines) {
   return pre;
 }
 
-// filesOf splits a patch into its files.
-function filesOf(patch) {
-  const files = [];
-  let f = null;
-  let inHunk = false;
-  for (const l of patch.split("\n")) {
-    if (l.startsWith("diff --git ")) {
-      f = { name: l.slice(11), add: 0, del: 0, notes: [], lines: [] };
-      files.push(f);
-      inHunk = false;
-    } else if (!f) {
-      continue;
-    } else if (l.startsWith("@@")) {
-      inHunk = true;
-      f.lines.push(l);
-    } else if (inHunk) {
-      if (l[0] === "+") f.add++;
-      if (l[0] === "-") f.del++;
-      f.lines.push(l);
-    } else if (l.startsWith("+++ ") && !l.startsWith("+++ /dev/null")) {
-      f.name = l.slice(4).replace(/^"?b\//, "").replace(/[\t"]+$/, "");
-    } else if (l.startsWith("--- ") && !l.startsWith("--- /dev/null")) {
-      f.name = l.slice(4).replace(/^"?a\//, "").replace(/[\t"]+$/, "");
-    } else if (/^(new file|deleted file|rename|Binary files|old mode|new mode|similarity)/.test(l)) {
-      f.notes.push(l);
-    }
-  }
-  for (const g of files) while (g.lines.length && g.lines[g.lines.length - 1] === "") g.lines.pop();
-  return files;
-}
-
 function commitCard(p, x) {
-  const sha = str(p.sha);
-  if (typeAt(x.i) === "seed_committed" && !factAt(x.i).sha) return [el("p", "", "The seed has no commit; the branch begins here."), pairs(p, ["sha"], x)];
+  if (typeAt(x.i) === "seed_committed") return [el("p", "", "The branch begins here."), pairs(p, ["sha", "branch"], x)];
   const g = groups.all[groups.of[x.i]];
-  const out = [el("p", "", g?.task && typeAt(x.i) === "commit" ? "Committed " + g.task + (titleOf(g.task) ? ": " + titleOf(g.task) : "") : "Committed", p.branch ? el("span", "dim", " on " + str(p.branch)) : null)];
-  const d = rec.diffs.get(sha);
-  if (d) out.push(patchCard(d, x));
-  else if (rec.head.live && sha) out.push(folded(x, "diff", "Changes", () => fetchDiff(sha, x)));
-  out.push(pairs(p, ["sha", "branch"], x));
-  return out;
-}
-
-function patchCard(d, x) {
-  const v = parse(d.text(), {}); // an invalid patch is shown as an empty one
-  const files = filesOf(str(v.patch));
-  const box = el("div", "patch");
-  const add = files.reduce((a, f) => a + f.add, 0);
-  const del = files.reduce((a, f) => a + f.del, 0);
-  box.append(el("p", "small", files.length ? plural(files.length, "file") + " " : "No files changed.", files.length ? el("span", "plus", "+" + full(add)) : null, " ", files.length ? el("span", "minus", "−" + full(del)) : null, v.truncated ? tagOf("truncated; git has the whole diff", "warn") : null));
-  files.slice(0, 300).forEach((f, k) => {
-    const part = "file" + k;
-    const make = () => (f.lines.length ? folds(x, part + "-all", f.lines, 400, diffLines) : el("p", "dim small", f.notes.join("; ") || "No text changed."));
-    const d = folded(x, part, "", make);
-    d.firstChild.append(el("code", "", f.name), " ", el("span", "plus", "+" + f.add), " ", el("span", "minus", "−" + f.del));
-    if (f.notes.some((n) => n.startsWith("new file"))) d.firstChild.append(tagOf("new"));
-    if (add + del <= 60 && !feed.opened.has("shut" + x.i + part)) {
-      d.open = true;
-      if (d.childElementCount === 1) d.append(make());
-    }
-    box.append(d);
-  });
-  if (files.length > 300) box.append(el("p", "dim", files.length - 300 + " more files."));
-  return box;
+  return [el("p", "", g?.task ? "Committed " + g.task + (titleOf(g.task) ? ": " + titleOf(g.task) : "") : "Committed"), pairs(p, ["sha", "branch"], x)];
 }

@@ -74,19 +74,3 @@ function announce(from) {
     if (type === "stop") return say("Stopped: " + because(str(f.why)));
   }
 }
-
-const fetched = new Map(); // sha → promise of {patch, truncated}
-
-function fetchDiff(sha, x) {
-  const box = el("div", "patch", el("p", "dim", "Loading…"));
-  if (!/^[0-9a-f]{4,64}$/i.test(sha)) {
-    box.replaceChildren(el("p", "dim", "Not a commit."));
-    return box;
-  }
-  if (!fetched.has(sha)) fetched.set(sha, fetch("diff/" + sha).then((r) => (r.ok ? r.text() : Promise.reject(new Error(r.statusText)))));
-  fetched.get(sha).then(
-    (text) => box.replaceChildren(...patchCard({ text: () => text }, x).childNodes),
-    (err) => box.replaceChildren(el("p", "dim", "Cannot load the diff: " + err.message)),
-  );
-  return box;
-}

@@ -16,7 +16,6 @@ function load() {
     addBlock(JSON.parse(s.textContent), () => events[k].textContent);
     s.remove();
   });
-  for (const s of document.querySelectorAll("script.diff")) rec.diffs.set(s.dataset.sha, { text: () => s.textContent });
 }
 
 // A copy button copies its command, or selects it where the browser allows no more.

@@ -1,73 +1,18 @@
 package viewtest
 
 import (
-	"context"
 	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Commits of the story, and the patch of each.
+// Commits of the story.
 const (
 	SeedSHA   = "5eed000000000000000000000000000000000001"
 	FirstSHA  = "c0ffee00000000000000000000000000000000a1"
 	SecondSHA = "c0ffee00000000000000000000000000000000b2"
 )
-
-// Diff knows the patches of the story's commits.
-func Diff(_ context.Context, _ *session.Session, sha string) (string, bool) {
-	switch sha {
-	case FirstSHA:
-		return patchOne, false
-	case SecondSHA:
-		return patchTwo, true
-	}
-	return "", false
-}
-
-// NoDiff is of commits that are gone.
-func NoDiff(context.Context, *session.Session, string) (string, bool) { return "", false }
-
-const patchOne = `diff --git a/graft/parse.go b/graft/parse.go
-new file mode 100644
-index 0000000..8f1c2aa
---- /dev/null
-+++ b/graft/parse.go
-@@ -0,0 +1,9 @@
-+package graft
-+
-+// Parse reads a duration like "3w2d".
-+func Parse(s string) (Duration, error) {
-+	if s == "" {
-+		return 0, ErrEmpty
-+	}
-+	return parse(s)
-+}
-diff --git a/graft/doc.go b/graft/doc.go
-index 1111111..2222222 100644
---- a/graft/doc.go
-+++ b/graft/doc.go
-@@ -1,3 +1,3 @@ package graft
--// Package graft is empty.
-+// Package graft schedules grafts.
- package graft
- 
-`
-
-const patchTwo = `diff --git a/graft/store.go b/graft/store.go
-index 3333333..4444444 100644
---- a/graft/store.go
-+++ b/graft/store.go
-@@ -12,7 +12,8 @@ func (s *Store) Save(g Graft) error {
- 	s.mu.Lock()
- 	defer s.mu.Unlock()
--	s.all = append(s.all, g)
-+	i := sort.Search(len(s.all), func(i int) bool { return !s.all[i].When.Before(g.When) })
-+	s.all = slices.Insert(s.all, i, g)
- 	return nil
- }
-`
 
 // Story writes an unattended run: a seed, a task that is accepted after one rejection, a slow task, a stop at the wall
 // clock, a resume, a failure at the iteration cap.
