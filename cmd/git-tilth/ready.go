@@ -74,7 +74,7 @@ func (w *repoContext) preflightRefusal(err error) error {
 	}
 	if n := len(stop.Left); n > 1 && isTerminal(w.p.stderr) {
 		out.msg = "refused: " + text.Plural(n, "finding") + "\n" +
-			leftLines(stop, nil, w.p.shownOn(w.p.stderr))
+			leftLines(stop, w.p.shownOn(w.p.stderr))
 	}
 	switch {
 	case stop.Hint != "":

@@ -30,8 +30,6 @@ type runLines struct {
 	term   func() view.Terminal // current size
 	Caps   config.Caps
 	since  time.Time
-	idle   time.Time     // when the current wait for an endpoint or agent program began; zero for none
-	still  time.Duration // of earlier waits
 	now    func() time.Time
 	Of     string // begins each line of a run that is one of several, "" for the only one
 
@@ -39,7 +37,6 @@ type runLines struct {
 	titles map[string]string
 	plan   func() ([]session.Task, error)
 	at     map[string]*atWork // by task
-	iter   int                // of the last event
 	bare   bool               // the note about missing validators was printed
 	tokens int64
 	cost   float64
@@ -169,9 +166,6 @@ func (p *runLines) redraw() {
 func (p *runLines) Event(l record.Line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.idle.IsZero() {
-		p.still, p.idle = p.still+p.now().Sub(p.idle), time.Time{}
-	}
 	if p.Term.JSON {
 		p.out.Write(append(append([]byte{}, l.Raw...), '\n'))
 		return
@@ -192,7 +186,7 @@ func (p *runLines) Event(l record.Line) {
 	}
 	e := l.Event()
 	if in := e.Common(); in.TaskID != "" {
-		p.iter, of.iter = in.Iter, in.Iter
+		of.iter = in.Iter
 	}
 	if call, ok := e.(*record.ModelCall); ok {
 		p.tokens = max(p.tokens, call.TokensUsedTotal)
@@ -206,9 +200,7 @@ func (p *runLines) Event(l record.Line) {
 		delete(p.at, task)
 	}
 	if w, ok := e.(*record.AgentWaits); ok {
-		if of.waits = w; w.Attempt > 0 {
-			p.idle = p.now()
-		}
+		of.waits = w
 		if waited != nil && waited.Until == w.Until && w.Until != "" {
 			said = "" // the same wait, a minute later
 		}

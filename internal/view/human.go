@@ -20,14 +20,6 @@ func Count(n int64) string {
 	return decimal(float64(n)/1e6, 2) + "M"
 }
 
-// CachedPhrase returns the words for tokens that were read from a cache, "" for none.
-func CachedPhrase(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return ", and " + Count(n) + " read from the provider's cache"
-}
-
 // decimal has at most places digits behind the point and no zeros at its end.
 func decimal(v float64, places int) string {
 	s := strconv.FormatFloat(v, 'f', places, 64)
@@ -67,14 +59,10 @@ func age(now, t time.Time) string {
 	return Span(now.Sub(t)) + " ago"
 }
 
-// percent is a share of a cap. It is never rounded up to 100: a cap that is not reached must not look as if it were.
+// percent is a share of a cap, rounded down: a cap that is not reached must not look as if it were.
 func percent(used, limit float64) string {
 	if limit <= 0 {
 		return ""
 	}
-	p := used / limit * 100
-	if p < 100 && p > 99 {
-		p = 99
-	}
-	return strconv.FormatFloat(p, 'f', 0, 64) + "%"
+	return fmt.Sprintf("%d%%", int(used/limit*100))
 }

@@ -48,6 +48,7 @@ type Report struct {
 	Gone     bool             `json:"-"`                           // the branch is
 	Worktree string           `json:"-"`
 	counts   session.TaskCounts
+	cached   int64  // tokens that were read from a provider's cache, besides Tokens
 	whyTask  string // of Why
 }
 
@@ -128,7 +129,8 @@ type coverage struct {
 // NewReport makes the review of a session from its record. d has the fields that show prints.
 func NewReport(s *session.Session, d Detail) *Report {
 	r := &Report{SessionID: d.ID, Label: d.Label, Branch: d.Branch, State: d.State, Word: d.Word, Stop: d.LastStop,
-		Cost: d.Cost, Tokens: d.TokensUsed, Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{},
+		Cost: d.Cost, Tokens: d.TokensUsed, cached: d.TokensCached,
+		Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{},
 		Tasks: d.tasks(), Request: d.Request, Begun: deref(d.Summary.StartedAt),
 		Ended: cmp.Or(d.LastStopAt, deref(d.Summary.LastEventAt))}
 	if d.Failure != nil {

@@ -3,7 +3,6 @@ package view
 import (
 	"bytes"
 	"html/template"
-	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -109,7 +108,8 @@ func (r *Report) html(patch func(sha string) (string, bool)) (headline, section 
 		if t.Commit != "" && patch != nil {
 			diff, cut := patch(t.Commit)
 			if most := min(maxTaskPatch, room); cut || len(diff) > most {
-				diff = text.HeadBytes(diff, most) + "\n@ truncated; the rest: git tilth diff " + t.ID + " " + r.SessionID
+				diff = text.HeadBytes(diff, most) + "\n@ truncated; the rest: git tilth diff " + t.ID + " " +
+					r.SessionID
 			}
 			one.Patch = patchLines(diff)
 			room -= len(diff)
@@ -129,21 +129,25 @@ func (r *Report) html(patch func(sha string) (string, bool)) (headline, section 
 	return template.HTMLEscapeString(text.VisibleLine(r.headline())), b.String()
 }
 
-// facts returns what checked a task, the verdict in words, its cost and its files.
+// facts returns the checks of a task, the verdict in words, the hand-in, its cost and its files.
 func (t *ReportTask) facts() []labelled {
-	verdict := ""
-	if t.Verdict != "" {
-		verdict = map[bool]string{true: "accepted", false: "rejected"}[t.Verdict == "accept"] +
-			prefixed(" by ", strings.Join([]string{t.By, t.Reviewer}, "")) + prefixed(": ", t.Acceptance)
+	verdict := map[string]string{"accept": "accepted", "reject": "rejected"}[t.Verdict]
+	if who := t.By + t.Reviewer; verdict != "" {
+		verdict += prefixed(" by ", who) + prefixed(": ", t.Acceptance)
+	}
+	handIn := []string{t.Summary}
+	for _, c := range t.Coverage {
+		handIn = append(handIn, "- "+joined(": ", oneLine(c.Criterion),
+			joined(", ", oneLine(c.AddressedBy), oneLine(c.Evidence))))
 	}
 	var stashed []string
 	if t.Aside != nil {
-		stashed = t.Aside.Files
+		stashed = append([]string{"in kept.git, " + t.Aside.Ref}, t.Aside.Files...)
 	}
-	return []labelled{fact("Checks", strings.Join(slices.Concat(t.Checks, t.Doubts), "; ")),
-		fact("Verdict", verdict), fact("Rejections", t.Rejected...), fact("Summary", t.Summary),
-		fact("Effort", t.effort()), fact("Files", t.Changed...),
-		fact("Stashed", stashed...), fact("Output", t.Output...)}
+	checks := fact("Checks", append([]string{strings.Join(t.Checks, "; ")}, t.Validators...)...)
+	return []labelled{checks, fact("Verdict", verdict),
+		fact("Rejections", t.Rejected...), fact("Hand-in", handIn...), fact("Effort", t.effort()),
+		fact("Files", t.Changed...), fact("Stashed", stashed...), fact("Output", t.Output...)}
 }
 
 // patchLines returns the lines of a diff, each with its kind: add, del or hunk.

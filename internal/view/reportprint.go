@@ -62,7 +62,7 @@ func (r *Report) Standing() []string {
 	if why := r.stopped(); why != "" {
 		lines = append(lines, text.Clip(text.VisibleLine(why), 160))
 	}
-	return append(append(lines, r.spent()), r.edited()...)
+	return append(append(lines, r.Spent()), r.edited()...)
 }
 
 // notices counts the unchecked tasks, and names whatever is not committed.
@@ -112,7 +112,7 @@ func (r *Report) screen(p printer, wide bool) {
 		p.rows(lines, len(lines))
 		above += len(lines)
 	}
-	p.line(plain, "", r.spent())
+	p.line(plain, "", r.Spent())
 	for _, line := range r.notices() {
 		p.line(yellow, "", line)
 		above++
@@ -281,6 +281,13 @@ func (r *Report) headline() string {
 		counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"}, count{n.Pending, "pending"})
 }
 
+// EndLine returns the reason why a run stopped and the number of tasks that ended.
+func (r *Report) EndLine(reason string) string {
+	n := r.counts
+	return fmt.Sprintf("%s  %d of %d tasks done", reason, n.Done, n.Total) +
+		counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"})
+}
+
 // stopped returns why the last run stopped, "" if all was done. The reason of a failure is at its task.
 func (r *Report) stopped() string {
 	if r.Stop == "" || record.ReasonOf(r.Stop).Last {
@@ -376,38 +383,14 @@ func (t *ReportTask) effort() string {
 func (r *Report) task(p printer, t *ReportTask) {
 	p.line(bold, t.ID, "  "+t.Title)
 	p.wrap("", statusWord(t.Status)+prefixed(": ", t.Reason)+prefixed(", taken into ", oneLine(t.Taken)))
-	p.line(plain, "", t.effort())
-	wrapped := func(head string, lines []string) {
-		if len(lines) > 0 {
+	for _, f := range append([]labelled{fact("Check", t.risks()...)}, t.facts()...) {
+		if len(f.Says) > 0 {
 			fmt.Fprintln(p.out)
-			p.line(bold, head, "")
+			p.line(bold, strings.ToLower(f.Label), "")
 		}
-		for _, l := range lines {
-			p.wrap("  ", l)
+		for _, says := range f.Says {
+			p.wrap("  ", says)
 		}
-	}
-	wrapped("check", t.risks())
-	if t.Summary != "" {
-		wrapped("hand-in summary", []string{t.Summary})
-	}
-	for _, c := range t.Coverage {
-		p.wrap("  - ", joined(": ", oneLine(c.Criterion), joined(", ", oneLine(c.AddressedBy), oneLine(c.Evidence))))
-	}
-	if t.Verdict != "" {
-		last := "accepted"
-		if t.Verdict != "accept" {
-			last = "last: " + t.Verdict
-		}
-		wrapped("verdicts", append(slices.Clone(t.Rejected), last+prefixed(" by ", t.By)))
-		if t.Reviewer != "" {
-			p.wrap("  ", "reviewer: "+joined(": ", t.Reviewer, t.Acceptance))
-		}
-	}
-	wrapped("validators", append(slices.Clone(t.Checks), t.Validators...))
-	wrapped("end of the failing output", t.Output)
-	wrapped("changed", t.Changed)
-	if t.Aside != nil {
-		wrapped("stashed in kept.git, "+t.Aside.Ref, t.Aside.Files)
 	}
 	r.next(p)
 }

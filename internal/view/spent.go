@@ -9,13 +9,17 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// spent returns the cost, the tokens and the time in a line.
-func (r *Report) spent() string {
+// Spent returns the cost, the tokens and the time in a line.
+func (r *Report) Spent() string {
 	cost, tokens := r.costWords()
 	if tokens == notKnown {
 		return joined(", ", "cost and tokens not known", r.span())
 	}
-	return joined(", ", "cost "+cost, tokens+" tokens", r.span())
+	cached := ""
+	if r.cached > 0 {
+		cached = "and " + Count(r.cached) + " read from the provider's cache"
+	}
+	return joined(", ", "cost "+cost, tokens+" tokens", cached, r.span())
 }
 
 const notKnown = "not known"
