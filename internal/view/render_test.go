@@ -172,7 +172,7 @@ func TestDiffInPage(t *testing.T) {
 		cut   bool
 		want  string
 	}{
-		{"+</pre><script>\x1b\n", false, `<span class="add">+&lt;/pre&gt;&lt;script&gt;`},
+		{"+</pre><script>\x1b\n", false, `<span class="add">&#43;&lt;/pre&gt;&lt;script&gt;`},
 		{"-a\n", true, "truncated; the rest: git tilth diff T-001 S"},
 		{strings.Repeat("+a\n", maxTaskPatch), false, "truncated; the rest: git tilth diff T-001 S"},
 	} {

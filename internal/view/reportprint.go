@@ -117,12 +117,14 @@ func (r *Report) screen(p printer, wide bool) {
 		p.line(yellow, "", line)
 		above++
 	}
-	risks := r.riskRows(p)
+	risks, tasks := r.riskRows(p), r.taskRows(p, false, wide, nil)
 	room := screenLines - above - 1 - len(r.Commands) - 1
 	if len(risks) > 0 {
-		room -= 2 + min(len(risks), 3)
+		room -= 2 + min(len(risks), 5)
 	}
-	tasks := r.taskRows(p, false, wide, nil)
+	if n := len(r.Commands) - fewCommands; len(tasks) > room && n > 0 {
+		r.Commands, room = r.Commands[:fewCommands], room+n
+	}
 	for _, brief := range []bool{false, true} {
 		if done := r.done(); len(tasks) > room {
 			tasks = r.folded(p, done)
@@ -130,6 +132,9 @@ func (r *Report) screen(p printer, wide bool) {
 			few := min(len(tasks), max(room-len(rest), 1))
 			tasks = append(tasks[:few], rest...)
 		}
+	}
+	if n := min(len(risks), 5) - 2; n > 0 {
+		room = max(room, min(len(tasks), room+n)) // failed tasks come first
 	}
 	fmt.Fprintln(p.out)
 	p.rows(tasks, room)
@@ -167,6 +172,9 @@ func (r *Report) done() (done []*ReportTask) {
 	}
 	return done
 }
+
+// fewCommands is how many commands a screen has that has no room for more.
+const fewCommands = 5
 
 // riskRows returns the points to check, each in at most two lines.
 func (r *Report) riskRows(p printer) (rows []screenLine) {
