@@ -55,7 +55,7 @@ func TestGarbageIsNamed(t *testing.T) {
 		{"tilth.maxcost", "Inf", "not a number"},
 		{"tilth.maxcost", "0x10", "not a number"},
 		{"tilth.maxwallclockminutes", "ten", "not a number"},
-		{"tilth.stream", "maybe", "not a boolean"},
+		{"tilth.wait", "maybe", "not a boolean"},
 		{"tilth.maxwait", "soon", "not a duration"},
 		{"tilth.lease", "0s", "must be at least 2s"},
 		{"tilth.apikey", "secret", "not read from git config"},
@@ -88,7 +88,7 @@ func TestGarbageIsNamed(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	c := load(t, []string{"TILTH_MAX_WAIT=90s", "TILTH_STREAM=yes", "TILTH_MAX_TOKENS=2k"}, nil,
+	c := load(t, []string{"TILTH_MAX_WAIT=90s", "TILTH_SIGN_OFF=yes", "TILTH_MAX_TOKENS=2k"}, nil,
 		Entry{Key: "tilth.maxwallclockminutes", Value: "0.5"}, Entry{Key: "tilth.maxcost", Value: "12.5"},
 		Entry{Key: "tilth.validator", Value: "a=b"}, Entry{Key: "tilth.validator", Value: ""},
 		Entry{Key: "tilth.validator", Value: "c=d"})
@@ -97,7 +97,7 @@ func TestValues(t *testing.T) {
 		MaxEvaluatorCalls: 0}) {
 		t.Errorf("%+v", caps)
 	}
-	if c.Duration("tilth.maxWait") != 90*time.Second || !c.Bool("tilth.stream") {
+	if c.Duration("tilth.maxWait") != 90*time.Second || !c.Bool("tilth.signOff") {
 		t.Error("duration or boolean")
 	}
 	if got := c.List("tilth.validator"); len(got) != 1 || got[0] != "c=d" {

@@ -85,7 +85,6 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.providerAttempts", kind: kindPositive,
 		Help: "attempts at one model call before the run stops (default: as many as tilth.maxOutage allows)"},
 	{Name: "tilth.requestTimeout", Default: "15m", kind: kindDuration, Help: "time limit of one model call"},
-	{Name: "tilth.stream", Default: "false", kind: kindBool, Help: "request streamed answers"},
 	{Name: "tilth.wait", Flag: "no-wait", Given: "false", Default: "true", kind: kindBool,
 		Help: "false: stop at a usage limit; true: wait until it resets"},
 	{Name: "tilth.maxWait", Default: "6h", kind: kindDuration,

@@ -164,7 +164,7 @@ func (k *Kit) clientFor(r config.Role, other string) (*model.Client, string, err
 		e.APIKey = k.credential(e.BaseURL)
 	}
 	k.hide(r, e.APIKey)
-	c, err := model.New(model.Endpoint(e), model.Options{Stream: k.Config.Bool("tilth.stream"),
+	c, err := model.New(model.Endpoint(e), model.Options{
 		Timeout: k.Config.Duration("tilth.requestTimeout"), UserAgent: "git-tilth/" + k.Version,
 		Price: k.price(e.Model)})
 	if err != nil {

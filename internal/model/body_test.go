@@ -21,8 +21,6 @@ func TestRequestFields(t *testing.T) {
 			`{"model":"a/\"b\"","messages":[{"role":"user","content":"<&> é"}]}`},
 		{"tools", Options{}, Request{Messages: messages, Tools: tools},
 			`{"model":"a/\"b\"","tools":[{"type":"function"}],"messages":[{"role":"user","content":"<&> é"}]}`},
-		{"stream", Options{Stream: true}, Request{Messages: messages},
-			`{"model":"a/\"b\"","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"<&> é"}]}`},
 	}
 	for _, tt := range tests {
 		c, err := New(Endpoint{BaseURL: "http://h/v1", Model: `a/"b"`}, tt.options)

@@ -118,7 +118,7 @@ func (c *Client) hideKey(s string) string {
 
 // broken returns the failure of a request without a complete answer. The caller's cancellation and our time limits take
 // precedence over the network errors that they cause.
-func (c *Client) broken(caller context.Context, a attempt, status int, err error) *Failure {
+func (c *Client) broken(caller, attempt context.Context, status int, err error) *Failure {
 	if op, ok := errors.AsType[*url.Error](err); ok {
 		err = op.Err // without the URL, which Message names already and which may hold a key in its query
 	}
@@ -133,10 +133,8 @@ func (c *Client) broken(caller context.Context, a attempt, status int, err error
 		kind, said, err = Canceled, "canceled", caller.Err()
 	case errors.As(err, &tooLarge):
 		kind, said = Malformed, "the answer is larger than the client takes"
-	case errors.Is(context.Cause(a), errIdle):
-		kind, err = Timeout, fmt.Errorf("%w for %s", errIdle, c.options.Idle)
-	case a.Err() != nil:
-		kind, err = Timeout, fmt.Errorf("no whole answer within %s: %w", c.options.Timeout, context.Cause(a))
+	case attempt.Err() != nil:
+		kind, err = Timeout, fmt.Errorf("no whole answer within %s: %w", c.options.Timeout, attempt.Err())
 	case errors.As(err, &netErr) && netErr.Timeout():
 		kind = Timeout
 	case errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || errors.As(err, &certificate) ||

@@ -21,12 +21,11 @@ const (
 	chatPath = "/chat/completions"
 
 	defaultTimeout     = 15 * time.Minute
-	defaultIdle        = 5 * time.Minute
 	defaultMaxResponse = 64 << 20
 
 	// Bounds for reading the message of an answer with an error status.
-	maxErrorBody  = 1 << 20
-	maxErrorDelay = 30 * time.Second
+	maxErrorBody      = 1 << 20
+	defaultErrorDelay = 30 * time.Second
 )
 
 // Client asks one model at one endpoint. It is safe for concurrent use, and keeps its connections alive.
@@ -56,7 +55,7 @@ func New(e Endpoint, o Options) (*Client, error) {
 
 func withDefaults(o Options) Options {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
-	o.Idle = cmp.Or(o.Idle, defaultIdle)
+	o.ErrorDelay = cmp.Or(o.ErrorDelay, defaultErrorDelay)
 	o.MaxResponse = cmp.Or(o.MaxResponse, defaultMaxResponse)
 	o.UserAgent = cmp.Or(o.UserAgent, "git-tilth")
 	if o.Now == nil {
@@ -100,11 +99,10 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // Chat makes exactly one attempt. The error is always a *Failure.
 func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
 	var reply *Reply
-	failure := c.try(ctx, c.options.Timeout, http.MethodPost, c.url, c.body(r),
-		func(a attempt, res *http.Response) (failure *Failure, err error) {
-			reply, failure, err = c.read(a, res)
-			return failure, err
-		})
+	failure := c.try(ctx, c.options.Timeout, http.MethodPost, c.url, c.body(r), func(body []byte) (f *Failure) {
+		reply, f = parseReply(body)
+		return f
+	})
 	if failure != nil {
 		c.book(ctx, &failure.Usage)
 		return nil, failure
@@ -113,43 +111,36 @@ func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
 	return reply, nil
 }
 
-// attempt returns the context of one request, which ends with a cause.
-type attempt struct {
-	context.Context
-	cancel context.CancelCauseFunc
-}
-
-// try makes one request within a time limit, reading included, and classifies its answer. read reads an answer with a
-// good status.
+// try makes one request within a time limit, reading included, and classifies its answer. read reads the body of an
+// answer with a good status.
 func (c *Client) try(caller context.Context, limit time.Duration, method, at string, body net.Buffers,
-	read func(attempt, *http.Response) (*Failure, error)) *Failure {
-	inner, cancel := context.WithCancelCause(caller)
-	defer cancel(nil)
-	inner, end := context.WithTimeoutCause(inner, limit, errTimeout)
-	defer end()
-	a := attempt{inner, cancel}
-	req, err := c.newRequest(a, method, at, body)
+	read func(body []byte) *Failure) *Failure {
+	ctx, cancel := context.WithTimeout(caller, limit)
+	defer cancel()
+	req, err := c.newRequest(ctx, method, at, body)
 	if err != nil {
-		return c.broken(caller, a, 0, err)
+		return c.broken(caller, ctx, 0, err)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return c.broken(caller, a, 0, err)
+		return c.broken(caller, ctx, 0, err)
 	}
 	defer res.Body.Close()
 	var failure *Failure
 	if res.StatusCode < 200 || res.StatusCode > 299 {
-		timer := time.AfterFunc(min(c.options.Idle, maxErrorDelay), func() { cancel(errIdle) })
+		// Its status counts even if its text does not arrive.
+		timer := time.AfterFunc(c.options.ErrorDelay, cancel)
 		said, _ := io.ReadAll(io.LimitReader(res.Body, min(c.options.MaxResponse, maxErrorBody)))
 		timer.Stop()
 		failure, err = statusFailure(res.StatusCode, res.Header, said), caller.Err()
+	} else if said, unread := io.ReadAll(http.MaxBytesReader(nil, res.Body, c.options.MaxResponse)); unread == nil {
+		failure = read(said)
 	} else {
-		res.Body = http.MaxBytesReader(nil, res.Body, c.options.MaxResponse)
-		failure, err = read(a, res)
+		err = unread
 	}
 	switch {
 	case err != nil:
-		return c.broken(caller, a, res.StatusCode, err)
+		return c.broken(caller, ctx, res.StatusCode, err)
 	case failure == nil:
 		return nil
 	}
@@ -179,9 +170,6 @@ func (c *Client) newRequest(ctx context.Context, method, at string, body net.Buf
 	}
 	req.Body, _ = req.GetBody()
 	req.Header.Set("Content-Type", "application/json")
-	if c.options.Stream {
-		req.Header.Set("Accept", "text/event-stream, application/json")
-	}
 	return req, nil
 }
 
@@ -189,9 +177,6 @@ func (c *Client) newRequest(ctx context.Context, method, at string, body net.Buf
 // it. Everything except the messages comes first, so that changes from turn to turn are at the end.
 func (c *Client) body(r Request) net.Buffers {
 	head := append([]byte(`{"model":`), c.model...)
-	if c.options.Stream {
-		head = append(head, `,"stream":true,"stream_options":{"include_usage":true}`...)
-	}
 	if len(r.Tools) > 0 {
 		head = append(append(head, `,"tools":`...), r.Tools...)
 	}
@@ -213,15 +198,12 @@ func newHTTPClient() *http.Client {
 		Transport: &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-			ForceAttemptHTTP2:     true,
 			TLSHandshakeTimeout:   20 * time.Second,
 			IdleConnTimeout:       90 * time.Second,
 			MaxIdleConnsPerHost:   8,
 			ExpectContinueTimeout: time.Second,
 			WriteBufferSize:       64 << 10,
 			ReadBufferSize:        32 << 10,
-			// A connection that died silently is noticed by a ping, not after the whole attempt's time.
-			HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 20 * time.Second},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -103,22 +103,19 @@ func TestFailuresOnTheWire(t *testing.T) {
 		{"dropped", scripted.Step{Drop: true}, model.Network, ""},
 		{"redirect", scripted.Step{Status: 308, Headers: map[string]string{"Location": "https://elsewhere.example/v1"}}, model.Fatal, "redirects to https://elsewhere.example/v1"},
 	}
-	for _, stream := range []bool{false, true} {
-		for _, tt := range tests {
-			t.Run(fmt.Sprintf("%s, stream %v", tt.name, stream), func(t *testing.T) {
-				s := start(t, scripted.Script{Worker: []scripted.Step{tt.step}})
-				_, err := client(t, s.URL, model.Options{Stream: stream}).Chat(context.Background(),
-					workerRequest("hi"))
-				f := failureOf(t, err)
-				if f.Kind != tt.kind || !strings.Contains(f.Error(), tt.says) ||
-					!strings.HasPrefix(f.Error(), s.URL+"/chat/completions") {
-					t.Errorf("%s %q, want %s with %q", f.Kind, f, tt.kind, tt.says)
-				}
-				if len(s.Requests()) != 1 {
-					t.Errorf("%d requests for one attempt", len(s.Requests()))
-				}
-			})
-		}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := start(t, scripted.Script{Worker: []scripted.Step{tt.step}})
+			_, err := client(t, s.URL, model.Options{}).Chat(context.Background(), workerRequest("hi"))
+			f := failureOf(t, err)
+			if f.Kind != tt.kind || !strings.Contains(f.Error(), tt.says) ||
+				!strings.HasPrefix(f.Error(), s.URL+"/chat/completions") {
+				t.Errorf("%s %q, want %s with %q", f.Kind, f, tt.kind, tt.says)
+			}
+			if len(s.Requests()) != 1 {
+				t.Errorf("%d requests for one attempt", len(s.Requests()))
+			}
+		})
 	}
 }
 
@@ -163,10 +160,6 @@ func TestSlowAnswers(t *testing.T) {
 		"no answer": {scripted.Step{Hang: true}, model.Options{Timeout: 50 * time.Millisecond}},
 		"slow body": {scripted.Step{Content: strings.Repeat("x", 1000), DripMS: 20},
 			model.Options{Timeout: 100 * time.Millisecond}},
-		"slow stream": {scripted.Step{Content: strings.Repeat("x", 1000), DripMS: 20},
-			model.Options{Timeout: 100 * time.Millisecond, Stream: true}},
-		"stream goes quiet": {scripted.Step{Content: strings.Repeat("x", 1000), DripMS: 60000},
-			model.Options{Idle: 50 * time.Millisecond, Stream: true}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -180,28 +173,24 @@ func TestSlowAnswers(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	for name, beginning := range map[string]string{"before the answer": "", "in the answer": "data: {"} {
-		for _, stream := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, stream %v", name, stream), func(t *testing.T) {
-				ctx, cancel := context.WithCancel(context.Background())
-				defer cancel()
-				url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-					io.Copy(io.Discard, r.Body)
-					if beginning != "" {
-						w.Header().Set("Content-Type", "text/event-stream")
-						io.WriteString(w, beginning)
-						http.NewResponseController(w).Flush()
-					}
-					cancel()
-					<-r.Context().Done()
-				})
-				_, err := client(t, url, model.Options{Stream: stream}).Chat(ctx, workerRequest("hi"))
-				if f := failureOf(t, err); f.Kind != model.Canceled || !errors.Is(err, context.Canceled) ||
-					f.Retryable() {
-					t.Errorf("%s %v", f.Kind, err)
+	for name, beginning := range map[string]string{"before the answer": "", "in the answer": "{"} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				if beginning != "" {
+					io.WriteString(w, beginning)
+					http.NewResponseController(w).Flush()
 				}
+				cancel()
+				<-r.Context().Done()
 			})
-		}
+			_, err := client(t, url, model.Options{}).Chat(ctx, workerRequest("hi"))
+			if f := failureOf(t, err); f.Kind != model.Canceled || !errors.Is(err, context.Canceled) || f.Retryable() {
+				t.Errorf("%s %v", f.Kind, err)
+			}
+		})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -216,7 +205,7 @@ func TestCancel(t *testing.T) {
 func TestErrorWithAnEndlessBody(t *testing.T) {
 	s := start(t, scripted.Script{
 		Worker: []scripted.Step{{Status: 503, Headers: map[string]string{"Retry-After": "3"}, DripMS: 60000}}})
-	_, err := client(t, s.URL, model.Options{Idle: 50 * time.Millisecond}).Chat(context.Background(),
+	_, err := client(t, s.URL, model.Options{ErrorDelay: 50 * time.Millisecond}).Chat(context.Background(),
 		workerRequest("hi"))
 	if f := failureOf(t, err); f.Kind != model.HTTP || f.Status != 503 || f.RetryAfter == nil ||
 		*f.RetryAfter != 3*time.Second {
@@ -226,17 +215,15 @@ func TestErrorWithAnEndlessBody(t *testing.T) {
 
 func TestAnswerIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 5000)
-	for _, stream := range []bool{false, true} {
-		s := start(t, scripted.Script{Worker: []scripted.Step{{Content: long}, {Status: 500, Raw: &long}}})
-		c := client(t, s.URL, model.Options{MaxResponse: 4000, Stream: stream})
-		_, err := c.Chat(context.Background(), workerRequest("hi"))
-		if f := failureOf(t, err); f.Kind != model.Malformed || !strings.Contains(f.Error(), "larger") {
-			t.Errorf("%s %v", f.Kind, f)
-		}
-		_, err = c.Chat(context.Background(), workerRequest("hi"))
-		if f := failureOf(t, err); f.Kind != model.HTTP || len(f.Error()) > 600 {
-			t.Errorf("%s, %d bytes", f.Kind, len(f.Error()))
-		}
+	s := start(t, scripted.Script{Worker: []scripted.Step{{Content: long}, {Status: 500, Raw: &long}}})
+	c := client(t, s.URL, model.Options{MaxResponse: 4000})
+	_, err := c.Chat(context.Background(), workerRequest("hi"))
+	if f := failureOf(t, err); f.Kind != model.Malformed || !strings.Contains(f.Error(), "larger") {
+		t.Errorf("%s %v", f.Kind, f)
+	}
+	_, err = c.Chat(context.Background(), workerRequest("hi"))
+	if f := failureOf(t, err); f.Kind != model.HTTP || len(f.Error()) > 600 {
+		t.Errorf("%s, %d bytes", f.Kind, len(f.Error()))
 	}
 	exact := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, fine) })
 	if _, err := client(t, exact, model.Options{MaxResponse: int64(len(fine))}).Chat(context.Background(),
@@ -325,25 +312,6 @@ func TestKeyThatCannotBeSent(t *testing.T) {
 	}
 }
 
-func TestStreamAskedForAndNotGivenAndTheOtherWayRound(t *testing.T) {
-	sse := "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"fine\"},\"finish_reason\":\"stop\"}" +
-		"]}\n\ndata: [DONE]\n\n"
-	for name, answer := range map[string]string{"JSON": fine, "SSE": sse} {
-		for _, kind := range []string{"application/json", "text/plain", ""} {
-			for _, stream := range []bool{false, true} {
-				url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-					w.Header()["Content-Type"] = []string{kind}
-					io.WriteString(w, answer)
-				})
-				r, err := client(t, url, model.Options{Stream: stream}).Chat(context.Background(), workerRequest("hi"))
-				if err != nil || r.Content != "fine" {
-					t.Errorf("%s as %q, stream %v: %v %v", name, kind, stream, r, err)
-				}
-			}
-		}
-	}
-}
-
 func TestConnectionIsKeptAndItsLossIsSurvived(t *testing.T) {
 	var from []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -364,25 +332,6 @@ func TestConnectionIsKeptAndItsLossIsSurvived(t *testing.T) {
 		if f := failureOf(t, err); f.Kind != model.Network {
 			t.Fatal(err)
 		}
-		if _, err := c.Chat(context.Background(), workerRequest("hi")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if from[0] != from[1] || from[1] != from[2] {
-		t.Errorf("connections were not kept: %v", from)
-	}
-}
-
-func TestStreamKeepsTheConnection(t *testing.T) {
-	var from []string
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		from = append(from, r.RemoteAddr)
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w,
-			"data: {\"choices\":[{\"delta\":{\"content\":\"fine\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
-	})
-	c := client(t, url, model.Options{Stream: true})
-	for range 3 {
 		if _, err := c.Chat(context.Background(), workerRequest("hi")); err != nil {
 			t.Fatal(err)
 		}

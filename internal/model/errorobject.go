@@ -39,8 +39,7 @@ func parseErrorObject(r gjson.Result) *errorObject {
 
 // errorIn finds the error in a body that is not a chat completion; nil if it has none.
 func errorIn(body []byte) *errorObject {
-	body = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(body), []byte("data:")))
-	r, err := jsonl.Parse(body)
+	r, err := jsonl.Parse(bytes.TrimSpace(body))
 	if err != nil {
 		return nil
 	}

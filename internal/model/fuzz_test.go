@@ -56,19 +56,6 @@ func FuzzParseReply(f *testing.F) {
 	})
 }
 
-func FuzzReadStream(f *testing.F) {
-	f.Add([]byte(events(`{"role":"assistant","content":"a"}`, `{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}`, `{"reasoning_details":[{"type":"t","index":0,"text":"x"}]}`)))
-	f.Add([]byte("data: {\"error\":\"x\"}\n\n"))
-	f.Add([]byte("data:{\"choices\":[{\"delta\":{\"content\":[1,{\"a\":null}]}}]}\ndata:[DONE]"))
-	f.Add([]byte(": c\r\n\r\nevent: x\ndata: 5\n\n"))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		r, failure, err := readStream(bytes.NewReader(in))
-		if err == nil {
-			healthy(t, r, failure)
-		}
-	})
-}
-
 func FuzzStatus(f *testing.F) {
 	f.Add(429, "Retry-After", "1e9", []byte(`{"error":{"type":"usage_limit_reached","resets_in_seconds":1e300}}`))
 	f.Add(302, "Location", "http://%zz", []byte{})

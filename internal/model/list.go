@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -63,10 +62,9 @@ func (c *Client) Models(ctx context.Context) (list []Listed, err error) {
 	at, _ := url.Parse(c.url) // New has made it of one
 	at.Path, at.RawPath = strings.TrimSuffix(at.Path, chatPath)+listPath, ""
 	failure := c.try(ctx, min(c.options.Timeout, listTimeout), http.MethodGet, at.String(), nil,
-		func(_ attempt, res *http.Response) (*Failure, error) {
-			body, err := io.ReadAll(res.Body)
+		func(body []byte) *Failure {
 			list = readModels(body)
-			return nil, err
+			return nil
 		})
 	if failure != nil {
 		return nil, failure

@@ -26,11 +26,9 @@ type Endpoint struct {
 
 // Options are a client's settings that seldom matter. The zero value is the default of each.
 type Options struct {
-	// Stream asks for a streamed answer. Chat still returns when the answer is whole, with an equal Reply.
-	Stream bool
 	// Timeout bounds one attempt, from dialling to the last byte. Default 15 minutes: reasoning models answer late.
 	Timeout     time.Duration
-	Idle        time.Duration    // bounds the silence inside a streamed answer. Default 5 minutes
+	ErrorDelay  time.Duration    // bounds the wait for the text of a refusal. Default 30 seconds
 	MaxResponse int64            // bounds an answer in bytes, after decompression. Default 64 MiB
 	UserAgent   string           // sent with every request. Default "git-tilth"
 	Now         func() time.Time // replaces the clock for dates in limit headers. Default time.Now
@@ -69,8 +67,8 @@ type ToolCall struct {
 
 // Reply is a healthy answer: it has content or tool calls or both.
 type Reply struct {
-	// Message is the assistant's message byte for byte, to be sent back in the next request. When the answer was
-	// streamed, it is reassembled from the deltas. It may hold newlines between its tokens.
+	// Message is the assistant's message byte for byte, to be sent back in the next request. It may hold
+	// newlines between its tokens.
 	Message json.RawMessage
 	// Content is the message's text, Reasoning its reasoning as text where the endpoint shows one.
 	Content, Reasoning string

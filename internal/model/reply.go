@@ -37,7 +37,7 @@ func parseReply(body []byte) (*Reply, *Failure) {
 	} else if !choices.IsArray() || !first.IsObject() {
 		failure = noChoices(trimmed, choices)
 	} else {
-		reply, failure = classify(readChoice(first))
+		reply, failure = classify(first)
 	}
 	if failure != nil {
 		failure.Usage = usage
@@ -48,24 +48,24 @@ func parseReply(body []byte) (*Reply, *Failure) {
 }
 
 // classify returns the health of one choice.
-func classify(c choice) (*Reply, *Failure) {
+func classify(choice gjson.Result) (*Reply, *Failure) {
+	finish, m := textOf(choice.Get("finish_reason")), choice.Get("message")
 	fail := func(f *Failure) (*Reply, *Failure) {
-		f.FinishReason = c.finish
+		f.FinishReason = finish
 		return nil, f
 	}
-	if e := parseErrorObject(c.failed); e != nil {
+	if e := parseErrorObject(choice.Get("error")); e != nil {
 		return fail(e.failure())
 	}
-	if c.finish == "error" {
+	if finish == "error" {
 		return fail(&Failure{Kind: FinishError, Said: `finish_reason "error"`})
 	}
-	m := c.message
 	if !isNull([]byte(m.Raw)) && !m.IsObject() {
 		return fail(&Failure{Kind: Malformed, Said: "the message is not an object"})
 	}
 	raw := json.RawMessage(m.Raw)
-	if tooManyCalls(m) {
-		return fail(&Failure{Kind: Empty, Said: manyCalls})
+	if m.Get("tool_calls.#").Num > maxCalls {
+		return fail(&Failure{Kind: Empty, Said: "more than 1,000 tool calls in one answer"})
 	}
 	calls, named := toolCalls(m.Get("tool_calls"))
 	if slices.ContainsFunc(calls, func(c ToolCall) bool { return jsonl.IsDeep(c.Arguments) }) {
@@ -79,7 +79,7 @@ func classify(c choice) (*Reply, *Failure) {
 		Content:      cmp.Or(contentOf(m.Get("content")), textOf(m.Get("refusal"))),
 		Reasoning:    cmp.Or(textOf(m.Get("reasoning")), textOf(m.Get("reasoning_content"))),
 		ToolCalls:    calls,
-		FinishReason: c.finish,
+		FinishReason: finish,
 	}
 	if details := m.Get("reasoning_details"); !isNull([]byte(details.Raw)) {
 		reply.ReasoningDetails = json.RawMessage(details.Raw)
@@ -90,8 +90,8 @@ func classify(c choice) (*Reply, *Failure) {
 		if reply.Reasoning != "" {
 			said = "reasoning, but neither content nor tool calls"
 		}
-		if c.finish != "" {
-			said += fmt.Sprintf(" (finish_reason %q)", c.finish)
+		if finish != "" {
+			said += fmt.Sprintf(" (finish_reason %q)", finish)
 		}
 		return fail(&Failure{Kind: Empty, Said: said})
 	}
@@ -111,13 +111,8 @@ func withRole(raw json.RawMessage, hasRole bool) json.RawMessage {
 	return append([]byte(`{"role":"assistant",`), rest...)
 }
 
-const (
-	maxCalls  = 1000 // tool calls of one answer
-	manyCalls = "more than 1,000 tool calls in one answer"
-)
-
-// tooManyCalls reports whether a message, or a piece of one, has more tool calls than an answer may have.
-func tooManyCalls(message gjson.Result) bool { return message.Get("tool_calls.#").Num > maxCalls }
+// maxCalls bounds the tool calls of one answer.
+const maxCalls = 1000
 
 // toolCalls reads the calls of a message. One without an id, or with the id of another, is given its own, because the
 // answer to a call names it; named says that this was done. Arguments are a text, or from some servers the JSON itself.

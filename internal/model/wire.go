@@ -11,19 +11,6 @@ import (
 // Answers of endpoints are read field by field. A value of an unexpected type counts as absent: a usage field that is a
 // string must not spoil a good answer.
 
-// choice is one answer, or in a stream one piece of it.
-type choice struct {
-	index                  float64
-	message, delta, failed gjson.Result
-	finish                 string
-}
-
-func readChoice(r gjson.Result) choice {
-	index, _ := number(r.Get("index"))
-	return choice{index: index, message: r.Get("message"), delta: r.Get("delta"), failed: r.Get("error"),
-		finish: textOf(r.Get("finish_reason"))}
-}
-
 // readUsage reads a usage object; known says that it holds anything.
 func readUsage(r gjson.Result) (u Usage, known bool) {
 	_, prompt := number(r.Get("prompt_tokens"))

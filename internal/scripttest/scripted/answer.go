@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -40,9 +39,9 @@ func (t *turn) answer(w http.ResponseWriter, r *http.Request) {
 	case t.step.Drop:
 		panic(http.ErrAbortHandler) // net/http's own way to break a connection off
 	}
-	body, contentType := t.body()
+	body := t.body()
 	header := w.Header()
-	header.Set("Content-Type", contentType)
+	header.Set("Content-Type", "application/json")
 	for name, value := range t.step.Headers {
 		header.Set(name, value)
 	}
@@ -51,28 +50,23 @@ func (t *turn) answer(w http.ResponseWriter, r *http.Request) {
 		body = body[:min(len(body), *t.step.Cut)]
 	}
 	w.WriteHeader(t.step.status())
-	t.write(w, r, body, contentType == eventStream)
+	t.write(w, r, body)
 	if t.step.Cut != nil {
 		http.NewResponseController(w).Flush() // the connection is broken off next
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// write sends a body whole, or in pieces with a pause between them. A stream is sent event by event.
-func (t *turn) write(w http.ResponseWriter, r *http.Request, body []byte, stream bool) {
+// write sends a body whole, or in pieces with a pause between them.
+func (t *turn) write(w http.ResponseWriter, r *http.Request, body []byte) {
 	drip := time.Duration(t.step.DripMS) * time.Millisecond
-	if !stream && drip == 0 {
+	if drip == 0 {
 		w.Write(body) // a client that left needs no answer
 		return
 	}
 	out := http.NewResponseController(w)
 	for len(body) > 0 {
 		n := min(len(body), 16)
-		if stream {
-			if end := bytes.Index(body, []byte("\n\n")); end >= 0 {
-				n = end + 2
-			}
-		}
 		if _, err := w.Write(body[:n]); err != nil || out.Flush() != nil {
 			return
 		}
@@ -98,26 +92,18 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-const eventStream = "text/event-stream"
-
-// body is the answer and its content type.
-func (t *turn) body() ([]byte, string) {
+// body is the answer.
+func (t *turn) body() []byte {
 	st := t.step
 	switch {
 	case st.Raw != nil:
-		if strings.HasPrefix(strings.TrimSpace(*st.Raw), "data:") {
-			return []byte(*st.Raw), eventStream
-		}
-		return []byte(*st.Raw), "application/json"
+		return []byte(*st.Raw)
 	case len(st.Error) > 0:
-		return wrap(`{"error":`, st.Error, `}`), "application/json"
+		return wrap(`{"error":`, st.Error, `}`)
 	case st.status() >= 400:
-		said := fmt.Sprintf("the script answers with status %d", st.Status)
-		return errorBody("scripted_error", said), "application/json"
-	case t.request.Stream:
-		return t.stream(), eventStream
+		return errorBody("scripted_error", fmt.Sprintf("the script answers with status %d", st.Status))
 	}
-	return t.completion(), "application/json"
+	return t.completion()
 }
 
 func wrap(before string, raw []byte, after string) []byte {
@@ -131,7 +117,7 @@ func (t *turn) modelName() []byte {
 	return t.model
 }
 
-// completion is the answer without streaming.
+// completion is a chat completion.
 func (t *turn) completion() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"id":"scripted-%d","object":"chat.completion","created":0,"model":%s,"choices":[{"index":0,"message":`,

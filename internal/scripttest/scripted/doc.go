@@ -39,7 +39,7 @@
 //	drop               true: break it off without an answer
 //	hang               true: say nothing until the client leaves
 //	delay_ms           wait before the answer
-//	drip_ms            send the body in small pieces with this pause between them (a stream: between its events)
+//	drip_ms            send the body in small pieces with this pause between them
 //
 // # Steps: conditions
 //
@@ -53,8 +53,6 @@
 //
 // when, when_last, expect and forbid are a string or a list of them. They are looked for in the messages' text as well
 // as in the request's JSON.
-//
-// A request with "stream": true is answered with server-sent events, its texts in small pieces.
 //
 // Unless the script is lenient, histories that a strict endpoint refuses get a 400: a tool call without an answer, an
 // answer without a call, an empty assistant message, an unknown role.

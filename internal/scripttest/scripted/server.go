@@ -32,7 +32,6 @@ type Request struct {
 	Role    string
 	Step    int
 	Status  int // 0 if the connection was dropped or the client left
-	Stream  bool
 	Problem string
 	Header  http.Header
 	Body    []byte
@@ -203,7 +202,7 @@ func (s *Server) turnFor(h http.Header, body []byte) *turn {
 	top := fields(body)
 	s.served++
 	t := &turn{request: Request{
-		N: s.served, Step: -1, Stream: string(top["stream"]) == "true", Role: roleOf(top["tools"]),
+		N: s.served, Step: -1, Role: roleOf(top["tools"]),
 		Header: h.Clone(), Body: body,
 	}}
 	t.model = top["model"]
@@ -258,7 +257,6 @@ type logLine struct {
 	Role       string          `json:"role"`
 	Step       int             `json:"step"`
 	Status     int             `json:"status"`
-	Stream     bool            `json:"stream,omitempty"`
 	Authorized bool            `json:"authorized,omitempty"`
 	Problem    string          `json:"problem,omitempty"`
 	Body       json.RawMessage `json:"body,omitempty"`
@@ -267,7 +265,7 @@ type logLine struct {
 
 func (s *Server) record(r Request) {
 	if s.log != nil {
-		line := logLine{N: r.N, Role: r.Role, Step: r.Step, Status: r.Status, Stream: r.Stream, Problem: r.Problem,
+		line := logLine{N: r.N, Role: r.Role, Step: r.Step, Status: r.Status, Problem: r.Problem,
 			Authorized: r.Header.Get("Authorization") != ""}
 		if json.Valid(r.Body) {
 			line.Body = r.Body
