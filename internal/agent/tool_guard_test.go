@@ -17,8 +17,6 @@ func TestGuardBlocks(t *testing.T) {
 	for _, command := range []string{
 		// actions that belong to the user
 		"git push origin main", "git push -u origin feature", "git push", "git push origin HEAD:main",
-		"git branch -D topic", "git branch -m topic other", "git branch -f main HEAD",
-		"git update-ref refs/heads/main HEAD",
 		"git tilth reset -y x", "git-tilth run", "/usr/local/bin/git-tilth list", "git -c a.b=c tilth stop",
 		// force push
 		"git push --force", "git push -f origin main", "git push origin main --force-with-lease",
@@ -28,16 +26,6 @@ func TestGuardBlocks(t *testing.T) {
 		"git reset --hard", "git reset --hard HEAD~3", "git -C x -c y reset --hard",
 		"git --git-dir=.git --work-tree . reset --hard",
 		"git --no-pager reset -q --hard", "git reset --har", "git clean -f", "git clean -xdf", "git clean -d --force .",
-		// actions that belong to the repository's owner
-		"git branch -D session/20260101-000000-abcdef",
-		"git branch --delete --force session/x", "git branch -M session/x y", "git branch -m mine",
-		"git branch --move mine",
-		"git update-ref -d refs/heads/main",
-		"git config user.name x", "git config --global core.editor vim", "git config --unset user.name",
-		"git config set a.b c",
-		"git config --type bool a.b true", "git config --type=bool a.b true", "git config --edit",
-		"git config --add a.b c",
-		"git stash", "git stash -u", "git stash push -m x", "git stash pop", "git stash drop",
 		// another user
 		"sudo ls", "sudo -u x ls", "doas ls", "su -c ls", "echo x | sudo tee /etc/hosts",
 		// straight from the network
@@ -50,9 +38,6 @@ func TestGuardBlocks(t *testing.T) {
 		"rm -rf ..", "rm -rf ../*", "rm -rf ../..", "rm -rf ../other", "rm -rf /usr", "rm --recursive --force /",
 		"rm -rf -- /", "rm -rf .",
 		"cd .. && rm -rf x", "rm -Rf ./../x", "rm -rf src/../..", "rm -rf --no-preserve-root /", "cd / && rm -rf *",
-		// git's own files
-		"rm .git", "mv .git x", "echo x > .git/config", "rm -rf ./.git", "tee .git/HEAD", "cd src && rm -rf ../.git",
-		"echo x > /home/u/repo/.git/config", "cp hook /home/u/repo/.git/hooks/pre-commit",
 		// the forms in which all of these come
 		"true; git reset --hard", "true && git reset --hard", "false || git reset --hard", "true & git reset --hard",
 		"echo x | git reset --hard", "echo $(git reset --hard)", "echo `git reset --hard`",
@@ -105,7 +90,7 @@ func TestGuardLetsThrough(t *testing.T) {
 		"git -C src add x", "git -C /home/u/repo log", "git -C " + os.TempDir() + "/t/repo commit -m x",
 		"git -C $X add y", "git branch topic",
 		"git -c user.name=x -c user.email=y commit -m z", "git remote -v", "git remote show origin",
-		"git stash list", "git stash show -p", "git reflog",
+		"git stash list", "git reflog", "git branch -D topic", "git config user.name x", "git stash", "rm x.git",
 		"echo \"git reset --hard\"", "echo 'git reset --hard'", "echo git reset --hard",
 		"git commit -m 'never git reset --hard'",
 		"git commit -m \"git push --force; rm -rf /\"", "grep -rn \"git reset --hard\" .", "grep -rn 'sudo' docs",

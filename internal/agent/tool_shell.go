@@ -32,17 +32,10 @@ func (in *inspector) script(src string) {
 	}
 	outer := in.src
 	in.src = src
-	in.apart(stmts)
-	in.src = outer
-}
-
-// apart inspects commands in a subshell, which keeps its change of directory to itself.
-func (in *inspector) apart(stmts []*syntax.Stmt) {
-	cwd := in.cwd
 	for _, s := range stmts {
 		syntax.Walk(s, in.visit)
 	}
-	in.cwd = cwd
+	in.src = outer
 }
 
 func (in *inspector) refuse(reason string) {
@@ -54,15 +47,6 @@ func (in *inspector) refuse(reason string) {
 // visit inspects a node; if it returns true, the nodes below are inspected next.
 func (in *inspector) visit(node syntax.Node) bool {
 	switch n := node.(type) {
-	case *syntax.Subshell:
-		in.apart(n.Stmts)
-		return false
-	case *syntax.CmdSubst:
-		in.apart(n.Stmts)
-		return false
-	case *syntax.ProcSubst:
-		in.apart(n.Stmts)
-		return false
 	case *syntax.BinaryCmd:
 		if (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) && anyCall(n.X, fetches) && anyCall(n.Y, runsInput) {
 			in.refuse(pipedShell)
@@ -90,7 +74,6 @@ const pipedShell = "running a script straight from the network is not allowed; d
 
 var (
 	shells       = strings.Fields("sh bash zsh dash ksh ash fish")
-	shellValued  = "-o -O --rcfile --init-file"
 	interpreters = strings.Fields("python python3 perl ruby node php")
 	// writers are programs that create, change or remove their operands.
 	writers = strings.Fields("rm mv cp tee touch mkdir rmdir unlink ln truncate install rsync chmod chown shred")
@@ -109,15 +92,11 @@ func anyCall(node syntax.Node, kind func(name string, args []*syntax.Word) bool)
 
 func fetches(name string, _ []*syntax.Word) bool { return name == "curl" || name == "wget" }
 
-// runsInput reports whether a program runs its standard input: it has only options, and no -c.
+// runsInput reports whether a program runs its standard input: a shell without -c, or an interpreter without a file.
 func runsInput(name string, args []*syntax.Word) bool {
-	words := []string{}
-	for _, w := range args {
-		words = append(words, w.Lit())
-	}
-	flags, operands := splitFlags(words, shellValued)
-	return slices.Contains(shells, name) && !flags.has("-c") && (len(operands) == 0 || flags.has("-s")) ||
-		slices.Contains(interpreters, name) && len(flags) == 0 && (len(operands) == 0 || operands[0] == "-")
+	isCommand := func(w *syntax.Word) bool { return w.Lit() == "-c" }
+	return slices.Contains(shells, name) && !slices.ContainsFunc(args, isCommand) ||
+		slices.Contains(interpreters, name) && (len(args) == 0 || args[0].Lit() == "-")
 }
 
 // call inspects one simple command. It is the deny list, by program.
@@ -132,13 +111,17 @@ func (in *inspector) call(call *syntax.CallExpr, whole *syntax.Stmt) {
 	if runsText && anyCall(whole, fetches) {
 		in.refuse(pipedShell)
 	}
-	switch flags, operands := splitFlags(args, shellValued); {
-	case slices.Contains(shells, name) && flags.has("-c") && len(operands) > 0:
-		in.script(operands[0])
+	switch {
+	case slices.Contains(shells, name):
+		isCommand := func(w string) bool { return len(w) > 1 && w[0] == '-' && w[1] != '-' && w[len(w)-1] == 'c' }
+		if i := slices.IndexFunc(args, isCommand); i >= 0 && i+1 < len(args) {
+			in.script(args[i+1])
+		}
 	case slices.Contains(writers, name):
-		for _, w := range operands {
+		recursive := given(args, "r", "--recursive") || given(args, "R", "")
+		for _, w := range args {
 			in.refuse(in.writesTo(w, in.cwd))
-			if name == "rm" && flags.has("-r -R --recursive") && in.tooMuch(w, in.cwd) {
+			if name == "rm" && recursive && !strings.HasPrefix(w, "-") && in.tooMuch(w, in.cwd) {
 				in.refuse("rm -r of " + text.Clip(w, 60) + " is not allowed; remove files inside the worktree only")
 			}
 		}
@@ -150,17 +133,52 @@ func (in *inspector) call(call *syntax.CallExpr, whole *syntax.Stmt) {
 		in.refuse(tilthReason) // it would act on this run, or on another session of the user's
 	case "eval":
 		in.script(strings.Join(args, " "))
-	case "cd", "pushd":
-		target := "~"
-		if _, dirs := splitFlags(args, ""); len(dirs) > 0 {
-			target = dirs[0]
-		}
-		in.cwd, _ = in.locate(target, in.cwd)
-	case "popd":
-		in.cwd = ""
+	case "cd":
+		in.cwd, _ = in.locate(strings.Join(args, " "), in.cwd)
 	case "sudo", "doas", "pkexec", "su":
 		in.refuse("becoming another user is not allowed; work without sudo")
 	}
+}
+
+// given reports whether an option is among arguments: a short one by its letter, a long one in full or, as git allows,
+// cut short.
+func given(args []string, short, long string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		if strings.HasPrefix(arg, "--") {
+			return len(arg) > 3 && strings.HasPrefix(long, arg)
+		}
+		return len(arg) > 1 && arg[0] == '-' && short != "" && strings.Contains(arg, short)
+	})
+}
+
+const tilthReason = "git tilth is for the person who runs this session; it cannot be run from inside a session"
+
+// git gives the reason for which a git command line is refused, or "".
+func git(args []string) string {
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") { // git's own options, some of them with a value
+		if slices.Contains([]string{"-C", "-c", "--git-dir", "--work-tree", "--namespace"}, args[0]) {
+			args = args[1:]
+		}
+		args = args[min(1, len(args)):]
+	}
+	if len(args) == 0 {
+		return ""
+	}
+	switch args[0] {
+	case "tilth":
+		return tilthReason
+	case "push":
+		return "git push is not allowed; commit here, and the user decides what is published"
+	case "reset":
+		if given(args, "", "--hard") {
+			return "git reset --hard is not allowed; undo single files with git restore"
+		}
+	case "clean":
+		if given(args, "f", "--force") && !given(args, "n", "--dry-run") {
+			return "git clean with force is not allowed; remove single files with rm"
+		}
+	}
+	return ""
 }
 
 // reaches refuses a word that leads into a protected directory. A relative path (perhaps a pattern for grep) counts
