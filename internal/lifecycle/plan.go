@@ -25,7 +25,6 @@ type State struct {
 	SeedSHA    string // of the seed's commit as recorded, "" when none is
 	SeedKnown  bool   // the branch contains it
 	Worked     bool   // without a recorded seed: the branch has work after a seed
-	SeedTree   string // of a seed on which commits stand
 	NoBase     bool   // the record does not name the commit at which the branch begins
 	// Interviewed reports whether a session without a seed has an interview that can be gone on with.
 	Interviewed bool
@@ -88,15 +87,6 @@ func (p Plan) BeginsAt() string {
 		return ""
 	}
 	return p.BranchTip
-}
-
-// UnwindsWork reports whether the unwound commits have changes; these are then in the index.
-func (p Plan) UnwindsWork() bool {
-	n, below := len(p.Unwind), p.SeedTree
-	if n < len(p.Commits) {
-		below = p.Commits[n].Tree
-	}
-	return n > 0 && p.SetAside == "" && below != "" && below != p.Unwind[0].Tree
 }
 
 // Plan has the steps of a resume of a session in a State, in the order of its fields.

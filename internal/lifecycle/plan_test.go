@@ -409,33 +409,6 @@ func TestPlanLineIsStable(t *testing.T) {
 	}
 }
 
-// TestUnwindsWork: a failed attempt with changes, and one without, above the seed and above a commit.
-func TestUnwindsWork(t *testing.T) {
-	for name, c := range map[string]struct {
-		seed string
-		log  []gitx.Commit
-		task string // of the failed attempt
-		one  string // the status of T-001
-		want bool
-	}{
-		"above the seed":         {"seed's", chain(failedBy(testID, "T-001")), "T-001", "failed", true},
-		"nothing above the seed": {"tree of c1", chain(failedBy(testID, "T-001")), "T-001", "failed", false},
-		"an unknown seed":        {"", chain(failedBy(testID, "T-001")), "T-001", "failed", false},
-		"above a commit": {"", chain(failedBy(testID, "T-002"), doneBy(testID, "T-001")),
-			"T-002", "done", true},
-		"of a task that is skipped": {"seed's", chain(failedBy(testID, "T-003")), "T-003", "failed", false},
-	} {
-		s := State{SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, SeedTree: c.seed,
-			BranchTip: c.log[0].SHA, Tree: held.TreeFine, Commits: c.log, Record: &record.State{},
-			Tasks: tasks(c.one, "failed", "skipped")}
-		s.History.LastTask = c.task
-		p := MakePlan(s)
-		if len(p.Unwind) != 1 || p.UnwindsWork() != c.want || p.BeginsAt() != c.log[0].Parents[0] {
-			t.Errorf("%s: %d unwound to %s, work %v (%s)", name, len(p.Unwind), p.BeginsAt(), p.UnwindsWork(), p.Why)
-		}
-	}
-}
-
 // TestAcceptedInLane: a tree that a lane left and that was accepted on the branch's tip is committed, first that of a
 // task_done. The attempts stay with the lanes, whether or not these exist.
 func TestAcceptedInLane(t *testing.T) {

@@ -128,7 +128,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		if st.Commits, seed, err = held.CommitsSince(ctx, g, common, tip, st.SeedSHA); err != nil {
 			return err
 		}
-		st.SeedKnown, st.SeedTree = seed.SHA != "", seed.Tree
+		st.SeedKnown = seed.SHA != ""
 	} else {
 		st.SeedKnown = true
 	}

@@ -166,7 +166,7 @@ func TestBuiltinPromptsRender(t *testing.T) {
 		"evaluator_task": map[string]any{
 			"Task": taskContext{}.Task, "Context": "", "Seed": "", "Ledger": "", "Case": "", "Tests": "", "Doubts": "",
 			"TestsChanged": "", "TakenAway": "",
-			"HooksChanged": "", "ConfigChanged": "x", "UnderSeed": "x",
+			"ConfigChanged": "x", "UnderSeed": "x",
 			"OldTests": []string{"a_test.go"}, "OnlyWith": []string{"conftest.py"}, "Hidden": []string{"a.png"},
 			"Validators": "",
 			"Borrowed":   []string{"node_modules"}, "Files": "M a.go +1 -0", "Diff": "",

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -80,10 +78,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 		return c, err
 	}
 	c.Context = c.others("project", c.project, contextCap)
-	seed, err := a.run.seedOf(ctx)
-	if err != nil {
-		return c, err
-	}
+	seed := a.run.seed
 	c.Tests = validator.AcceptanceTests(seed.files, a.task.ID)
 	a.run.mu.Lock()
 	c.Known = validator.Known(a.run.Checkpoint.KnownFailures).Names()
@@ -98,9 +93,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 		return c, err
 	}
 	c.Aside = c.others("aside", aside, asideCap)
-	// The task before has just committed all that there was.
-	c.Partial = a.restored || a.at.lane == "" && a.run.branch.partial
-	if !c.Partial && (a.at.lane != "" || a.run.branch.carried.commit != a.base) {
+	if c.Partial = a.restored; !c.Partial {
 		if c.Partial, err = a.run.Git.IsDirty(ctx, wt.Path); err != nil {
 			return c, err
 		}
@@ -153,21 +146,9 @@ func projectContext(read func(name string) ([]byte, bool)) string {
 	return strings.TrimSpace(b.String())
 }
 
-// carried are facts from a committed task for the next one, which starts at its commit.
-type carried struct {
-	commit  string
-	project string // the project's context files
-}
-
 // projectAt returns the project's context files as a commit has them. Ignored and uncommitted files of the worktree are
 // not read.
 func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
-	r.mu.Lock()
-	carried := r.branch.carried
-	r.mu.Unlock()
-	if carried.commit == commit && commit != "" {
-		return carried.project, nil
-	}
 	files, err := r.Git.FilesAt(ctx, r.Common, commit, contextFiles)
 	if err != nil {
 		return "", err
@@ -176,18 +157,6 @@ func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
 		data, ok := files[name]
 		return data, ok
 	}), nil
-}
-
-// carryOver stores facts that the next task need not read from git. A user's hook may change the worktree after a
-// commit, and a changed text file may be project context.
-func (a *attempt) carryOver(commit string, files []gitx.FileChange) {
-	a.run.branch.carried = carried{}
-	changed := slices.ContainsFunc(files, func(f gitx.FileChange) bool {
-		return strings.HasSuffix(f.Path, ".md") || strings.HasSuffix(f.OldPath, ".md")
-	})
-	if !changed && a.at.lane == "" && !a.at.hasHook(postTask) {
-		a.run.branch.carried = carried{commit, a.context.project}
-	}
 }
 
 // progressText returns the finished tasks. It leaves out failed ones, because their reasons name caps, which a worker
@@ -269,41 +238,6 @@ func verdictText(raw json.RawMessage) string {
 		return v.Text()
 	}
 	return string(raw)
-}
-
-// seedFacts are the loop's facts about the seed's commit.
-type seedFacts struct {
-	commit string
-	files  []string          // that it brought; never nil
-	tests  map[string]string // the acceptance tests among them, with their object ids
-	tree   map[string]string // the cache of seedTree
-}
-
-// seedOf reads the seed's commit, once per run. Tests of an older feature may carry the same task number; only the
-// seed's own count.
-func (r *run) seedOf(ctx context.Context) (*seedFacts, error) {
-	if r.seed != nil {
-		return r.seed, nil
-	}
-	facts := &seedFacts{files: []string{}}
-	commit, files, err := r.SeedFiles(ctx)
-	if commit == "" {
-		r.seed = facts
-		return facts, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	facts.commit = commit
-	facts.tests = map[string]string{}
-	for _, f := range files {
-		facts.files = append(facts.files, f.Path)
-		if _, ok := validator.TaskOf(path.Base(f.Path)); ok && f.Status != "D" {
-			facts.tests[f.Path] = f.OID
-		}
-	}
-	r.seed = facts
-	return facts, nil
 }
 
 // testTexts are the acceptance tests with their contents, for the evaluator.

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
@@ -100,10 +99,6 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		"Validators": parts.others("validators", j.report.Text(), validatorCap),
 		"Diff":       parts.others("diff", diff, diffCap+filesCap),
 	}
-	hooks, err := a.hooksPatch(ctx, j)
-	if err != nil {
-		return "", "", err
-	}
 	away, err := a.takenAway(ctx, j)
 	if err != nil {
 		return "", "", err
@@ -113,7 +108,6 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		limit             int
 	}{
 		{"TakenAway", "taken_away", away, testsCap},
-		{"HooksChanged", "hooks_changed", hooks, testsCap},
 		{"TestsChanged", "tests_changed", j.testsPatch, testsCap},
 		{"ConfigChanged", "configuration", j.configPatch, testsCap},
 		{"UnderSeed", "without_it", j.underSeed, validatorCap},
@@ -145,20 +139,6 @@ func quoted(paths []string) []string {
 		}
 	}
 	return out
-}
-
-// hooksPatch returns the change's patch of the repository's hooks, if they are in the tree, else "".
-func (a *attempt) hooksPatch(ctx context.Context, j *judged) (string, error) {
-	dir, _, err := a.run.Git.Hooks(ctx, j.wt)
-	if err != nil || dir == "" {
-		return "", err
-	}
-	below := func(p string) bool { return strings.HasPrefix(p, dir+"/") }
-	if !slices.ContainsFunc(j.files, func(c gitx.FileChange) bool { return below(c.Path) || below(c.OldPath) }) {
-		return "", nil
-	}
-	patch, _, err := a.run.Git.Diff(ctx, a.run.Common, a.judged, j.tree, testsCap, dir)
-	return strings.ToValidUTF8(string(patch), "\uFFFD"), err
 }
 
 // filesCap bounds the list of changed files next to a diff that is too long, in characters.

@@ -283,7 +283,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	if err := a.emit(&record.Commit{SHA: sha}); err != nil {
 		return err
 	}
-	a.noteCommitted(sha, j)
+	a.noteCommitted(j)
 	if err := a.settle(session.TaskDone); err != nil {
 		return err
 	}
@@ -305,7 +305,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 }
 
 // noteCommitted stores facts about a commit for the next attempts.
-func (a *attempt) noteCommitted(sha string, j *judged) {
+func (a *attempt) noteCommitted(j *judged) {
 	r := a.run
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -313,6 +313,5 @@ func (a *attempt) noteCommitted(sha string, j *judged) {
 	if validator.Known(r.Checkpoint.KnownFailures).Settle(j.report) { // saved with the task's end
 		r.Say("known failures pass now, and must pass from now on")
 	}
-	a.carryOver(sha, j.files)
 	r.recheck(j.files)
 }

@@ -123,10 +123,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if err != nil {
 		return err
 	}
-	altered, err := a.alteredTests(ctx, laid)
-	if err != nil {
-		return err
-	}
+	altered := a.alteredTests(laid)
 	// The worker's version will be committed, and the evaluator program finds it there.
 	if err := a.asGiven(ctx, j, laid, altered); err != nil {
 		return err
@@ -174,7 +171,13 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 		return false, err
 	}
 	if len(of.unfit) == 0 {
-		return false, a.inspect(ctx, j, of.readable)
+		for _, f := range j.files {
+			was := cmp.Or(f.OldPath, f.Path)
+			if _, given := a.run.seed.tests[was]; f.Status != "A" && !given && project.IsTest(was) {
+				j.oldTests = append(j.oldTests, was)
+			}
+		}
+		return false, a.showHidden(ctx, j, of.readable)
 	}
 	return true, a.unfitFiles(j, of.unfit)
 }
@@ -188,35 +191,15 @@ func (a *attempt) unfitFiles(j *judged, found map[string]string) error {
 	return a.unfit(j, "cannot be committed: "+strings.Join(said, "\n"))
 }
 
-// inspect finds the facts about the change for the evaluator besides its diff.
-func (a *attempt) inspect(ctx context.Context, j *judged, readable map[string]bool) error {
-	seed, err := a.run.seedOf(ctx)
-	if err != nil {
-		return err
-	}
-	for _, f := range j.files {
-		was := cmp.Or(f.OldPath, f.Path)
-		if _, given := seed.tests[was]; f.Status != "A" && !given && project.IsTest(was) {
-			j.oldTests = append(j.oldTests, was)
-		}
-	}
-	return a.showHidden(ctx, j, readable)
-}
-
 // alteredTests are the seed's acceptance tests that the laid-out tree does not have as the seed has them.
-func (a *attempt) alteredTests(ctx context.Context, laid judge.Laid) ([]string, error) {
-	seed, err := a.run.seedOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var altered []string
-	for file, blob := range seed.tests {
+func (a *attempt) alteredTests(laid judge.Laid) (altered []string) {
+	for file, blob := range a.run.seed.tests {
 		if laid.Blob(file) != blob {
 			altered = append(altered, file)
 		}
 	}
 	slices.Sort(altered)
-	return altered, nil
+	return altered
 }
 
 // noteAltered finds out which of the altered tests this very change alters, and how.
@@ -240,10 +223,7 @@ func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]
 	if len(a.run.o.Validators) > 0 {
 		return validator.FromConfig(a.run.o.Validators, a.task.ID)
 	}
-	t, err := a.tests(ctx)
-	if err != nil {
-		return nil, err
-	}
+	t := a.tests()
 	t.Changed = a.narrowed(j)
 	return validator.Detect(ctx, a.judgingPlace(ctx, j), files, t), nil
 }
@@ -261,19 +241,15 @@ func (a *attempt) narrowed(j *judged) (changed []string) {
 }
 
 // tests says which acceptance tests count.
-func (a *attempt) tests(ctx context.Context) (validator.Tasks, error) {
-	seed, err := a.run.seedOf(ctx)
-	if err != nil {
-		return validator.Tasks{}, err
-	}
-	t := validator.Tasks{Current: a.task.ID, Seed: seed.files}
+func (a *attempt) tests() validator.Tasks {
+	t := validator.Tasks{Current: a.task.ID, Seed: a.run.seed.files}
 	for _, other := range a.run.taskList() {
 		t.All = append(t.All, other.ID)
 		if other.Status == "done" {
 			t.Done = append(t.Done, other.ID)
 		}
 	}
-	return t, nil
+	return t
 }
 
 // known are the failures that are known from before any work.

@@ -99,7 +99,6 @@ func (r *run) ended(task string) bool {
 func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 	s := &schedule{run: r, session: session, at: map[int]*lane{}, touch: map[string]*pattern.Paths{},
 		places: map[int]*judge.Checkout{}, news: make(chan report)}
-	s.branch.partial = false // git knows what lanes leave in the session's worktree
 	defer func() {
 		for _, place := range s.places {
 			place.Open()
@@ -178,10 +177,7 @@ func (s *schedule) ready(ctx context.Context, i int) error {
 		return err
 	}
 	defer s.session.releaseTurn()
-	if err := s.preflight(ctx, s.session, i); err != nil {
-		return err
-	}
-	_, err := s.seedTree(ctx) // read once, before anybody asks
+	err := s.preflight(ctx, s.session, i)
 	s.looked = err == nil
 	return err
 }

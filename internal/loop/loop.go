@@ -133,7 +133,7 @@ type run struct {
 	waiting         int           // lanes that wait for an endpoint or agent program
 	idleSince       time.Time     // when that number changed
 	idle            time.Duration // in which some waited, until then
-	seed            *seedFacts    // nil until asked for
+	seed            *seedFacts
 	steps           []record.Step // commits to repeat on a new base
 	ahead           *Ahead        // of a session that does not exist yet, else nil
 	branch          branch
@@ -148,8 +148,6 @@ type branch struct {
 	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
 	checked  bool   // the validators can run on the base
 	linked   bool   // a file that says so is a link
-	partial  bool   // the plan has left work in the worktree, until an attempt begins
-	carried  carried
 }
 
 func newRun(h *held.Handle, o Options) *run {
@@ -159,7 +157,7 @@ func newRun(h *held.Handle, o Options) *run {
 	}
 	return &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
 		steps:  steps,
-		branch: branch{judgedTo: o.From.JudgedTo, partial: o.From.UnwindsWork()},
+		branch: branch{judgedTo: o.From.JudgedTo},
 		turn:   make(chan struct{}, 1), limit: make(chan struct{}, 1)}
 }
 
@@ -254,13 +252,13 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 	}
 }
 
-// open reads the tasks and opens the workspace.
+// open reads tasks and seed and opens the workspace.
 func (r *run) open(ctx context.Context, g *ground) error {
 	wt, err := r.Worktree(ctx)
 	if err != nil {
 		return err
 	}
-	if err = g.findHooks(ctx, wt); err == nil {
+	if err = cmp.Or(g.findHooks(ctx, wt), r.readSeed(ctx)); err == nil {
 		r.tasks, err = r.S.Tasks()
 	}
 	return err

@@ -204,10 +204,8 @@ func (a *attempt) layBase(ctx context.Context) (j *judged, s validator.Scene, vs
 			return nil, s, nil, nil, err
 		}
 	}
+	s.Tasks = a.tests()
 	vs, err = a.validators(ctx, j, s.Files)
-	if err == nil {
-		s.Tasks, err = a.tests(ctx)
-	}
 	return j, s, vs, nil, err
 }
 

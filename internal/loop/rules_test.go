@@ -232,24 +232,6 @@ func TestFencesCannotBeForged(t *testing.T) {
 	}
 }
 
-// The next task reuses git's answers only if nothing can have changed them.
-func TestCarryOver(t *testing.T) {
-	for _, c := range []struct {
-		file string
-		hook bool
-		want string
-	}{{"a.go", false, "sha"}, {"README.md", false, ""}, {"a.go", true, ""}} {
-		a := &attempt{run: &run{}, at: &ground{}}
-		if c.hook {
-			a.at.hooks = []string{postTask}
-		}
-		a.carryOver("sha", []gitx.FileChange{{Path: c.file}})
-		if a.run.branch.carried.commit != c.want {
-			t.Errorf("%+v carries %q", c, a.run.branch.carried.commit)
-		}
-	}
-}
-
 func TestSentBackSaysWhoDidIt(t *testing.T) {
 	v := emptyDiff(nil, nil)
 	if got := sentBack(v, &judged{unasked: true}); strings.Contains(got, "reviewer sent") {

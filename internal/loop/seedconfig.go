@@ -20,34 +20,47 @@ import (
 // linkMode is the mode of a symbolic link in a tree.
 const linkMode = "120000"
 
-// seedTree are the seed's files that decide how tests run, or that may, and its links, each with its mode and id. It is
-// read once a run.
-func (r *run) seedTree(ctx context.Context) (map[string]string, error) {
-	facts, err := r.seedOf(ctx)
-	if err != nil {
-		return nil, err
+// seedFacts are the loop's facts about the seed's commit, "" for a session without one.
+type seedFacts struct {
+	commit string
+	files  []string          // that it brought; never nil
+	tests  map[string]string // the acceptance tests among them, with their object ids
+	// tree are the files that decide how tests run, or that may, and the links, each with its mode and id.
+	tree map[string]string
+}
+
+// readSeed reads the seed's commit. Tests of an older feature may carry the same task number; only the seed's own
+// count.
+func (r *run) readSeed(ctx context.Context) error {
+	seed := &seedFacts{files: []string{}, tests: map[string]string{}, tree: map[string]string{}}
+	r.seed = seed
+	commit, files, err := r.SeedFiles(ctx)
+	if commit == "" || err != nil {
+		if commit == "" {
+			err = nil
+		}
+		return err
 	}
-	if facts.tree != nil || facts.commit == "" {
-		return facts.tree, nil
+	seed.commit = commit
+	for _, f := range files {
+		seed.files = append(seed.files, f.Path)
+		if _, ok := validator.TaskOf(path.Base(f.Path)); ok && f.Status != "D" {
+			seed.tests[f.Path] = f.OID
+		}
 	}
-	list, err := r.Git.List(ctx, gitx.InRepo(r.Common, "ls-tree", "-r", "-z", "--full-tree", facts.commit))
-	if err != nil {
-		return nil, err
-	}
-	tree := map[string]string{}
+	list, err := r.Git.List(ctx, gitx.InRepo(r.Common, "ls-tree", "-r", "-z", "--full-tree", commit))
 	for _, line := range list {
 		head, file, _ := strings.Cut(line, "\t")
 		words := strings.Fields(head)
 		if len(words) != 3 {
-			return nil, fmt.Errorf("git ls-tree: %q is not an entry", line)
+			return fmt.Errorf("git ls-tree: %q is not an entry", line)
 		}
-		if words[0] == linkMode || facts.configures(file) || project.MayBeLoaded(file) || isAttributes(file) ||
+		if words[0] == linkMode || seed.configures(file) || project.MayBeLoaded(file) || isAttributes(file) ||
 			project.IsLock(file) || project.IsManifest(file) {
-			tree[file] = words[0] + " " + words[2]
+			seed.tree[file] = words[0] + " " + words[2]
 		}
 	}
-	facts.tree = tree
-	return tree, nil
+	return err
 }
 
 // configures reports whether a file decides how tests run: configuration in a package of the seed's tests, or vendored
@@ -68,9 +81,9 @@ func isAttributes(file string) bool { return path.Base(file) == ".gitattributes"
 // asGiven restores the seed's acceptance tests in the checkout: the altered tests, or all of them if their attributes
 // were altered.
 func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, altered []string) error {
-	was, err := a.run.seedTree(ctx)
-	if err != nil || len(a.run.seed.tests) == 0 {
-		return err
+	was := a.run.seed.tree
+	if len(a.run.seed.tests) == 0 {
+		return nil
 	}
 	tests, now, theirs := altered, []string{}, []string{}
 	for file := range was {
@@ -118,12 +131,11 @@ func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, alter
 }
 
 // reconfigured are the files that decide how tests run and are not as the seed has them.
-func (a *attempt) reconfigured(ctx context.Context, laid judge.Laid) ([]string, error) {
-	was, err := a.run.seedTree(ctx)
-	if err != nil || was == nil {
-		return nil, err
+func (a *attempt) reconfigured(laid judge.Laid) (out []string) {
+	was := a.run.seed.tree
+	if a.run.seed.commit == "" {
+		return nil
 	}
-	var out []string
 	for _, file := range laid.Files {
 		may := project.MayBeLoaded(file)
 		if !may && !a.run.seed.configures(file) || laid.ID(file) == was[file] {
@@ -143,17 +155,14 @@ func (a *attempt) reconfigured(ctx context.Context, laid judge.Laid) ([]string, 
 		}
 	}
 	slices.Sort(out)
-	return out, nil
+	return out
 }
 
 // underSeed runs the acceptance tests again with the seed's configuration and dependencies if the change has others. A
 // test that is reported only there has not run; a check that can start only there is a failure; a test that passes only
 // with the change's configuration or dependencies is reported to the evaluator.
 func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs []validator.Validator) (err error) {
-	if j.reconfigured, err = a.reconfigured(ctx, laid); err != nil {
-		return err
-	}
-	if len(j.reconfigured) > 0 {
+	if j.reconfigured = a.reconfigured(laid); len(j.reconfigured) > 0 {
 		patch, _, err := a.run.Git.Diff(ctx, a.run.Common, a.run.seed.commit, j.tree, testsCap, j.reconfigured...)
 		if err != nil {
 			return err
@@ -180,12 +189,9 @@ func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs 
 
 // again runs the acceptance tests of j as they are laid out in other.
 func (a *attempt) again(ctx context.Context, j, other *judged, files []string, vs []validator.Validator) error {
-	t, err := a.tests(ctx)
-	if err != nil {
-		return err
-	}
 	theirs := vs
 	if len(a.run.o.Validators) == 0 {
+		t := a.tests()
 		t.Changed = a.narrowed(j)
 		theirs = validator.Detect(ctx, a.judgingPlace(ctx, other), files, t)
 		j.report.Lack(theirs)

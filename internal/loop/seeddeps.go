@@ -38,9 +38,9 @@ func (j *judged) dependencies() (names []string) {
 // layOutOnSeed lays out the change in a second checkout with the seed's dependencies, if the change alters them or if
 // those of Python differ from the seed's.
 func (a *attempt) layOutOnSeed(ctx context.Context, j *judged, laid judge.Laid) error {
-	was, err := a.run.seedTree(ctx)
-	if err != nil || was == nil {
-		return err
+	was := a.run.seed.tree
+	if a.run.seed.commit == "" {
+		return nil
 	}
 	var repinned []string
 	for _, file := range slices.Concat(laid.Files, slices.Collect(maps.Keys(was))) {
@@ -104,11 +104,7 @@ func (a *attempt) underSeedDependencies(ctx context.Context, j *judged, vs []val
 		j.onlyWith, j.underSeed = append(j.onlyWith, on.reconfigured...), on.fault
 		return nil
 	}
-	altered, err := a.alteredTests(ctx, on.laid)
-	if err == nil {
-		err = a.asGiven(ctx, on, on.laid, altered)
-	}
-	if err != nil {
+	if err := a.asGiven(ctx, on, on.laid, a.alteredTests(on.laid)); err != nil {
 		return err
 	}
 	files, err := a.restore(ctx, on, on.laid, slices.Compact(names))

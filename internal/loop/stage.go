@@ -84,20 +84,12 @@ func (a *attempt) stageWith(ctx context.Context, git *gitx.Git, wt gitx.Worktree
 // contents returns the facts about a change to tree, with all files that must not be committed.
 func (a *attempt) contents(ctx context.Context, wt gitx.Worktree, tree string, files []gitx.FileChange,
 	leftOut []string) (staged, error) {
-	seed, err := a.run.seedOf(ctx)
-	if err != nil {
-		return staged{}, err
-	}
-	found, err := checkFit(ctx, a.run.Git, wt, seed.commit, files, leftOut, a.run.o.MaxFile)
-	if err != nil {
-		return staged{}, err
-	}
-	was, err := a.run.seedTree(ctx)
+	found, err := checkFit(ctx, a.run.Git, wt, a.run.seed.commit, files, leftOut, a.run.o.MaxFile)
 	if err != nil {
 		return staged{}, err
 	}
 	of, err := contents(ctx, a.run.Git, a.run.Common, tree, files, a.run.o.MaxFile, a.run.o.AllowBinary,
-		func(path, oid string) bool { return was[path] == linkMode+" "+oid })
+		func(path, oid string) bool { return a.run.seed.tree[path] == linkMode+" "+oid })
 	maps.Copy(of.unfit, found)
 	return of, err
 }

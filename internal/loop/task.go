@@ -29,7 +29,6 @@ type turn struct {
 	idle     bool     // nothing was done: three such turns in a row end the task
 	noTools  string   // the model, where it has never called a tool
 	stopped  []string // tasks in the background that the worker's program stopped at its exit
-	failing  string   // the tools and their errors, if each failed
 }
 
 // attempt is one attempt at one task.
@@ -56,7 +55,6 @@ type attempt struct {
 	// objection is the last objection to the change, in one line.
 	objection string
 	heard     heard
-	failing   heard // of tools, turn after turn
 	carried   bool  // its change was made on another base
 	byPerson  bool  // the user marked the task as done: no worker, no evaluator
 	left      left  // by the last run
@@ -149,9 +147,6 @@ func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
 	if a.left.review == nil && !a.carried && (a.restored || a.context.Partial) {
 		a.left.review = a.run.o.From.Record.AwaitsReview(a.task.ID)
 	}
-	if a.at.lane == "" {
-		a.run.branch.carried, a.run.branch.partial = carried{}, false // they hold until a worker begins
-	}
 	return wt, cmp.Or(err, a.loadSummary())
 }
 
@@ -235,12 +230,6 @@ func (a *attempt) beginsAt(ctx context.Context) (string, error) {
 		}
 		return a.run.Git.RevParse(ctx, wt.AdminDir, "HEAD^{commit}")
 	}
-	a.run.mu.Lock()
-	carried := a.run.branch.carried.commit
-	a.run.mu.Unlock()
-	if carried != "" {
-		return carried, nil
-	}
 	return a.run.tip(ctx)
 }
 
@@ -311,9 +300,6 @@ func (a *attempt) iterations(ctx context.Context) error {
 			}
 		}
 		silent = 0
-		if err := a.failsAgain(t); err != nil {
-			return err
-		}
 	}
 }
 
