@@ -3,9 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -125,75 +123,25 @@ func decode(t *toolDef, args string) (arguments, error) {
 	if strings.TrimSpace(args) == "" {
 		args = "{}"
 	}
-	fields, err := object(args)
-	if err != nil {
-		return in, fmt.Errorf("the arguments of %s are %w; expected %s", t.name, err, t.usage())
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(args), &fields); err != nil {
+		return in, fmt.Errorf("the arguments of %s are not one JSON object (%w); expected %s", t.name, err, t.usage())
 	}
 	for _, p := range t.params {
-		value, ok := fields[p.name]
-		if !ok || p.optional && value == nil {
-			if !p.optional {
-				return in, fmt.Errorf("the argument %q is missing; expected %s", p.name, t.usage())
-			}
-			continue
-		}
-		if err := in.set(p, value); err != nil {
-			return in, fmt.Errorf("%w; expected %s", err, t.usage())
+		value, is := fields[p.name]
+		text, isText := value.(string)
+		number, isNumber := value.(float64)
+		switch {
+		case p.optional && value == nil:
+		case !is:
+			return in, fmt.Errorf("the argument %q is missing; expected %s", p.name, t.usage())
+		case isText && p.kind == "string":
+			in.text[p.name] = text
+		case isNumber && p.kind == "number":
+			in.num[p.name] = number
+		default:
+			return in, fmt.Errorf("the argument %q must be a %s; expected %s", p.name, p.kind, t.usage())
 		}
 	}
 	return in, nil
-}
-
-// object decodes exactly one JSON object.
-func object(args string) (map[string]any, error) {
-	dec := json.NewDecoder(strings.NewReader(args))
-	dec.UseNumber()
-	var value any
-	if err := dec.Decode(&value); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-			return nil, errors.New("JSON that is cut off")
-		}
-		return nil, fmt.Errorf("not valid JSON (%w)", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one JSON value")
-	}
-	fields, ok := value.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("%s and not a JSON object", kindOf(value))
-	}
-	return fields, nil
-}
-
-func (in arguments) set(p param, value any) error {
-	switch v := value.(type) {
-	case string:
-		if p.kind == "string" {
-			in.text[p.name] = v
-			return nil
-		}
-	case json.Number:
-		if n, err := v.Float64(); p.kind == "number" && err == nil {
-			in.num[p.name] = n
-			return nil
-		}
-	}
-	return fmt.Errorf("the argument %q must be a %s, not %s", p.name, p.kind, kindOf(value))
-}
-
-// kindOf names the type of a JSON value.
-func kindOf(value any) string {
-	switch value.(type) {
-	case map[string]any:
-		return "an object"
-	case []any:
-		return "an array"
-	case string:
-		return "a string"
-	case bool:
-		return "a boolean"
-	case nil:
-		return "null"
-	}
-	return "a number"
 }

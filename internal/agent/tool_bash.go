@@ -36,7 +36,7 @@ func (b *BuiltinTools) bash(ctx context.Context, in arguments) (ToolAnswer, erro
 		Env:       b.opts.Env,
 		Box:       b.opts.Sandbox,
 		Timeout:   limit,
-		OutputCap: b.opts.OutputCap,
+		OutputCap: bashOutput,
 		Clean:     b.opts.Clean,
 	})
 	switch {
@@ -57,8 +57,8 @@ func (b *BuiltinTools) limit(in arguments) (time.Duration, error) {
 	if secs <= 0 {
 		return 0, errors.New("the timeout must be more than 0 seconds")
 	}
-	if secs >= b.opts.MaxTimeout.Seconds() {
-		return b.opts.MaxTimeout, nil
+	if most := max(maxBashTimeout, b.opts.BashTimeout); secs >= most.Seconds() {
+		return most, nil
 	}
 	return max(time.Duration(secs*float64(time.Second)), time.Millisecond), nil
 }

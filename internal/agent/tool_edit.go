@@ -71,7 +71,8 @@ func replaceOnce(data, old, repl []byte) (out []byte, line int, err error) {
 	}
 	switch {
 	case n == 0:
-		return nil, 0, noMatch(data, old)
+		return nil, 0, errors.New("old_string does not occur in the file (0 matches): read the file again; " +
+			"white space counts")
 	case n > 1:
 		return nil, 0, fmt.Errorf("old_string occurs %d times and must occur once; "+
 			"add lines around it to make it unique", n)
@@ -107,28 +108,4 @@ func usesCRLF(data []byte) bool {
 func toCRLF(p []byte) []byte {
 	p = bytes.ReplaceAll(p, []byte("\r\n"), []byte("\n"))
 	return bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n"))
-}
-
-// noMatch says that old does not occur, and names a place that differs in white space only, the usual mistake. Its time
-// depends only on the file's size, because both texts are foreign and nothing interrupts the search.
-func noMatch(data, old []byte) error {
-	const plain = "old_string does not occur in the file (0 matches)"
-	space, words := []byte(" "), bytes.Fields(old)
-	squeezed := bytes.Join(bytes.Fields(data), space)
-	at := bytes.Index(squeezed, bytes.Join(words, space))
-	if at < 0 || len(words) == 0 {
-		return errors.New(plain)
-	}
-	before := bytes.Count(squeezed[:at], space)
-	line, first, seen := 0, 0, 0 // seen words
-	for row := range bytes.Lines(data) {
-		line, seen = line+1, seen+len(bytes.Fields(row))
-		if first == 0 && seen > before {
-			first = line
-		}
-		if seen >= before+len(words) {
-			break
-		}
-	}
-	return fmt.Errorf("%s; lines %d to %d differ from it in white space only: read the file again", plain, first, line)
 }

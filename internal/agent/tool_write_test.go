@@ -69,14 +69,8 @@ func TestReplaceOnce(t *testing.T) {
 		{"CRLF file, one line", "a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n", ""},
 		{"mixed line ends stay", "a\r\nb\nc\n", "b\n", "x\n", "a\r\nx\nc\n", ""},
 		{"Latin-1 around it stays", "caf\xe9 b", "b", "x", "caf\xe9 x", ""},
-		{"white space differs", "if x {\n\treturn\n}\n", "if x {\n    return\n}", "y", "",
-			"lines 1 to 3 differ from it in white space only"},
-		{"white space differs in the middle of lines", "x\n\ny a\nb\tc z\nd\n", "a b c", "y", "",
-			"lines 3 to 4 differ from it in white space only"},
+		{"white space differs", "if x {\n\treturn\n}\n", "if x {\n    return\n}", "y", "", "(0 matches)"},
 		{"blank", "a\n", "\n \n", "y", "", "(0 matches)"},
-		// Where each line begins a match that fails late, that must not be tried line by line: it would take an hour.
-		{"nearly everywhere", strings.Repeat("a\n", 1<<20) + "b\n", strings.Repeat("a ", 8000) + "b", "y", "",
-			"lines 1040577 to 1048577 differ from it in white space only"},
 		{"CRLF changes nothing", "a\r\nb\r\n", "a\r\n", "a\n", "", "changes nothing"},
 	} {
 		out, _, err := replaceOnce([]byte(c.data), []byte(c.old), []byte(c.repl))

@@ -30,8 +30,8 @@ import (
 
 const (
 	defaultBashTimeout = 2 * time.Minute
-	defaultMaxTimeout  = 10 * time.Minute
-	defaultOutputCap   = 30_000
+	maxBashTimeout     = 10 * time.Minute // that a command may ask for
+	bashOutput         = 30_000           // bytes of a command's output that are kept
 )
 
 // ToolOptions configure a BuiltinTools. Zero values mean the defaults.
@@ -39,8 +39,6 @@ type ToolOptions struct {
 	Env         []string      // the whole environment of bash commands; nil means this process's own
 	Sandbox     *sandbox.Box  // rights of bash commands; nil is no sandbox
 	BashTimeout time.Duration // the time limit of a command that names none (2 minutes)
-	MaxTimeout  time.Duration // the most that a command may ask for (10 minutes)
-	OutputCap   int           // how many bytes of a command's output are kept (30,000)
 	// Clean redacts secrets in output before it is cut.
 	Clean func(string) string
 	// Protected are directories that no command may mention, except the worktree itself if it is in one of them.
@@ -90,8 +88,6 @@ func (o *ToolOptions) fill() {
 		o.Env = os.Environ()
 	}
 	o.BashTimeout = cmp.Or(o.BashTimeout, defaultBashTimeout)
-	o.MaxTimeout = cmp.Or(o.MaxTimeout, max(defaultMaxTimeout, o.BashTimeout))
-	o.OutputCap = cmp.Or(o.OutputCap, defaultOutputCap)
 }
 
 // Close releases the worktree.

@@ -163,21 +163,10 @@ func decodeObject(args string, into any) error {
 	}
 	if err := json.Unmarshal([]byte(trimmed), into); err != nil {
 		if te, ok := err.(*json.UnmarshalTypeError); ok {
-			return fmt.Errorf("%s must be %s, not %s", te.Field, describe(te.Type.String()), te.Value)
+			kind := strings.Replace(te.Type.Kind().String(), "slice", "list", 1)
+			return fmt.Errorf("%s must be a %s, not %s", te.Field, kind, te.Value)
 		}
 		return fmt.Errorf("the arguments cannot be read: %w", err)
 	}
 	return nil
-}
-
-func describe(goType string) string {
-	switch {
-	case strings.HasPrefix(goType, "[]string"):
-		return "a list of strings"
-	case strings.HasPrefix(goType, "[]"):
-		return "a list of objects"
-	case strings.HasSuffix(goType, "string"):
-		return "a string"
-	}
-	return "an object"
 }

@@ -47,8 +47,6 @@ type schedule struct {
 	stop    *Stop                   // of the run; no task starts after it
 	looked  bool                    // the first task was ready
 	places  map[int]*judge.Checkout // where changes were judged, by the number of the lane
-	paths   []string                // of the tree, to match against touches
-	touch   map[string]*pattern.Paths
 }
 
 // sideBySide reports whether the next tasks run in lanes. A started attempt in the session's worktree continues there
@@ -97,8 +95,7 @@ func (r *run) ended(task string) bool {
 // runLanes works on tasks in parallel until the run stops. With one task at a time it runs only the tasks that have a
 // lane, and returns nil.
 func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
-	s := &schedule{run: r, session: session, at: map[int]*lane{}, touch: map[string]*pattern.Paths{},
-		places: map[int]*judge.Checkout{}, news: make(chan report)}
+	s := &schedule{run: r, session: session, at: map[int]*lane{}, places: map[int]*judge.Checkout{}, news: make(chan report)}
 	defer func() {
 		for _, place := range s.places {
 			place.Open()
@@ -214,18 +211,15 @@ func (s *schedule) fits(ctx context.Context, tasks []session.Task, t session.Tas
 	if !some || len(s.at) == 0 {
 		return true, nil
 	}
-	if s.paths == nil {
-		var err error
-		s.paths, err = s.Git.List(ctx, gitx.InRepo(s.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree",
-			"refs/heads/"+s.S.Branch()))
-		if err != nil {
-			return false, err
-		}
+	paths, err := s.Git.List(ctx, gitx.InRepo(s.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree",
+		"refs/heads/"+s.S.Branch()))
+	if err != nil {
+		return false, err
 	}
-	mine := s.touched(t)
+	mine := touched(t)
 	for i := range s.at {
-		theirs := s.touched(tasks[i])
-		if mine == nil || theirs == nil || pattern.Overlap(mine, theirs, s.paths) {
+		theirs := touched(tasks[i])
+		if mine == nil || theirs == nil || pattern.Overlap(mine, theirs, paths) {
 			return false, nil
 		}
 	}
@@ -234,11 +228,12 @@ func (s *schedule) fits(ctx context.Context, tasks []session.Task, t session.Tas
 
 // touched are the paths that a task says it touches, nil where it does not say. Patterns that cannot be read, as a
 // person may have written them since the plan was checked, say nothing.
-func (s *schedule) touched(t session.Task) *pattern.Paths {
-	if s.touch[t.ID] == nil && len(t.Touches) > 0 {
-		s.touch[t.ID], _ = pattern.NewPaths(t.Touches...)
+func touched(t session.Task) *pattern.Paths {
+	if len(t.Touches) == 0 {
+		return nil
 	}
-	return s.touch[t.ID]
+	paths, _ := pattern.NewPaths(t.Touches...)
+	return paths
 }
 
 // take takes in how a lane ended.
@@ -251,7 +246,6 @@ func (s *schedule) take(ctx context.Context, l *lane) {
 	if s.alone == l {
 		s.alone = nil
 	}
-	s.paths = nil
 	if l.err == nil {
 		return
 	}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
 	"testing"
 )
@@ -27,7 +26,7 @@ func TestRequestFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := string(bytes.Join(c.body(tt.request), nil))
+		got := string(c.body(tt.request))
 		if got != tt.want || !json.Valid([]byte(got)) {
 			t.Errorf("%s:\n%s, want\n%s", tt.name, got, tt.want)
 		}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,7 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
+
 	"strings"
 	"sync"
 	"time"
@@ -113,7 +114,7 @@ func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
 
 // try makes one request within a time limit, reading included, and classifies its answer. read reads the body of an
 // answer with a good status.
-func (c *Client) try(caller context.Context, limit time.Duration, method, at string, body net.Buffers,
+func (c *Client) try(caller context.Context, limit time.Duration, method, at string, body []byte,
 	read func(body []byte) *Failure) *Failure {
 	ctx, cancel := context.WithTimeout(caller, limit)
 	defer cancel()
@@ -147,8 +148,8 @@ func (c *Client) try(caller context.Context, limit time.Duration, method, at str
 	return c.complete(failure.until(res.Header, c.options.Now()), res.StatusCode)
 }
 
-func (c *Client) newRequest(ctx context.Context, method, at string, body net.Buffers) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, at, nil)
+func (c *Client) newRequest(ctx context.Context, method, at string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -157,38 +158,30 @@ func (c *Client) newRequest(ctx context.Context, method, at string, body net.Buf
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
-	if body == nil {
-		return req, nil
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
-	for _, piece := range body {
-		req.ContentLength += int64(len(piece)) // without a length it would go out in chunks, which some servers refuse
-	}
-	// The transport asks for it again when a kept-alive connection turns out to be closed.
-	req.GetBody = func() (io.ReadCloser, error) {
-		again := slices.Clone(body) // reading consumes it
-		return io.NopCloser(&again), nil
-	}
-	req.Body, _ = req.GetBody()
-	req.Header.Set("Content-Type", "application/json")
 	return req, nil
 }
 
-// body returns a request in pieces. Messages are not copied, because a conversation is long and each turn sends all of
-// it. Everything except the messages comes first, so that changes from turn to turn are at the end.
-func (c *Client) body(r Request) net.Buffers {
-	head := append([]byte(`{"model":`), c.model...)
+// body returns a request. Everything except the messages comes first, so that changes from turn to turn are at the end.
+func (c *Client) body(r Request) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"model":`)
+	b.Write(c.model)
 	if len(r.Tools) > 0 {
-		head = append(append(head, `,"tools":`...), r.Tools...)
+		b.WriteString(`,"tools":`)
+		b.Write(r.Tools)
 	}
-	pieces := make(net.Buffers, 0, 2*len(r.Messages)+2)
-	pieces = append(pieces, append(head, `,"messages":[`...))
+	b.WriteString(`,"messages":[`)
 	for i, m := range r.Messages {
 		if i > 0 {
-			pieces = append(pieces, []byte(","))
+			b.WriteByte(',')
 		}
-		pieces = append(pieces, m)
+		b.Write(m)
 	}
-	return append(pieces, []byte(`]}`))
+	b.WriteString(`]}`)
+	return b.Bytes()
 }
 
 // newHTTPClient returns a client that keeps connections and follows no redirect: a redirected POST becomes a GET or
