@@ -30,7 +30,7 @@ func tools() []toolDef {
 	path := param{name: "path", kind: "string", description: "path relative to the top of the worktree"}
 	return []toolDef{{
 		name:        "read_file",
-		description: "Read a text file. A directory is listed. Very long files are cut, and the answer says so.",
+		description: "Read a text file. Very long files are cut, and the answer says so.",
 		params:      []param{path},
 		check:       checkPath, run: (*BuiltinTools).readFile,
 	}, {

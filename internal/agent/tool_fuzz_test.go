@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -53,27 +52,6 @@ func FuzzCall(f *testing.F) {
 			if data, err := os.ReadFile(file); err != nil || string(data) != "x\r\ny\r\n" {
 				t.Fatalf("%s holds %q, %v", file, data, err)
 			}
-		}
-	})
-}
-
-// FuzzReplaceOnce: an edit changes one place, and the way back leads to the start.
-func FuzzReplaceOnce(f *testing.F) {
-	f.Add("a\r\nb\r\n", "a\nb", "c\nd")
-	f.Add("aaa", "aa", "")
-	f.Fuzz(func(t *testing.T, data, old, repl string) {
-		if old == "" {
-			return
-		}
-		out, line, err := replaceOnce([]byte(data), []byte(old), []byte(repl))
-		if err != nil {
-			if out != nil {
-				t.Error("an error with a result")
-			}
-			return
-		}
-		if line < 1 || bytes.Equal(out, []byte(data)) {
-			t.Errorf("line %d, result %q", line, out)
 		}
 	})
 }

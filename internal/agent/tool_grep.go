@@ -3,33 +3,28 @@ package agent
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"regexp"
 	"strings"
-	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
 	grepCap     = 200      // matching lines that one call shows
-	grepLine    = 300      // bytes of a line that are shown
-	grepFileCap = 16 << 20 // larger files are passed over, and named
+	grepLine    = 300      // characters of a line that are shown
+	grepFileCap = 16 << 20 // larger files are passed over, and counted
 	grepOutCap  = 48 << 10 // bytes of the answer
 )
 
 // search is one grep on its way.
 type search struct {
 	re      *regexp.Regexp
-	git     os.FileInfo // the worktree's .git, which may have another name too
 	out     strings.Builder
 	lines   int
 	files   int
-	tooBig  []string
+	tooBig  int // files
 	stopped bool
 }
 
@@ -43,7 +38,6 @@ func (b *BuiltinTools) grep(ctx context.Context, in arguments) (ToolAnswer, erro
 		return ToolAnswer{}, err
 	}
 	s := &search{re: re}
-	s.git, _ = b.root.Lstat(".git")
 	cut, err := b.walk(ctx, q, func(name, place string, d fs.DirEntry) error {
 		if d.Type().IsRegular() {
 			b.searchFile(s, name, place)
@@ -83,25 +77,15 @@ func (b *BuiltinTools) widen(q query) (query, error) {
 }
 
 func (b *BuiltinTools) searchFile(s *search, name, place string) {
-	f, err := b.root.OpenFile(place, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return
+	data, _, err := b.read(name, place, grepFileCap)
+	switch {
+	case err != nil: // it is not text, or cannot be read
+	case len(data) > grepFileCap:
+		s.tooBig++
+	default:
+		s.files++
+		s.scan(name, data)
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || s.git != nil && os.SameFile(s.git, info) {
-		return
-	}
-	data, err := io.ReadAll(io.LimitReader(f, grepFileCap+1))
-	if err != nil && !errors.Is(err, io.EOF) || isBinary(data) {
-		return
-	}
-	if len(data) > grepFileCap {
-		s.tooBig = append(s.tooBig, name)
-		return
-	}
-	s.files++
-	s.scan(name, data)
 }
 
 // scan looks at each line, so that a pattern never matches across two.
@@ -110,8 +94,7 @@ func (s *search) scan(name string, data []byte) {
 	for line := range bytes.Lines(data) {
 		n++
 		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-		at := s.re.FindIndex(line)
-		if at == nil {
+		if !s.re.Match(line) {
 			continue
 		}
 		if s.lines >= grepCap || s.out.Len() > grepOutCap {
@@ -119,33 +102,22 @@ func (s *search) scan(name string, data []byte) {
 			return
 		}
 		s.lines++
-		fmt.Fprintf(&s.out, "%s:%d:%s\n", name, n, excerpt(line, at[0]))
+		fmt.Fprintf(&s.out, "%s:%d:%s\n", name, n, text.Clip(string(line), grepLine))
 	}
-}
-
-// excerpt cuts a long line around the match.
-func excerpt(line []byte, at int) string {
-	if len(line) <= grepLine {
-		return string(line)
-	}
-	from := max(0, min(at-grepLine/3, len(line)-grepLine))
-	to := min(len(line), from+grepLine)
-	whole := bytes.ToValidUTF8(line[from:to], nil) // without a character that is cut through
-	return fmt.Sprintf("%s [columns %d to %d of %d]", whole, from+1, to, len(line))
 }
 
 func (s *search) result(glob string, cut bool) ToolAnswer {
 	out := s.out.String()
 	switch {
-	case s.lines == 0 && s.files == 0 && len(s.tooBig) == 0:
+	case s.lines == 0 && s.files == 0 && s.tooBig == 0:
 		out = "no text file matches " + text.Clip(glob, 200) + "\n"
 	case s.lines == 0:
 		out = fmt.Sprintf("no match in %d files\n", s.files)
 	case s.stopped:
 		out += fmt.Sprintf("[only the first %d matching lines are shown; narrow the pattern or path_glob]\n", s.lines)
 	}
-	if n := len(s.tooBig); n > 0 {
-		out += fmt.Sprintf("[%d files are too large to be searched, among them %s]\n", n, text.Clip(s.tooBig[0], 200))
+	if s.tooBig > 0 {
+		out += fmt.Sprintf("[%d files are too large to be searched]\n", s.tooBig)
 	}
 	if cut {
 		out += "[the search was ended after too many files; narrow path_glob]\n"

@@ -3,12 +3,9 @@ package agent
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -18,7 +15,6 @@ import (
 
 const (
 	readCap   = 96 << 10 // bytes of a file that one call shows
-	listCap   = 500      // entries of a directory that one call shows
 	binaryLen = 8000     // a NUL in the first bytes makes a file binary, as for git
 )
 
@@ -45,26 +41,35 @@ func (b *BuiltinTools) open(name, rel string) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-func (b *BuiltinTools) readFile(_ context.Context, in arguments) (ToolAnswer, error) {
-	name := in.text["path"]
-	f, info, err := b.open(name, in.rel)
+// read reads a text file, at most one byte more than most.
+func (b *BuiltinTools) read(name, rel string, most int64) (data []byte, size int64, err error) {
+	f, info, err := b.open(name, rel)
 	if err != nil {
-		return ToolAnswer{}, err
+		return nil, 0, err
 	}
 	defer f.Close()
 	if info.IsDir() {
-		return listDir(name, f)
+		return nil, 0, fmt.Errorf("%s is a directory; list it with glob", text.Clip(name, 200))
 	}
-	data, err := io.ReadAll(io.LimitReader(f, readCap+1))
+	data, err = io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, 0, describePath(name, err)
+	}
+	if bytes.IndexByte(data[:min(len(data), binaryLen)], 0) >= 0 {
+		return nil, 0, fmt.Errorf("%s is a binary file of %d bytes", text.Clip(name, 200), info.Size())
+	}
+	return data, info.Size(), nil
+}
+
+func (b *BuiltinTools) readFile(_ context.Context, in arguments) (ToolAnswer, error) {
+	data, size, err := b.read(in.text["path"], in.rel, readCap)
 	switch {
 	case err != nil:
-		return ToolAnswer{}, describePath(name, err)
+		return ToolAnswer{}, err
 	case len(data) == 0:
 		return ToolAnswer{Output: "(the file is empty)"}, nil
-	case isBinary(data):
-		return ToolAnswer{}, fmt.Errorf("%s is a binary file of %d bytes", text.Clip(name, 200), info.Size())
 	case len(data) > readCap:
-		return ToolAnswer{Output: b.cutFile(data[:readCap], info.Size())}, nil
+		return ToolAnswer{Output: b.cutFile(data[:readCap], size)}, nil
 	}
 	return ToolAnswer{Output: readable(data)}, nil
 }
@@ -90,43 +95,4 @@ func readable(data []byte) string {
 	}
 	return strings.ToValidUTF8(string(data), "\uFFFD") +
 		"\n[the file is not valid UTF-8; the bytes in question are shown as \uFFFD]"
-}
-
-func isBinary(data []byte) bool {
-	return bytes.IndexByte(data[:min(len(data), binaryLen)], 0) >= 0
-}
-
-// listDir lists a directory, directories with a slash.
-func listDir(name string, f *os.File) (ToolAnswer, error) {
-	entries, err := f.ReadDir(-1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return ToolAnswer{}, describePath(name, err)
-	}
-	names := make([]string, 0, len(entries))
-	for _, e := range entries {
-		if hasGit(e.Name()) {
-			continue
-		}
-		names = append(names, e.Name()+suffix(e))
-	}
-	slices.Sort(names)
-	var out strings.Builder
-	fmt.Fprintf(&out, "%s is a directory with %d entries:\n", text.Clip(name, 200), len(names))
-	for _, n := range names[:min(len(names), listCap)] {
-		out.WriteString(n + "\n")
-	}
-	if more := len(names) - listCap; more > 0 {
-		fmt.Fprintf(&out, "[%d more are not shown; use glob]\n", more)
-	}
-	return ToolAnswer{Output: out.String()}, nil
-}
-
-func suffix(e fs.DirEntry) string {
-	switch {
-	case e.IsDir():
-		return "/"
-	case e.Type()&fs.ModeSymlink != 0:
-		return "@"
-	}
-	return ""
 }

@@ -29,7 +29,6 @@ func isProduct(name string) bool {
 type query struct {
 	pattern string
 	base    string // the directory with all matches
-	depth   int    // components that a match can have; -1 for any number
 	named   map[string]bool
 }
 
@@ -47,7 +46,7 @@ func (b *BuiltinTools) newQuery(glob string) (query, error) {
 		glob = rel
 	}
 	glob = strings.TrimPrefix(path.Clean(glob), "./")
-	q := query{pattern: glob, depth: -1, named: map[string]bool{}}
+	q := query{pattern: glob, named: map[string]bool{}}
 	for part := range strings.SplitSeq(glob, "/") {
 		if part == ".." {
 			return query{}, &blocked{text.Clip(glob, 200) + " leads out of the worktree"}
@@ -62,9 +61,6 @@ func (b *BuiltinTools) newQuery(glob string) (query, error) {
 		return query{}, errGitsOwn
 	}
 	q.base, _ = doublestar.SplitPattern(glob)
-	if !strings.Contains(glob, "**") && !strings.Contains(glob, "{") {
-		q.depth = 1 + strings.Count(glob, "/")
-	}
 	return q, nil
 }
 
@@ -122,9 +118,6 @@ func (b *BuiltinTools) walk(
 			if err := fn(name, p, d); err != nil {
 				return err
 			}
-		}
-		if d.IsDir() && q.depth >= 0 && name != "." && strings.Count(name, "/")+1 >= q.depth {
-			return fs.SkipDir
 		}
 		return nil
 	})

@@ -3,7 +3,6 @@ package agent
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -50,7 +49,7 @@ func TestEditFile(t *testing.T) {
 	}
 	f.put("twice", "xx\nxx\n", 0o644)
 	f.put("bin", "a\x00b", 0o644)
-	f.fails(f.call("edit_file", "path", "twice", "old_string", "xx", "new_string", "y"), "occurs 2 times")
+	f.fails(f.call("edit_file", "path", "twice", "old_string", "xx", "new_string", "y"), "occurs more than once")
 	f.fails(f.call("edit_file", "path", "a", "old_string", "nope", "new_string", "y"), "0 matches")
 	f.fails(f.call("edit_file", "path", "a", "old_string", "", "new_string", "y"), "old_string is empty")
 	f.fails(f.call("edit_file", "path", "a", "old_string", "one", "new_string", "one"), "the same")
@@ -59,24 +58,26 @@ func TestEditFile(t *testing.T) {
 	f.fails(f.call("edit_file", "path", "bin", "old_string", "a", "new_string", "b"), "binary")
 }
 
-func TestReplaceOnce(t *testing.T) {
+func TestEditIsExact(t *testing.T) {
+	f := newFixture(t, ToolOptions{})
 	for _, c := range []struct{ name, data, old, repl, want, err string }{
 		{"plain", "a b c", "b", "x", "a x c", ""},
 		{"deletes", "a b c", " b", "", "a c", ""},
-		{"overlapping", "aaa", "aa", "b", "", "occurs 2 times"},
-		{"CRLF file, LF request", "a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n", "x\r\ny\r\nz\r\nc\r\n", ""},
-		{"CRLF file, CRLF request", "a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n", ""},
-		{"CRLF file, one line", "a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n", ""},
+		{"overlapping", "aaa", "aa", "b", "", "occurs more than once"},
+		{"CRLF file", "a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n", ""},
 		{"mixed line ends stay", "a\r\nb\nc\n", "b\n", "x\n", "a\r\nx\nc\n", ""},
 		{"Latin-1 around it stays", "caf\xe9 b", "b", "x", "caf\xe9 x", ""},
 		{"white space differs", "if x {\n\treturn\n}\n", "if x {\n    return\n}", "y", "", "(0 matches)"},
 		{"blank", "a\n", "\n \n", "y", "", "(0 matches)"},
-		{"CRLF changes nothing", "a\r\nb\r\n", "a\r\n", "a\n", "", "changes nothing"},
 	} {
-		out, _, err := replaceOnce([]byte(c.data), []byte(c.old), []byte(c.repl))
-		if string(out) != c.want || (err == nil) != (c.err == "") || err != nil &&
-			!strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: got %q, %v", c.name, out, err)
+		f.put("file", c.data, 0o644)
+		res := f.call("edit_file", "path", "file", "old_string", c.old, "new_string", c.repl)
+		if c.err != "" {
+			f.fails(res, c.err)
+			continue
+		}
+		if got, err := os.ReadFile(filepath.Join(f.dir, "file")); err != nil || string(got) != c.want {
+			t.Errorf("%s: got %q, %v", c.name, got, err)
 		}
 	}
 }

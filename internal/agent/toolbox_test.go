@@ -218,7 +218,7 @@ func TestReadFile(t *testing.T) {
 	}
 	f.ok(f.call("read_file", "path", "empty"), "empty")
 	f.ok(f.call("read_file", "path", "latin"), "caf\uFFFD\n[the file is not valid UTF-8")
-	f.ok(f.call("read_file", "path", "dir"), "directory with 1 entries:\na.txt\n")
+	f.fails(f.call("read_file", "path", "dir"), "is a directory; list it with glob")
 	f.fails(f.call("read_file", "path", "bin"), "binary file of 3 bytes")
 	f.fails(f.call("read_file", "path", "nothing"), "nothing: no such file")
 	f.fails(f.call("read_file", "path", "dangling"), "no such file")

@@ -55,9 +55,9 @@ type attempt struct {
 	// objection is the last objection to the change, in one line.
 	objection string
 	heard     heard
-	carried   bool  // its change was made on another base
-	byPerson  bool  // the user marked the task as done: no worker, no evaluator
-	left      left  // by the last run
+	carried   bool // its change was made on another base
+	byPerson  bool // the user marked the task as done: no worker, no evaluator
+	left      left // by the last run
 	beside    beside
 	extra     int      // iterations that a conflict gave
 	ignored   []string // ignored files of the worktree before the worker began

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tidwall/gjson"
 )
 
 // healthy checks the rules for every reply, whatever the endpoint sent.
@@ -48,9 +50,9 @@ func FuzzParseReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, failure := parseReply(body)
 		healthy(t, r, failure)
-		given := r != nil && slices.ContainsFunc(r.ToolCalls,
-			func(c ToolCall) bool { return !bytes.Contains(body, []byte(c.ID)) })
-		if r != nil && !given && !bytes.Contains(body, bytes.TrimPrefix(bytes.TrimSpace(r.Message), []byte(`{"role":"assistant",`))) {
+		given := r != nil && (textOf(gjson.GetBytes(body, "choices.0.message.role")) == "" ||
+			slices.ContainsFunc(r.ToolCalls, func(c ToolCall) bool { return !bytes.Contains(body, []byte(c.ID)) }))
+		if r != nil && !given && !bytes.Contains(body, bytes.TrimSpace(r.Message)) {
 			t.Errorf("message %s is not in the answer", r.Message)
 		}
 	})

@@ -71,11 +71,11 @@ func classify(choice gjson.Result) (*Reply, *Failure) {
 	if slices.ContainsFunc(calls, func(c ToolCall) bool { return jsonl.IsDeep(c.Arguments) }) {
 		return fail(&Failure{Kind: Empty, Said: "tool arguments: " + jsonl.ErrDeep.Error()})
 	}
-	if named {
-		raw = withCallIDs(raw, calls)
+	if named || textOf(m.Get("role")) == "" {
+		raw = repaired(raw, calls)
 	}
 	reply := &Reply{
-		Message:      withRole(raw, textOf(m.Get("role")) != ""),
+		Message:      raw,
 		Content:      cmp.Or(contentOf(m.Get("content")), textOf(m.Get("refusal"))),
 		Reasoning:    cmp.Or(textOf(m.Get("reasoning")), textOf(m.Get("reasoning_content"))),
 		ToolCalls:    calls,
@@ -96,19 +96,6 @@ func classify(choice gjson.Result) (*Reply, *Failure) {
 		return fail(&Failure{Kind: Empty, Said: said})
 	}
 	return reply, nil
-}
-
-// withRole adds the role to a message without one, because the endpoint would refuse it in the next request.
-func withRole(raw json.RawMessage, hasRole bool) json.RawMessage {
-	trimmed := bytes.TrimSpace(raw)
-	if hasRole || len(trimmed) < 2 || trimmed[0] != '{' {
-		return raw
-	}
-	rest := bytes.TrimSpace(trimmed[1:])
-	if rest[0] == '}' {
-		return json.RawMessage(`{"role":"assistant"}`)
-	}
-	return append([]byte(`{"role":"assistant",`), rest...)
 }
 
 // maxCalls bounds the tool calls of one answer.
@@ -135,18 +122,19 @@ func toolCalls(list gjson.Result) (out []ToolCall, named bool) {
 	return out, named
 }
 
-// withCallIDs writes generated call ids into a message. Without them the tool answers would name unknown calls, and the
-// endpoint would refuse the message. Everything else stays unchanged.
-func withCallIDs(raw json.RawMessage, calls []ToolCall) json.RawMessage {
-	var message map[string]json.RawMessage
+// repaired gives a message its role and its calls their ids. Without them the endpoint would refuse the message in the
+// next request. Everything else stays as it came.
+func repaired(raw json.RawMessage, calls []ToolCall) json.RawMessage {
+	message := map[string]json.RawMessage{}
 	var entries []json.RawMessage
-	if json.Unmarshal(raw, &message) != nil || json.Unmarshal(message["tool_calls"], &entries) != nil ||
-		len(entries) != len(calls) {
-		return raw
+	_ = json.Unmarshal(raw, &message)
+	if isNull(message["role"]) {
+		message["role"] = marshal("assistant")
 	}
-	for i, entry := range entries {
-		var call map[string]json.RawMessage
-		if json.Unmarshal(entry, &call) != nil || call == nil {
+	_ = json.Unmarshal(message["tool_calls"], &entries)
+	for i := range min(len(calls), len(entries)) {
+		call := map[string]json.RawMessage{}
+		if json.Unmarshal(entries[i], &call) != nil || call == nil {
 			call = map[string]json.RawMessage{}
 		}
 		call["id"] = marshal(calls[i].ID)
@@ -158,7 +146,9 @@ func withCallIDs(raw json.RawMessage, calls []ToolCall) json.RawMessage {
 		}
 		entries[i] = marshal(call)
 	}
-	message["tool_calls"] = marshal(entries)
+	if len(entries) > 0 {
+		message["tool_calls"] = marshal(entries)
+	}
 	return marshal(message)
 }
 
@@ -198,10 +188,5 @@ func looksLikeHTML(body []byte) bool {
 // oneLine is the beginning of a text as an error can hold it, with its control characters made visible.
 func oneLine[T ~string | ~[]byte](b T) string {
 	const most = 300
-	s := string(b[:min(len(b), 4*most)])
-	s = text.VisibleLine(strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " "))
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return text.Clip(text.VisibleLine(text.OneLine(string(b[:min(len(b), 4*most)]))), most)
 }

@@ -170,8 +170,8 @@ func TestFailedAnswerKeepsItsUsage(t *testing.T) {
 
 func TestMessageWithoutRoleGetsOne(t *testing.T) {
 	for in, want := range map[string]string{
-		`{"content":"a"}`:   `{"role":"assistant","content":"a"}`,
-		`{ "content":"a" }`: `{"role":"assistant","content":"a" }`,
+		`{"content":"a"}`:   `{"content":"a","role":"assistant"}`,
+		`{ "content":"a" }`: `{"content":"a","role":"assistant"}`,
 	} {
 		r, f := parseReply([]byte(answerWith(in, "stop")))
 		if f != nil || string(r.Message) != want || !json.Valid(r.Message) {
@@ -184,7 +184,7 @@ func TestOneLine(t *testing.T) {
 	if got := oneLine("a\n\t b\x1b[31m\x00\xff"); got != "a b␛[31m␀�" {
 		t.Errorf("%q", got)
 	}
-	if got := oneLine(strings.Repeat("é", 1000)); len(got) > 310 || !strings.HasSuffix(got, "é…") {
+	if got := oneLine(strings.Repeat("é", 1000)); len(got) > 610 || !strings.HasSuffix(got, "é…") {
 		t.Errorf("%q", got)
 	}
 }
