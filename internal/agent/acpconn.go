@@ -101,12 +101,16 @@ func (s *stream) connect(ctx context.Context, cmd proc.Cmd) (c *acpConn, shut fu
 	}
 }
 
-// ask makes a request and waits for its answer, for so long as a handshake may take. A refusal is an *acpError.
+// ask makes a request and waits for its answer, for so long as a handshake may take.
 func (c *acpConn) ask(ctx context.Context, method string, params any) (gjson.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, acpHandshake, &ending{how: Failed,
 		why: fmt.Sprintf("it did not answer %s within %s", method, acpHandshake)})
 	defer cancel()
-	answer := c.request(method, params)
+	return c.await(ctx, c.request(method, params))
+}
+
+// await waits for the answer to a request. A refusal is an *acpError.
+func (c *acpConn) await(ctx context.Context, answer <-chan gjson.Result) (gjson.Result, error) {
 	select {
 	case e := <-answer:
 		return result(e)
@@ -138,10 +142,6 @@ func (c *acpConn) request(method string, params any) <-chan gjson.Result {
 	c.s.mu.Unlock()
 	c.send(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 	return answer
-}
-
-func (c *acpConn) notify(method string, params any) {
-	c.send(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
 // answer answers a request of the agent.

@@ -59,9 +59,8 @@ func FuzzACPLine(f *testing.F) {
 		}
 		select {
 		case e := <-answer:
-			if _, err := result(e); err == nil {
-				_ = c.took(e)
-			} else {
+			said, err := result(e)
+			if c.took(said, err); err != nil {
 				_ = c.endOf(err).Error()
 			}
 		default:

@@ -322,24 +322,18 @@ func (c *acpConn) prompt(ctx context.Context) error {
 	c.s.mu.Unlock()
 	answer := c.request("session/prompt", map[string]any{"sessionId": c.session,
 		"prompt": []any{map[string]string{"type": "text", "text": c.s.program.prompt(t)}}})
-	select {
-	case e := <-answer:
-		return c.took(e)
-	case <-c.gone:
-	case <-ctx.Done():
+	said, err := c.await(ctx, answer)
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return c.cancel(ctx, answer)
 	}
-	select {
-	case e := <-answer:
-		return c.took(e)
-	default:
-		return errACPGone
+	if !errors.Is(err, errACPGone) {
+		c.took(said, err)
 	}
+	return err
 }
 
 // took takes the answer to the prompt.
-func (c *acpConn) took(e gjson.Result) error {
-	said, err := result(e)
+func (c *acpConn) took(said gjson.Result, err error) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.usage.unanswered = false
@@ -347,7 +341,6 @@ func (c *acpConn) took(e gjson.Result) error {
 		c.usage.answer(said)
 		c.message.stop = text.HeadBytes(text.VisibleLine(said.Get("stopReason").Str), 100)
 	}
-	return err
 }
 
 // cancel asks the agent once to end the turn, and reads its remaining messages. The turn has ended for our own reason.
@@ -355,10 +348,11 @@ func (c *acpConn) cancel(ctx context.Context, answer <-chan gjson.Result) error 
 	c.s.mu.Lock()
 	c.phase = acpCancelling
 	c.s.mu.Unlock()
-	c.notify("session/cancel", map[string]any{"sessionId": c.session})
+	c.send(map[string]any{"jsonrpc": "2.0", "method": "session/cancel",
+		"params": map[string]any{"sessionId": c.session}})
 	select {
 	case e := <-answer:
-		_ = c.took(e)
+		c.took(result(e))
 	case <-c.gone:
 	case <-time.After(acpCancel):
 	case <-proc.SecondSignal(ctx):

@@ -176,7 +176,7 @@ func (p *Program) Lookup(ctx context.Context, dir string, env []string) (path st
 	if path, err = proc.LookPath(p.Binary, dir, env); err != nil {
 		return "", p.NotInstalled()
 	}
-	if !p.byShell() {
+	if p.Package != "" || len(p.base) != 2 || p.base[0] != "-c" { // it is no shell command of the user
 		return path, nil
 	}
 	m := firstWord().FindStringSubmatch(p.base[1])
@@ -196,6 +196,3 @@ func (p *Program) Lookup(ctx context.Context, dir string, env []string) (path st
 }
 
 const lookupTime = 10 * time.Second
-
-// byShell reports whether the program is a shell command of the user.
-func (p *Program) byShell() bool { return p.Package == "" && len(p.base) == 2 && p.base[0] == "-c" }

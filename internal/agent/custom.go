@@ -262,7 +262,7 @@ var conversationLine = pattern.New(`^TILTH_CONVERSATION=(\S+)\s*$`)
 // and the presence of output decide.
 func finishText(s *stream, _ *history) {
 	s.turns = 1
-	s.flush()
+	s.say(string(s.partial))
 	if s.program.done == nil && s.text != "" {
 		s.success = true
 	}

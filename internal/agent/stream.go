@@ -47,7 +47,6 @@ type stream struct {
 	success      bool        // by the terminal event
 	reported     bool        // it reported a result, and may have continued since
 	under        []string    // running subagents and workflows
-	background   []string    // tasks of its own that were under way when it last said, a shell among them
 	last         *time.Timer // ends a program that has reported and is quiet
 	how          How         // the outcome by another terminal event, or ""
 	why          string
@@ -200,12 +199,6 @@ func (s *stream) forget(summed func(message string) bool) {
 			s.usage, s.steps[message] = plus(s.usage, u, -1), Usage{}
 		}
 	}
-}
-
-// flush ends a message that arrived in pieces.
-func (s *stream) flush() {
-	s.say(string(s.partial))
-	s.partial = nil
 }
 
 // enough ends a program without a turn limit after its turns. It is called between two model calls, when no running

@@ -19,12 +19,6 @@ import (
 // walkCap bounds how many directory entries one call looks at.
 const walkCap = 400_000
 
-// isProduct reports whether a directory holds dependencies or build results. They are skipped unless the pattern names
-// them, because they would hide all other matches.
-func isProduct(name string) bool {
-	return project.IsProduct(name) || slices.Contains(project.ByName(project.Python).Foreign, name)
-}
-
 // query is a pattern ready to be walked.
 type query struct {
 	pattern string
@@ -124,7 +118,10 @@ func (b *BuiltinTools) walk(
 	return cut, err
 }
 
+// passOver reports whether an entry is skipped. Directories with dependencies or build results would hide all other
+// matches, so the pattern has to name them.
 func (b *BuiltinTools) passOver(q query, d fs.DirEntry) bool {
 	name := d.Name()
-	return hasGit(name) || strings.HasPrefix(name, tempPrefix) || d.IsDir() && isProduct(name) && !q.named[name]
+	isProduct := project.IsProduct(name) || slices.Contains(project.ByName(project.Python).Foreign, name)
+	return hasGit(name) || strings.HasPrefix(name, tempPrefix) || d.IsDir() && isProduct && !q.named[name]
 }

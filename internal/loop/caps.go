@@ -44,11 +44,6 @@ func raised(o config.Reached) string {
 // capReached returns the stop of the first session cap that is reached, nil if none is.
 func (r *run) capReached() error { return r.stopAt(r.used()) }
 
-// timeIsUp returns the stop of the wall clock, nil before it.
-func (r *run) timeIsUp() error {
-	return r.stopAt(map[string]float64{config.MaxMinutes: r.elapsed().Minutes()})
-}
-
 func (r *run) stopAt(used map[string]float64) error {
 	for _, c := range r.o.Caps.Reached(used) {
 		return Stop{Reason: c.Stop, Detail: c.String()}
@@ -81,7 +76,9 @@ func (r *run) elapsed() time.Duration {
 func (r *run) mayAsk() error { return cmp.Or(r.capReached(), r.diskFull()) }
 
 // mayUseTool is the same before a tool call, for which tokens and dollars do not count.
-func (r *run) mayUseTool() error { return cmp.Or(r.timeIsUp(), r.diskFull()) }
+func (r *run) mayUseTool() error {
+	return cmp.Or(r.stopAt(map[string]float64{config.MaxMinutes: r.elapsed().Minutes()}), r.diskFull())
+}
 
 // turnTime is the time limit of a program's turn: tilth.turnTimeout, or the rest of the wall clock if that is less.
 func (r *run) turnTime() time.Duration {

@@ -46,13 +46,6 @@ func (c *Case) Text() string {
 	return b.String() + list("Work-arounds", c.WorkArounds) + list("Uncertain", c.Uncertainties)
 }
 
-// saying is the same case with another summary.
-func (c *Case) saying(summary string) *Case {
-	other := *c
-	other.Summary = summary
-	return &other
-}
-
 // list is a list with a title as the part of a text, "" for an empty one.
 func list(title string, items []string) string {
 	if len(items) == 0 {

@@ -62,18 +62,13 @@ func (a *attempt) sides(ctx context.Context, dropped []string, news string) (str
 	said := "Git's messages, in which " + m.OtherSide() + " is their version and " + m.Marker + " is yours:\n\n" +
 		fenced("merge", m.Said)
 	if dropped != nil {
-		said += "\n\n" + madeAgain(m, dropped)
+		said += "\n\nGit cannot merge these files, so they have the other tasks' version: " +
+			strings.Join(quoted(dropped), ", ") + ". Repeat your change in them; your version is in git, as " +
+			m.Was + ":<file>."
 	}
 	return said + "\n\nThe other tasks, with the files that they changed:\n\n" + fenced("changed", news) +
 		"\n\nTheir changes to the files that conflict:\n\n" +
 		fenced("others", strings.ToValidUTF8(string(diff), "\uFFFD")), nil
-}
-
-// madeAgain returns the message about files that lost the worker's change in a merge.
-func madeAgain(m *record.LaneMerged, dropped []string) string {
-	return "Git cannot merge these files, so they have the other tasks' version: " +
-		strings.Join(quoted(dropped), ", ") + ". Repeat your change in them; your version is in git, as " +
-		m.Was + ":<file>."
 }
 
 // conflictLeft returns the message about an earlier unresolved conflict, which this worker may not have seen. It leaves
@@ -93,14 +88,6 @@ func (a *attempt) conflictLeft(ctx context.Context, wt gitx.Worktree) string {
 	}
 	sides, _ := a.sides(ctx, dropped, news)
 	return strings.TrimSpace(said + "\n\n" + sides)
-}
-
-// conflicted is a merge of the task's change that conflicted before this run, nil for none.
-func (a *attempt) conflicted() *record.LaneMerged {
-	if was := a.run.o.From.Record; was != nil {
-		return was.Tasks[a.task.ID].Conflict
-	}
-	return nil
 }
 
 // markersLeft returns the message about marker lines of the last merge that remain in conflicting files.

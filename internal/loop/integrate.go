@@ -52,7 +52,7 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 	var tree string
 	if g := a.beside.given; g != nil {
 		tree = g.becomes
-	} else if tree, _, err = a.stageWith(ctx, a.run.Git, wt); err != nil {
+	} else if tree, _, err = a.stage(ctx, a.run.Git, wt); err != nil {
 		return "", err
 	}
 	m, err := held.MergeOnto(ctx, a.run.Handle, a.base, tree, tip)

@@ -52,7 +52,9 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			return "", a.keep()
 		}
 		if a.refusal.tree == j.tree { // the tree was accepted, and only its message may help
-			c, a.summary = a.refusal.c.saying(c.Summary), c.Summary
+			refused := *a.refusal.c
+			refused.Summary, a.summary = c.Summary, c.Summary
+			c = &refused
 		}
 		v, err := a.review(ctx, c, j)
 		if err != nil {

@@ -158,7 +158,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 			" It was removed, your files are unchanged: do not run git init here, and submit again")
 	}
 	var leftOut []string
-	if j.tree, leftOut, err = a.stage(ctx, j.wt); err != nil {
+	if j.tree, leftOut, err = a.stage(ctx, a.run.Git.Strict(), j.wt); err != nil {
 		return false, err
 	}
 	j.files, j.patch, j.cut, err = a.run.Git.Changes(ctx, a.run.Common, a.judged, j.tree, diffCap)

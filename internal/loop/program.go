@@ -39,8 +39,9 @@ func (w *worker) choose() agent.Choice {
 		}
 	}
 	a.run.mu.Unlock()
+	made, _ := session.IDTime(a.run.S.ID)
 	choice := w.who.Program.Choose(agent.Search{
-		Stored: stored, Dir: w.wt.Path, Model: w.who.Model, Env: w.conversation.env, Since: a.run.madeAt(),
+		Stored: stored, Dir: w.wt.Path, Model: w.who.Model, Env: w.conversation.env, Since: made,
 		Except: others, Fresh: a.run.o.Fresh || a.full || isNew || stored != nil &&
 			stored.Over, Continue: a.run.o.Continue,
 	})
@@ -58,13 +59,6 @@ func (w *worker) onDisk() *session.Conversation {
 	w.a.run.mu.Lock()
 	defer w.a.run.mu.Unlock()
 	return w.a.run.Checkpoint.ConversationOf(w.a.task.ID, w.who.Program.Name)
-}
-
-func (r *run) madeAt() time.Time {
-	if t, ok := session.IDTime(r.S.ID); ok {
-		return t
-	}
-	return record.ParseTime(r.Checkpoint.StartedAt)
 }
 
 // turnOf returns the common parts of the turns of a role's program.
@@ -112,7 +106,6 @@ func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err 
 		return true, nil
 	}
 	w.stay(out)
-	w.stopped = out.Stopped
 	switch out.How {
 	case agent.TurnLimit:
 		err = Stop{Reason: record.IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}

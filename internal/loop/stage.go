@@ -45,13 +45,9 @@ func (a *attempt) foldAtStop(ctx context.Context) {
 	}
 }
 
-// stage stages everything to be judged and names the tree. Build products that were left out are named in the record
-// once.
-func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, leftOut []string, err error) {
-	return a.stageWith(ctx, a.run.Git.Strict(), wt)
-}
-
-func (a *attempt) stageWith(ctx context.Context, git *gitx.Git, wt gitx.Worktree) (tree string, leftOut []string,
+// stage stages everything and names the tree. Build products that were left out are named in the record once. What is
+// judged is staged with a strict git.
+func (a *attempt) stage(ctx context.Context, git *gitx.Git, wt gitx.Worktree) (tree string, leftOut []string,
 	err error) {
 	for {
 		tree, leftOut, err = git.WithMaxFileSize(a.run.o.MaxFile).StageAll(ctx, wt, a.base)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -28,7 +27,6 @@ type turn struct {
 	why      string   // the program's reason, for a nudge that tells it
 	idle     bool     // nothing was done: three such turns in a row end the task
 	noTools  string   // the model, where it has never called a tool
-	stopped  []string // tasks in the background that the worker's program stopped at its exit
 }
 
 // attempt is one attempt at one task.
@@ -108,7 +106,10 @@ func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
 		a.run.stashedAt(a.task.ID) != "" {
 		a.left.review, a.left.refused = a.leftInLane()
 	}
-	a.beside.merged, a.beside.told = a.conflicted(), a.base
+	a.beside.told = a.base
+	if was := a.run.o.From.Record; was != nil {
+		a.beside.merged = was.Tasks[a.task.ID].Conflict
+	}
 	done := []string{}
 	for _, t := range a.run.taskList() {
 		if t.Status == session.TaskDone {
@@ -192,7 +193,7 @@ func (a *attempt) resumeReview(ctx context.Context, wt *gitx.Worktree) (done boo
 		if err != nil {
 			return false, err
 		}
-		if tree, _, err := a.stageWith(ctx, a.run.Git, wt); err != nil || tree != c.Tree {
+		if tree, _, err := a.stage(ctx, a.run.Git, wt); err != nil || tree != c.Tree {
 			a.beside.given = nil // the change is newer than the verdict
 			return false, err
 		}
@@ -320,10 +321,6 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 		}
 		return false, a.answer("The case could not be read: " + err.Error() + ".")
 	}
-	if len(t.stopped) > 0 {
-		c.Uncertainties = append(c.Uncertainties, "still in the background when the program exited, and "+
-			"stopped then: "+strings.Join(t.stopped, ", "))
-	}
 	feedback, err := a.judge(ctx, c)
 	if err != nil || feedback == "" {
 		return err == nil, err
@@ -357,7 +354,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 	if a.run.o.KeepGoing || a.at.lane != "" {
 		return a.failAside(ctx, wt)
 	}
-	tree, _, err := a.stageWith(ctx, a.run.Git, wt)
+	tree, _, err := a.stage(ctx, a.run.Git, wt)
 	if err == nil {
 		tree, err = a.withoutUnfit(ctx, wt, tree)
 	}
