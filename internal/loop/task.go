@@ -21,12 +21,12 @@ const silentTurns = 3
 
 // turn is the result of one iteration of a worker.
 type turn struct {
-	caseArgs string   // the submitted case as text, or ""
-	rawCalls any      // the tool calls as the model wrote them, for a case that cannot be read
-	nudge    nudge    // how the worker is asked to continue, "" after a case or a tool call
-	why      string   // the program's reason, for a nudge that tells it
-	idle     bool     // nothing was done: three such turns in a row end the task
-	noTools  string   // the model, where it has never called a tool
+	caseArgs string // the submitted case as text, or ""
+	rawCalls any    // the tool calls as the model wrote them, for a case that cannot be read
+	nudge    nudge  // how the worker is asked to continue, "" after a case or a tool call
+	why      string // the program's reason, for a nudge that tells it
+	idle     bool   // nothing was done: three such turns in a row end the task
+	noTools  string // the model, where it has never called a tool
 }
 
 // attempt is one attempt at one task.
