@@ -25,7 +25,8 @@ func TestBash(t *testing.T) {
 	f.ok(f.call("bash", "command", "nosuchcommand"), "[exit code 127]")
 	res := f.call("bash", "command", "echo first; yes x | head -100000; echo last")
 	f.ok(res, "left out here")
-	if !strings.Contains(res.Output, "first\n") || !strings.HasSuffix(res.Output, "last\n") || res.Chars > bashOutput+200 {
+	if !strings.Contains(res.Output, "first\n") || !strings.HasSuffix(res.Output, "last\n") ||
+		res.Chars > bashOutput+200 {
 		t.Errorf("got %d characters: %s", res.Chars, res.Output)
 	}
 	f.fails(f.call("bash", "command", " "), "empty")
@@ -59,7 +60,8 @@ func TestBashTimeLimit(t *testing.T) {
 	f := newFixture(t, ToolOptions{BashTimeout: 100 * time.Millisecond})
 	f.fails(f.call("bash", "command", "echo begun; sleep 1000"), "[ended after the time limit of 100ms]\nbegun\n")
 	f.fails(f.raw("bash", `{"command":"sleep 1000","timeout":0.05}`), "time limit of 50ms")
-	if most, err := f.limit(arguments{num: map[string]float64{"timeout": 99999}}); most != maxBashTimeout || err != nil {
+	most, err := f.limit(arguments{num: map[string]float64{"timeout": 99999}})
+	if most != maxBashTimeout || err != nil {
 		t.Errorf("the longest limit is %s, %v", most, err)
 	}
 }

@@ -95,7 +95,8 @@ func (r *run) ended(task string) bool {
 // runLanes works on tasks in parallel until the run stops. With one task at a time it runs only the tasks that have a
 // lane, and returns nil.
 func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
-	s := &schedule{run: r, session: session, at: map[int]*lane{}, places: map[int]*judge.Checkout{}, news: make(chan report)}
+	s := &schedule{run: r, session: session, at: map[int]*lane{},
+		places: map[int]*judge.Checkout{}, news: make(chan report)}
 	defer func() {
 		for _, place := range s.places {
 			place.Open()
