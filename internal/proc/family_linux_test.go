@@ -262,7 +262,7 @@ func endStale(t *testing.T, script string) {
 }
 
 func TestParseStat(t *testing.T) {
-	line := "42 (a) b) S 7 42 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0"
+	line := "42 (a) b) S 7 42 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 4096 0"
 	p, ok := parseStat(42, []byte(line))
 	if want := (process{pid: 42, parent: 7, session: 9, started: 12345, name: "a) b"}); !ok || p != want {
 		t.Errorf("got %+v, %v", p, ok)
@@ -270,6 +270,19 @@ func TestParseStat(t *testing.T) {
 	for _, bad := range []string{"", "42", "42 (a)", "42 (a) S x y z", ")(", "42 ) S 7 42 9 (", "42 (a) S 7 42 9"} {
 		if _, ok := parseStat(42, []byte(bad)); ok {
 			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+func TestZombie(t *testing.T) {
+	for stat, want := range map[string]bool{
+		"S 7 42 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 4096 0": false,
+		"Z 7 42 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0":    true,
+		"Z 7 42 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 3 0 12345 0 0":    false, // two more threads
+		"S 7 42 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0":    true,  // waits in its end
+	} {
+		if p, ok := parseStat(42, []byte("42 (a) "+stat)); !ok || p.zombie != want {
+			t.Errorf("%s: got %+v, %v", stat, p, ok)
 		}
 	}
 }

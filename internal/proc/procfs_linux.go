@@ -16,7 +16,7 @@ import (
 type process struct {
 	pid, parent, session int
 	started              uint64 // ticks since boot: with the pid it names a process for good
-	zombie               bool
+	zombie               bool   // nothing of it runs any more
 	name                 string // of the program, cut at 15 bytes; a zombie keeps it
 }
 
@@ -41,8 +41,9 @@ func processes() []process {
 	return out
 }
 
-// readStat reads /proc/<pid>/stat: pid (name) state ppid pgrp session ... and, as field 22, the start time. The name
-// may hold spaces and parentheses, so the fields are counted from the last one.
+// readStat reads /proc/<pid>/stat: pid (name) state ppid pgrp session ..., with the number of threads as field 20, the
+// start time as 22 and the bytes of memory as 23. The name may hold spaces and parentheses, so the fields are counted
+// from the last one.
 func readStat(pid int) (process, bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -57,7 +58,7 @@ func parseStat(pid int, data []byte) (process, bool) {
 		return process{}, false
 	}
 	f := strings.Fields(string(data[i+1:]))
-	if len(f) < 20 {
+	if len(f) < 21 {
 		return process{}, false
 	}
 	parent, err1 := strconv.Atoi(f[1])
@@ -66,9 +67,12 @@ func parseStat(pid int, data []byte) (process, bool) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return process{}, false
 	}
+	// The first process of a pid namespace sleeps without memory until all others in there are reaped. A process with a
+	// dead first thread reads as a zombie while its other threads run.
+	threaded := f[17] != "0" && f[17] != "1"
 	return process{
 		pid: pid, parent: parent, session: session, started: started,
-		zombie: f[0] == "Z" || f[0] == "X", name: string(data[open+1 : i]),
+		zombie: !threaded && (f[0] == "Z" || f[0] == "X" || f[20] == "0"), name: string(data[open+1 : i]),
 	}, true
 }
 
