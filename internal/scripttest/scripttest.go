@@ -174,9 +174,9 @@ func runs(name string, args ...string) bool { return exec.Command(name, args...)
 
 // Condition evaluates conditions of scripts beyond testscript's own: [root]; [landlock] and [namespaces] if the sandbox
 // can use them (TEST_WITHOUT=namespaces or pid turns that off); [pytest] if /usr/bin/python3 has it; [venv] if python3
-// makes virtual environments and has setuptools; [cargo] if cargo runs, because rustup's may have no toolchain; [tmpfs]
-// if a small file system can be mounted in a new namespace; [full] if TILTH_TESTS is full, as in CI, for rows of a
-// table that take too long.
+// makes virtual environments and has setuptools; [cargo] if cargo runs, because rustup's may have no toolchain; [maven]
+// if Debian's Maven is there with its plugins, which need no network; [tmpfs] if a small file system can be mounted in
+// a new namespace; [full] if TILTH_TESTS is full, as in CI, for rows of a table that take too long.
 func Condition(cond string) (bool, error) {
 	switch cond {
 	case "root":
@@ -194,6 +194,9 @@ func Condition(cond string) (bool, error) {
 		return hasVenv(), nil
 	case "cargo":
 		return hasCargo(), nil
+	case "maven":
+		_, err := os.Stat("/usr/share/maven-repo/org/apache/maven/surefire")
+		return err == nil && runs("mvn", "--version"), nil
 	case "full":
 		return testsize.IsFull(), nil
 	}
