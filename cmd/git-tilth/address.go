@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,10 +33,10 @@ func (p *process) addressCommand() *cli.Command {
 			if ctx.Int("max-rounds") < 1 {
 				return refuse("git tilth address -h", "--max-rounds must be at least 1")
 			}
-			a := &addressing{w: w, s: s, verb: "address", reply: ctx.Bool("reply"), rounds: ctx.Int("max-rounds"),
-				run: newRunRequest(ctx)}
+			a := &addressing{proposal: &proposal{w: w, s: s, again: "git tilth address " + s.ID},
+				reply: ctx.Bool("reply"), rounds: ctx.Int("max-rounds"), run: newRunRequest(ctx)}
 			if a.run.verb = "resume"; a.reply {
-				a.verb = "address --reply"
+				a.again = "git tilth address --reply " + s.ID
 			}
 			if ctx.Bool("watch") {
 				return a.watch()
@@ -53,117 +52,33 @@ func (p *process) addressCommand() *cli.Command {
 // the id of its thread or check (source); their commits; the branch on the remote, compared with the session's; the
 // answers, searched for in each thread before one is written.
 type addressing struct {
-	w      *repoContext
-	s      *session.Session
-	verb   string // of the command that continues
+	*proposal
 	reply  bool
-	rounds int
+	rounds int // the most; 0 for no round
 	run    runRequest
-
-	f              *forge.Forge
-	request        *session.Request
-	common, remote string
-	seen           []looked // of the request, and before it of those below it in a stack
+	seen   []looked // the requests
 }
 
-// looked is a request with its unresolved threads and failed checks.
-type looked struct {
-	*session.Request
-	threads []forge.Thread
-	checks  []forge.Check
+// say prints a line for people: with --json, standard output has only events.
+func (a *addressing) say(format string, args ...any) {
+	fmt.Fprint(a.w.p.humanOut(a.run.json), text.Visible(fmt.Sprintf(format, args...)))
 }
 
-// feedback is a thread or a check of a request before it is a task.
-type feedback struct {
-	forge.Item
-	of *session.Request
-}
-
-func (a *addressing) again() string { return "git tilth " + a.verb + " " + a.s.ID }
-
-// look reads the current state of the request, with its threads and checks.
+// look reads the current state of the session's requests, with their threads and checks.
 func (a *addressing) look() error {
-	w, ctx := a.w, a.w.p.ctx
-	err := a.find()
-	if err != nil {
-		return err
-	}
-	if a.request == nil {
-		return refuse("git tilth pr "+a.s.ID, "session %s has no pull request", a.s.ID)
-	}
-	a.seen = nil
-	for _, r := range append(slices.Clone(a.request.Below), a.request) {
-		one := looked{Request: r}
-		if r.State == session.RequestOpen {
-			one.threads, one.checks, err = a.f.Look(ctx, r)
-		}
-		if err != nil {
-			return w.forgeError(err, a.again())
-		}
-		a.seen = append(a.seen, one)
-	}
-	a.request.Rounds = a.rounds
-	return a.save()
-}
-
-// find reads the session's request, which is nil for none and open otherwise.
-func (a *addressing) find() (err error) {
-	w, ctx := a.w, a.w.p.ctx
-	if a.common, err = commonOf(a.s); err != nil {
-		return refuse("git tilth show "+a.s.ID, "%s", err)
-	}
-	remote, address, err := w.pushRemote(a.common)
-	if err != nil {
-		return fail("", err)
-	}
-	if remote == "" {
-		return refuse("git remote add origin URL", "there is no remote, so there is no pull request")
-	}
-	a.remote = remote
-	if a.f, err = w.forgeOf(a.common, address); err != nil {
-		return w.forgeError(err, a.again())
-	}
-	if err = a.f.Enter(ctx, true); err != nil {
-		return w.forgeError(err, a.again())
-	}
-	if known := a.s.Request(); known != nil {
-		if a.request, err = a.f.Request(ctx, known.Number); err == nil {
-			a.request.Task, a.request.Took = known.Task, known.Took
-			a.request.Below, err = a.below(known.Below)
-		}
-	} else {
-		a.request, err = a.f.Find(ctx, a.s.Branch())
-	}
+	err := a.read()
 	switch {
 	case err != nil:
-		return w.forgeError(err, a.again())
-	case a.request != nil && a.request.State != session.RequestOpen:
-		return w.noteOver(a.s, a.request)
+		return err
+	case a.missing != nil:
+		return a.w.forgeError(a.missing, a.again)
+	case a.top == nil:
+		return refuse("git tilth pr "+a.s.ID, "session %s has no pull request", a.s.ID)
+	case a.rounds > 0:
+		a.top.Rounds = a.rounds
 	}
-	return nil
-}
-
-// below reads the requests below the highest one of a stack.
-func (a *addressing) below(known []*session.Request) (now []*session.Request, err error) {
-	for _, r := range known {
-		one, err := a.f.Request(a.w.p.ctx, r.Number)
-		if err != nil {
-			return nil, err
-		}
-		one.Task, one.Took = r.Task, r.Took
-		now = append(now, one)
-	}
-	return now, nil
-}
-
-func (a *addressing) save() error {
-	if a.w.p.dryRun {
-		return nil
-	}
-	if err := a.s.SaveRequest(a.request, a.w.p.now()); err != nil {
-		return fail(a.again(), err)
-	}
-	return nil
+	a.seen, err = a.proposal.look()
+	return err
 }
 
 // round makes tasks of new threads and checks, runs them, pushes once and answers.
@@ -178,48 +93,37 @@ func (a *addressing) round() error {
 	for _, r := range a.seen {
 		for _, c := range r.checks {
 			if c.Rig != "" {
-				w.p.printf("not caused by the change: check %s (%s)\n", text.OneLine(c.Name), c.Rig)
+				a.say("not caused by the change: check %s (%s)\n", text.OneLine(c.Name), c.Rig)
 			}
 		}
 	}
-	items, err := a.news()
+	items, err := a.newFeedback()
 	if err != nil {
 		return err
 	}
 	if w.p.dryRun {
 		for _, i := range items {
-			w.p.printf("would work on %s: %s\n", i.Kind, i.Task("T-000").Title)
+			a.say("would work on %s: %s\n", i.Kind, i.Task("T-000").Title)
 		}
 		return nil
 	}
 	if len(items) > 0 {
-		a.request.Round++
-	}
-	var result error
-	for first := true; first || len(items) > 0 && result == nil; first = false {
-		rest := slices.IndexFunc(items, func(i feedback) bool { return i.of != items[0].of })
-		if rest < 0 {
-			rest = len(items)
-		}
-		if rest > 0 {
-			if err := cmp.Or(a.addTasks(items[:rest]), a.save()); err != nil {
-				return err
-			}
-		}
-		items = items[rest:]
-		if open, err := a.openTasks(); err != nil {
+		if err := a.addTasks(items); err != nil {
 			return err
-		} else if open {
-			result = w.proceed(a.s, a.run)
+		}
+		a.top.Round++
+		if err := a.save(); err != nil {
+			return err
 		}
 	}
+	result := a.work()
 	if w.p.ctx.Err() != nil {
 		return cmp.Or(result, context.Canceled)
 	}
 	if state, err := a.s.State(); err != nil || len(state.Steps) > 0 { // the branch lacks commits that the forge has
 		return cmp.Or(result, err)
 	}
-	if err := a.push(); err != nil {
+	if err := a.publish(a.isStack(), a.top.Root()); err != nil {
 		return err
 	}
 	if a.reply {
@@ -227,13 +131,25 @@ func (a *addressing) round() error {
 			return err
 		}
 	}
-	w.p.printf("%s\n", a.request.Line())
+	a.say("%s\n", a.top.Line())
 	return result
 }
 
-// usersCommits refuses commits of others on the branch, here or on the forge.
+// usersCommits refuses commits of others on the branch, here or on the forge. It first finishes the restack of a killed
+// address.
 func (a *addressing) usersCommits() error {
 	w, hint := a.w, "git tilth update "+a.s.ID
+	state, err := a.s.State()
+	switch {
+	case err != nil:
+		return fail("", err)
+	case len(state.Steps) > 0 && a.isStack():
+		if err := w.proceed(a.s, a.run); err != nil || w.p.dryRun {
+			return err
+		}
+	case len(state.Steps) > 0:
+		return refuse(hint, "session %s is not yet on its new base", a.s.ID)
+	}
 	tip, there, err := w.Git.BranchTip(w.p.ctx, a.common, a.s.Branch())
 	if err != nil {
 		return fail("", err)
@@ -241,24 +157,16 @@ func (a *addressing) usersCommits() error {
 	if !there {
 		return refuse("git tilth review "+a.s.ID, "branch %s is deleted", a.s.Branch())
 	}
-	if a.request.Head != tip {
-		if _, err := w.Git.Line(w.p.ctx, gitx.InRepo(a.common, "merge-base", "--is-ancestor", a.request.Head,
-			tip)); err != nil {
-			return refuse(hint, "%s has commits that session %s does not have", a.request.Name(), a.s.ID)
+	if head := a.top.Head; head != tip && !(a.isStack() && head == a.top.Took) {
+		ask := gitx.InRepo(a.common, "merge-base", "--is-ancestor", head, tip)
+		if _, err := w.Git.Line(w.p.ctx, ask); err != nil {
+			return refuse(hint, "%s has commits that session %s does not have", a.top.Name(), a.s.ID)
 		}
 	}
-	state, err := a.s.State()
-	if err != nil {
-		return fail("", err)
+	commits, at, err := held.CommitsSince(w.p.ctx, w.Git, a.common, tip, cmp.Or(a.top.Took, state.Seed.SHA))
+	if at.SHA == "" && err == nil { // the commits were made again
+		commits, _, err = held.CommitsSince(w.p.ctx, w.Git, a.common, tip, state.Seed.SHA)
 	}
-	if len(state.Steps) > 0 {
-		return refuse(hint, "session %s is not yet on its new base", a.s.ID)
-	}
-	since := state.Seed.SHA
-	if known := a.s.Request(); known != nil && known.Took != "" {
-		since = known.Took
-	}
-	commits, _, err := held.CommitsSince(w.p.ctx, w.Git, a.common, tip, since)
 	if err != nil {
 		return fail("", err)
 	}
@@ -271,8 +179,9 @@ func (a *addressing) usersCommits() error {
 	return nil
 }
 
-// news returns the threads and checks without a task. A thread with a comment after this program's answer is new.
-func (a *addressing) news() (items []feedback, err error) {
+// newFeedback returns the threads and checks without a task. A thread with a comment after this program's answer is
+// new.
+func (a *addressing) newFeedback() (items []forge.Item, err error) {
 	tasks, err := a.s.Tasks()
 	if err != nil {
 		return nil, fail("git tilth show "+a.s.ID, err)
@@ -282,27 +191,22 @@ func (a *addressing) news() (items []feedback, err error) {
 	}
 	for _, r := range a.seen {
 		for _, t := range r.threads {
-			if made(fmt.Sprintf("thread %s comment %s ", t.ID, t.Last())) {
-				continue
+			comment := fmt.Sprintf("thread %s comment %s ", t.ID, t.Last())
+			if !made(comment) && (!made("thread "+t.ID+" ") || t.Reopened()) {
+				items = append(items, t.Item(r.Head))
 			}
-			after := a.f.Replied(t)
-			if made("thread "+t.ID+" ") && (after < 0 || t.LastAfter(after) == "") {
-				continue
-			}
-			items = append(items, feedback{t.Item(r.Head), r.Request})
 		}
 		for _, c := range r.checks {
 			if c.Rig == "" && !made("check "+c.ID+" ") {
-				items = append(items, feedback{c.Item(r.Head), r.Request})
+				items = append(items, c.Item(r.Head))
 			}
 		}
 	}
 	return items, nil
 }
 
-// addTasks adds a task for each item. In a stack, the tasks are committed on the item's own request, and the commits
-// above it are repeated.
-func (a *addressing) addTasks(items []feedback) error {
+// addTasks adds a task for each item.
+func (a *addressing) addTasks(items []forge.Item) error {
 	h, err := a.w.hold(a.s, nil)
 	if err != nil {
 		return err
@@ -322,82 +226,68 @@ func (a *addressing) addTasks(items []feedback) error {
 			number = max(number, n)
 		}
 	}
-	var added []session.Task
-	var ids []string
 	for _, i := range items {
 		number++
 		t := i.Task(fmt.Sprintf("T-%03d", number))
-		added, ids = append(added, t), append(ids, t.ID)
-		a.w.p.printf("%s\n", shownForeign(t))
+		tasks = append(tasks, t)
+		a.say("%s\n", shownForeign(t))
 	}
-	if items[0].of != a.request {
-		if err := a.restack(h, items[0].of.Task, ids); err != nil {
-			return err
-		}
-	}
-	if tasks, err = a.s.Tasks(); err == nil {
-		err = lifecycle.Replan(a.w.p.ctx, h, append(tasks, added...))
-	}
-	if err != nil {
-		return fail(a.again(), err)
+	if err := lifecycle.Replan(a.w.p.ctx, h, tasks); err != nil {
+		return fail(a.again, err)
 	}
 	return nil
 }
 
-// restack moves the branch back to the commits of a task's request in the stack, with the tasks to do there.
-func (a *addressing) restack(h *held.Handle, task string, added []string) error {
-	parts, err := a.w.partsOf(a.s, a.common)
+// work runs the tasks that are to do, those of lower requests of a stack after the commits of their own requests.
+func (a *addressing) work() error {
+	tasks, err := a.s.Tasks()
 	if err != nil {
 		return fail("", err)
 	}
-	i := slices.IndexFunc(parts, func(p part) bool { return p.task == task })
-	if i < 0 || i == len(parts)-1 {
+	tasks = slices.DeleteFunc(tasks, func(t session.Task) bool {
+		return t.Status == session.TaskDone || t.Status == session.TaskSkipped
+	})
+	if len(tasks) == 0 {
 		return nil
 	}
-	plan, err := lifecycle.PlanOnto(a.w.p.ctx, h, lifecycle.Onto{After: parts[i].tip, First: added})
+	if a.isStack() {
+		if err := a.restack(tasks); err != nil {
+			return err
+		}
+	}
+	return a.w.proceed(a.s, a.run)
+}
+
+// restack moves the branch back to the commits of the lowest request with tasks to do.
+func (a *addressing) restack(tasks []session.Task) error {
+	parts, err := a.parts(true)
+	if err != nil {
+		return fail("", err)
+	}
+	to := lifecycle.Onto{Insert: map[string][]string{}}
+	for _, part := range parts[:len(parts)-1] {
+		r := a.known(part)
+		for _, t := range tasks {
+			if r != nil && strings.HasSuffix(t.Source, " commit "+r.Head) {
+				to.Insert[part.tip] = append(to.Insert[part.tip], t.ID)
+				to.After = cmp.Or(to.After, part.tip)
+			}
+		}
+	}
+	if to.After == "" {
+		return nil
+	}
+	h, err := a.w.hold(a.s, nil)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	plan, err := lifecycle.PlanOnto(a.w.p.ctx, h, to)
 	if err == nil {
 		err = plan.Execute(a.w.p.ctx, h)
 	}
-	return err
-}
-
-func (a *addressing) openTasks() (bool, error) {
-	tasks, err := a.s.Tasks()
 	if err != nil {
-		return false, fail("", err)
+		return fail(a.again, err)
 	}
-	return slices.ContainsFunc(tasks, func(t session.Task) bool {
-		return t.Status != session.TaskDone && t.Status != session.TaskSkipped
-	}), nil
-}
-
-// push pushes the branch if the forge does not have its tip.
-func (a *addressing) push(flags ...string) error {
-	w := a.w
-	if a.request.Below != nil {
-		top, err := w.publish(publishing{a.s, a.f, a.common, a.remote, a.request.Root(), false, a.again()})
-		if err != nil || top == nil {
-			return err
-		}
-		top.Round, top.Rounds, a.request = a.request.Round, a.request.Rounds, top
-		return a.save()
-	}
-	tip, there, err := w.Git.BranchTip(w.p.ctx, a.common, a.s.Branch())
-	if err != nil || !there || tip == a.request.Head {
-		return err
-	}
-	dir := held.SourceNow(a.s.Overview().Source, a.common)
-	if err := w.pushBranch(a.s, a.common, a.remote, dir, flags...); err != nil {
-		if failed := new(exitError); errors.As(err, &failed) {
-			failed.hint = a.again()
-		}
-		return err
-	}
-	a.request.Head, a.request.Took, a.request.Failed = tip, tip, 0
-	if body, err := w.requestText(a.s); err != nil {
-		return fail("", err)
-	} else if err := a.f.Set(w.p.ctx, a.request.Number, map[string]string{"body": body}); err != nil {
-		return w.forgeError(err, a.again())
-	}
-	return a.save()
+	return nil
 }

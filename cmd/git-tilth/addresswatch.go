@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,25 +13,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// answer answers each thread of a finished task with its commit, once. It reads the threads again, because they may
-// have got an answer meanwhile, for example from a killed command.
+// answer answers each thread of a finished task with its commit, once: a thread that has the answer of a killed command
+// is left out.
 func (a *addressing) answer() error {
-	for _, r := range append(slices.Clone(a.request.Below), a.request) {
-		if r.State != session.RequestOpen {
-			continue
-		}
-		threads, err := a.f.Threads(a.w.p.ctx, r.Number)
-		if err != nil {
-			return a.w.forgeError(err, a.again())
-		}
-		if err := a.answerIn(r, threads); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (a *addressing) answerIn(r *session.Request, threads []forge.Thread) error {
 	w := a.w
 	tasks, err := a.s.Tasks()
 	if err != nil {
@@ -42,21 +25,23 @@ func (a *addressing) answerIn(r *session.Request, threads []forge.Thread) error 
 	if err != nil {
 		return fail("", err)
 	}
-	for _, t := range threads {
-		var last session.Task
-		for _, task := range tasks {
-			if strings.HasPrefix(task.Source, "thread "+t.ID+" ") {
-				last = task
+	for _, r := range a.seen {
+		for _, t := range r.threads {
+			var last session.Task
+			for _, task := range tasks {
+				if strings.HasPrefix(task.Source, "thread "+t.ID+" ") {
+					last = task
+				}
 			}
+			commit := state.Tasks[last.ID].Commit
+			if last.Status != session.TaskDone || commit == "" || t.Answered(last.Source) {
+				continue
+			}
+			if err := a.f.Reply(w.p.ctx, r.Number, t, commit); err != nil {
+				return w.forgeError(err, a.again)
+			}
+			a.say("answered the thread of %s with %s\n", last.ID, text.Head(commit, 10))
 		}
-		commit := state.Tasks[last.ID].Commit
-		if last.Status != session.TaskDone || commit == "" || a.f.Answered(t, last.Source) {
-			continue
-		}
-		if err := a.f.Reply(w.p.ctx, r.Number, t, commit); err != nil {
-			return w.forgeError(err, a.again())
-		}
-		w.p.printf("answered the thread of %s with %s\n", last.ID, text.Head(commit, 10))
 	}
 	return nil
 }
@@ -70,9 +55,9 @@ func (a *addressing) watch() error {
 		} else if err != nil {
 			return a.over(err)
 		}
-		if !told && a.request != nil {
+		if !told && a.top != nil {
 			told = true
-			w.p.warnf("watching %s (Ctrl-C stops)\n", a.request.Name())
+			w.p.warnf("watching %s (Ctrl-C stops)\n", a.top.Name())
 		}
 		if w.p.dryRun {
 			return nil
@@ -93,9 +78,9 @@ func (a *addressing) watched() error {
 	if err := a.look(); err != nil {
 		return err
 	}
-	items, err := a.news()
+	items, err := a.newFeedback()
 	if err == nil && len(items) > 0 {
-		err = &exitError{code: exitNo, hint: a.again(), msg: fmt.Sprintf("%s after %s: %s", a.request.Line(),
+		err = &exitError{code: exitNo, hint: a.again, msg: fmt.Sprintf("%s after %s: %s", a.top.Line(),
 			text.Plural(a.rounds, "round"), openItems(items))}
 	}
 	return err
@@ -103,18 +88,18 @@ func (a *addressing) watched() error {
 
 // over returns the error at the end of a watch: nil for a merged request, exit code 1 for open threads or checks.
 func (a *addressing) over(err error) error {
-	if a.request != nil && a.request.State == session.RequestMerged {
-		a.w.p.printf("%s is merged\nnext: git tilth cleanse %s\n", a.request.Name(), a.s.ID)
+	if a.top != nil && a.top.State == session.RequestMerged {
+		a.say("%s is merged\nnext: git tilth cleanse %s\n", a.top.Name(), a.s.ID)
 		return nil
 	}
-	if code, msg, hint := a.w.p.exitFor(err); code == exitCap && a.request != nil {
-		return &exitError{code: exitNo, msg: cmp.Or(msg, "a cap ended the run") + "; " + a.request.Line(),
+	if code, msg, hint := a.w.p.exitFor(err); code == exitCap && a.top != nil {
+		return &exitError{code: exitNo, msg: cmp.Or(msg, "a cap ended the run") + "; " + a.top.Line(),
 			hint: hint, err: err}
 	}
 	return err
 }
 
-func openItems(items []feedback) string {
+func openItems(items []forge.Item) string {
 	var open []string
 	for _, i := range items {
 		open = append(open, i.Kind+" "+i.Task("T-000").Title)

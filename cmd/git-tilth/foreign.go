@@ -35,17 +35,15 @@ func (w *repoContext) importForeign(r *prepRequest) (*seed.Imported, error) {
 	var items []forge.Item
 	switch kind {
 	case "issue":
-		var i forge.Item
-		i, err = f.Issue(w.p.ctx, name)
-		items = []forge.Item{i}
+		items, err = f.Issues(w.p.ctx, name, "")
 	case "label":
-		items, err = f.Labelled(w.p.ctx, name)
+		items, err = f.Issues(w.p.ctx, "", name)
 	default:
 		var number int64
 		if _, err := fmt.Sscan(name, &number); err != nil {
 			return nil, refuse("git tilth run -h", "%s: the number is too large", r.from)
 		}
-		items, err = w.importThreads(f, number, remote, r)
+		items, err = w.importThreads(f, number, targetOf(f, remote, address), r)
 	}
 	if err != nil {
 		return nil, w.forgeError(err, again)
@@ -80,9 +78,6 @@ func (w *repoContext) importThreads(f *forge.Forge, number int64, remote string,
 	}
 	threads, err := f.Threads(w.p.ctx, number)
 	if err != nil {
-		return nil, err
-	}
-	if remote, err = w.targetRemote(f, w.Loc.CommonDir, remote); err != nil {
 		return nil, err
 	}
 	if err := w.fetch(w.p.ctx, w.Loc.CommonDir, w.Loc.Source, remote, f.HeadRef(request)); err != nil {

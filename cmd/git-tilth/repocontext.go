@@ -30,7 +30,7 @@ type repoContext struct {
 	flags  map[string]string // the settings among the command's flags
 	tasks  []string          // that the command names
 
-	gone  sync.Map                              // whether a repository was deleted, by its path
+	repos sync.Map                              // the repositories of paths that sessions name
 	holds func() func(branch, path string) bool // whether the repository has a session's branch or worktree, read once
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -149,10 +150,7 @@ func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 		if err != nil {
 			linked = ""
 		}
-		if belongs, sure := w.named(check.Source, check.GitCommonDir, linked); sure {
-			return belongs, true
-		}
-		if belongs, sure := w.orphaned(s, check.Source, check.GitCommonDir, linked); sure {
+		if belongs, sure := w.named(s, check.Source, check.GitCommonDir, linked); sure {
 			return belongs, true
 		}
 	}
@@ -166,45 +164,41 @@ func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 	return false, !errors.Is(err, held.ErrSourceUnknown)
 }
 
-// orphaned decides about a session with a missing repository: it belongs to this repository, moved here, if this one
-// has its branch or worktree.
-func (w *repoContext) orphaned(s *session.Session, source, commonDir, linked string) (belongs, sure bool) {
-	if source == "" || linked != "" || !w.isGone(source) || !w.isGone(commonDir) || held.Resetting(s) {
-		return false, false
-	}
-	return source == w.Loc.Source || w.holds()(s.Branch(), s.Workspace()), true
-}
-
-// isGone reports whether a session's repository does not exist any more. Each path is examined once, because thousands
-// of sessions can name it.
-func (w *repoContext) isGone(name string) bool {
-	if name == "" {
-		return true
-	}
-	if gone, known := w.gone.Load(name); known {
-		return gone.(bool)
-	}
-	_, err := gitx.CommonDirOf(name)
-	gone := errors.Is(err, os.ErrNotExist)
-	w.gone.Store(name, gone)
-	return gone
-}
-
-// named reports whether a session belongs to this repository by its three names for it, each of which may be empty: it
-// is sure if all lead to one repository. It must be quick, because it sorts ten thousand sessions.
-func (w *repoContext) named(source, commonDir, linked string) (belongs, sure bool) {
-	common := ""
+// named reports whether a session belongs to this repository by its three names for it, each of which may be empty. It
+// is sure if all lead to one repository, or if that is missing: then the session belongs to this repository, moved
+// here, if this one has its branch or worktree. It must be quick, because it sorts ten thousand sessions.
+func (w *repoContext) named(s *session.Session, source, commonDir, linked string) (belongs, sure bool) {
+	var found []string
+	gone := source != "" && linked == ""
 	for _, name := range []string{source, commonDir, linked} {
 		if name == "" {
 			continue
 		}
-		of, err := gitx.CommonDirOf(name)
-		if err != nil || common != "" && of != common {
-			return false, false
-		}
-		common = of
+		common, err := w.repoAt(name)
+		gone = gone && errors.Is(err, os.ErrNotExist)
+		found = append(found, common) // "" with an error
 	}
-	return common == w.Loc.CommonDir, common != ""
+	switch found = slices.Compact(found); {
+	case gone && !held.Resetting(s):
+		return source == w.Loc.Source || w.holds()(s.Branch(), s.Workspace()), true
+	case len(found) != 1 || found[0] == "":
+		return false, false
+	}
+	return found[0] == w.Loc.CommonDir, true
+}
+
+// repoAt returns the git directory of a path's repository. Each path is read once: thousands of sessions can name it.
+func (w *repoContext) repoAt(path string) (common string, err error) {
+	type repo struct {
+		common string
+		err    error
+	}
+	known, is := w.repos.Load(path)
+	if !is {
+		common, err := gitx.CommonDirOf(path)
+		known, _ = w.repos.LoadOrStore(path, repo{common, err})
+	}
+	return known.(repo).common, known.(repo).err
 }
 
 // overviews returns the sessions of this repository, newest first, or those of all repositories.
@@ -216,24 +210,12 @@ func (w *repoContext) overviews(all bool) ([]session.Overview, error) {
 	if all {
 		return w.withElsewhere(w.Store.Overview(ids, nil)), nil
 	}
-	type answer struct{ belongs, sure bool }
-	var mu sync.Mutex
-	known := map[[3]string]answer{}
 	return w.withElsewhere(w.Store.Overview(ids, func(s *session.Session, source, commonDir, linked string) bool {
-		mu.Lock()
-		a, ok := known[[3]string{source, commonDir, linked}]
-		if !ok {
-			a.belongs, a.sure = w.named(source, commonDir, linked)
-			known[[3]string{source, commonDir, linked}] = a
+		belongs, sure := w.named(s, source, commonDir, linked)
+		if !sure {
+			belongs, _ = w.belongs(s)
 		}
-		mu.Unlock()
-		if !a.sure {
-			a.belongs, a.sure = w.orphaned(s, source, commonDir, linked)
-		}
-		if !a.sure {
-			a.belongs, _ = w.belongs(s)
-		}
-		return a.belongs
+		return belongs
 	})), nil
 }
 

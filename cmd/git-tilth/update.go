@@ -30,9 +30,10 @@ func (p *process) updateCommand() *cli.Command {
 			if ctx.Bool("merge") && ctx.Bool("rebase") {
 				return refuse("git tilth update -h", "--rebase and --merge exclude each other")
 			}
-			u := &updating{addressing{w: w, s: s, verb: "update", run: newRunRequest(ctx)}, ctx.Bool("merge")}
+			u := &updating{addressing{proposal: &proposal{w: w, s: s, again: "git tilth update " + s.ID, lease: true},
+				run: newRunRequest(ctx)}, ctx.Bool("merge")}
 			if u.run.verb = "resume"; u.merge {
-				u.verb = "update --merge"
+				u.again = "git tilth update --merge " + s.ID
 			}
 			return u.update()
 		}),
@@ -71,26 +72,21 @@ func (u *updating) update() error {
 		} else if !moved {
 			break
 		}
-		if err := w.proceed(u.s, u.run); err != nil {
+		if err := w.proceed(u.s, u.run); err != nil || w.p.dryRun {
 			return err
 		}
 	}
 	if w.p.dryRun {
 		return nil
 	}
-	if u.request == nil {
-		w.p.printf("session %s is on its base\n", u.s.ID)
+	if u.top == nil {
+		u.say("session %s is on its base\n", u.s.ID)
 		return nil
 	}
-	lease := "--force-with-lease=refs/heads/" + u.s.Branch() + ":" + u.request.Head
-	if err := u.push(lease); err != nil {
+	if err := u.publish(u.isStack(), u.top.Root()); err != nil {
 		return err
 	}
-	u.request.Took = u.request.Head
-	if err := u.save(); err != nil {
-		return err
-	}
-	w.p.printf("%s\n", u.request.Line())
+	u.say("%s\n", u.top.Line())
 	return nil
 }
 
@@ -113,10 +109,10 @@ func (u *updating) move(begun bool) (bool, error) {
 	if to.Base, err = u.base(h); err != nil {
 		return false, err
 	}
-	if r := u.request; r != nil {
-		to.Head, to.Took = r.Head, s.Request().Took
-		if err := w.fetch(w.p.ctx, h.Common, h.Checkpoint.Source, u.remote, "refs/heads/"+r.Branch); err != nil {
-			return false, refuse("git tilth pr "+s.ID, "branch %s is not on %s", r.Branch, u.remote)
+	if r := u.top; r != nil {
+		to.Head, to.Took = r.Head, r.Took
+		if _, err := u.fetchBranch(u.remote, r.Branch, "git tilth pr "+s.ID); err != nil {
+			return false, err
 		}
 	}
 	if _, err := w.Git.RevParse(w.p.ctx, h.Common, to.Base+"^{commit}"); err != nil && w.p.dryRun {
@@ -126,30 +122,28 @@ func (u *updating) move(begun bool) (bool, error) {
 	if err != nil || plan.Over {
 		return false, err
 	}
-	w.p.printf("%s: %.10s becomes %.10s\n", plan.What, plan.From, plan.SHA)
+	u.say("%s: %.10s becomes %.10s\n", plan.What, plan.From, plan.SHA)
 	if w.p.dryRun {
 		return false, nil
 	}
-	if u.request != nil {
-		u.request.Took = u.request.Head
-		if err := u.save(); err != nil {
-			return false, err
-		}
-	}
 	if err := plan.Execute(w.p.ctx, h); err != nil {
-		return false, fail("git tilth update "+s.ID, err)
+		return false, fail(u.again, err)
 	}
-	return true, nil
+	if u.top == nil || plan.Begun { // the forge may have more commits than when that move began
+		return true, nil
+	}
+	u.top.Took = u.top.Head
+	return true, u.save()
 }
 
 // merged are the tasks of the merged requests of a stack.
 func (u *updating) merged() (map[string]bool, error) {
-	if u.request == nil || u.request.Below == nil {
+	if !u.isStack() {
 		return nil, nil
 	}
 	gone := map[string]bool{}
-	parts, err := u.w.partsOf(u.s, u.common)
-	for _, r := range u.request.Below {
+	parts, err := u.parts(true)
+	for _, r := range u.top.Below {
 		for _, p := range parts {
 			for _, task := range p.tasks {
 				gone[task] = gone[task] || p.task == r.Task && r.State == session.RequestMerged
@@ -162,7 +156,7 @@ func (u *updating) merged() (map[string]bool, error) {
 // base returns the current commit of the base: the request's base on the forge, else the user's checkout.
 func (u *updating) base(h *held.Handle) (string, error) {
 	w := u.w
-	if u.request == nil {
+	if u.top == nil {
 		at := h.Common
 		if w.inRepo && w.Loc.CommonDir == h.Common && !session.IsWorkplace(w.Loc.TopLevel) {
 			at = w.Loc.GitDir
@@ -173,23 +167,24 @@ func (u *updating) base(h *held.Handle) (string, error) {
 		}
 		return sha, err
 	}
-	ref := "refs/heads/" + u.request.Root()
-	remote, err := w.targetRemote(u.f, h.Common, u.remote)
-	if err != nil {
-		return "", fail("", err)
-	}
-	ask := gitx.InRepo(h.Common, "ls-remote", "--end-of-options", remote, ref)
-	ask.Dir = cmp.Or(held.SourceNow(h.Checkpoint.Source, h.Common), h.Common)
-	out, err := w.Git.Line(w.p.ctx, ask)
+	return u.fetchBranch(targetOf(u.f, u.remote, u.address), u.top.Root(), "git remote -v")
+}
+
+// fetchBranch fetches a branch of a remote and returns its commit. hint is the command for a missing branch.
+func (u *updating) fetchBranch(remote, branch, hint string) (string, error) {
+	ref := "refs/heads/" + branch
+	ask := gitx.InRepo(u.common, "ls-remote", "--end-of-options", remote, ref)
+	ask.Dir = cmp.Or(u.dir, u.common)
+	out, err := u.w.Git.Line(u.w.p.ctx, ask)
 	sha, _, _ := strings.Cut(out, "\t")
 	if err == nil && !text.IsObjectID(sha) {
-		return "", refuse("git remote -v", "%s has no branch %s", remote, u.request.Root())
+		return "", refuse(hint, "%s has no branch %s", text.WithoutPassword(remote), branch)
 	}
 	if err == nil {
-		err = w.fetch(w.p.ctx, h.Common, ask.Dir, remote, ref)
+		err = u.w.fetch(u.w.p.ctx, u.common, ask.Dir, remote, ref)
 	}
 	if err != nil {
-		return "", fail("git tilth update "+u.s.ID, err)
+		return "", fail(u.again, err)
 	}
 	return sha, nil
 }

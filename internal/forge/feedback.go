@@ -18,6 +18,7 @@ import (
 type Comment struct {
 	ID, Login, Body string
 	Writes          bool // by an author with write access
+	reply           bool // by this program
 }
 
 // Thread is an unresolved review thread.
@@ -36,7 +37,7 @@ pullRequest(number:$number){reviewThreads(first:50,after:$after){pageInfo{hasNex
 nodes{id isResolved path line comments(first:100){nodes{id databaseId body author{login}}}}}}}}`
 
 // Threads returns the unresolved threads of a request with a comment by an author with write access.
-func (f *Forge) Threads(ctx context.Context, number int64) (open []Thread, err error) {
+func (f *Forge) Threads(ctx context.Context, number int64) (threads []Thread, err error) {
 	var nodes []gjson.Result
 	if f.isLab() {
 		nodes, err = f.all(ctx, fmt.Sprintf("%s/%d/discussions", f.requests(), number), "")
@@ -47,18 +48,11 @@ func (f *Forge) Threads(ctx context.Context, number int64) (open []Thread, err e
 		return nil, err
 	}
 	for _, n := range nodes {
-		t := Thread{ID: n.Get("id").String(), Path: n.Get("path").String(), Line: n.Get("line").Int()}
-		comments := n.Get("comments.nodes").Array()
-		resolved := n.Get("isResolved").Bool()
-		if f.isLab() {
-			comments = n.Get("notes").Array()
-			first := n.Get("notes.0")
-			t.Path = cmp.Or(first.Get("position.new_path").String(), first.Get("position.old_path").String())
-			t.Line = first.Get("position.new_line").Int()
-			unresolved := func(c gjson.Result) bool { return c.Get("resolvable").Bool() && !c.Get("resolved").Bool() }
-			resolved = !slices.ContainsFunc(comments, unresolved)
-		}
-		if resolved || t.ID == "" {
+		t := Thread{ID: n.Get("id").String(), Line: first(n, "line", "notes.0.position.new_line").Int(),
+			Path: first(n, "path", "notes.0.position.new_path", "notes.0.position.old_path").String()}
+		comments := first(n, "comments.nodes", "notes").Array()
+		open := func(c gjson.Result) bool { return c.Get("resolvable").Bool() && !c.Get("resolved").Bool() }
+		if n.Get("isResolved").Bool() || f.isLab() && !slices.ContainsFunc(comments, open) || t.ID == "" {
 			continue
 		}
 		if t.Comments, err = f.comments(ctx, comments); err != nil {
@@ -68,10 +62,10 @@ func (f *Forge) Threads(ctx context.Context, number int64) (open []Thread, err e
 			t.replyTo = comments[0].Get("databaseId").String()
 		}
 		if t.Last() != "" {
-			open = append(open, t)
+			threads = append(threads, t)
 		}
 	}
-	return open, nil
+	return threads, nil
 }
 
 // Look reads the threads and failed checks of a request, and counts them in it.
@@ -117,12 +111,12 @@ func (f *Forge) comments(ctx context.Context, list []gjson.Result) (out []Commen
 			continue
 		}
 		one := Comment{ID: c.Get("id").String(), Body: c.Get("body").String(),
-			Login: cmp.Or(c.Get("author.login").String(), c.Get("user.login").String(),
-				c.Get("author.username").String())}
+			Login: first(c, "author.login", "user.login", "author.username").String()}
 		if one.Writes, err = f.Writes(ctx, one.Login, c.Get("author.id").String()); err != nil {
 			return nil, err
 		}
-		one.Writes = one.Writes && !f.isReply(one)
+		one.reply = one.Login == f.Login && strings.Contains(one.Body, replyMark)
+		one.Writes = one.Writes && !one.reply
 		out = append(out, one)
 	}
 	return out, nil
@@ -131,48 +125,37 @@ func (f *Forge) comments(ctx context.Context, list []gjson.Result) (out []Commen
 // replyMark ends each answer of this program in a thread. It counts only in a comment of the user's login.
 const replyMark = "<!-- git-tilth -->"
 
-func (f *Forge) isReply(c Comment) bool {
-	return c.Login == f.Login && strings.Contains(c.Body, replyMark)
-}
-
-// Replied is the index of the last answer of this program in a thread, -1 for none.
-func (f *Forge) Replied(t Thread) int {
-	for i := len(t.Comments) - 1; i >= 0; i-- {
-		if f.isReply(t.Comments[i]) {
+// lastOf is the index of the last comment of a kind, -1 for none.
+func (t Thread) lastOf(is func(Comment) bool) int {
+	for i, c := range slices.Backward(t.Comments) {
+		if is(c) {
 			return i
 		}
 	}
 	return -1
 }
 
+func isReply(c Comment) bool { return c.reply }
+
+func writes(c Comment) bool { return c.Writes }
+
 // Last returns the id of the last comment by an author with write access, or "".
 func (t Thread) Last() string {
-	for i := len(t.Comments) - 1; i >= 0; i-- {
-		if c := t.Comments[i]; c.Writes {
-			return c.ID
-		}
+	if i := t.lastOf(writes); i >= 0 {
+		return t.Comments[i].ID
 	}
 	return ""
 }
 
-// LastAfter is Last among the comments after one.
-func (t Thread) LastAfter(index int) string {
-	t.Comments = t.Comments[index+1:]
-	return t.Last()
+// Reopened reports whether an author with write access wrote after this program's answer.
+func (t Thread) Reopened() bool {
+	reply := t.lastOf(isReply)
+	return reply >= 0 && t.lastOf(writes) > reply
 }
 
-// Text has the comments of people with write access.
-func (t Thread) Text() string {
-	var b strings.Builder
-	if t.Path != "" {
-		fmt.Fprintf(&b, "%s:%d\n\n", t.Path, t.Line)
-	}
-	for _, c := range t.Comments {
-		if c.Writes {
-			fmt.Fprintf(&b, "%s: %s\n\n", c.Login, c.Body)
-		}
-	}
-	return b.String()
+// Answered reports whether this program answered a thread after the comment of a task's source.
+func (t Thread) Answered(source string) bool {
+	return t.lastOf(isReply) > t.lastOf(func(c Comment) bool { return strings.Contains(source, " comment "+c.ID+" ") })
 }
 
 // Reply answers a thread with a commit.
@@ -254,12 +237,17 @@ func (f *Forge) job(ctx context.Context, c *Check, as string) error {
 		c.Rig = strings.ReplaceAll(as, "_", " ") + " before a step"
 		return nil
 	}
-	log, err := f.raw(ctx, "GET", at+"/logs", nil)
+	c.Log, err = f.log(ctx, at+"/logs")
+	return err
+}
+
+// log reads the failing part of a log, "" for a log that the forge does not have.
+func (f *Forge) log(ctx context.Context, path string) (string, error) {
+	log, err := f.raw(ctx, "GET", path, nil)
 	if errors.Is(err, context.Canceled) {
-		return err
+		return "", err
 	}
-	c.Log = failingPart(string(log))
-	return nil
+	return failingPart(string(log)), nil
 }
 
 // jobs are the failed jobs of a merge request's newest pipeline.
@@ -286,11 +274,9 @@ func (f *Forge) jobs(ctx context.Context, number int64, commit string) (failed [
 			case status != "failed" || job.Get("allow_failure").Bool():
 				continue
 			case why == "" || why == "script_failure" || why == "job_execution_timeout":
-				log, err := f.raw(ctx, "GET", at+"/jobs/"+c.ID+"/trace", nil)
-				if errors.Is(err, context.Canceled) {
+				if c.Log, err = f.log(ctx, at+"/jobs/"+c.ID+"/trace"); err != nil {
 					return nil, err
 				}
-				c.Log = failingPart(string(log))
 			default:
 				c.Rig = strings.ReplaceAll(why, "_", " ")
 			}
@@ -337,12 +323,4 @@ func failingPart(log string) string {
 		out = out[:logBytes/2] + "\n[...]\n" + out[len(out)-logBytes/2:]
 	}
 	return strings.ToValidUTF8(out, "?")
-}
-
-// Answered reports whether this program answered a thread after the comment of a task's source.
-func (f *Forge) Answered(t Thread, source string) bool {
-	asked := slices.IndexFunc(t.Comments, func(c Comment) bool {
-		return strings.Contains(source, " comment "+c.ID+" ")
-	})
-	return f.Replied(t) > asked
 }

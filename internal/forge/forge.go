@@ -25,6 +25,8 @@ const (
 	maxAnswer = 16 << 20
 	// callTime ends a program that waits for an answer that does not come.
 	callTime = 2 * time.Minute
+	// developer is the lowest of GitLab's access levels that may push.
+	developer = 30
 )
 
 // Forge is a project on a server, reached through Program.
@@ -157,6 +159,16 @@ func (f *Forge) refusal(code int, said string) error {
 	return fmt.Errorf("%s: %s", f.Program, said)
 }
 
+// first returns the first member of an answer that is there: GitHub and GitLab name the same thing differently.
+func first(r gjson.Result, paths ...string) gjson.Result {
+	for _, path := range paths {
+		if got := r.Get(path); got.Type != gjson.Null {
+			return got
+		}
+	}
+	return gjson.Result{}
+}
+
 // call is raw with an answer of JSON.
 func (f *Forge) call(ctx context.Context, method, path string, body any) (gjson.Result, error) {
 	out, err := f.raw(ctx, method, path, body)
@@ -203,16 +215,12 @@ func (f *Forge) Enter(ctx context.Context, push bool) error {
 	if err != nil {
 		return err
 	}
-	may := repo.Get("permissions.push").Bool()
-	upstream := repo.Get("parent.full_name").String()
-	if f.isLab() {
-		const developer = 30
-		may = repo.Get("permissions.project_access.access_level").Int() >= developer ||
-			repo.Get("permissions.group_access.access_level").Int() >= developer
-		upstream = repo.Get("forked_from_project.path_with_namespace").String()
-		f.targetID = repo.Get("forked_from_project.id").Int()
-	}
+	may := repo.Get("permissions.push").Bool() ||
+		repo.Get("permissions.project_access.access_level").Int() >= developer ||
+		repo.Get("permissions.group_access.access_level").Int() >= developer
+	f.targetID = repo.Get("forked_from_project.id").Int()
 	f.Default = repo.Get("default_branch").String()
+	upstream := first(repo, "parent.full_name", "forked_from_project.path_with_namespace").String()
 	if upstream != "" {
 		f.Target = upstream
 		if above, err := f.call(ctx, "GET", f.project(upstream), nil); err == nil {
@@ -246,9 +254,8 @@ func (f *Forge) Writes(ctx context.Context, login, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	const developer = 30
 	is := slices.Contains([]string{"write", "maintain", "admin"}, got.Get("permission").String()) ||
-		f.isLab() && got.Get("access_level").Int() >= developer
+		got.Get("access_level").Int() >= developer
 	if f.writers == nil {
 		f.writers = map[string]bool{}
 	}

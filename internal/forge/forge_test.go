@@ -189,8 +189,7 @@ func TestWrites(t *testing.T) {
 }
 
 func TestAnswered(t *testing.T) {
-	f := &Forge{Login: "me"}
-	reply := Comment{ID: "R", Login: "me", Body: "Done in abc.\n\n" + replyMark}
+	reply := Comment{ID: "R", Login: "me", reply: true}
 	c := func(id string) Comment { return Comment{ID: id, Login: "ann", Body: id, Writes: true} }
 	for _, tc := range []struct {
 		comments []Comment
@@ -204,12 +203,12 @@ func TestAnswered(t *testing.T) {
 		{[]Comment{c("C1"), {ID: "F", Login: "mallory", Body: replyMark}}, "thread T comment C1 commit x", false},
 	} {
 		th := Thread{ID: "T", Comments: tc.comments}
-		if is := f.Answered(th, tc.source); is != tc.want {
+		if is := th.Answered(tc.source); is != tc.want {
 			t.Errorf("%v of %s: %v, want %v", tc.comments, tc.source, is, tc.want)
 		}
 	}
 	th := Thread{Comments: []Comment{c("C1"), reply, {ID: "B", Login: "bob"}}}
-	if th.LastAfter(f.Replied(th)) != "" {
+	if th.Reopened() {
 		t.Error("a comment of somebody without write access is an answer to deal with")
 	}
 }
@@ -279,6 +278,29 @@ func TestHostileText(t *testing.T) {
 	if got := Closing([]session.Task{{Source: "issue:1", Status: session.TaskDone}, {Source: "issue:2"},
 		{Source: "thread issue:3", Status: session.TaskDone}}); got != "\nCloses #1\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestThreadItem(t *testing.T) {
+	c := func(login, body string, writes bool) Comment {
+		return Comment{ID: login, Login: login, Body: body, Writes: writes}
+	}
+	th := Thread{ID: "T", Path: "a.go", Line: 7, Comments: []Comment{c("mallory", "no", false),
+		c("ann", "Split it\n\n- [ ] one file\n- [ ] two tests", true), c("bob", "and the docs", true)}}
+	task := th.Item("abc").Task("T-001")
+	if task.Title != "Split it - [ ] one file - [ ] two tests" ||
+		!slices.Equal(task.AcceptanceCriteria, []string{"one file", "two tests"}) {
+		t.Errorf("%q %q", task.Title, task.AcceptanceCriteria)
+	}
+	for _, want := range []string{"a.go:7", "ann:", "bob: and the docs"} {
+		if !strings.Contains(task.Description, want) {
+			t.Errorf("%q is not in %q", want, task.Description)
+		}
+	}
+	th.Comments = th.Comments[2:]
+	if task := th.Item("abc").Task("T-001"); !slices.Equal(task.AcceptanceCriteria, []string{"and the docs"}) ||
+		task.Source != "thread T comment bob commit abc" {
+		t.Errorf("%+v", task)
 	}
 }
 

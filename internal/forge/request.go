@@ -60,14 +60,10 @@ func (f *Forge) Request(ctx context.Context, number int64) (*session.Request, er
 }
 
 func (f *Forge) request(r gjson.Result) *session.Request {
-	out := &session.Request{Forge: f.Program, Number: r.Get("number").Int(), URL: r.Get("html_url").String(),
-		State: r.Get("state").String(), Base: r.Get("base.ref").String(), Branch: r.Get("head.ref").String(),
-		Head: r.Get("head.sha").String()}
-	if f.isLab() {
-		out.Number, out.URL = r.Get("iid").Int(), r.Get("web_url").String()
-		out.Base, out.Branch = r.Get("target_branch").String(), r.Get("source_branch").String()
-		out.Head = r.Get("sha").String()
-	}
+	text := func(paths ...string) string { return first(r, paths...).String() }
+	out := &session.Request{Forge: f.Program, Number: first(r, "iid", "number").Int(), URL: text("web_url", "html_url"),
+		State: text("state"), Base: text("target_branch", "base.ref"), Branch: text("source_branch", "head.ref"),
+		Head: text("sha", "head.sha")}
 	switch {
 	case r.Get("merged").Bool(), r.Get("merged_at").String() != "", out.State == "merged":
 		out.State = session.RequestMerged
@@ -79,42 +75,54 @@ func (f *Forge) request(r gjson.Result) *session.Request {
 	return out
 }
 
-// Open opens a request.
-func (f *Forge) Open(ctx context.Context, d Draft) (*session.Request, error) {
-	body := map[string]any{"title": d.Title, "body": d.Body, "base": d.Base, "head": d.Branch, "draft": d.Draft}
-	path := f.requests()
-	if f.Target != f.Path {
-		body["head"] = f.head(d.Branch)
-	}
+// labNames are GitLab's names for members of a request.
+var labNames = map[string]string{"body": "description", "base": "target_branch", "head": "source_branch"}
+
+// send creates or changes a request by its members, which have GitHub's names.
+func (f *Forge) send(ctx context.Context, method, path string, members map[string]any) (*session.Request, error) {
 	if f.isLab() {
-		title := d.Title
-		if d.Draft {
-			title = "Draft: " + title
-		}
-		body = map[string]any{"title": title, "description": d.Body, "target_branch": d.Base,
-			"source_branch": d.Branch}
-		if path = f.project(f.Path) + "/merge_requests"; f.targetID != 0 {
-			body["target_project_id"] = f.targetID
+		for name, lab := range labNames {
+			if value, has := members[name]; has {
+				members[lab] = value
+				delete(members, name)
+			}
 		}
 	}
-	got, err := f.call(ctx, "POST", path, body)
+	got, err := f.call(ctx, method, path, members)
 	if err != nil {
 		return nil, err
 	}
 	return f.request(got), nil
 }
 
-// Set changes the text (body) or the base of a request.
-func (f *Forge) Set(ctx context.Context, number int64, fields map[string]string) error {
+// Open opens a request.
+func (f *Forge) Open(ctx context.Context, d Draft) (*session.Request, error) {
+	path, members := f.requests(), map[string]any{"title": d.Title, "body": d.Body, "base": d.Base, "head": d.Branch}
+	switch {
+	case f.isLab():
+		if path = f.project(f.Path) + "/merge_requests"; f.targetID != 0 {
+			members["target_project_id"] = f.targetID
+		}
+		if d.Draft {
+			members["title"] = "Draft: " + d.Title
+		}
+	default:
+		members["draft"] = d.Draft
+		if f.Target != f.Path {
+			members["head"] = f.head(d.Branch)
+		}
+	}
+	return f.send(ctx, "POST", path, members)
+}
+
+// Set changes the text and the base of a request.
+func (f *Forge) Set(ctx context.Context, number int64, body, base string) error {
 	method := "PATCH"
 	if f.isLab() {
-		lab := map[string]string{}
-		for key, value := range fields {
-			lab[map[string]string{"body": "description", "base": "target_branch"}[key]] = value
-		}
-		method, fields = "PUT", lab
+		method = "PUT"
 	}
-	_, err := f.call(ctx, method, fmt.Sprintf("%s/%d", f.requests(), number), fields)
+	path := fmt.Sprintf("%s/%d", f.requests(), number)
+	_, err := f.send(ctx, method, path, map[string]any{"body": body, "base": base})
 	return err
 }
 

@@ -27,7 +27,6 @@ const (
 type Item struct {
 	Source, Kind, Title, Body string
 	Comments                  []Comment
-	Criterion                 string // "" for the title
 }
 
 var boxLine = pattern.New(`^\s*(?:[-*+]|\d+[.)])\s+\[[ xX]\]\s+(\S.*)$`)
@@ -49,9 +48,6 @@ func (i Item) Task(id string) session.Task {
 	}
 	if len(t.AcceptanceCriteria) == 0 {
 		t.AcceptanceCriteria = []string{title}
-		if i.Criterion != "" {
-			t.AcceptanceCriteria[0] = i.Criterion
-		}
 	}
 	body := foreign(i.Body, bodySize)
 	var said strings.Builder
@@ -93,71 +89,56 @@ func foreignLine(s string, n int) string {
 	return text.Inert(text.Clip(text.OneLine(foreign(s[:min(len(s), 8*n)], 8*n)), n))
 }
 
-// Item makes an item of a thread.
+// Item makes an item of a thread, from its first comment by an author with write access on.
 func (t Thread) Item(commit string) Item {
-	first := ""
-	if i := slices.IndexFunc(t.Comments, func(c Comment) bool { return c.Writes }); i >= 0 {
-		first = t.Comments[i].Body
+	i := Item{Source: fmt.Sprintf("thread %s comment %s commit %s", t.ID, t.Last(), commit), Kind: "a review thread"}
+	if t.Path != "" {
+		i.Body = fmt.Sprintf("%s:%d\n\n", t.Path, t.Line)
 	}
-	return Item{Source: fmt.Sprintf("thread %s comment %s commit %s", t.ID, t.Last(), commit),
-		Kind: "a review thread", Title: first, Body: t.Text(), Criterion: "The request of the review thread is met"}
+	if n := slices.IndexFunc(t.Comments, writes); n >= 0 {
+		first := t.Comments[n]
+		i.Title, i.Comments = first.Body, t.Comments[n+1:]
+		i.Body += first.Login + ":\n\n" + first.Body
+	}
+	return i
 }
 
 // Item makes an item of a failed check.
 func (c Check) Item(commit string) Item {
 	return Item{Source: fmt.Sprintf("check %s commit %s", c.ID, commit), Kind: "a failed check",
-		Title: "Fix the failed check " + c.Name, Body: c.Log, Criterion: "The cause of the failed check is fixed"}
+		Title: "Fix the failed check " + c.Name, Body: c.Log}
 }
 
-// Issue reads one issue with its comments.
-func (f *Forge) Issue(ctx context.Context, number string) (Item, error) {
-	got, err := f.call(ctx, "GET", f.issues()+"/"+url.PathEscape(number), nil)
-	if err != nil {
-		return Item{}, err
-	}
-	return f.issue(ctx, got)
-}
-
-func (f *Forge) issues() string { return f.project(f.Target) + "/issues" }
-
-func (f *Forge) issue(ctx context.Context, got gjson.Result) (i Item, err error) {
-	number, body, comments := got.Get("number").String(), got.Get("body").String(), "/comments"
+// Issues reads the issue with a number, or without one the open issues with a label, the oldest first.
+func (f *Forge) Issues(ctx context.Context, number, label string) (items []Item, err error) {
+	at, comments, open := f.project(f.Target)+"/issues", "/comments", "?state=open&direction=asc&labels="
 	if f.isLab() {
-		number, body, comments = got.Get("iid").String(), got.Get("description").String(), "/notes?sort=asc"
+		comments, open = "/notes?sort=asc", "?state=opened&sort=asc&labels="
 	}
+	var list []gjson.Result
 	if number == "" {
-		return i, ErrUnknown
-	}
-	i = Item{Source: "issue:" + number, Kind: "issue " + number, Title: got.Get("title").String(), Body: body}
-	list, err := f.all(ctx, f.issues()+"/"+number+comments, "")
-	if err != nil {
-		return i, err
-	}
-	i.Comments, err = f.comments(ctx, list)
-	return i, err
-}
-
-// Labelled reads the open issues with a label, the oldest first.
-func (f *Forge) Labelled(ctx context.Context, label string) (items []Item, err error) {
-	path := f.issues() + "?state=open&direction=asc&labels=" + url.QueryEscape(label)
-	if f.isLab() {
-		path = f.issues() + "?state=opened&sort=asc&labels=" + url.QueryEscape(label)
-	}
-	list, err := f.all(ctx, path, "")
-	if err != nil {
-		return nil, err
+		list, err = f.all(ctx, at+open+url.QueryEscape(label), "")
+	} else {
+		list = make([]gjson.Result, 1)
+		list[0], err = f.call(ctx, "GET", at+"/"+number, nil)
 	}
 	for _, got := range list {
-		if got.Get("pull_request").Exists() {
-			continue
-		}
-		i, err := f.issue(ctx, got)
-		if err != nil {
+		switch number := first(got, "iid", "number").String(); {
+		case err != nil:
 			return nil, err
+		case number == "":
+			return nil, ErrUnknown
+		case !got.Get("pull_request").Exists():
+			i := Item{Source: "issue:" + number, Kind: "issue " + number, Title: got.Get("title").String(),
+				Body: first(got, "description", "body").String()}
+			var said []gjson.Result
+			if said, err = f.all(ctx, at+"/"+number+comments, ""); err == nil {
+				i.Comments, err = f.comments(ctx, said)
+			}
+			items = append(items, i)
 		}
-		items = append(items, i)
 	}
-	return items, nil
+	return items, err
 }
 
 // Closing is the line by which a request closes the issues of its tasks, "" for none.

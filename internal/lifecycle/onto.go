@@ -26,7 +26,8 @@ type Onto struct {
 	Merge bool            // merge the base instead of repeating the commits on it
 	Gone  map[string]bool // tasks whose commits the base has
 	After string          // repeat only the commits after this one, on it; the base stays
-	First []string        // tasks to do before
+
+	Insert map[string][]string // tasks to do after a commit, before the next one
 }
 
 // PlanOnto plans the move. Over is set if there is nothing to do. The errors are those of PlanToSeed.
@@ -53,9 +54,7 @@ func PlanOnto(ctx context.Context, h *held.Handle, o Onto) (p GoBack, err error)
 	}
 	m := &move{h: h, state: state, plan: &p, Onto: o, tasks: map[string]record.TaskState{}}
 	m.onto = record.Onto{Base: state.Base, Seed: p.seed}
-	for _, task := range o.First {
-		m.onto.Steps = append(m.onto.Steps, record.Step{Task: task})
-	}
+	m.insert(o.After)
 	m.Base = cmp.Or(o.Base, state.Base)
 	if m.verdicts, err = acceptedTrees(h.S); err != nil {
 		return p, err
@@ -219,8 +218,16 @@ func (m *move) repeat(ctx context.Context, commits []gitx.Commit) error {
 		default:
 			m.onto.Steps = append(m.onto.Steps, record.Step{Commit: c.SHA})
 		}
+		m.insert(c.SHA)
 	}
 	return nil
+}
+
+// insert makes steps of the tasks to do after a commit.
+func (m *move) insert(after string) {
+	for _, task := range m.Insert[after] {
+		m.onto.Steps = append(m.onto.Steps, record.Step{Task: task})
+	}
 }
 
 // taskOf returns the finished task of a commit by the record, or "".

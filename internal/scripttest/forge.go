@@ -21,7 +21,8 @@ import (
 type stubForge struct {
 	mu    sync.Mutex
 	file  string // its state, which a script may replace between two commands
-	team  string // the bare repository
+	heads string // the bare repository with the heads of pull requests
+	owner string // team, or me with a fork
 	calls string // a line for each call
 }
 
@@ -38,12 +39,16 @@ type forgeState struct {
 	Logs    map[string]string `json:"logs"`
 }
 
-// fakeForge serves the state in FILE as GitHub's API at the host github.localhost, of the bare repository REPO.
+// fakeForge serves the state in FILE as GitHub's API at the host github.localhost, of the bare repository REPO. With
+// fork, REPO is the user's fork me/thing of team/thing.
 func fakeForge(ts *testscript.TestScript, _ bool, args []string) {
-	need(ts, args, 2, "fakeforge FILE REPO")
+	need(ts, args, 2, "fakeforge FILE REPO [fork]")
 	dir, err := os.MkdirTemp("", "gh") // a socket's path is short
 	ts.Check(err)
-	f := &stubForge{file: ts.MkAbs(args[0]), team: ts.MkAbs(args[1]), calls: ts.MkAbs("../forge.log")}
+	f := &stubForge{file: ts.MkAbs(args[0]), heads: ts.MkAbs(args[1]), owner: "team", calls: ts.MkAbs("../forge.log")}
+	if len(args) > 2 {
+		f.owner = "me"
+	}
 	listener, err := net.Listen("unix", filepath.Join(dir, "s"))
 	ts.Check(err)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: f}}
@@ -100,6 +105,9 @@ func (f *stubForge) answer(r *http.Request, sent []byte, s *forgeState) (int, an
 			"pullRequest": map[string]any{
 				"reviewThreads": map[string]any{"nodes": threadsOf(s, body),
 					"pageInfo": map[string]any{"hasNextPage": false}}}}}}
+	case path == "repos/me/thing" && f.owner == "me":
+		return http.StatusOK, map[string]any{"full_name": "me/thing", "default_branch": "old",
+			"permissions": map[string]any{"push": s.Push}, "parent": map[string]any{"full_name": "team/thing"}}
 	case !isProject:
 		return http.StatusNotFound, missing
 	case in == "":
@@ -118,16 +126,17 @@ func (f *stubForge) answer(r *http.Request, sent []byte, s *forgeState) (int, an
 			return http.StatusOK, got
 		}
 	case in == "pulls" && r.Method == "POST":
+		head := strings.TrimPrefix(fmt.Sprint(body["head"]), f.owner+":")
 		pull := map[string]any{"number": 34 + len(s.Pulls), "state": "open", "body": body["body"],
 			"title": body["title"], "html_url": fmt.Sprintf("https://github.localhost/team/thing/pull/%d", 34+len(s.Pulls)),
-			"base": map[string]any{"ref": body["base"]}, "head": map[string]any{"ref": body["head"]}}
-		s.Pulls = append(s.Pulls, pull)
+			"base": map[string]any{"ref": body["base"]}, "head": map[string]any{"ref": head}}
+		s.Pulls = append(s.Pulls, f.withHead(pull))
 		f.save(s)
-		return http.StatusCreated, f.withHead(pull)
+		return http.StatusCreated, pull
 	case in == "pulls":
 		list := []any{}
 		for _, pull := range s.Pulls {
-			if ref := pull["head"].(map[string]any)["ref"]; r.URL.Query().Get("head") == "team:"+ref.(string) {
+			if ref := pull["head"].(map[string]any)["ref"]; r.URL.Query().Get("head") == f.owner+":"+ref.(string) {
 				list = append(list, f.withHead(pull))
 			}
 		}
@@ -179,7 +188,7 @@ func threadsOf(s *forgeState, query map[string]any) []map[string]any {
 // withHead is a pull request with the commit that its branch is at in the repository.
 func (f *stubForge) withHead(pull map[string]any) map[string]any {
 	head := pull["head"].(map[string]any)
-	out, err := exec.Command("git", "--git-dir="+f.team, "rev-parse",
+	out, err := exec.Command("git", "--git-dir="+f.heads, "rev-parse",
 		fmt.Sprintf("refs/heads/%s", head["ref"])).Output()
 	if err == nil {
 		head["sha"] = strings.TrimSpace(string(out))

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -52,17 +51,8 @@ func (s *Session) Request() *Request {
 	return r
 }
 
-// SaveRequest stores a request that was seen now. It keeps the rounds of the one before.
+// SaveRequest stores a request that was seen now.
 func (s *Session) SaveRequest(r *Request, now time.Time) error {
-	if old := s.Request(); old != nil {
-		r.Round, r.Rounds = max(r.Round, old.Round), max(r.Rounds, old.Rounds)
-		if r.Took == "" {
-			r.Took = old.Took
-		}
-		if r.Below == nil {
-			r.Below, r.Task = old.Below, cmp.Or(r.Task, old.Task)
-		}
-	}
 	r.SeenAt = now.UTC().Format(time.RFC3339)
 	data, err := indent(json.Marshal(r))
 	return save(s.Path(requestFile), data, err, true)

@@ -1,0 +1,397 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/forge"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/view"
+)
+
+// proposal is a session's branch on a forge, with its pull request, or with its stack: one request for each task, each
+// based on the one before. The highest request has the session's branch, the others have branches on the forge alone.
+// This is the state there after each step of publish; after a kill the same command continues:
+//  1. all branches are pushed at once           the requests show the new commits
+//  2. each request is opened, or its text and   an opened request is found by its branch
+//     base are set
+//  3. request.json is written                   finished
+type proposal struct {
+	w       *repoContext
+	s       *session.Session
+	again   string           // the command that continues
+	f       *forge.Forge     // nil if there is no program for the remote
+	missing error            // why no program answers for the remote's API
+	top     *session.Request // the request, the highest of a stack; nil for none
+	draft   bool
+	refresh bool // push and set the text of each request again, even if nothing changed
+	lease   bool // replace the commits that the forge has by the session's, which include them
+
+	common, remote, address string
+	dir                     string // in the repository, where a remote's relative path begins
+}
+
+// read finds the session's remote, checks login and permission, and reads the session's requests.
+func (p *proposal) read() (err error) {
+	w, s := p.w, p.s
+	if p.common, err = commonOf(s); err != nil {
+		return refuse("git tilth show "+s.ID, "%s", err)
+	}
+	p.dir = held.SourceNow(s.Overview().Source, p.common)
+	if p.remote, p.address, err = w.pushRemote(p.common); err != nil {
+		return fail("", err)
+	}
+	if p.remote == "" {
+		return refuse("git tilth take "+s.ID, "there is no remote to push to; add one with git remote add")
+	}
+	if p.f, p.missing = w.forgeOf(p.common, p.address); p.missing != nil {
+		return nil
+	}
+	if err = p.f.Enter(w.p.ctx, true); err == nil {
+		err = p.find()
+	}
+	if errors.Is(err, forge.ErrUnknown) {
+		p.missing = err
+		return nil
+	}
+	return w.forgeError(err, p.again)
+}
+
+// find reads the current state of the session's requests. A request that is merged or closed is stored and refused.
+func (p *proposal) find() error {
+	var top *session.Request
+	var err error
+	if known := p.s.Request(); known == nil {
+		top, err = p.f.Find(p.w.p.ctx, p.s.Branch())
+	} else if top, err = p.now(known); err == nil {
+		top.Below, err = p.below(known)
+	}
+	if err != nil {
+		return err
+	}
+	if p.top = top; top == nil || top.State == session.RequestOpen {
+		return nil
+	}
+	if err := p.save(); err != nil {
+		return err
+	}
+	hint := "git tilth cleanse " + p.s.ID
+	if top.State == session.RequestClosed {
+		hint = map[string]string{"gh": "gh pr reopen ", "glab": "glab mr reopen "}[top.Forge] + fmt.Sprint(top.Number)
+	}
+	return refuse(hint, "%s is %s: %s", top.Name(), top.State, top.URL)
+}
+
+// below reads the requests below the highest one of a stack.
+func (p *proposal) below(top *session.Request) (list []*session.Request, err error) {
+	for _, known := range top.Below {
+		r, err := p.now(known)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// now reads the current state of a request. An open one of the same branch takes the place of a closed one.
+func (p *proposal) now(known *session.Request) (*session.Request, error) {
+	r, err := p.f.Request(p.w.p.ctx, known.Number)
+	if err == nil && r.State == session.RequestClosed {
+		other, missing := p.f.Find(p.w.p.ctx, known.Branch)
+		if err = missing; other != nil && other.State == session.RequestOpen {
+			r = other
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Task, r.Took, r.Round, r.Rounds = known.Task, known.Took, known.Round, known.Rounds
+	return r, nil
+}
+
+// all returns the requests, the lowest of a stack first.
+func (p *proposal) all() []*session.Request {
+	if p.top == nil {
+		return nil
+	}
+	return append(slices.Clone(p.top.Below), p.top)
+}
+
+func (p *proposal) isStack() bool { return p.top != nil && len(p.top.Below) > 0 }
+
+// looked is a request with its unresolved threads and failed checks.
+type looked struct {
+	*session.Request
+	threads []forge.Thread
+	checks  []forge.Check
+}
+
+// look reads and stores the threads and failed checks of the open requests.
+func (p *proposal) look() (seen []looked, err error) {
+	for _, r := range p.all() {
+		one := looked{Request: r}
+		if r.State == session.RequestOpen {
+			if one.threads, one.checks, err = p.f.Look(p.w.p.ctx, r); err != nil {
+				return nil, p.w.forgeError(err, p.again)
+			}
+		}
+		seen = append(seen, one)
+	}
+	return seen, p.save()
+}
+
+// save stores the requests as seen now.
+func (p *proposal) save() error {
+	if p.w.p.dryRun {
+		return nil
+	}
+	if err := p.s.SaveRequest(p.top, p.w.p.now()); err != nil {
+		return fail(p.again, err)
+	}
+	return nil
+}
+
+// part is the work for one request: the whole session, or a task's commit and those of its threads and checks.
+type part struct {
+	task, tip, branch string // task is "" for the whole session
+	tasks             []string
+}
+
+// parts divides a session's commits among the requests of its stack, the lowest first. Without a stack there is one.
+func (p *proposal) parts(stack bool) (parts []part, err error) {
+	state, err := p.s.State()
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := p.s.Tasks()
+	if err != nil {
+		return nil, err
+	}
+	tip, there, err := p.w.Git.BranchTip(p.w.p.ctx, p.common, p.s.Branch())
+	if err == nil && !there {
+		err = refuse("git tilth review "+p.s.ID, "branch %s is gone", p.s.Branch())
+	}
+	if err != nil || !stack {
+		return []part{{tip: tip, branch: p.s.Branch()}}, err
+	}
+	commits, _, err := held.CommitsSince(p.w.p.ctx, p.w.Git, p.common, tip, state.Seed.SHA)
+	for _, c := range slices.Backward(commits) {
+		i := session.IndexOf(tasks, held.SignatureOf(c).Task)
+		own := i >= 0 && !strings.HasPrefix(tasks[i].Source, "thread ") && !strings.HasPrefix(tasks[i].Source, "check ")
+		if n := len(parts); n == 0 || own && parts[n-1].task != "" {
+			parts = append(parts, part{})
+		}
+		last := &parts[len(parts)-1]
+		if last.tip = c.SHA; i >= 0 {
+			last.tasks = append(last.tasks, tasks[i].ID)
+		}
+		if own {
+			last.task, last.branch = tasks[i].ID, "stack/"+p.s.ID+"/"+tasks[i].ID
+		}
+	}
+	if len(parts) == 0 && err == nil {
+		err = refuse("git tilth review "+p.s.ID, "session %s has no commit to propose", p.s.ID)
+	} else if err == nil {
+		parts[len(parts)-1].branch = p.s.Branch()
+	}
+	return parts, err
+}
+
+// known returns the request of a part's branch, nil for none.
+func (p *proposal) known(of part) *session.Request {
+	for _, r := range p.all() {
+		if r.Branch == of.branch {
+			return r
+		}
+	}
+	return nil
+}
+
+// open are the parts whose requests are not merged.
+func (p *proposal) open(parts []part) []part {
+	return slices.DeleteFunc(slices.Clone(parts), func(of part) bool {
+		r := p.known(of)
+		return r != nil && r.State == session.RequestMerged
+	})
+}
+
+// push pushes the branches that the forge does not have yet.
+func (p *proposal) push(parts []part) error {
+	args, refs := []string{"push"}, []string(nil)
+	for _, of := range p.open(parts) {
+		ref, src := "refs/heads/"+of.branch, of.tip
+		if of.branch == p.s.Branch() {
+			src = ref
+		}
+		r := p.known(of)
+		if r != nil && r.Head == of.tip && !p.refresh {
+			continue
+		}
+		switch {
+		case r != nil && r == p.top && p.lease:
+			args = append(args, "--force-with-lease="+ref+":"+r.Head)
+		case r != nil && of.task != "":
+			args = append(args, "--force-with-lease="+ref+":"+cmp.Or(r.Took, r.Head))
+		}
+		refs = append(refs, src+":"+ref)
+	}
+	args = append(append(args, p.remote), refs...)
+	if p.w.p.dryRun {
+		p.w.p.printf("would run: git %s\n", strings.Join(args, " "))
+	}
+	if p.w.p.dryRun || len(refs) == 0 {
+		return nil
+	}
+	err := p.w.userGit(p.dir, p.w.Git.ForUser(p.common), nil, args...)
+	if err == nil {
+		return nil
+	}
+	if refused := new(forge.Error); p.missing == nil && errors.As(p.f.Enter(p.w.p.ctx, true), &refused) {
+		return p.w.forgeError(refused, p.again) // the permission is gone
+	}
+	out := &exitError{code: exitFailed, msg: "the branch was not pushed to " + p.remote, hint: p.again, err: err}
+	if len(refs) > 1 {
+		out.msg = "the branches were not pushed to " + p.remote
+	}
+	if p.top != nil {
+		out.hint = "git tilth update " + p.s.ID
+	}
+	return out
+}
+
+// publish pushes the session's branch, or the branches of its stack, and opens a request for each or updates its text
+// and base.
+func (p *proposal) publish(stack bool, base string) error {
+	parts, err := p.parts(stack)
+	if err != nil {
+		return p.w.forgeError(err, p.again)
+	}
+	if stack && p.f.Target != p.f.Path {
+		return refuse("git tilth pr "+p.s.ID, "the requests of a stack need their branches on %s, not on a fork",
+			p.f.Target)
+	}
+	if err := p.push(parts); err != nil || p.w.p.dryRun {
+		return err
+	}
+	below := slices.DeleteFunc(p.all(), func(r *session.Request) bool { return r.State != session.RequestMerged })
+	for _, of := range p.open(parts) {
+		r := p.known(of)
+		if p.refresh || r == nil || r.Head != of.tip || r.Took != of.tip || r.Base != base {
+			if r, err = p.request(of, base); err != nil {
+				return p.w.forgeError(err, p.again)
+			}
+			r.Failed = 0 // of another commit
+		}
+		r.Task, r.Head, r.Took = of.task, of.tip, of.tip
+		below, base = append(below, r), of.branch
+	}
+	p.top = below[len(below)-1]
+	p.top.Below = below[:len(below)-1]
+	return p.save()
+}
+
+// request opens the request of a part, or updates its text and base.
+func (p *proposal) request(of part, base string) (r *session.Request, err error) {
+	title, body, err := p.text(of)
+	if r = p.known(of); r == nil && err == nil {
+		r, err = p.f.Find(p.w.p.ctx, of.branch)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || r.State != session.RequestOpen {
+		return p.f.Open(p.w.p.ctx, forge.Draft{Base: base, Branch: of.branch, Title: title, Body: body, Draft: p.draft})
+	}
+	r.Base = base
+	return r, p.f.Set(p.w.p.ctx, r.Number, body, base)
+}
+
+// text is the review as the title and text of a request, with the issues that the request closes.
+func (p *proposal) text(of part) (title, body string, err error) {
+	var b bytes.Buffer
+	report := p.w.report(p.s)
+	if err := report.Write(&b, view.Terminal{}, of.task, true); err != nil {
+		return "", "", err
+	}
+	tasks, err := p.s.Tasks()
+	if err != nil {
+		return "", "", err
+	}
+	title = cmp.Or(text.OneLine(report.Label), tasks[0].Title)
+	if of.task != "" {
+		title = tasks[session.IndexOf(tasks, of.task)].Title
+		tasks = slices.DeleteFunc(tasks, func(t session.Task) bool { return !slices.Contains(of.tasks, t.ID) })
+	}
+	return title, b.String() + forge.Closing(tasks), nil
+}
+
+// forgeOf is the forge of a remote's address.
+func (w *repoContext) forgeOf(common, address string) (*forge.Forge, error) {
+	f, err := forge.Find(w.p.ctx, address, common, w.p.environ)
+	if err == nil {
+		f.Reviewers = strings.FieldsFunc(w.Config.Text("tilth.reviewers"), func(r rune) bool { return r == ',' })
+	}
+	return f, err
+}
+
+// targetOf is the remote of the project that a request is for: of a fork the URL of its parent.
+func targetOf(f *forge.Forge, remote, address string) string {
+	if f.Target == f.Path {
+		return remote
+	}
+	return strings.Replace(address, f.Path, f.Target, 1)
+}
+
+// forgeError is a failure of the forge as a command's error. again is the command that continues.
+func (w *repoContext) forgeError(err error, again string) error {
+	var refused *forge.Error
+	var rate *forge.RateError
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.As(err, new(*exitError)):
+		return err
+	case errors.As(err, &refused):
+		return refuse(refused.Hint, "%s", refused.Msg)
+	case errors.As(err, &rate):
+		return &exitError{code: exitCap, msg: err.Error(), hint: again, err: err}
+	case errors.Is(err, forge.ErrUnknown):
+		return refuse("gh --version", "%s", err)
+	}
+	return fail(again, err)
+}
+
+// pushRemote returns the user's push remote and its URL: remote.pushDefault, else origin, else the only one, else "".
+func (w *repoContext) pushRemote(common string) (name, url string, err error) {
+	ask := func(args ...string) (string, error) { return w.Git.Line(w.p.ctx, gitx.InRepo(common, args...)) }
+	out, err := ask("remote")
+	if err != nil {
+		return "", "", err
+	}
+	names := strings.Fields(out)
+	name, _ = ask("config", "--get", "remote.pushDefault")
+	switch {
+	case slices.Contains(names, name):
+	case slices.Contains(names, "origin"):
+		name = "origin"
+	case len(names) == 1:
+		name = names[0]
+	default:
+		return "", "", nil
+	}
+	url, err = ask("remote", "get-url", "--push", "--", name)
+	for _, key := range []string{"pushurl", "url"} { // git may rewrite it to a path
+		if host, _ := forge.HostOf(url); host == "" && err == nil {
+			configured, _ := ask("config", "--get", "remote."+name+"."+key)
+			url = cmp.Or(configured, url)
+		}
+	}
+	return name, url, err
+}
