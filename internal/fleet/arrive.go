@@ -3,7 +3,6 @@ package fleet
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -49,24 +48,26 @@ func readForeign(ctx context.Context, scratch *scratchRepo, id string, limit int
 	bad := func(format string, a ...any) (*foreign, error) {
 		return nil, fmt.Errorf("the remote does not hold a valid session %s: "+format, append([]any{id}, a...)...)
 	}
-	messages, err := scratch.messages(ctx, sessionRef(id))
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal([]byte(messages[sessionRef(id)]), &f.state); err != nil {
+	commit := scratch.ref(sessionRef(id))
+	var err error
+	if f.state, err = scratch.state(ctx, commit); err != nil {
 		return bad("%w", err)
 	}
 	if f.Version != 1 || f.Session != id {
 		return bad("it is version %d of session %q", f.Version, f.Session)
 	}
-	commit := scratch.ref(sessionRef(id))
-	for _, sha := range []string{f.Tip, f.Files} {
+	at := f.parents("")
+	for _, sha := range append(at, f.Tip, f.Files) {
 		if !text.IsObjectID(sha) || !scratch.reaches(ctx, commit, sha) {
 			return bad("it does not contain its branch")
 		}
 	}
+	for name := range f.Work {
+		if !held.IsStashName(name) {
+			return bad("it has work of %q", name)
+		}
+	}
 	if limit != ownState {
-		at := []string{f.Tip, f.Files}
 		if err := scratch.measure(ctx, commit, scratch.baseOf(ctx, f.Tip), at, limit); err != nil {
 			return nil, fmt.Errorf("session %s was not fetched: %w", id, err)
 		}
@@ -232,6 +233,9 @@ func (p Remote) arrive(ctx context.Context, scratch *scratchRepo, id string, for
 		Furnished: func(h *held.Handle) error {
 			if dry {
 				return nil
+			}
+			if err := held.AdoptStashes(ctx, h, f.Work); err != nil {
+				return err
 			}
 			if scratch, err := p.scratch(ctx, h.S); err == nil {
 				w := &writer{s: h.S, scratch: scratch}

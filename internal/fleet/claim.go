@@ -9,15 +9,15 @@
 //
 // The tree of the session commit has a directory for each file, which holds it in chunks of 64 KiB, 256 of them to a
 // directory. The record only grows, so that a later push sends its last chunk, as a difference to the one before.
-// The message is the state: the branch's tip and, of a session that is not running, a commit of the uncommitted work.
-// Both are parents, and so is the session commit before. Ignored files, the undos, chat.html and what can be made again
+// The message is the state: the branch's tip, the commits of stashed work and, of a session that is not running, a
+// commit of the uncommitted work. All of them are parents, and so is the session commit before. Ignored files, the undos, chat.html and what can be made again
 // stay at home; so do the ids of agent programs' conversations, which mean nothing elsewhere.
 //
 // The claim commit has no parent and no files. Its message is the [Claim]. It moves only by compare-and-swap
 // (--force-with-lease), so only one of two machines can take it. The push of a state includes its claim: a machine that
 // lost the claim can push nothing over the next holder's state. A released claim stays, without a holder.
 //
-// A push is one git process: all objects are written before it, in the scratch repository travel/ of the session's
+// All objects of a push are written before it, by git fast-import, in the scratch repository travel/ of the session's
 // directory, which borrows the user's objects. Its refs are the remote's refs as last seen. A kill at any moment leaves
 // objects without a ref here, and on the remote either all three old refs or all three new ones. Reading the claim
 // again shows whether a push with a lost answer succeeded.
@@ -228,16 +228,16 @@ func (c *Claim) facts(s *session.Session, now time.Time) {
 }
 
 // write writes a claim commit.
-func (c Claim) write(s *scratchRepo) (string, error) {
+func (c Claim) write(ctx context.Context, s *scratchRepo) (string, error) {
 	message, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return "", err
 	}
-	tree, err := s.write("tree", nil)
+	tree, err := s.write(ctx, "tree", nil)
 	if err != nil {
 		return "", err
 	}
-	return writeCommit(s, tree, message)
+	return s.writeCommit(ctx, tree, string(message))
 }
 
 // Bring makes the remote's session a session of this machine. A local copy stays if the remote has nothing newer; else

@@ -98,21 +98,17 @@ func (l *Lease) look(ctx context.Context) (err error) {
 	case l.at == "":
 		return nil
 	}
-	// A remote may have been restored to an earlier state: if this machine's state grew from it, nothing is lost.
-	ref := sessionRef(l.w.s.ID)
-	own := l.w.scratch.ref(ref)
+	// The state that was written here last may be on the remote although the process that pushed it was killed. A remote
+	// may have been restored to an earlier state: if this machine's state grew from it, nothing is lost.
+	own := l.w.scratch.last(l.w.s.ID)
 	knows := func(state string) bool {
 		return own != "" && (own == state || l.w.scratch.reaches(ctx, own, state))
 	}
 	if knows(l.claim.State) {
 		return nil
 	}
-	// A state that was written here is this machine's: the process that pushed it was killed before it recorded that.
-	if l.w.scratch.wrote(l.claim.State) {
-		return l.w.scratch.setRef(ref, l.claim.State)
-	}
 	// A push that died may have moved the claim and not the state: the state counts.
-	if there, err := l.w.scratch.remoteRef(ctx, ref); err != nil || knows(there) {
+	if there, err := l.w.scratch.remoteRef(ctx, sessionRef(l.w.s.ID)); err != nil || knows(there) {
 		return err
 	}
 	return ErrBehind
@@ -209,7 +205,7 @@ func (l *Lease) push(ctx context.Context, idle, release bool) error {
 	if err != nil {
 		return err
 	}
-	l.claim, l.at, l.w.was = next, to, l.w.now
+	l.claim, l.at = next, to
 	l.expires.Store(now.Add(l.lasts).UnixNano())
 	return errors.Join(l.w.scratch.setRef(sessionRef(id), state), l.w.scratch.setRef(claimRef(id), to))
 }
@@ -222,7 +218,7 @@ func (l *Lease) move(ctx context.Context, next *Claim) (to string, err error) {
 	leases := []string{branchRef(id) + ":" + l.claim.Tip}
 	var failed error
 	for range 2 {
-		if to, err = next.write(l.w.scratch); err != nil {
+		if to, err = next.write(ctx, l.w.scratch); err != nil {
 			return "", err
 		}
 		failed = l.w.scratch.push(ctx, append(leases, claimRef(id)+":"+l.at), []string{next.Tip + ":" + branchRef(id),

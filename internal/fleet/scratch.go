@@ -2,10 +2,9 @@ package fleet
 
 import (
 	"bytes"
-	"compress/zlib"
+	"cmp"
 	"context"
-	"crypto/sha1"
-	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -53,16 +52,17 @@ type scratchRepo struct {
 	dir    string
 	place  string // where it is, but for a dry run dir
 	remove func()
-	sha256 bool
-	remote string          // the remote: a name, a URL or a path
-	at     string          // the directory in which a relative path of that begins
-	has    map[string]bool // listed objects of packs
+	remote string // the remote: a name, a URL or a path
+	at     string // the directory in which a relative path of that begins
 }
+
+// nobody is the author of the commits that hold sessions and claims.
+const nobody = "git-tilth <git-tilth@localhost> 0 +0000"
 
 // openScratch opens the scratch repository in dir over the one at common, or makes it. It knows the remotes of that
 // one, by its settings.
 func openScratch(g *gitx.Git, common, dir string) (s *scratchRepo, err error) {
-	s = &scratchRepo{git: g, out: g, common: common, dir: dir, place: dir, remove: func() {}, has: map[string]bool{}}
+	s = &scratchRepo{git: g, out: g, common: common, dir: dir, place: dir, remove: func() {}}
 	if g.IsDryRun() {
 		err = s.dryRunCopy()
 	} else {
@@ -102,7 +102,6 @@ func (s *scratchRepo) configure() error {
 	if err != nil {
 		return err
 	}
-	s.sha256 = bytes.Contains(own, []byte("sha256"))
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s.common)
 	config := fmt.Sprintf("[include]\n\tpath = \"%s/config\"\n\tpath = \"%[1]s/config.worktree\"\n", quoted)
 	config += string(own) + remoteConfig
@@ -128,39 +127,20 @@ func (s *scratchRepo) clearLocks(ctx context.Context, path string) error {
 	return s.git.ClearLocks(ctx, s.dir, path, s.dir, names...)
 }
 
-// write writes an object, unless it exists, and returns its id. kind is blob, tree or commit.
-func (s *scratchRepo) write(kind string, content []byte) (id string, err error) {
-	data := append(fmt.Appendf(nil, "%s %d\x00", kind, len(content)), content...)
-	if s.sha256 {
-		id = fmt.Sprintf("%x", sha256.Sum256(data))
-	} else {
-		id = fmt.Sprintf("%x", sha1.Sum(data))
-	}
-	if s.has[id] || s.wrote(id) {
-		return id, nil
-	}
-	path := loose(s.dir, id)
-	var packed bytes.Buffer
-	z, _ := zlib.NewWriterLevel(&packed, zlib.BestSpeed)
-	if _, err := z.Write(data); err != nil {
-		return "", err
-	}
-	if err := z.Close(); err != nil {
-		return "", err
-	}
-	return id, replaceFile(path, packed.Bytes())
+// write writes an object and returns its id. kind is tree or commit.
+func (s *scratchRepo) write(ctx context.Context, kind string, content []byte) (id string, err error) {
+	c := s.command("hash-object", "-t", kind, "-w", "--stdin")
+	c.Stdin = content
+	return s.git.Mutate(ctx, c)
 }
 
-// loose is where write writes an object.
-func loose(dir, id string) string { return filepath.Join(dir, "objects", id[:2], id[2:]) }
-
-// wrote reports whether write has written an object into this repository.
-func (s *scratchRepo) wrote(id string) bool {
-	fi, err := os.Stat(loose(s.dir, id))
-	if err != nil && s.dir != s.place {
-		fi, err = os.Stat(loose(s.place, id))
+// writeCommit writes a commit without an author or time, so that the same state is the same commit.
+func (s *scratchRepo) writeCommit(ctx context.Context, tree, message string, parents ...string) (string, error) {
+	text := "tree " + tree + "\n"
+	for _, p := range parents {
+		text += "parent " + p + "\n"
 	}
-	return err == nil && fi.Size() > 0
+	return s.write(ctx, "commit", fmt.Appendf(nil, "%sauthor %s\ncommitter %s\n\n%s\n", text, nobody, nobody, message))
 }
 
 // ref reads a ref of the scratch repository, "" for none.
@@ -171,6 +151,9 @@ func (s *scratchRepo) ref(name string) string {
 	}
 	return ""
 }
+
+// last is the newest session commit that was written here or came from the remote, "" for none.
+func (s *scratchRepo) last(id string) string { return cmp.Or(s.ref(writtenRef), s.ref(sessionRef(id))) }
 
 // setRef sets a ref of the scratch repository, or removes it for "".
 func (s *scratchRepo) setRef(name, id string) error {
@@ -278,16 +261,26 @@ func (s *scratchRepo) messages(ctx context.Context, prefix string) (map[string]s
 	return found, err
 }
 
+// state reads the message of a session commit.
+func (s *scratchRepo) state(ctx context.Context, commit string) (st state, err error) {
+	raw, err := s.git.Read(ctx, s.command("cat-file", "commit", commit))
+	if err != nil {
+		return st, err
+	}
+	_, message, _ := bytes.Cut(raw, []byte("\n\n"))
+	return st, json.Unmarshal(message, &st)
+}
+
 // entry is a file of a tree.
 type entry struct {
 	Path, ID string
 	Size     int64
 }
 
-// entries lists the files of a commit. Anything but a regular file is an error. The objects are in the scratch
-// repository then, and are not written again.
-func (s *scratchRepo) entries(ctx context.Context, commit string) ([]entry, error) {
-	out, err := s.git.Read(ctx, s.command("ls-tree", "-r", "-z", "-l", "--full-tree", commit))
+// entries lists the files of a commit. Anything but a regular file is an error.
+func (s *scratchRepo) entries(ctx context.Context, commit string, paths ...string) ([]entry, error) {
+	out, err := s.git.Read(ctx, s.command(append([]string{"ls-tree", "-r", "-z", "-l", "--full-tree", commit, "--"},
+		paths...)...))
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +295,6 @@ func (s *scratchRepo) entries(ctx context.Context, commit string) ([]entry, erro
 		if err != nil {
 			return nil, err
 		}
-		s.has[words[2]] = true
 		entries = append(entries, entry{path, words[2], size})
 	}
 	return entries, nil

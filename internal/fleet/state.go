@@ -1,16 +1,18 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -24,8 +26,10 @@ import (
 const (
 	chunkSize = 64 << 10
 	perDir    = 256
-	// bundlesDir has the stashed work of failed tasks in the session commit, a bundle each.
-	bundlesDir = "aside"
+	// writtenRef, in the scratch repository, is the last session commit that was written here. A kill behind a push
+	// leaves it ahead of the session's ref.
+	writtenRef = "refs/tilth/written"
+	importRef  = "refs/tilth/import" // for git fast-import
 )
 
 func sessionRef(id string) string { return "refs/tilth/sessions/" + id }
@@ -41,72 +45,126 @@ type state struct {
 	Session string `json:"session"`
 	Tip     string `json:"tip"`   // of the branch
 	Files   string `json:"files"` // a commit of the uncommitted work on Tip, or Tip
+	// Work has the commits of stashed work, by the names of their refs in kept.git.
+	Work map[string]string `json:"work,omitempty"`
 }
-
-// node is a directory of the tree that is made.
-type node map[string]any // an id, or a node
 
 // writer makes the session commits of one session.
 type writer struct {
 	s       *session.Session
 	scratch *scratchRepo
-	begins  bool     // a run starts and repairs the worktree: a broken worktree is left out
-	was     made     // the session commit that the scratch repository has
-	now     made     // the last one
-	chunks  []string // of the record, the whole ones that were written
-}
-
-// made are the parts of a session commit.
-type made struct {
-	state
-	tree string
+	begins  bool // a run starts and repairs the worktree: a broken worktree is left out
 }
 
 // commit writes the session's state as a session commit and returns it. idle says that no run is at work, so that the
 // worktree is part of the state.
 func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, err error) {
-	old := w.scratch.ref(sessionRef(w.s.ID))
-	if err := w.remember(ctx, old); err != nil {
+	old := w.scratch.last(w.s.ID)
+	was, had, err := w.read(ctx, old)
+	if err != nil {
 		return "", st, err
 	}
 	if w.begins && old != "" && held.Unfinished(w.s) {
-		w.now = w.was // the run finishes unfinished operations, once it has the claim
-		return old, w.was.state, nil
+		return old, was, nil // the run finishes unfinished operations, once it has the claim
 	}
-	st = state{Version: 1, Session: w.s.ID}
-	root, size, err := w.look(ctx, &st)
+	st = state{Version: 1, Session: w.s.ID, Work: held.Stashes(w.s)}
+	files, size, err := w.look(ctx, &st)
 	if err != nil {
 		return "", st, err
 	}
-	if err := w.add(root, session.RecordFile, w.s.Path(session.RecordFile), size); err != nil {
+	if err := w.addRecord(files, size, had); err != nil {
 		return "", st, err
 	}
-	if st.Files, err = w.filesOn(ctx, st.Tip, idle); err != nil {
+	if st.Files, err = w.filesOn(ctx, st.Tip, was, idle); err != nil {
 		return "", st, err
 	}
-	tree, err := w.tree(root)
-	if err != nil {
+	if len(st.Work) > 0 {
+		refs := slices.Sorted(maps.Keys(st.Work))
+		for i, name := range refs {
+			refs[i] = "refs/aside/" + name
+		}
+		if err := w.scratch.git.CopyObjects(ctx, w.s.Path(session.KeptGitDir), w.scratch.dir, refs...); err != nil {
+			return "", st, err
+		}
+	}
+	if id, err = w.scratch.importCommit(ctx, st, old, files.Bytes()); err != nil {
 		return "", st, err
 	}
+	if old != "" && reflect.DeepEqual(st, was) {
+		if same, err := w.scratch.sameFiles(ctx, id, old); err != nil || same {
+			return old, st, err
+		}
+	}
+	return id, st, w.scratch.setRef(writtenRef, id)
+}
+
+// importCommit makes a session commit of the files, which are lines for git fast-import.
+func (s *scratchRepo) importCommit(ctx context.Context, st state, old string, files []byte) (string, error) {
 	message, err := json.Marshal(st)
 	if err != nil {
-		return "", st, err
+		return "", err
 	}
-	if w.now = (made{st, tree}); old != "" && w.now == w.was {
-		return old, st, nil
+	var in bytes.Buffer
+	fmt.Fprintf(&in, "reset %s\n\ncommit %[1]s\nauthor %s\ncommitter %[2]s\ndata %d\n%s\n\n", importRef, nobody,
+		len(message)+1, message)
+	verb := "from"
+	for _, parent := range st.parents(old) {
+		fmt.Fprintf(&in, "%s %s\n", verb, parent)
+		verb = "merge"
 	}
-	id, err = writeCommit(w.scratch, tree, message, old, st.Tip, st.Files)
-	return id, st, err
+	in.WriteString("deleteall\n")
+	in.Write(files)
+	in.WriteString("done\n")
+	c := s.command("fast-import", "--quiet", "--force", "--done")
+	c.Stdin = in.Bytes()
+	if _, err := s.git.Mutate(ctx, c); err != nil {
+		return "", err
+	}
+	return s.ref(importRef), nil
+}
+
+// sameFiles reports whether two commits have the same files.
+func (s *scratchRepo) sameFiles(ctx context.Context, a, b string) (bool, error) {
+	_, err := s.git.Read(ctx, s.command("diff-tree", "--quiet", a, b))
+	if gitx.ExitCode(err) == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// parents are the parents of a session commit: the one before, and the commits that it names.
+func (st state) parents(old string) (ids []string) {
+	all := []string{old, st.Tip, st.Files}
+	for _, name := range slices.Sorted(maps.Keys(st.Work)) {
+		all = append(all, st.Work[name])
+	}
+	for _, id := range all {
+		if id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// read returns the state in a session commit, and the chunks of its record.
+func (w *writer) read(ctx context.Context, commit string) (st state, chunks []entry, err error) {
+	if commit == "" {
+		return st, nil, nil
+	}
+	if st, err = w.scratch.state(ctx, commit); err == nil {
+		chunks, err = w.scratch.entries(ctx, commit, session.RecordFile)
+	}
+	return st, chunks, err
 }
 
 // look reads the files of the session and the branch's tip between two events of a run: the state that a kill between
 // them would leave. size is the length of the record then.
-func (w *writer) look(ctx context.Context, st *state) (root node, size int64, err error) {
+func (w *writer) look(ctx context.Context, st *state) (files *bytes.Buffer, size int64, err error) {
 	for before := int64(-1); before != size; {
 		if before, err = w.recordSize(); err != nil {
 			return nil, 0, err
 		}
-		if root, err = w.readFiles(ctx); err != nil {
+		if files, err = w.readFiles(); err != nil {
 			return nil, 0, err
 		}
 		var there bool
@@ -121,63 +179,45 @@ func (w *writer) look(ctx context.Context, st *state) (root node, size int64, er
 			return nil, 0, err
 		}
 	}
-	return root, size, nil
+	return files, size, nil
 }
 
-// readFiles reads all that travels but the record.
-func (w *writer) readFiles(ctx context.Context) (node, error) {
-	root := node{}
+// readFiles reads all that travels but the record, as lines for git fast-import.
+func (w *writer) readFiles() (*bytes.Buffer, error) {
 	names, err := w.names()
 	if err != nil {
 		return nil, err
 	}
+	out := &bytes.Buffer{}
+	add := func(name, from string) error {
+		content, err := jsonl.ReadFile(from)
+		if err == nil {
+			addChunks(out, name, nil, content)
+		}
+		return err
+	}
 	for _, name := range names {
-		if err := w.add(root, name, w.s.Path(filepath.FromSlash(name)), -1); err != nil {
+		if err := add(name, w.s.Path(filepath.FromSlash(name))); err != nil {
 			return nil, err
 		}
 	}
-	bundles, err := held.WriteBundles(ctx, w.scratch.git, w.s, filepath.Join(w.scratch.dir, bundlesDir))
+	check, err := w.checkpoint()
 	if err != nil {
 		return nil, err
 	}
-	for name, path := range bundles {
-		if err := w.add(root, bundlesDir+"/"+name, path, -1); err != nil {
-			return nil, err
-		}
-	}
-	return root, w.addCheckpoint(root)
-}
-
-// remember reads the contents of the last session commit, once.
-func (w *writer) remember(ctx context.Context, old string) error {
-	if old == "" || w.was.tree != "" {
-		return nil
-	}
-	if _, err := w.scratch.entries(ctx, old); err != nil {
-		return err
-	}
-	tree, err := w.scratch.out.RevParse(ctx, w.scratch.dir, old+"^{tree}")
-	if err != nil {
-		return err
-	}
-	messages, err := w.scratch.messages(ctx, sessionRef(w.s.ID))
-	if err != nil {
-		return err
-	}
-	w.was.tree = tree
-	return json.Unmarshal([]byte(messages[sessionRef(w.s.ID)]), &w.was.state)
+	return out, add(session.CheckpointFile, check)
 }
 
 // filesOn returns a commit of the uncommitted work on tip, or tip. During a run, until its first commit, that is the
 // work it started with: after a kill another machine gets the work that was pushed before.
-func (w *writer) filesOn(ctx context.Context, tip string, idle bool) (string, error) {
+func (w *writer) filesOn(ctx context.Context, tip string, was state, idle bool) (string, error) {
 	if idle {
 		if files, err := w.work(ctx, tip); err == nil || !w.begins {
 			return files, err
 		}
 	}
-	if w.was.Tip == tip {
-		return w.was.Files, nil
+	if was.Tip == tip {
+		return was.Files, nil
 	}
 	return tip, nil
 }
@@ -200,7 +240,7 @@ func (w *writer) work(ctx context.Context, tip string) (string, error) {
 	if was, err := w.scratch.out.RevParse(ctx, w.scratch.dir, tip+"^{tree}"); err != nil || was == tree {
 		return tip, err
 	}
-	return writeCommit(w.scratch, tree, []byte("uncommitted work"), tip)
+	return w.scratch.writeCommit(ctx, tree, "uncommitted work", tip)
 }
 
 // leftFile, in travel/, is how the last run of a session, or its arrival, left it: the length of the record, and a
@@ -232,23 +272,20 @@ func (w *writer) edited(ctx context.Context) bool {
 	return err != nil || same != files
 }
 
-// addCheckpoint adds the checkpoint without values of this machine.
-func (w *writer) addCheckpoint(root node) error {
+// checkpoint writes the checkpoint without values of this machine, and returns its path.
+func (w *writer) checkpoint() (string, error) {
 	check, err := w.s.Checkpoint()
 	if err != nil {
-		return err
+		return "", err
 	}
 	if held.Unfinished(w.s) {
-		return &held.RefusedError{Why: "a rewind or reset of session " + w.s.ID + " was not finished",
+		return "", &held.RefusedError{Why: "a rewind or reset of session " + w.s.ID + " was not finished",
 			Hint: "git tilth show " + w.s.ID}
 	}
 	check.Source, check.Workspace, check.GitCommonDir = "", "", ""
 	check.Conversations, check.Preflight = nil, ""
 	out := &session.Session{ID: w.s.ID, Dir: w.scratch.dir}
-	if err := out.SaveCheckpoint(check); err != nil {
-		return err
-	}
-	return w.add(root, session.CheckpointFile, out.Path(session.CheckpointFile), -1)
+	return out.Path(session.CheckpointFile), out.SaveCheckpoint(check)
 }
 
 func (w *writer) recordSize() (int64, error) {
@@ -290,126 +327,71 @@ func travels(name string) bool {
 	if !session.ValidTaskID(task) {
 		return false
 	}
-	if dir == bundlesDir+"/" {
-		return strings.HasSuffix(rest, "bundle")
-	}
 	return slices.Contains(lifecycle.TaskDirs, strings.TrimSuffix(dir, "/")) &&
 		slices.Contains([]string{"jsonl", "evaluator.jsonl"}, rest)
 }
 
-// add puts a file into the tree by that name, up to size, or all of it for -1.
-func (w *writer) add(root node, name, from string, size int64) error {
-	f, err := jsonl.OpenFile(from, os.O_RDONLY)
+// addRecord adds the record up to size. had are its chunks in the last session commit.
+func (w *writer) addRecord(out *bytes.Buffer, size int64, had []entry) error {
+	f, err := jsonl.OpenFile(w.s.Path(session.RecordFile), os.O_RDONLY)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	at := root
-	for part := range strings.SplitSeq(name, "/") {
-		next, ok := at[part].(node)
-		if !ok {
-			next = node{}
-			at[part] = next
-		}
-		at = next
+	ids, err := unchanged(f, had)
+	if err != nil {
+		return err
 	}
-	buf := make([]byte, chunkSize)
-	var ids []string // of its chunks
-	var in io.Reader = f
-	if size >= 0 {
-		if ids, err = w.known(f, buf); err != nil {
-			return err
-		}
-		in = io.LimitReader(f, size-int64(len(ids))*chunkSize)
-	}
-	for err == nil {
-		var n int
-		if n, err = io.ReadFull(in, buf); err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-			return err
-		}
-		if n == 0 && len(ids) > 0 {
-			break
-		}
-		id, werr := w.scratch.write("blob", buf[:n])
-		if werr != nil {
-			return werr
-		}
-		if ids = append(ids, id); err == nil && size >= 0 {
-			w.chunks = append(w.chunks, id)
-		}
-	}
-	for i, id := range ids {
-		outer, inner := chunkName(i)
-		if at[outer] == nil {
-			at[outer] = node{}
-		}
-		at[outer].(node)[inner] = id
-	}
-	return nil
+	from := int64(len(ids)) * chunkSize
+	rest, err := io.ReadAll(io.NewSectionReader(f, from, max(size-from, 0)))
+	addChunks(out, session.RecordFile, ids, rest)
+	return err
 }
 
-// known returns the complete chunks of the record that were written before, and moves f to their end. A record only
-// grows, except that a torn last line is cut off: the last chunk shows whether the record still begins with them.
-func (w *writer) known(f *os.File, buf []byte) ([]string, error) {
-	n := len(w.chunks)
-	if n == 0 {
+// unchanged returns the ids of the whole chunks with which the record still begins. A record only grows, except that a
+// torn last line is cut off: the last chunk shows whether all are the same.
+func unchanged(record io.ReaderAt, had []entry) (ids []string, err error) {
+	for _, c := range had {
+		if c.Size == chunkSize {
+			ids = append(ids, c.ID)
+		}
+	}
+	if len(ids) == 0 {
 		return nil, nil
 	}
-	got, _ := f.ReadAt(buf, int64(n-1)*chunkSize)
-	if id, err := w.scratch.write("blob", buf[:got]); err != nil || id != w.chunks[n-1] {
-		w.chunks = nil
+	last := make([]byte, chunkSize)
+	n, err := record.ReadAt(last, int64(len(ids)-1)*chunkSize)
+	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	_, err := f.Seek(int64(n)*chunkSize, io.SeekStart)
-	return slices.Clone(w.chunks), err
+	if !gitx.IsBlob(ids[len(ids)-1], last[:n]) {
+		return nil, nil
+	}
+	return ids, nil
+}
+
+// addChunks adds a file: chunks that git has, and its content after them.
+func addChunks(out *bytes.Buffer, name string, ids []string, content []byte) {
+	n := 0
+	add := func(id string) {
+		outer, inner := chunkName(n)
+		fmt.Fprintf(out, "M 100644 %s %s/%s/%s\n", id, name, outer, inner)
+		n++
+	}
+	for _, id := range ids {
+		add(id)
+	}
+	for part := range slices.Chunk(content, chunkSize) {
+		add("inline")
+		fmt.Fprintf(out, "data %d\n%s\n", len(part), part)
+	}
+	if n == 0 {
+		add("inline")
+		out.WriteString("data 0\n\n")
+	}
 }
 
 // chunkName returns the path of the i-th chunk of a file.
 func chunkName(i int) (outer, inner string) {
 	return fmt.Sprintf("%04x", i/perDir), fmt.Sprintf("%02x", i%perDir)
-}
-
-// tree writes a tree and those in it.
-func (w *writer) tree(n node) (string, error) {
-	var names []string
-	for name, what := range n {
-		if _, dir := what.(node); dir {
-			name += "/" // as git sorts them
-		}
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	var out []byte
-	for _, name := range names {
-		mode, id := "100644", ""
-		name, dir := strings.CutSuffix(name, "/")
-		if dir {
-			var err error
-			mode = "40000"
-			if id, err = w.tree(n[name].(node)); err != nil {
-				return "", err
-			}
-		} else {
-			id = n[name].(string)
-		}
-		raw, err := hex.DecodeString(id)
-		if err != nil {
-			return "", err
-		}
-		out = append(append(out, mode+" "+name+"\x00"...), raw...)
-	}
-	return w.scratch.write("tree", out)
-}
-
-// writeCommit writes a commit without an author or time, so that the same state is the same commit. Empty and equal
-// parents are left out.
-func writeCommit(s *scratchRepo, tree string, message []byte, parents ...string) (string, error) {
-	text := "tree " + tree + "\n"
-	for i, p := range parents {
-		if p != "" && !slices.Contains(parents[:i], p) {
-			text += "parent " + p + "\n"
-		}
-	}
-	const nobody = "git-tilth <git-tilth@localhost> 0 +0000"
-	return s.write("commit", fmt.Appendf(nil, "%sauthor %s\ncommitter %s\n\n%s\n", text, nobody, nobody, message))
 }

@@ -5,71 +5,70 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// TestARecordIsReadOnce: from a record that has grown, or has a new end after a cut, a writer makes the same as a fresh
-// writer, without reading its beginning again.
+// TestARecordIsReadOnce: of a record that has grown, or has a new end after a cut, the session commit is the same with
+// and without knowledge of the last one, and only new chunks are read.
 func TestARecordIsReadOnce(t *testing.T) {
 	dir := t.TempDir()
-	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	path := filepath.Join(dir, session.RecordFile)
-	tree := func(w *writer) string {
-		root := node{}
-		size := int64(-1)
-		if fi, err := os.Stat(path); err == nil {
-			size = fi.Size()
+	git := func(args ...string) string {
+		out, err := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=x", "-c", "user.email=x@y"},
+			args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %s", args, out)
 		}
-		if err := w.add(root, session.RecordFile, path, size); err != nil {
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "x")
+	tip := git("rev-parse", "HEAD")
+	scratch, err := openScratch(gitx.New(os.Environ(), false, nil), filepath.Join(dir, ".git"),
+		filepath.Join(dir, "scratch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &writer{s: &session.Session{Dir: dir}, scratch: scratch}
+	made := func(text []byte, had []entry) (commit string, read int) {
+		if err := os.WriteFile(filepath.Join(dir, session.RecordFile), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		id, err := w.tree(root)
+		var lines bytes.Buffer
+		if err := w.addRecord(&lines, int64(len(text)), had); err != nil {
+			t.Fatal(err)
+		}
+		commit, err := scratch.importCommit(t.Context(), state{Tip: tip, Files: tip}, "", lines.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return id
+		return commit, lines.Len()
 	}
-	open := func(name string) *writer {
-		git := gitx.New(os.Environ(), false, nil)
-		scratch, err := openScratch(git, filepath.Join(dir, ".git"), filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &writer{scratch: scratch}
-	}
-	one := open("one")
-	text := []byte{}
+	var text []byte
+	var had []entry
 	for i, step := range []struct{ keep, add int }{
 		{0, 0}, {0, 10}, {10, chunkSize - 10}, {chunkSize, 0}, {chunkSize, 3*chunkSize + 5}, {4*chunkSize + 5, 7},
 		{4*chunkSize + 1, 2 * chunkSize}, {4*chunkSize - 3, 3 * chunkSize}, {2*chunkSize + 9, 5 * chunkSize}, {0, 99},
 	} {
 		text = append(text[:step.keep], bytes.Repeat([]byte{'a' + byte(i)}, step.add)...)
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := tree(one), tree(open("other")); got != want {
+		got, _ := made(text, had)
+		if want, _ := made(text, nil); got != want {
 			t.Errorf("step %d: %s, want %s", i, got, want)
 		}
-		if len(one.chunks) != len(text)/chunkSize {
-			t.Errorf("step %d: %d chunks are known of %d bytes", i, len(one.chunks), len(text))
+		if had, err = scratch.entries(t.Context(), got, session.RecordFile); err != nil {
+			t.Fatal(err)
 		}
 	}
-	// Known chunks are not read again.
 	text = bytes.Repeat([]byte("x"), 3*chunkSize)
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	before, _ := made(text, nil)
+	if had, err = scratch.entries(t.Context(), before, session.RecordFile); err != nil {
 		t.Fatal(err)
 	}
-	before := tree(one)
 	text[0] = 'y'
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if after := tree(one); after != before {
+	if after, read := made(text, had); after != before || read > chunkSize {
 		t.Error("the first chunk was read again")
 	}
 }

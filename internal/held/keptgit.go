@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -169,35 +170,37 @@ func readRef(s *session.Session, ref string) string {
 	return ""
 }
 
-// bundleHead returns the first commit of a bundle, or "". Its objects may be missing still.
-func bundleHead(ctx context.Context, g *gitx.Git, common, path string) (sha string, err error) {
-	if fi, err := os.Lstat(path); err != nil || !fi.Mode().IsRegular() { // at a pipe git would wait for ever
-		return "", errors.New("it is not a file")
-	}
-	out, err := g.Read(ctx, gitx.InRepo(common, "bundle", "list-heads", path))
-	sha, _, _ = strings.Cut(string(out), " ")
-	return sha, err
-}
-
-// WriteBundles writes a session's stashed work into bundles in dir, for a push. It returns their paths by name.
-func WriteBundles(ctx context.Context, g *gitx.Git, s *session.Session, dir string) (map[string]string, error) {
-	refs, err := os.ReadDir(s.Path(session.AsideDir))
-	if err != nil || len(refs) == 0 {
-		return nil, nil // none was ever made
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	bundles := map[string]string{}
+// Stashes returns the commits of a session's stashed work, by the names of their refs below refs/aside.
+func Stashes(s *session.Session) (work map[string]string) {
+	refs, _ := os.ReadDir(s.Path(session.AsideDir))
 	for _, e := range refs {
-		name := e.Name() + ".bundle"
-		ref := "refs/aside/" + e.Name()
-		bundles[name] = filepath.Join(dir, name)
-		c := gitx.InRepo(s.Path(session.KeptGitDir), "-c", "pack.threads=1", "bundle", "create", "--quiet",
-			bundles[name], ref, "^"+ref+"^")
-		if _, err := g.Mutate(ctx, c); err != nil {
-			return nil, err
+		if sha := readRef(s, "aside/"+e.Name()); sha != "" {
+			if work == nil {
+				work = map[string]string{}
+			}
+			work[e.Name()] = sha
 		}
 	}
-	return bundles, nil
+	return work
+}
+
+// IsStashName reports whether a session may have a ref of that name for stashed work.
+func IsStashName(name string) bool {
+	task, number, numbered := strings.Cut(name, ".")
+	n, err := strconv.Atoi(number)
+	return session.ValidTaskID(task) && (!numbered || err == nil && n > 0 && strconv.Itoa(n) == number)
+}
+
+// AdoptStashes keeps the stashed work of a session from another machine. The repository has its commits.
+func AdoptStashes(ctx context.Context, h *Handle, work map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(work)) {
+		in, err := openKept(h)
+		if err == nil {
+			_, err = in.keep(ctx, work[name]+"^", "work", map[string]string{"aside/" + name: work[name]})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -76,37 +76,6 @@ func unfit(s *session.Session, task string) (n int) {
 	return n
 }
 
-// AdoptBundles moves the stashed work of a fetched session from its bundles into kept.git.
-func AdoptBundles(ctx context.Context, h *Handle) error {
-	bundles, _ := filepath.Glob(h.S.Path("aside", "T-*.bundle"))
-	if len(bundles) == 0 || h.Git.IsDryRun() {
-		return nil
-	}
-	in, err := openKept(h)
-	if err != nil {
-		return err
-	}
-	for _, path := range bundles {
-		name := strings.TrimSuffix(filepath.Base(path), ".bundle")
-		sha, err := bundleHead(ctx, h.Git, h.Common, path)
-		if err == nil {
-			_, err = h.Git.Mutate(ctx, in.command("bundle", "unbundle", path)) // no ref names its objects yet
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			err = asideLost(h, name, "cannot be read")
-		} else {
-			err = in.setRef("aside/"+name, sha)
-		}
-		if err = errors.Join(err, proc.RemoveAll(path)); err != nil {
-			return err
-		}
-	}
-	return os.Remove(h.S.Path("aside"))
-}
-
 // DropUnreadable removes the refs of stashed work that kept.git cannot read any more, as after a power cut, and records
 // each: its task begins without that work.
 func DropUnreadable(ctx context.Context, h *Handle) error {

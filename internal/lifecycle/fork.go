@@ -189,9 +189,9 @@ func endFork(h *held.Handle, p *parent) error {
 //  2. <id>/ with the mark
 //  3. its files; for a fork, session_start
 //  4. checkpoint.json
-//  5. branch and worktree, its uncommitted work, and the work of failed tasks in kept.git
+//  5. branch and worktree, its uncommitted work
 //  6. setup done by tilth.setup and tilth.copy
-//  7. for a fork, session_prepared, seed_committed; the checkpoint prepared
+//  7. the work of failed tasks in kept.git; for a fork, session_prepared, seed_committed; the checkpoint prepared
 //  8. no mark                                a session like any other
 type Import struct {
 	Store    session.Store
@@ -260,9 +260,6 @@ func (a Import) install(ctx context.Context, h *held.Handle) error {
 		if err != nil {
 			return err
 		}
-	}
-	if err := held.AdoptBundles(ctx, h); err != nil {
-		return err
 	}
 	if err := h.RunSetup(ctx, h.Path()); err != nil {
 		return err
