@@ -94,7 +94,7 @@ func (k *snapshotter) keep(ctx context.Context, s *session.Session, r SnapshotRe
 	}
 	refs := map[string]string{undoRef(r.Number, "tip"): k.Tip}
 	if !dry {
-		if err := k.convert(ctx); err != nil {
+		if err := k.changes(ctx); err != nil {
 			return err
 		}
 		if refs[undoRef(r.Number, "staged")], err = k.staged(ctx, index); err != nil {

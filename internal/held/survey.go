@@ -10,17 +10,8 @@ import (
 	"strings"
 	"unicode"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/git-tilth/git-tilth/internal/gitx"
 )
-
-// umask is the process's umask, which git applies to files. It is read first, because reading it changes it briefly.
-var umask = func() os.FileMode {
-	mask := unix.Umask(0o077)
-	unix.Umask(mask)
-	return os.FileMode(mask)
-}()
 
 // survey finds the loose files that git status would show, without those that stay.
 func (k *snapshotter) survey(ctx context.Context) error {
@@ -70,64 +61,27 @@ func (k *snapshotter) survey(ctx context.Context) error {
 	return nil
 }
 
-// convert makes files loose that a checkout of to removes and git may write with other bytes: line ends, an encoding or
-// a filter change them. It also makes files with another mode than git's loose, and a submodule that to lacks, because
-// git leaves its directory. It displaces files in the way of new ones.
-func (k *snapshotter) convert(ctx context.Context) error {
+// changes makes the tracked files loose that a checkout of to removes or rewrites: git may not write them again with
+// these bytes and modes. Of a submodule that to has too git leaves the directory. It displaces files in the way of new
+// ones.
+func (k *snapshotter) changes(ctx context.Context) error {
 	differ, err := k.git.List(ctx, k.git.InWorktree(k.wt, "diff-index", "--cached", "-z", "--name-status",
 		"--no-renames", k.to.Tip, "--"))
 	if err != nil {
 		return err
 	}
-	var names, come []string
+	var come []string
 	for f := range slices.Chunk(differ, 2) { // status, path
 		name := f[len(f)-1]
 		fi, err := os.Lstat(filepath.Join(k.wt.Path, name))
 		switch {
 		case f[0] == "D":
 			come = append(come, name)
-		case err != nil || !k.tracked[name]:
-		case fi.Mode().IsRegular() && fi.Mode() != 0o666&^umask && fi.Mode() != 0o777&^umask:
-			k.loose[name] = true
-		case fi.Mode().IsRegular():
-			names = append(names, name)
-		case fi.IsDir() && (f[0] == "A" || f[0] == "T"):
+		case err == nil && k.tracked[name] && (!fi.IsDir() || f[0] == "A" || f[0] == "T"):
 			k.loose[name] = true
 		}
-	}
-	if len(names) > 0 {
-		if names, err = k.converts(ctx, names); err != nil {
-			return err
-		}
-	}
-	for _, name := range names {
-		k.loose[name] = true
 	}
 	return k.displace(ctx, come)
-}
-
-// converts returns the files that git may convert when it writes them.
-func (k *snapshotter) converts(ctx context.Context, names []string) (some []string, err error) {
-	auto, err := k.git.Line(ctx, k.git.InEntry(k.wt, "config", "--default", "false", "--get", "core.autocrlf"))
-	if err != nil {
-		return nil, err
-	}
-	if slices.Contains([]string{"true", "input", "yes", "on", "1"}, strings.ToLower(auto)) {
-		return names, nil
-	}
-	c := k.git.InWorktree(k.wt, "check-attr", "-z", "--stdin", "text", "eol", "crlf", "ident", "filter",
-		"working-tree-encoding")
-	c.Stdin = []byte(strings.Join(names, "\x00") + "\x00")
-	attrs, err := k.git.List(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	for f := range slices.Chunk(attrs, 3) { // path, attribute, value
-		if len(f) == 3 && f[2] != "unspecified" && f[2] != "unset" {
-			some = append(some, f[0])
-		}
-	}
-	return some, nil
 }
 
 // takeDir makes an untracked directory loose: as a whole, or only its files that are not ignored.
