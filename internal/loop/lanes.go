@@ -60,7 +60,7 @@ func (r *run) sideBySide() bool {
 	if r.stepsLeft() {
 		return false
 	}
-	if r.branch.judgedTo != "" || !standing && r.tasks[i].ID == r.o.From.Begun && !r.ended(r.o.From.Begun) {
+	if !standing && r.tasks[i].ID == r.o.From.Begun && !r.ended(r.o.From.Begun) {
 		return false
 	}
 	return r.o.Lanes > 1 || slices.ContainsFunc(r.tasks, func(t session.Task) bool {
