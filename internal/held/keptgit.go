@@ -78,42 +78,28 @@ func (k keptGit) commit(ctx context.Context, tree, parent, message string) (sha 
 	return k.git.Mutate(ctx, c)
 }
 
-// commitOf makes a commit of the tree that a command makes.
-func (k keptGit) commitOf(ctx context.Context, parent string, c gitx.Command) (string, error) {
-	tree, err := k.git.Mutate(ctx, c)
-	if err != nil {
-		return "", err
+// pack copies all objects that commits reach and base does not; the user's repository always has base. The pack's name
+// has that of its owner.
+func (k keptGit) pack(ctx context.Context, base, owner string, commits ...string) error {
+	commits = slices.DeleteFunc(slices.Clone(commits), func(sha string) bool { return sha == base })
+	if len(commits) == 0 {
+		return nil
 	}
-	return k.commit(ctx, tree, parent, "kept\n")
+	c := k.command("pack-objects", "--quiet", "--revs", "--delta-base-offset",
+		filepath.Join(k.dir, "objects/pack/pack-"+owner))
+	c.Stdin = []byte("^" + base + "\n" + strings.Join(commits, "\n") + "\n")
+	if _, err := k.git.Mutate(ctx, c); err != nil || k.git.IsDryRun() {
+		return err
+	}
+	return k.open()
 }
 
-// keep copies all objects that commits reach and base does not (the user's repository always has base), and then gives
-// each commit its ref below refs/, in the order of their names. packed reports whether they needed a pack; its name
-// has that of their owner.
-func (k keptGit) keep(ctx context.Context, base, owner string, commits map[string]string) (packed bool, err error) {
-	revs := "^" + base + "\n"
-	for _, sha := range commits {
-		if sha != base {
-			revs += sha + "\n"
-		}
+// keep keeps a commit on base as a task's work, with a ref below refs/.
+func (k keptGit) keep(ctx context.Context, base, ref, sha string) error {
+	if err := k.pack(ctx, base, "work", sha); err != nil {
+		return err
 	}
-	if packed = strings.Count(revs, "\n") > 1; packed {
-		c := k.command("pack-objects", "--quiet", "--revs", "--delta-base-offset",
-			filepath.Join(k.dir, "objects/pack/pack-"+owner))
-		c.Stdin = []byte(revs)
-		if _, err = k.git.Mutate(ctx, c); err != nil || k.git.IsDryRun() {
-			return packed, err
-		}
-		if err := k.open(); err != nil {
-			return packed, err
-		}
-	}
-	for _, ref := range slices.Sorted(maps.Keys(commits)) {
-		if err := k.setRef(ref, commits[ref]); err != nil {
-			return packed, err
-		}
-	}
-	return packed, nil
+	return k.setRef(ref, sha)
 }
 
 // open gives the files that git wrote the mode of a session's files, because git makes them read-only.
@@ -196,7 +182,7 @@ func AdoptStashes(ctx context.Context, h *Handle, work map[string]string) error 
 	for _, name := range slices.Sorted(maps.Keys(work)) {
 		in, err := openKept(h)
 		if err == nil {
-			_, err = in.keep(ctx, work[name]+"^", "work", map[string]string{"aside/" + name: work[name]})
+			err = in.keep(ctx, work[name]+"^", "aside/"+name, work[name])
 		}
 		if err != nil {
 			return err

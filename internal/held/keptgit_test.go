@@ -50,14 +50,15 @@ func TestKeptOutlivesGC(t *testing.T) {
 			must(os.WriteFile(filepath.Join(top, ".gitconfig"), []byte("[protocol \"file\"]\nallow = never\n"), 0o600))
 			k, err := openKept(h)
 			must(err)
-			packed, err := k.keep(t.Context(), base, "undo1", map[string]string{"undo/1/tip": base})
-			if err != nil || packed {
-				t.Errorf("there is a pack of nothing: %v", err)
+			must(k.pack(t.Context(), base, "undo1", base))
+			if packs, _ := filepath.Glob(h.S.Path(session.KeptGitDir, "objects/pack/*")); len(packs) > 0 {
+				t.Errorf("there is a pack of nothing: %s", packs)
 			}
 			other, err := k.commit(t.Context(), sh("rev-parse", "HEAD^{tree}"), base, "beside")
 			must(err)
-			_, err = k.keep(t.Context(), base, "undo2", map[string]string{"undo/2/tip": tip, "aside/T-001": other})
-			must(err)
+			must(k.pack(t.Context(), base, "undo2", tip, other))
+			must(FinishUndo(h, 2, map[string]string{stagedRef: tip}))
+			must(k.setRef("aside/T-001", other))
 			if now := sh("for-each-ref"); now != refs {
 				t.Errorf("the refs are\n%s\nand were\n%s", now, refs)
 			}
@@ -67,7 +68,7 @@ func TestKeptOutlivesGC(t *testing.T) {
 			if _, err := h.Git.RevParse(t.Context(), common, tip+"^{commit}"); err == nil {
 				t.Fatal("gc left the commit")
 			}
-			must(k.give(t.Context(), common, "undo/2/tip", "aside/T-001"))
+			must(k.give(t.Context(), common, "undo/2/staged", "aside/T-001"))
 			for _, sha := range []string{tip, other} {
 				_, err := h.Git.RevParse(t.Context(), common, sha+"^{commit}")
 				must(err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,10 +23,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Snapshot is the state of a worktree for a later restore: branch, index and files. All of it is in kept.git, in
-// commits below refs/undo/<n>/. The tree of the commit "taken", which becomes "whole" once the operation after it is
-// over, has the archive state.tar with the Loose files, the index and directories of the session. Its message is the
-// caller's note.
+// Snapshot is the state of a worktree for a later restore: branch, index and files. All of it is in kept.git, as two
+// commits. The tree of "whole" has the archive state.tar with the Loose files, the index and directories of the session;
+// its message is the caller's note. "staged" has the blobs of the index, on the branch's tip. An operation that replaces
+// the worktree packs them first, and gives them their refs below refs/undo/<n>/ when it is over: then they are an undo.
 type Snapshot struct {
 	Tip string `json:"tip"` // of the branch
 	// Loose are the files, relative to the worktree, that a checkout of Tip does not make: changed, deleted, or
@@ -49,19 +50,21 @@ type SnapshotRequest struct {
 const (
 	keptIndex = session.KeptGitDir + "/" + tempPrefix + "index" // of the worktree, in the archive
 	stateFile = "state.tar"
-	takenRef  = "taken" // of the commit, until the operation after it is over
-	wholeRef  = "whole" // its name then: the undo is one
+	wholeRef  = "whole"
+	stagedRef = "staged"
 )
 
-// TakeSnapshot saves a worktree and directories of the session. It changes neither of them, nor the branch.
-func TakeSnapshot(ctx context.Context, h *Handle, wt gitx.Worktree, r SnapshotRequest) (Snapshot, error) {
+// TakeSnapshot saves a worktree and directories of the session, and returns the commits by the names of their refs. It
+// changes neither of them, nor the branch.
+func TakeSnapshot(ctx context.Context, h *Handle, wt gitx.Worktree, r SnapshotRequest) (Snapshot, map[string]string,
+	error) {
 	in, err := openKept(h)
 	if err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, nil, err
 	}
 	k := snapshotter{git: h.Git, in: in, wt: wt, to: r.Becomes, tracked: map[string]bool{}, loose: map[string]bool{}}
-	err = k.keep(ctx, h.S, r)
-	return k.Snapshot, err
+	refs, err := k.keep(ctx, h.S, r)
+	return k.Snapshot, refs, err
 }
 
 // snapshotter saves a worktree before it changes.
@@ -75,46 +78,48 @@ type snapshotter struct {
 	loose   map[string]bool
 }
 
-func (k *snapshotter) keep(ctx context.Context, s *session.Session, r SnapshotRequest) (err error) {
+func (k *snapshotter) keep(ctx context.Context, s *session.Session, r SnapshotRequest) (refs map[string]string,
+	err error) {
 	if k.Tip, _, err = k.git.BranchTip(ctx, k.wt.Common, k.wt.Branch); err != nil {
-		return err
+		return nil, err
 	}
-	dry := k.git.IsDryRun()
+	dry, owner := k.git.IsDryRun(), undoPack(r.Number)
 	if r.Of > 0 && !dry {
-		if err := k.in.giveUndo(ctx, k.wt.Common, r.Of); err != nil {
-			return err
+		if err := k.in.give(ctx, k.wt.Common, undoRef(r.Of, stagedRef)); err != nil {
+			return nil, err
 		}
 	}
 	index := s.Path(keptIndex)
 	if k.Indexed, err = k.keepIndex(ctx, index); err != nil {
-		return err
+		return nil, err
 	}
 	if err := k.survey(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	refs := map[string]string{undoRef(r.Number, "tip"): k.Tip}
-	if !dry {
-		if err := k.changes(ctx); err != nil {
-			return err
-		}
-		if refs[undoRef(r.Number, "staged")], err = k.staged(ctx, index); err != nil {
-			return err
-		}
+	if dry {
+		k.list()
+		return nil, k.in.pack(ctx, r.Base, owner, k.Tip)
+	}
+	if err := k.changes(ctx); err != nil {
+		return nil, err
+	}
+	staged, err := k.staged(ctx, index)
+	if err != nil {
+		return nil, err
 	}
 	k.list()
-	if !dry {
-		if err := k.keepIgnored(ctx); err != nil {
-			return err
-		}
-		if refs[undoRef(r.Number, takenRef)], err = k.whole(ctx, s, r); err != nil {
-			return err
-		}
+	if err := k.keepIgnored(ctx); err != nil {
+		return nil, err
 	}
-	_, err = k.in.keep(ctx, r.Base, fmt.Sprintf("undo%d", r.Number), refs)
-	if err == nil && !dry {
-		_, err = k.git.Mutate(ctx, k.in.command("prune-packed", "--quiet"))
+	whole, err := k.whole(ctx, s, r)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	if err := k.in.pack(ctx, r.Base, owner, staged, whole); err != nil {
+		return nil, err
+	}
+	_, err = k.git.Mutate(ctx, k.in.command("prune-packed", "--quiet"))
+	return map[string]string{stagedRef: staged, wholeRef: whole}, err
 }
 
 // whole makes the commit with everything that is not in git.
@@ -150,41 +155,30 @@ func (k *snapshotter) whole(ctx context.Context, s *session.Session, r SnapshotR
 // undoRef is the ref of a commit that an undo needs.
 func undoRef(n int, name string) string { return path.Join("undo", strconv.Itoa(n), name) }
 
-// giveUndo copies the commits of undo n that the worktree needs into the repository at common.
-func (k keptGit) giveUndo(ctx context.Context, common string, n int) error {
-	return k.give(ctx, common, undoRef(n, "tip"), undoRef(n, "staged"))
-}
+// undoPack is the owner of an undo's pack.
+func undoPack(n int) string { return fmt.Sprintf("undo%d", n) }
 
-// Undos lists the numbers of the session's undos, in order: the whole ones, and those that a killed process left.
-func Undos(s *session.Session) (whole, broken []int) {
+// Undos lists the numbers of the session's undos, in order.
+func Undos(s *session.Session) (numbers []int) {
 	entries, _ := os.ReadDir(s.Path(session.KeptGitDir, "refs/undo"))
 	for _, e := range entries {
-		n, err := strconv.Atoi(e.Name())
-		switch {
-		case err != nil || n < 1:
-		case readRef(s, undoRef(n, wholeRef)) != "":
-			whole = append(whole, n)
-		default:
-			broken = append(broken, n)
+		if n, err := strconv.Atoi(e.Name()); err == nil && n > 0 {
+			numbers = append(numbers, n)
 		}
 	}
-	slices.Sort(whole)
-	return whole, broken
+	slices.Sort(numbers)
+	return numbers
 }
 
-// HasSnapshot reports whether the session has the snapshot n, as an undo or before it is one.
-func HasSnapshot(s *session.Session, n int) bool {
-	return readRef(s, undoRef(n, takenRef))+readRef(s, undoRef(n, wholeRef)) != ""
-}
-
-// FinishUndo makes the snapshot n an undo.
-func FinishUndo(s *session.Session, n int) error {
-	dir := s.Path(session.KeptGitDir, "refs", undoRef(n, ""))
-	err := os.Rename(filepath.Join(dir, takenRef), filepath.Join(dir, wholeRef))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // a process that died has done it
+// FinishUndo makes the commits of a snapshot the undo n.
+func FinishUndo(h *Handle, n int, refs map[string]string) error {
+	in, err := openKept(h)
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		if err == nil {
+			err = in.setRef(undoRef(n, name), refs[name])
+		}
 	}
-	return errors.Join(err, jsonl.SyncDir(dir))
+	return err
 }
 
 // UndoNote reads the note of undo n.
@@ -199,7 +193,7 @@ func UndoNote(ctx context.Context, g *gitx.Git, s *session.Session, n int) ([]by
 func DropUndo(s *session.Session, n int) error {
 	err := proc.RemoveAll(s.Path(session.KeptGitDir, "refs", undoRef(n, "")))
 	packs, _ := filepath.Glob(filepath.Join(text.GlobQuote(s.Path(session.KeptGitDir, "objects/pack")),
-		fmt.Sprintf("pack-undo%d-*", n)))
+		"pack-"+undoPack(n)+"-*"))
 	for _, pack := range packs {
 		err = errors.Join(err, os.Remove(pack))
 	}
@@ -237,61 +231,63 @@ func (k *snapshotter) keepIndex(ctx context.Context, to string) (there bool, err
 	return true, err
 }
 
-// staged makes a commit of the blobs in an index that the tip lacks, including those of a conflict; it is the tip if
-// there are none. The paths that differ become loose.
+// staged makes a commit of the blobs in an index, on the tip; it is the tip without an index. The blobs of a conflict
+// are in commits. The paths that differ from the tip become loose.
 func (k *snapshotter) staged(ctx context.Context, index string) (string, error) {
 	if !k.Indexed {
 		return k.Tip, nil
 	}
-	list := func(args ...string) ([]string, error) {
-		c := k.in.command(args...)
-		c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
-		return k.git.List(ctx, c)
+	differ := k.in.command("diff-index", "--cached", "--name-only", "-z", "--no-renames", k.Tip, "--")
+	differ.Vars = append(differ.Vars, "GIT_INDEX_FILE="+index)
+	names, err := k.git.List(ctx, differ)
+	if err != nil || len(names) == 0 {
+		return k.Tip, err
 	}
-	tree := k.in.command("mktree", "-z")
-	add := func(mode, id string) {
-		if mode != "160000" && strings.Trim(id, "0") != "" {
-			tree.Stdin = fmt.Appendf(tree.Stdin, "100644 blob %s\t%d\x00", id, len(tree.Stdin))
-		}
+	for _, name := range names {
+		k.loose[name] = true
 	}
-	differ, err := list("diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", k.Tip, "--")
-	for f := range slices.Chunk(differ, 2) { // ":<mode> <mode> <id> <id> <status>", then the path
-		if words := strings.Fields(f[0]); len(words) == 5 && len(f) == 2 {
-			k.loose[f[1]] = true
-			add(words[1], words[3])
-		}
+	write := k.in.command("write-tree", "--missing-ok")
+	write.Vars = append(write.Vars, "GIT_INDEX_FILE="+index)
+	tree, err := k.git.Mutate(ctx, write)
+	if gitx.ExitCode(err) == 128 {
+		return k.Tip, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	unmerged, err := list("ls-files", "-z", "--unmerged")
-	for _, f := range unmerged {
-		if words := strings.Fields(f); len(words) > 2 {
-			add(words[0], words[1])
-		}
-	}
-	if err != nil || len(tree.Stdin) == 0 {
-		return k.Tip, err
-	}
-	return k.in.commitOf(ctx, k.Tip, tree)
+	return k.in.commit(ctx, tree, k.Tip, "staged\n")
 }
 
-// RestoreSnapshot restores the branch, with the files of its tip, of undo n, or of a commit for 0. It may be repeated.
-func RestoreSnapshot(ctx context.Context, h *Handle, wt gitx.Worktree, k Snapshot, n int) error {
-	if n > 0 {
-		in, err := openKept(h)
-		if err == nil {
-			err = in.giveUndo(ctx, h.Common, n)
-		}
-		if err != nil {
-			return err
-		}
+// Restore replaces the state of a worktree, which the snapshot was has, with that of undo n, or of the commit to.Tip for
+// 0. dirs are the directories of the session in an undo. It may be repeated.
+func Restore(ctx context.Context, h *Handle, wt gitx.Worktree, was, to Snapshot, n int, dirs []string) error {
+	if err := removeLoose(h, wt, was); err != nil {
+		return err
 	}
-	return h.Git.Reset(ctx, wt, k.Tip, true)
+	in, err := openKept(h)
+	if err == nil && n > 0 {
+		err = in.give(ctx, h.Common, undoRef(n, stagedRef))
+	}
+	if err == nil {
+		err = h.Git.Reset(ctx, wt, to.Tip, true)
+	}
+	if err != nil || n == 0 || h.Git.IsDryRun() {
+		return err
+	}
+	for _, dir := range dirs {
+		err = errors.Join(err, proc.RemoveAll(h.S.Path(dir)))
+	}
+	if err == nil {
+		err = removeLoose(h, wt, to)
+	}
+	if err != nil {
+		return err
+	}
+	return restoreFiles(ctx, h, in, wt, to, n)
 }
 
-// RemoveLoose removes the loose files of a snapshot, which has them, from the worktree.
-func RemoveLoose(h *Handle, wt gitx.Worktree, k Snapshot) error {
+// removeLoose removes the loose files of a snapshot, which has them, from the worktree.
+func removeLoose(h *Handle, wt gitx.Worktree, k Snapshot) error {
 	if h.Git.IsDryRun() || len(k.Loose) == 0 {
 		return nil
 	}
@@ -308,19 +304,9 @@ func RemoveLoose(h *Handle, wt gitx.Worktree, k Snapshot) error {
 	return nil
 }
 
-// RestoreFiles restores the loose files, the directories of the session and the index of undo n. It may be repeated.
-func RestoreFiles(ctx context.Context, h *Handle, wt gitx.Worktree, k Snapshot, n int) error {
+// restoreFiles restores the loose files, the directories of the session and the index of undo n.
+func restoreFiles(ctx context.Context, h *Handle, in keptGit, wt gitx.Worktree, k Snapshot, n int) error {
 	g, to := h.Git, filepath.Join(wt.AdminDir, "index")
-	if g.IsDryRun() {
-		return nil
-	}
-	in, err := openKept(h)
-	if err == nil {
-		err = RemoveLoose(h, wt, k)
-	}
-	if err != nil {
-		return err
-	}
 	file, err := g.Mutate(ctx, in.command("unpack-file", "refs/"+undoRef(n, wholeRef)+":"+stateFile))
 	if err != nil {
 		return err

@@ -191,7 +191,7 @@ func keepWork(ctx context.Context, h *Handle, task, tree, base string, n int) (s
 		sha, err = in.commit(ctx, tree, base, "Partial work of "+task+"\n")
 	}
 	if err == nil {
-		_, err = in.keep(ctx, base, "work", map[string]string{stashRef(task, n): sha})
+		err = in.keep(ctx, base, stashRef(task, n), sha)
 	}
 	return sha, err
 }

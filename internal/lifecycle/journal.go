@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -29,6 +29,8 @@ type journal struct {
 	Cut     *cut         `json:"cut,omitempty"`  // of a reset to the seed
 	Onto    *record.Onto `json:"onto,omitempty"` // of a move to another base
 	looked  bool         // this process has checked that its files exist
+	// Refs are the commits of the snapshot that Before is in, by the names of their refs.
+	Refs map[string]string `json:"refs,omitempty"`
 	Before  condition    `json:"before"`
 	After   condition    `json:"after"`
 }
@@ -78,7 +80,11 @@ func readJournal(s *session.Session) (*journal, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return parseJournal(s.Path(session.GoBackFile), data, err)
+	j, err := parseJournal(s.Path(session.GoBackFile), data, err)
+	if err == nil && j.Cut == nil && len(j.Refs) == 0 {
+		err = errors.New(s.Path(session.GoBackFile) + ": names no snapshot")
+	}
+	return j, err
 }
 
 // readUndo reads the journal of the operation that undo n takes back.
@@ -110,11 +116,11 @@ func saveJournal(h *held.Handle, j *journal) error {
 
 // UndoOf names the operation that an undo would take back, or "".
 func UndoOf(ctx context.Context, g *gitx.Git, s *session.Session) string {
-	whole, _ := held.Undos(s)
-	if len(whole) == 0 {
+	undos := held.Undos(s)
+	if len(undos) == 0 {
 		return ""
 	}
-	j, err := readUndo(ctx, g, s, whole[len(whole)-1])
+	j, err := readUndo(ctx, g, s, undos[len(undos)-1])
 	if err != nil {
 		return err.Error()
 	}
@@ -155,26 +161,24 @@ func conversations(c *session.Checkpoint) map[string]string {
 	return texts
 }
 
-// clearUndos removes unfinished undos, the one that the last undo took back, and all but the last few.
+// clearUndos removes the undo that the last undo took back, and all but the last few.
 func clearUndos(ctx context.Context, h *held.Handle) error {
-	whole, gone := held.Undos(h.S)
-	if n := len(whole); n > 0 {
-		last, err := readUndo(ctx, h.Git, h.S, whole[n-1])
-		if err == nil && last.Undoes > 0 {
-			gone = append(gone, last.Undoes)
-		}
-		gone = append(gone, whole[:max(n-max(h.UndoKeep, 1), 0)]...)
+	undos := held.Undos(h.S)
+	n := len(undos)
+	if n == 0 {
+		return nil
+	}
+	gone := undos[:max(n-max(h.UndoKeep, 1), 0)]
+	if last, err := readUndo(ctx, h.Git, h.S, undos[n-1]); err == nil && last.Undoes > 0 {
+		gone = append(slices.Clone(gone), last.Undoes)
 	}
 	for _, n := range gone {
 		if err := held.DropUndo(h.S, n); err != nil {
 			return err
 		}
 	}
-	return proc.RemoveAll(h.S.Path(earlierUndos))
+	return nil
 }
-
-// earlierUndos is where earlier versions kept their undos, which this one cannot restore.
-const earlierUndos = "undo"
 
 // dropTasks removes the files of tasks that go back to pending.
 func dropTasks(h *held.Handle, tasks map[string]record.TaskState) error {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -21,17 +19,17 @@ import (
 // A rewind and an undo are one operation: it saves the session's state in kept.git, as undo n (held.Snapshot), and then
 // replaces it, with a point of the record or with an earlier saved state.
 //
-// The state on disk after each step. Before the journal the session is unchanged, and the next rewind or undo removes
-// the leftovers. After it every command that changes the session first finishes the operation; `reset` removes it with
-// the session, and `reset --to-seed` (toseed.go), with the same journal file, replaces it. Each step may be repeated:
-//  1. refs/undo/<n>/taken in kept.git       unchanged
+// The state on disk after each step. Before the journal the session is unchanged. After it every command that changes
+// the session first finishes the operation; `reset` removes it with the session, and `reset --to-seed` (toseed.go), with
+// the same journal file, replaces it. Each step may be repeated:
+//  1. the snapshot's pack in kept.git       unchanged; the next snapshot of this number is made beside it
 //  2. going-back.json, the journal          from here on the operation is carried out
 //  3. session_rewound or session_undone     recognised by its number
 //  4. the loose files removed from the worktree
 //  5. branch and tracked files in the new state
 //  6. files of tasks that are to do removed; for an undo, loose files, files of tasks and index restored
 //  7. the views; the roll-up
-//  8. refs/undo/<n>/whole
+//  8. refs/undo/<n>/                        the snapshot is an undo
 //  9. no journal                            finished
 // 10. undone and surplus undos removed
 
@@ -128,15 +126,15 @@ func PlanUndo(ctx context.Context, h *held.Handle) (GoBack, error) {
 	if p, err := begun(ctx, h, func(j *journal) bool { return j.Undoes > 0 }); err != nil || p.Begun {
 		return p, err
 	}
-	whole, _ := held.Undos(h.S)
-	if len(whole) == 0 {
+	undos := held.Undos(h.S)
+	if len(undos) == 0 {
 		return GoBack{}, held.Refuse("git tilth rewind -h", "session %s has nothing to undo", h.S.ID)
 	}
 	p, err := newPlan(ctx, h)
 	if err != nil {
 		return p, err
 	}
-	n := whole[len(whole)-1]
+	n := undos[len(undos)-1]
 	last, err := readUndo(ctx, h.Git, h.S, n)
 	if err != nil {
 		return p, notRewound(h, "%s", err)
@@ -194,9 +192,7 @@ func newPlan(ctx context.Context, h *held.Handle) (p GoBack, err error) {
 	if p.tasks, err = h.S.Tasks(); err != nil {
 		return p, err
 	}
-	whole, broken := held.Undos(h.S)
-	p.journal = &journal{Number: 1 + slices.Max(append(append(whole, broken...), 0)),
-		Started: record.FormatTime(h.Now())}
+	p.journal = &journal{Number: 1 + slices.Max(append(held.Undos(h.S), 0)), Started: record.FormatTime(h.Now())}
 	return p, nil
 }
 
@@ -239,7 +235,7 @@ func (p GoBack) keep(ctx context.Context, h *held.Handle) error {
 		j.After.Counts = j.Before.Counts
 	}
 	var err error
-	j.Before.Worktree, err = held.TakeSnapshot(ctx, h, p.Worktree, held.SnapshotRequest{
+	j.Before.Worktree, j.Refs, err = held.TakeSnapshot(ctx, h, p.Worktree, held.SnapshotRequest{
 		Number: j.Number, Becomes: j.After.Worktree, Of: j.Undoes, Base: p.seed, Dirs: keptDirs,
 		Note: func(s held.Snapshot) any {
 			j.Before.Worktree = s
@@ -255,10 +251,6 @@ func applyRewind(ctx context.Context, h *held.Handle, j *journal) error {
 	if j.Cut != nil {
 		return forgetRun(ctx, h, j)
 	}
-	if !h.Git.IsDryRun() && !held.HasSnapshot(h.S, j.Number) {
-		return held.Refuse("git tilth reset "+h.S.ID, "%s of session %s was begun by an earlier version, which has to "+
-			"finish it", j, h.S.ID)
-	}
 	if err := h.OpenRecord(); err != nil {
 		return err
 	}
@@ -269,29 +261,15 @@ func applyRewind(ctx context.Context, h *held.Handle, j *journal) error {
 	if err != nil {
 		return err
 	}
-	if err := held.RemoveLoose(h, wt, j.Before.Worktree); err != nil {
-		return err
-	}
-	if err := held.RestoreSnapshot(ctx, h, wt, j.After.Worktree, j.Undoes); err != nil {
+	if err := held.Restore(ctx, h, wt, j.Before.Worktree, j.After.Worktree, j.Undoes, keptDirs); err != nil {
 		return err
 	}
 	if j.Undoes == 0 {
-		err = h.Change(func() error { return dropTasks(h, j.After.Tasks) })
-	} else if err = h.Change(func() error { return removeKept(h.S) }); err == nil {
-		err = held.RestoreFiles(ctx, h, wt, j.After.Worktree, j.Undoes)
-	}
-	if err != nil {
-		return err
+		if err := h.Change(func() error { return dropTasks(h, j.After.Tasks) }); err != nil {
+			return err
+		}
 	}
 	return h.Change(func() error { return endRewind(ctx, h, j) })
-}
-
-// removeKept removes the directories that an undo restores.
-func removeKept(s *session.Session) (err error) {
-	for _, dir := range keptDirs {
-		err = errors.Join(err, proc.RemoveAll(s.Path(dir)))
-	}
-	return err
 }
 
 // recordRewind puts the operation on record, once.
@@ -330,7 +308,7 @@ func endRewind(ctx context.Context, h *held.Handle, j *journal) error {
 		return err
 	}
 	unix.Sync() // the restored files are nowhere else once the next undo has removed this one
-	if err := held.FinishUndo(h.S, j.Number); err != nil {
+	if err := held.FinishUndo(h, j.Number, j.Refs); err != nil {
 		return err
 	}
 	if err := os.Remove(h.S.Path(session.GoBackFile)); err != nil {

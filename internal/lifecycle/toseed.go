@@ -34,7 +34,7 @@ import (
 
 // rewoundFiles are the files of a run besides the record.
 var rewoundFiles = []string{
-	session.LedgerDir, session.ConversationDir, earlierUndos, session.KeptGitDir,
+	session.LedgerDir, session.ConversationDir, session.KeptGitDir,
 	session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, session.AgentDir, RunLog,
 }
 
