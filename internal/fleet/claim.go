@@ -8,10 +8,11 @@
 //	refs/tilth/claims/<id>        the claim commit: the holder, the expiry, a summary of the state
 //
 // The tree of the session commit has a directory for each file, which holds it in chunks of 64 KiB, 256 of them to a
-// directory. The record only grows, so that a later push sends its last chunk, as a difference to the one before.
-// The message is the state: the branch's tip, the commits of stashed work and, of a session that is not running, a
-// commit of the uncommitted work. All of them are parents, and so is the session commit before. Ignored files, the undos, chat.html and what can be made again
-// stay at home; so do the ids of agent programs' conversations, which mean nothing elsewhere.
+// directory. The record only grows, so that a later push sends its last chunk, as a difference to the one before. The
+// message is the state: the branch's tip, the commits of stashed work and, of a session that is not running, a commit
+// of the uncommitted work. All of them are parents, and so is the session commit before. Ignored files, the undos,
+// chat.html and what can be made again stay at home; so do the ids of agent programs' conversations, which mean nothing
+// elsewhere.
 //
 // The claim commit has no parent and no files. Its message is the [Claim]. It moves only by compare-and-swap
 // (--force-with-lease), so only one of two machines can take it. The push of a state includes its claim: a machine that

@@ -98,8 +98,8 @@ func (l *Lease) look(ctx context.Context) (err error) {
 	case l.at == "":
 		return nil
 	}
-	// The state that was written here last may be on the remote although the process that pushed it was killed. A remote
-	// may have been restored to an earlier state: if this machine's state grew from it, nothing is lost.
+	// The state that was written here last may be on the remote although the process that pushed it was killed. A
+	// remote may have been restored to an earlier state: if this machine's state grew from it, nothing is lost.
 	own := l.w.scratch.last(l.w.s.ID)
 	knows := func(state string) bool {
 		return own != "" && (own == state || l.w.scratch.reaches(ctx, own, state))

@@ -24,9 +24,10 @@ import (
 )
 
 // Snapshot is the state of a worktree for a later restore: branch, index and files. All of it is in kept.git, as two
-// commits. The tree of "whole" has the archive state.tar with the Loose files, the index and directories of the session;
-// its message is the caller's note. "staged" has the blobs of the index, on the branch's tip. An operation that replaces
-// the worktree packs them first, and gives them their refs below refs/undo/<n>/ when it is over: then they are an undo.
+// commits. The tree of "whole" has the archive state.tar with the Loose files, the index and directories of the
+// session; its message is the caller's note. "staged" has the blobs of the index, on the branch's tip. An operation
+// that replaces the worktree packs them first, and gives them their refs below refs/undo/<n>/ when it is over: then
+// they are an undo.
 type Snapshot struct {
 	Tip string `json:"tip"` // of the branch
 	// Loose are the files, relative to the worktree, that a checkout of Tip does not make: changed, deleted, or
@@ -258,8 +259,8 @@ func (k *snapshotter) staged(ctx context.Context, index string) (string, error) 
 	return k.in.commit(ctx, tree, k.Tip, "staged\n")
 }
 
-// Restore replaces the state of a worktree, which the snapshot was has, with that of undo n, or of the commit to.Tip for
-// 0. dirs are the directories of the session in an undo. It may be repeated.
+// Restore replaces the state of a worktree, which the snapshot was has, with another one: that of undo n or, for 0, the
+// commit to.Tip. dirs are the directories of the session in an undo. It may be repeated.
 func Restore(ctx context.Context, h *Handle, wt gitx.Worktree, was, to Snapshot, n int, dirs []string) error {
 	if err := removeLoose(h, wt, was); err != nil {
 		return err

@@ -30,9 +30,9 @@ type journal struct {
 	Onto    *record.Onto `json:"onto,omitempty"` // of a move to another base
 	looked  bool         // this process has checked that its files exist
 	// Refs are the commits of the snapshot that Before is in, by the names of their refs.
-	Refs map[string]string `json:"refs,omitempty"`
-	Before  condition    `json:"before"`
-	After   condition    `json:"after"`
+	Refs   map[string]string `json:"refs,omitempty"`
+	Before condition         `json:"before"`
+	After  condition         `json:"after"`
 }
 
 // condition is the state of a session without its files.

@@ -20,8 +20,8 @@ import (
 // replaces it, with a point of the record or with an earlier saved state.
 //
 // The state on disk after each step. Before the journal the session is unchanged. After it every command that changes
-// the session first finishes the operation; `reset` removes it with the session, and `reset --to-seed` (toseed.go), with
-// the same journal file, replaces it. Each step may be repeated:
+// the session first finishes the operation; `reset` removes it with the session, and `reset --to-seed` (toseed.go),
+// with the same journal file, replaces it. Each step may be repeated:
 //  1. the snapshot's pack in kept.git       unchanged; the next snapshot of this number is made beside it
 //  2. going-back.json, the journal          from here on the operation is carried out
 //  3. session_rewound or session_undone     recognised by its number
