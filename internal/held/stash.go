@@ -97,27 +97,14 @@ func DropUnreadable(ctx context.Context, h *Handle) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			err = errors.Join(proc.RemoveAll(h.S.Path(session.AsideDir, e.Name())),
-				asideLost(h, e.Name(), "cannot be read"))
+			err = errors.Join(proc.RemoveAll(h.S.Path(session.AsideDir, e.Name())), h.Append(&record.LogRepaired{
+				File: session.AsideDir + "/" + e.Name(), Why: "cannot be read", Done: "the task starts without it"}))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// NoteLostStash records that the recorded stash of a task is lost.
-func NoteLostStash(h *Handle, task string) error {
-	if readRef(h.S, stashRef(task, 0))+readRef(h.S, stashRef(task, 1)) != "" {
-		return nil
-	}
-	return asideLost(h, task, "is missing")
-}
-
-func asideLost(h *Handle, name, why string) error {
-	return h.Append(&record.LogRepaired{File: session.AsideDir + "/" + name, Why: why,
-		Done: "the task starts without it"})
 }
 
 // DropDoneStashes removes stashed work of finished tasks that did not fit.

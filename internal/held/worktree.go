@@ -106,18 +106,26 @@ func (h *Handle) PutBackDotGit(ctx context.Context, path string) error {
 
 // PutAwayNested moves the .git of repositories in the worktree at path out of it. All other files stay.
 func (h *Handle) PutAwayNested(path string, repositories []string) error {
-	aside := asideOf(path, h.Now())
-	for _, dir := range repositories {
-		err := os.MkdirAll(filepath.Join(aside, dir), 0o700)
-		if err == nil {
-			err = os.Rename(filepath.Join(path, dir, ".git"), filepath.Join(aside, dir, ".git"))
-		}
-		if err != nil {
-			return err
-		}
+	aside, err := h.moveDotGits(path, repositories)
+	if err != nil {
+		return err
 	}
 	return h.Append(&record.LogRepaired{What: "the worktree had repositories in " + strings.Join(repositories, ", "),
 		Done: "their .git moved to " + aside + ", their files kept"})
+}
+
+// moveDotGits moves the .git of directories below path to a free place next to it.
+func (h *Handle) moveDotGits(path string, dirs []string) (aside string, err error) {
+	aside = asideOf(path, h.Now())
+	for _, dir := range dirs {
+		if err = os.MkdirAll(filepath.Join(aside, dir), 0o700); err == nil {
+			err = os.Rename(filepath.Join(path, dir, ".git"), filepath.Join(aside, dir, ".git"))
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return aside, nil
 }
 
 // putAwayRepository moves away a repository that replaced the worktree's .git file, and restores the file. All files of
@@ -126,11 +134,7 @@ func (h *Handle) putAwayRepository(ctx context.Context, path string) error {
 	if _, ours := gitx.AdminDir(h.Common, path); !ours {
 		return nil
 	}
-	aside := asideOf(path, h.Now())
-	err := os.Mkdir(aside, 0o700)
-	if err == nil {
-		err = os.Rename(filepath.Join(path, ".git"), filepath.Join(aside, ".git"))
-	}
+	aside, err := h.moveDotGits(path, []string{"."})
 	if err != nil {
 		return err
 	}

@@ -232,13 +232,6 @@ func (x *execution) repair(live context.Context) error {
 		return err
 	}
 	x.out.Aside = aside
-	for _, t := range x.out.Tasks {
-		if x.out.Record.Tasks[t.ID].Stashed {
-			if err := held.NoteLostStash(x.Handle, t.ID); err != nil {
-				return err
-			}
-		}
-	}
 	if fresh {
 		if err := x.fillNew(live); err != nil {
 			return err

@@ -203,10 +203,15 @@ func (p *Plan) headFirst() {
 		p.Begun, p.Pending = first, slices.Insert(slices.Delete(p.Pending, i, i+1), 0, first)
 		return
 	}
-	status, known := p.status()[first]
-	if (!known || status == session.TaskSkipped) && (p.Dirty || len(p.Unwind) > 0) {
+	if p.leavesWork() && (p.Dirty || len(p.Unwind) > 0) {
 		p.SetAside = first
 	}
+}
+
+// leavesWork reports whether the task last worked on was skipped or removed.
+func (s State) leavesWork() bool {
+	status, known := s.status()[s.History.LastTask]
+	return s.History.LastTask != "" && (!known || status == session.TaskSkipped)
 }
 
 func refusal(s State) (why, hint string) {

@@ -144,7 +144,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 			return err
 		}
 	}
-	if st.Tree == held.TreeFine && st.Status != session.Prepared && MakePlan(*st).dependsOnDirty() {
+	if st.Tree == held.TreeFine && st.Status != session.Prepared && st.leavesWork() {
 		if st.Dirty, err = g.IsDirty(ctx, path); err != nil {
 			return err
 		}
@@ -217,13 +217,6 @@ func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Sessi
 	}
 	st.BranchIn, st.BranchHint, err = held.CheckedOutIn(ctx, g, s, common, path, "git tilth resume "+s.ID)
 	return err
-}
-
-// dependsOnDirty reports whether uncommitted files in the worktree would change the plan: looking costs a git command.
-func (p Plan) dependsOnDirty() bool {
-	s := p.State
-	s.Dirty = true
-	return p.SetAside != MakePlan(s).SetAside
 }
 
 // Open locks a session for this process, ends leftover processes of a killed one in its worktree, restores the

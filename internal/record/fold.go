@@ -3,7 +3,6 @@ package record
 import (
 	"cmp"
 	"maps"
-	"path"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -76,11 +75,6 @@ func (s *State) Apply(l Line, e Event) {
 	case *PromptAssembled:
 		if e.Role == RoleWorker {
 			s.stepped(ofTask(e))
-		}
-	case *LogRepaired:
-		if t, known := s.Tasks[path.Base(e.File)]; known { // the ref of its stashed work
-			t.Stashed = false
-			s.Tasks[path.Base(e.File)] = t
 		}
 	}
 	if s.Stop != nil && isWork(e) {
@@ -263,7 +257,7 @@ func (s *State) marked(off int64, e *TaskMarked) {
 func (t *Task) see(off int64, e Event) {
 	switch e := e.(type) {
 	case *ContextReset:
-		t.FailureReason, t.Uncommitted, t.Stashed = "", false, false
+		t.FailureReason, t.Uncommitted = "", false
 		if t.Status != Skipped { // the user marks a task as done by its commit
 			t.Status = Working
 		}
@@ -291,7 +285,7 @@ func (t *Task) see(off int64, e Event) {
 		}
 	case *Commit:
 		t.Commits = append(slices.Clip(t.Commits), e.SHA)
-		if t.Stashed = e.Aside != ""; !t.Stashed {
+		if e.Aside == "" {
 			t.Commit = e.SHA
 		}
 		if e.Placeholder || e.Aside != "" {

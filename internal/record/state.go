@@ -92,8 +92,6 @@ type Task struct {
 	Failure *Failure `json:"failure,omitempty"`
 	// Case is the case that waits for a review because no reviewer gave a verdict on it; nil for none.
 	Case *CaseSubmitted `json:"case,omitempty"`
-	// Stashed reports whether the work of its last attempt was stashed, and no attempt began since.
-	Stashed bool `json:"stashed,omitempty"`
 	// Conflict is the last merge of its change that conflicted; later attempts may contain its markers.
 	Conflict *LaneMerged `json:"conflict,omitempty"`
 }

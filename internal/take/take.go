@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -331,9 +329,6 @@ func (t *taker) target(ctx context.Context) error {
 		}
 		t.place = e.Path
 	}
-	if rebasing(t.common, branch) {
-		return &held.RefusedError{Why: branch + " is being rebased", Hint: "git rebase --continue\ngit rebase --abort"}
-	}
 	to, _ := t.Git.Line(ctx, gitx.InRepo(t.common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
 	if to != "" && t.place == "" {
 		return &held.RefusedError{Why: "branch " + branch + " is a symbolic ref to " + to,
@@ -375,17 +370,4 @@ func (t *taker) defaultBranch(ctx context.Context) string {
 		}
 	}
 	return "main"
-}
-
-// rebasing reports whether a branch is being rebased in a worktree. The end of a rebase needs an unmoved branch.
-func rebasing(common, branch string) bool {
-	for _, of := range []string{"", "worktrees/*"} {
-		notes, _ := filepath.Glob(filepath.Join(text.GlobQuote(common), of, "rebase-*", "head-name"))
-		for _, note := range notes {
-			if name, _ := os.ReadFile(note); strings.TrimSpace(string(name)) == "refs/heads/"+branch {
-				return true
-			}
-		}
-	}
-	return false
 }

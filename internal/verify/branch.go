@@ -111,7 +111,7 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 		_, named := theirs.commits[commit.SHA]
 		return !named && !strings.HasPrefix(commit.SHA, strings.ToLower(theirs.seed()))
 	}
-	if slices.ContainsFunc(commits, missing) && c.begunAnew(from, theirs) {
+	if !slices.ContainsFunc(commits, func(g gitx.Commit) bool { return held.SignatureOf(g).Task != "" && !missing(g) }) {
 		c.note("%s inherited from %s, which was reset to its seed since", text.Plural(len(commits), "commit"), from)
 		return nil
 	}
@@ -126,19 +126,6 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 	path := filepath.Join(filepath.Dir(c.s.Dir), from, session.RecordFile)
 	_, err = c.anchors(path, theirs.end, marks)
 	return err
-}
-
-// maxForks bounds the examined chain of forks.
-const maxForks = 100
-
-// begunAnew reports whether the record of a session, which this one descends from, says nothing of the time before the
-// fork: reset --to-seed has cut it.
-func (c *check) begunAnew(id string, theirs *history) bool {
-	st := c.story
-	for n := 0; st != nil && st.forkedFrom != id && n < maxForks; n++ {
-		st, _ = c.origin(st.forkedFrom) // an unreadable record is unknown
-	}
-	return st != nil && (theirs.begun == "" || theirs.begun > st.forkedAt)
 }
 
 // at is where the record names a commit, -1 for nowhere.

@@ -258,10 +258,8 @@ type history struct {
 	twice    []int64                               // offsets of events that name a commit again
 	accepted map[string][]*record.EvaluatorVerdict // by task
 	marked   bool                                  // the last event marks a task: prd.json may not have it yet
-	begun    string                                // when the first thing happened after the seed
 	// A fork begins with tasks that another session did.
 	forkedFrom string
-	forkedAt   string            // when
 	shared     map[string]string // their commits
 }
 
@@ -305,16 +303,13 @@ func (st *history) see(l record.Line) {
 	default:
 		return
 	}
-	if st.Seed != nil && st.begun == "" {
-		st.begun = l.TS
-	}
 	st.marked = l.Type == "task_marked"
 	e := l.Event()
 	st.Apply(l, e)
 	switch e := e.(type) {
 	case *record.SessionStart:
 		if e.Phase == "fork" {
-			st.forkedFrom, st.forkedAt = e.ForkedFrom, l.TS
+			st.forkedFrom = e.ForkedFrom
 			for task, was := range e.Tasks {
 				st.shared[task] = was.Commit
 			}
