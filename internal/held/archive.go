@@ -13,7 +13,6 @@ import (
 	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // writeArchive writes paths below dir, with everything in them, into a tar archive: names of any bytes, modes, times,
@@ -41,14 +40,18 @@ func writeArchive(dir string, paths []string, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// CopyFiles copies paths of a session's directory, as far as they exist, into that of another one.
-func CopyFiles(from, to *session.Session, paths []string) error {
-	at := to.Path(tempPrefix + stateFile)
-	err := writeArchive(from.Dir, paths, at)
-	if err == nil {
-		err = extractArchive(to.Dir, at)
+// CopyFiles copies paths below one directory, as far as they exist, to the same places below another one.
+func CopyFiles(from, to string, paths []string) error {
+	dir, remove, err := proc.TempDir("copy")
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, os.Remove(at))
+	defer remove()
+	at := filepath.Join(dir, stateFile)
+	if err := writeArchive(from, paths, at); err != nil {
+		return err
+	}
+	return extractArchive(to, at)
 }
 
 // archive adds a path. A file or directory without the right to read gets it for that time.

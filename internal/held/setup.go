@@ -3,12 +3,10 @@ package held
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/packages"
@@ -59,13 +57,9 @@ func (h *Handle) RunSetup(ctx context.Context, dir string, env ...string) error 
 		if err != nil {
 			return err
 		}
-		for _, f := range files {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := copyInto(h.Checkpoint.Source, dir, f); err != nil {
-				return fmt.Errorf("tilth.copy: %w", err)
-			}
+		files = slices.DeleteFunc(files, func(f string) bool { return Exists(filepath.Join(dir, f)) })
+		if err := CopyFiles(h.Checkpoint.Source, dir, files); err != nil {
+			return fmt.Errorf("tilth.copy: %w", err)
 		}
 	}
 	if h.Setup.Run == nil {
@@ -102,47 +96,4 @@ func (h *Handle) Untracked(ctx context.Context, wt gitx.Worktree, ignored bool) 
 // end.
 func ignoredIn(ctx context.Context, g *gitx.Git, wt gitx.Worktree) ([]string, error) {
 	return g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
-}
-
-// copyInto copies one file or symlink from one root to the same place under another. Both ends are reached through
-// os.Root, so that a link in either tree cannot lead out of it. It does not replace an existing file.
-func copyInto(from, to, name string) error {
-	src, err := os.OpenRoot(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := os.OpenRoot(to)
-	if err != nil {
-		return err
-	}
-	defer dst.Close()
-	info, err := src.Lstat(name)
-	if err != nil {
-		return err
-	}
-	if _, err := dst.Lstat(name); err == nil {
-		return nil
-	}
-	if err := dst.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := src.Readlink(name)
-		if err != nil {
-			return err
-		}
-		return dst.Symlink(target, name)
-	case info.Mode().IsRegular():
-		data, err := src.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		if err := dst.WriteFile(name, data, info.Mode().Perm()); err != nil {
-			return err
-		}
-		return dst.Chtimes(name, time.Time{}, info.ModTime())
-	}
-	return nil
 }

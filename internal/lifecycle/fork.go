@@ -164,7 +164,7 @@ func copyParent(h *held.Handle, p *parent) error {
 		}
 	}
 	defer dropEmpty(h.S)
-	return held.CopyFiles(p.Session, h.S, paths)
+	return held.CopyFiles(p.Dir, h.S.Dir, paths)
 }
 
 // endFork makes the session prepared.

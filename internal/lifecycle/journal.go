@@ -28,7 +28,6 @@ type journal struct {
 	Started string       `json:"started"`
 	Cut     *cut         `json:"cut,omitempty"`  // of a reset to the seed
 	Onto    *record.Onto `json:"onto,omitempty"` // of a move to another base
-	looked  bool         // this process has checked that its files exist
 	// Refs are the commits of the snapshot that Before is in, by the names of their refs.
 	Refs   map[string]string `json:"refs,omitempty"`
 	Before condition         `json:"before"`

@@ -26,7 +26,7 @@ import (
 //
 // The state on disk after each step; every step may be repeated:
 //  1. the journal                          nothing is undone yet, but the reset can no longer be cancelled
-//  2. worktree and branch at the seed; judge/ is removed meanwhile
+//  2. worktree and branch at the seed; then judge/ is removed
 //  3. the run's files deleted
 //  4. the record cut, and for a fork its tasks marked as pending
 //  5. prd.json all pending, checkpoint prepared
@@ -151,7 +151,7 @@ func PlanToSeed(ctx context.Context, h *held.Handle) (p GoBack, err error) {
 	if err != nil {
 		return p, err
 	}
-	p.journal = &journal{looked: true, Started: record.FormatTime(h.Now()), Cut: &cut{RecordLen: end,
+	p.journal = &journal{Started: record.FormatTime(h.Now()), Cut: &cut{RecordLen: end,
 		TokensUsed: *prepared.TokensUsed, Usage: prepared.Usage, StartedAt: prepared.StartedAt}}
 	p.journal.After.Worktree = held.Snapshot{Tip: p.SHA}
 	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
@@ -195,10 +195,8 @@ func checkCut(ctx context.Context, h *held.Handle, j *journal) error {
 
 // forgetRun takes the steps from the journal on.
 func forgetRun(ctx context.Context, h *held.Handle, j *journal) error {
-	if !j.looked {
-		if err := checkCut(ctx, h, j); err != nil {
-			return err
-		}
+	if err := checkCut(ctx, h, j); err != nil {
+		return err
 	}
 	if h.Record != nil {
 		h.Record.Close()
@@ -215,10 +213,10 @@ func forgetRun(ctx context.Context, h *held.Handle, j *journal) error {
 	if err := held.RemoveLanes(ctx, h); err != nil {
 		return err
 	}
-	gone := make(chan error, 1)
-	go func() { gone <- h.Change(func() error { return removeJudged(h) }) }()
-	err = h.Git.RewindTree(ctx, wt, j.After.Worktree.Tip, keep)
-	if err = errors.Join(err, <-gone); err != nil {
+	if err := h.Git.RewindTree(ctx, wt, j.After.Worktree.Tip, keep); err != nil {
+		return err
+	}
+	if err := h.Change(func() error { return removeJudged(h) }); err != nil {
 		return err
 	}
 	return h.Change(func() error { return rewindFiles(h, j) })

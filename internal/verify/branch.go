@@ -111,7 +111,9 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 		_, named := theirs.commits[commit.SHA]
 		return !named && !strings.HasPrefix(commit.SHA, strings.ToLower(theirs.seed()))
 	}
-	if !slices.ContainsFunc(commits, func(g gitx.Commit) bool { return held.SignatureOf(g).Task != "" && !missing(g) }) {
+	ofTask := func(g gitx.Commit) bool { return held.SignatureOf(g).Task != "" }
+	named := func(g gitx.Commit) bool { return ofTask(g) && !missing(g) }
+	if slices.ContainsFunc(commits, ofTask) && !slices.ContainsFunc(commits, named) {
 		c.note("%s inherited from %s, which was reset to its seed since", text.Plural(len(commits), "commit"), from)
 		return nil
 	}
