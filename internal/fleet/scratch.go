@@ -26,6 +26,7 @@ const remoteConfig = `[core]
 	bare = true
 	hooksPath = /dev/null
 	sharedRepository = 0600
+	logAllRefUpdates = false
 [fetch]
 	fsckObjects = true
 	recurseSubmodules = false
