@@ -131,7 +131,7 @@ func (s *scratchRepo) clearLocks(ctx context.Context, path string) error {
 // write writes an object and returns its id. kind is tree or commit.
 func (s *scratchRepo) write(ctx context.Context, kind string, content []byte) (id string, err error) {
 	c := s.command("hash-object", "-t", kind, "-w", "--stdin")
-	c.Stdin = content
+	c.Dir, c.Stdin = s.common, content
 	return s.git.Mutate(ctx, c)
 }
 

@@ -116,7 +116,7 @@ func (s *scratchRepo) importCommit(ctx context.Context, st state, old string, fi
 	in.Write(files)
 	in.WriteString("done\n")
 	c := s.command("fast-import", "--quiet", "--force", "--done")
-	c.Stdin = in.Bytes()
+	c.Dir, c.Stdin = s.common, in.Bytes()
 	if _, err := s.git.Mutate(ctx, c); err != nil {
 		return "", err
 	}

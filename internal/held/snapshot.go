@@ -232,31 +232,47 @@ func (k *snapshotter) keepIndex(ctx context.Context, to string) (there bool, err
 	return true, err
 }
 
-// staged makes a commit of the blobs in an index, on the tip; it is the tip without an index. The blobs of a conflict
-// are in commits. The paths that differ from the tip become loose.
+// staged makes a commit of the blobs in an index that the tip lacks, including those of a conflict; it is the tip if
+// there are none. The paths that differ become loose.
 func (k *snapshotter) staged(ctx context.Context, index string) (string, error) {
 	if !k.Indexed {
 		return k.Tip, nil
 	}
-	differ := k.in.command("diff-index", "--cached", "--name-only", "-z", "--no-renames", k.Tip, "--")
-	differ.Vars = append(differ.Vars, "GIT_INDEX_FILE="+index)
-	names, err := k.git.List(ctx, differ)
-	if err != nil || len(names) == 0 {
-		return k.Tip, err
+	list := func(args ...string) ([]string, error) {
+		c := k.in.command(args...)
+		c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
+		return k.git.List(ctx, c)
 	}
-	for _, name := range names {
-		k.loose[name] = true
+	tree := k.in.command("mktree", "-z")
+	add := func(mode, id string) {
+		if mode != "160000" && strings.Trim(id, "0") != "" {
+			tree.Stdin = fmt.Appendf(tree.Stdin, "100644 blob %s\t%d\x00", id, len(tree.Stdin))
+		}
 	}
-	write := k.in.command("write-tree", "--missing-ok")
-	write.Vars = append(write.Vars, "GIT_INDEX_FILE="+index)
-	tree, err := k.git.Mutate(ctx, write)
-	if gitx.ExitCode(err) == 128 {
-		return k.Tip, nil
+	differ, err := list("diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", k.Tip, "--")
+	for f := range slices.Chunk(differ, 2) { // ":<mode> <mode> <id> <id> <status>", then the path
+		if words := strings.Fields(f[0]); len(words) == 5 && len(f) == 2 {
+			k.loose[f[1]] = true
+			add(words[1], words[3])
+		}
 	}
 	if err != nil {
 		return "", err
 	}
-	return k.in.commit(ctx, tree, k.Tip, "staged\n")
+	unmerged, err := list("ls-files", "-z", "--unmerged")
+	for _, f := range unmerged {
+		if words := strings.Fields(f); len(words) > 2 {
+			add(words[0], words[1])
+		}
+	}
+	if err != nil || len(tree.Stdin) == 0 {
+		return k.Tip, err
+	}
+	made, err := k.git.Mutate(ctx, tree)
+	if err != nil {
+		return "", err
+	}
+	return k.in.commit(ctx, made, k.Tip, "staged\n")
 }
 
 // Restore replaces the state of a worktree, which the snapshot was has, with another one: that of undo n or, for 0, the

@@ -14,7 +14,7 @@ import (
 
 // tempKinds are the names of directories that one command needs. Other directories there are not removed.
 var tempKinds = []string{"run", "objects", "hooks", "hook", "tree", "overlay", "judge", "bundle", "take", "pr",
-	"apply", "travel", "doctor"}
+	"apply", "copy", "travel", "doctor"}
 
 func tempName(kind string) string { return "tilth-" + kind + "-" }
 
