@@ -592,3 +592,20 @@ func FuzzImport(f *testing.F) {
 		}
 	})
 }
+
+// TestDeepNesting: marks of quotes and lists far beyond any real list are cut, and the text behind them stays.
+func TestDeepNesting(t *testing.T) {
+	for _, marks := range []string{">", "> ", "- ", "1. ", "> - "} {
+		for _, depth := range []int{3, 20000} {
+			im, err := importText(t, "todo.md", "- [ ] A\n\n# Notes\n\n"+strings.Repeat(marks, depth)+"deep\n")
+			if err != nil || len(im.Tasks) != 1 || len(im.Meta.ScopeNotes) != 1 {
+				t.Fatalf("%d times %q: %+v %v", depth, marks, im, err)
+			}
+			note := im.Meta.ScopeNotes[0]
+			if !strings.Contains(note, "deep") || len(note) > 2*maxNesting ||
+				depth == 3 && !strings.Contains(note, strings.Repeat(marks, 3)+"deep") {
+				t.Errorf("%d times %q: %.300s", depth, marks, note)
+			}
+		}
+	}
+}

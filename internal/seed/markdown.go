@@ -54,9 +54,29 @@ var markdownParser = parser.NewParser(parser.WithBlockParsers(parser.DefaultBloc
 		util.Prioritized(parser.NewRawHTMLParser(), 200)),
 	parser.WithParagraphTransformers(util.Prioritized(parser.LinkReferenceParagraphTransformer, 100)))
 
+// maxNesting bounds the marks of quotes and lists at the start of a line, in bytes: the parser's time grows with the
+// square of the nesting. Marks beyond it are cut, and the text behind them stays.
+const maxNesting = 200
+
+var nestingMarks = pattern.New(`^(?:[ \t]*(?:>|[-*+][ \t]|[0-9]{1,9}[.)][ \t]))+`)
+
+// cutNesting takes the marks beyond maxNesting off the lines of a text.
+func cutNesting(body string) string {
+	var out strings.Builder
+	for line := range strings.Lines(body) {
+		if len(line) > maxNesting {
+			if n := len(nestingMarks().FindString(line)); n > maxNesting {
+				line = line[:maxNesting] + line[n:]
+			}
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
 // parseMarkdown reads a text as a tree of sections, items and blocks. Comments and rules are left out.
 func parseMarkdown(name, body string, first int) *document {
-	d := &document{name: name, first: first, source: []byte(strings.TrimRight(body, "\n") + "\n")}
+	d := &document{name: name, first: first, source: []byte(strings.TrimRight(cutNesting(body), "\n") + "\n")}
 	tree := markdownParser.Parse(mdtext.NewReader(d.source))
 	d.blankComments(tree)
 	d.lines = strings.Split(strings.TrimSuffix(string(d.source), "\n"), "\n")
