@@ -49,11 +49,11 @@ func TestEditPlan(t *testing.T) {
 		{"no criteria", strings.Replace(oldPlan, `["x"]`, `[]`, 1), "criteria"},
 		{"no tasks", "[]", "no-tasks"},
 		{"broken", oldPlan + "x", "shape"},
-		{"empty", "", "shape"},
+		{"empty", "", "text"},
 		{"an object", "{}", "shape"},
 		{"a wrong type", strings.Replace(oldPlan, `["x"]`, `"x"`, 1), "shape"},
-		{"not UTF-8", oldPlan + "\xff", "utf-8"},
-		{"huge", strings.Repeat(" ", maxImportBytes+1), "size"},
+		{"not UTF-8", oldPlan + "\xff", "text"},
+		{"huge", strings.Repeat(" ", maxImportBytes+1), "text"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // jsonList reads a list of tasks in the shape of a session's plan, or of issues.
@@ -20,22 +19,23 @@ func (im *Imported) jsonList(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(elements) > 0 && isForeign(elements[0].value) {
+	if len(elements) > 0 && (isForeign(elements[0].value) || groups(elements[0])) {
 		im.Format = formatIssues
 		return im.objects(name, elements)
 	}
 	im.Format = formatPlan
-	seen := map[string]entry{}
 	for _, el := range elements {
-		t, err := planTask(name, el)
+		t, err := parseTask([]byte(el.value.Raw))
 		if err != nil {
-			return err
+			return importError(name, el.line, "an entry is {id, title, description, acceptance_criteria}",
+				"an entry has not the shape of a task: %s", err)
 		}
 		e := entry{file: name, line: el.line, source: t.ID}
-		if before, twice := seen[t.ID]; twice {
+		if before, twice := im.from[t.ID]; twice && t.ID != "" {
 			return idTwice(e, before)
+		} else if !twice {
+			im.from[t.ID] = e
 		}
-		seen[t.ID], im.from[t.ID] = e, e
 		switch t.Status {
 		case session.TaskDone:
 			im.done[t.ID] = true
@@ -44,9 +44,7 @@ func (im *Imported) jsonList(name string, data []byte) error {
 		case session.TaskSkipped:
 			im.drop("%s: %s: its status is %s", e.at(), quoteShort(t.Title), t.Status)
 			continue
-		case session.TaskFailed:
-			im.recognise("%s is imported as pending; its status was failed", t.ID)
-		case session.TaskPending:
+		case session.TaskFailed, session.TaskPending:
 		default:
 			return importError(name, el.line, "use pending, done, failed or skipped, or leave it out",
 				"%s has the unknown status %s", t.ID, quoteShort(t.Status))
@@ -66,29 +64,6 @@ func isForeign(o gjson.Result) bool {
 	return id.Type == gjson.Number || id.Type == gjson.String && !strings.HasPrefix(id.Str, "T-") ||
 		slices.ContainsFunc([]string{"number", "passes", "issue_type", "acceptanceCriteria", "body"},
 			func(key string) bool { return o.Get(key).Exists() })
-}
-
-// planTask reads one entry and holds it to the shape of prd.json. Unknown keys stay with the task.
-func planTask(name string, e field) (t session.Task, err error) {
-	const shape = "an entry is {id, title, description, acceptance_criteria}"
-	if !e.value.IsObject() {
-		return t, importError(name, e.line, shape, "an entry is not a JSON object")
-	}
-	if t, err = parseTask([]byte(e.value.Raw)); err != nil {
-		return t, importError(name, e.line, shape, "an entry has not the shape of a task: %s", err)
-	}
-	switch {
-	case t.ID == "":
-		err = importError(name, e.line, "give it an id like "+taskIDExample, "an entry has no id")
-	case !validID(t.ID):
-		err = importError(name, e.line, "use an id like "+taskIDExample, "the id %s is not T- and 3 or more digits",
-			quoteShort(t.ID))
-	case strings.TrimSpace(t.Title) == "":
-		err = importError(name, e.line, "give it one", "%s has no title", t.ID)
-	case len(t.AcceptanceCriteria) == 0:
-		err = importError(name, e.line, "give it a list with at least one", "%s has no acceptance_criteria", t.ID)
-	}
-	return t, err
 }
 
 // parseTask reads one entry of a task list.
@@ -128,21 +103,18 @@ func (im *Imported) jsonObject(name string, data []byte) error {
 		im.dropKeys(name, slices.DeleteFunc(top, func(f field) bool { return tagged.get(f.key).Exists() }))
 		return im.objects(name, fieldsOf(tagged[0].value, tagged[0].line))
 	}
-	for _, f := range top {
-		switch key := normalKey(f.key); key {
-		case "userstories", "stories", "tasks", "features", "issues":
-			if !f.value.IsArray() {
-				return importError(name, f.line, formatsHint, "%s is not a list", f.key)
-			}
-			if key != "tasks" {
-				im.Format = formatRalph
-			}
-			im.Overview = cmp.Or(im.Overview, overviewOf(top))
-			im.dropKeys(name, slices.DeleteFunc(top, func(o field) bool {
-				return o.key == f.key || o.key == "metadata" || slices.Contains(overviewKeys, normalKey(o.key))
-			}))
-			return im.objects(name, fieldsOf(f.value, f.line))
+	if f, ok := listIn(top); ok {
+		if !f.value.IsArray() {
+			return importError(name, f.line, formatsHint, "%s is not a list", f.key)
 		}
+		if normalKey(f.key) != "tasks" {
+			im.Format = formatRalph
+		}
+		im.Overview = cmp.Or(im.Overview, overviewOf(top))
+		im.dropKeys(name, slices.DeleteFunc(top, func(o field) bool {
+			return o.key == f.key || o.key == "metadata" || slices.Contains(overviewKeys, normalKey(o.key))
+		}))
+		return im.objects(name, fieldsOf(f.value, f.line))
 	}
 	if top.get("title").Type == gjson.String {
 		im.Format = formatIssues
@@ -150,6 +122,65 @@ func (im *Imported) jsonObject(name string, data []byte) error {
 	}
 	return importError(name, 1, `put the list of tasks below userStories: [{"id", "title", "acceptanceCriteria"}]`,
 		"it is a JSON object without userStories, tasks or prd_entries")
+}
+
+var (
+	// listKeys are the keys of a list of tasks; groupKeys are those of a list of epics or phases with such lists.
+	listKeys  = []string{"userstories", "stories", "tasks", "features", "issues"}
+	groupKeys = []string{"epics", "phases", "milestones", "sprints"}
+)
+
+// listIn is the list of tasks in an object: one of tasks, else one of groups, with something in it if there is one.
+func listIn(top fields) (list field, ok bool) {
+	best := 0
+	for _, f := range top {
+		rank, filled := 0, f.value.Raw != "[]"
+		isGroup := slices.Contains(groupKeys, normalKey(f.key))
+		switch isList := slices.Contains(listKeys, normalKey(f.key)); {
+		case isList && filled:
+			rank = 4
+		case isGroup && slices.ContainsFunc(fieldsOf(f.value.Get("0"), 1), func(m field) bool {
+			return slices.Contains(slices.Concat(listKeys, groupKeys), normalKey(m.key))
+		}):
+			rank = 3
+		case isGroup && filled:
+			rank = 2
+		case isList || isGroup:
+			rank = 1
+		}
+		if rank > best {
+			list, best = f, rank
+		}
+	}
+	return list, best > 0
+}
+
+// groups reports whether an object groups tasks, as an epic does: it has a list of them, and no criteria of its own.
+func groups(el field) bool {
+	members := fieldsOf(el.value, el.line)
+	list, ok := listIn(members)
+	return ok && list.value.Get("0").IsObject() && !slices.ContainsFunc(members, func(f field) bool {
+		return taskKeys[normalKey(f.key)] == "criteria"
+	})
+}
+
+// grouped reads the tasks of a group. Its texts are context.
+func (im *Imported) grouped(name string, el field, depth int) ([]entry, error) {
+	members := fieldsOf(el.value, el.line)
+	list, _ := listIn(members)
+	e, err := im.readTask(name, el.line, slices.DeleteFunc(members, func(f field) bool { return f.key == list.key }))
+	if err != nil {
+		return nil, err
+	}
+	if e.left != "" || len(e.needs) > 0 {
+		im.drop("%s: %s: the status and the needs of a group of tasks", e.at(), e.name())
+	}
+	im.note(filepath.Base(name), strings.TrimSpace(e.title+"\n\n"+e.body))
+	read, err := im.entries(name, fieldsOf(list.value, list.line), depth)
+	for i := range read {
+		read[i].phase = cmp.Or(read[i].phase, list.line)
+	}
+	return read, err
 }
 
 // jsonLines reads issues, one a line.
@@ -182,7 +213,6 @@ func (im *Imported) bundleFile(name string, data []byte) error {
 	b.Meta.Source = im.Meta.Source
 	im.Format, im.Bundle = formatBundle, *b
 	im.Overview = cmp.Or(im.Overview, b.Meta.TLDR)
-	im.recognise("%s", text.Plural(len(b.TestFiles), "test file"))
 	return nil
 }
 

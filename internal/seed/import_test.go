@@ -291,11 +291,11 @@ func TestImportErrors(t *testing.T) {
 		{"two values", "prd.json", "[]\n[]", 2, "not valid JSON"},
 		{"a number", "prd.json", "5", 1, "neither"},
 		{"no tasks", "prd.json", "[]", 0, "no tasks"},
-		{"entry no object", "prd.json", "[\n5]", 2, "not a JSON object"},
+		{"entry no object", "prd.json", "[\n5]", 2, "is a number"},
 		{"bad id", "prd.json", "[\n\n{\"id\":\"T-1\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]", 3, "T-1"},
 		{"no id", "prd.json", `[{"title":"x"}]`, 1, "no id"},
 		{"no title", "prd.json", `[{"id":"T-001"}]`, 1, "no title"},
-		{"no criteria", "prd.json", `[{"id":"T-001","title":"x"}]`, 1, "no acceptance_criteria"},
+		{"no criteria", "prd.json", `[{"id":"T-001","title":"x"}]`, 1, "no acceptance criteria"},
 		{"wrong type", "prd.json", `[{"id":"T-001","title":5}]`, 1, "shape"},
 		{
 			"unknown status",

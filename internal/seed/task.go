@@ -149,8 +149,20 @@ func (im *Imported) objectTask(name string, f field) (entry, error) {
 	return e, err
 }
 
-// objects reads tasks that are JSON objects. Priorities set their order. Issues that only group others are context.
+// maxGroups is how deep tasks may be in groups: epics with features with stories.
+const maxGroups = 3
+
+// objects reads tasks that are JSON objects. Each has its own id, but numbers may restart in each group.
 func (im *Imported) objects(name string, elements fields) error {
+	read, err := im.entries(name, elements, maxGroups)
+	if err != nil {
+		return err
+	}
+	return im.add(read, !slices.ContainsFunc(elements, groups))
+}
+
+// entries reads a list of objects. Priorities set their order. Issues that only group others are context.
+func (im *Imported) entries(name string, elements fields, depth int) (out []entry, err error) {
 	epics := map[string]bool{}
 	for _, el := range elements {
 		for _, d := range el.value.Get("dependencies").Array() {
@@ -158,22 +170,30 @@ func (im *Imported) objects(name string, elements fields) error {
 				epics[d.Get("depends_on_id").String()]
 		}
 	}
-	var entries []entry
+	sorted := im.Format == formatTaskMaster
 	for _, el := range elements {
+		if depth > 0 && groups(el) {
+			inner, err := im.grouped(name, el, depth-1)
+			if err != nil {
+				return nil, err
+			}
+			out, sorted = append(out, inner...), true
+			continue
+		}
 		e, err := im.objectTask(name, el)
 		switch {
 		case err != nil:
-			return err
+			return nil, err
 		case epics[e.source] && e.source != "":
 			im.note(filepath.Base(name), strings.TrimSpace(e.title+"\n\n"+e.body))
 		default:
-			entries = append(entries, e)
+			out = append(out, e)
 		}
 	}
-	if im.Format != formatTaskMaster {
-		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.urgency(), b.urgency()) })
+	if !sorted {
+		slices.SortStableFunc(out, func(a, b entry) int { return cmp.Compare(a.urgency(), b.urgency()) })
 	}
-	return im.add(entries, true)
+	return out, nil
 }
 
 // urgency puts entries without a priority behind all that have one.
