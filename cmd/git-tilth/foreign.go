@@ -54,9 +54,7 @@ func (w *repoContext) importForeign(r *prepRequest) (*seed.Imported, error) {
 	im := &seed.Imported{Format: "forge", Bundle: seed.Bundle{TestFiles: map[string]string{},
 		Meta: session.SeedMeta{Source: r.from}}}
 	for n, i := range items {
-		t := i.Task(fmt.Sprintf("T-%03d", n+1))
-		im.Tasks = append(im.Tasks, t)
-		im.Recognised = append(im.Recognised, shownForeign(t))
+		im.Tasks = append(im.Tasks, i.Task(fmt.Sprintf("T-%03d", n+1)))
 	}
 	return im, nil
 }

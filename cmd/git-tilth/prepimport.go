@@ -130,8 +130,10 @@ func (w *repoContext) nothingLeft(r *prepRequest) bool {
 // workers see them.
 func describeImport(out io.Writer, im *seed.Imported, each bool) {
 	fmt.Fprintln(out, im.Counts())
-	for _, line := range im.Recognised {
-		fmt.Fprintln(out, line)
+	for _, t := range im.Tasks {
+		if t.Source != "" { // others wrote it
+			fmt.Fprintln(out, shownForeign(t))
+		}
 	}
 	for _, line := range im.Dropped {
 		fmt.Fprintf(out, "left out: %s\n", text.VisibleLine(line))

@@ -22,8 +22,8 @@ type Bundle struct {
 	// Meta has the bundle's author, time, origin and notes; it becomes seed-meta.json.
 	Meta session.SeedMeta
 
-	// faults are the broken rules that only the raw form shows (an unknown or
-	// repeated key, a status, a wrong type). Check reports them with the rest.
+	// faults are the broken rules that only the raw form shows (an unknown or repeated key, a wrong type). Check
+	// reports them with the rest.
 	faults violations
 }
 
@@ -69,7 +69,7 @@ const maxArguments = 4 * maxTotalBytes
 // bundleKeys are the arguments of write_seed.
 var bundleKeys = []string{"prd_entries", "test_files", "tldr", "open_questions", "blockers", "scope_notes"}
 
-// entryKeys are the keys that a proposed prd entry may have. Status is known as well, and refused by a separate rule.
+// entryKeys are the keys that a proposed prd entry may have; only the harness writes a status.
 var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "needs", "touches", "type", "scope"}
 
 // parseBundle reads write_seed's arguments. It fails only if they are not a JSON object. Check reports every other
@@ -77,8 +77,8 @@ var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "n
 func parseBundle(args []byte) (*Bundle, error) {
 	b := &Bundle{TestFiles: map[string]string{}}
 	if len(args) > maxArguments {
-		b.faults.add("size", "the bundle is %s; a bundle may hold %s in all", byteSize(len(args)),
-			byteSize(maxTotalBytes))
+		b.faults.add("size", "the bundle is %s; a bundle may hold %s in all", kilobytes(len(args)),
+			kilobytes(maxTotalBytes))
 		return b, nil
 	}
 	if !utf8.Valid(args) {
@@ -99,34 +99,34 @@ func parseBundle(args []byte) (*Bundle, error) {
 	}
 	given := fieldsOf(whole, 1)
 	b.checkKeys("the bundle", given, bundleKeys)
-	b.readEntries(given.get("prd_entries"))
-	b.readTestFiles(given.get("test_files"))
-	b.Meta.TLDR = read[string](b, "tldr", given.get("tldr"))
-	b.Meta.OpenQuestions = b.readNotes("open_questions", given)
-	b.Meta.Blockers = b.readNotes("blockers", given)
-	b.Meta.ScopeNotes = b.readNotes("scope_notes", given)
+	entries := given.get("prd_entries")
+	if !entries.IsArray() {
+		b.faults.add("shape", "prd_entries is not a list of objects: it is the list of tasks")
+	}
+	for i, e := range fieldsOf(entries, 1) {
+		b.readEntry(fmt.Sprintf("entry %d of prd_entries", i+1), e.value)
+	}
+	files := given.get("test_files")
+	b.checkKeys("test_files", fieldsOf(files, 1), nil)
+	b.read("test_files", "an object that maps paths to contents", files, &b.TestFiles)
+	b.read("tldr", "a string", given.get("tldr"), &b.Meta.TLDR)
+	b.readNotes("open_questions", given, &b.Meta.OpenQuestions)
+	b.readNotes("blockers", given, &b.Meta.Blockers)
+	b.readNotes("scope_notes", given, &b.Meta.ScopeNotes)
 	return b, nil
 }
 
-func (b *Bundle) readEntries(list gjson.Result) {
-	switch {
-	case !list.Exists():
-		b.faults.add("shape", "prd_entries is missing: it is the list of tasks")
-	case !list.IsArray():
-		b.faults.add("shape", "prd_entries is not a list of objects")
-	default:
-		for i, e := range fieldsOf(list, 1) {
-			b.readEntry(fmt.Sprintf("entry %d", i+1), e.value)
-		}
+// readNotes reads a list for display only: a string counts as a list of one entry, an empty string as an empty list.
+func (b *Bundle) readNotes(key string, given fields, into *[]string) {
+	switch v := given.get(key); {
+	case v.Type != gjson.String:
+		b.read(key, "a list of strings", v, into)
+	case strings.TrimSpace(v.Str) != "":
+		*into = []string{v.Str}
 	}
 }
 
 func (b *Bundle) readEntry(where string, entry gjson.Result) {
-	if !entry.IsObject() {
-		b.faults.add("shape", "%s of prd_entries is not an object", where)
-		return
-	}
-	given := fieldsOf(entry, 1)
 	t, err := parseTask([]byte(entry.Raw))
 	if t.ID != "" {
 		where = quoteShort(t.ID)
@@ -134,60 +134,24 @@ func (b *Bundle) readEntry(where string, entry gjson.Result) {
 	if err != nil {
 		b.faults.add("shape", "%s has not the shape of a task: %s", where, err)
 	}
-	if given.get("status").Exists() {
-		b.faults.add("status", "%s has a status; only the harness writes it: leave the key out", where)
-	}
-	b.checkKeys(where, given, append([]string{"status"}, entryKeys...))
-	b.Tasks = append(b.Tasks, session.Task{ID: t.ID, Title: t.Title, Description: t.Description,
-		AcceptanceCriteria: t.AcceptanceCriteria, Needs: t.Needs, Touches: t.Touches, Type: t.Type, Scope: t.Scope})
+	b.checkKeys(where, fieldsOf(entry, 1), entryKeys)
+	b.Tasks = append(b.Tasks, t)
 }
 
-func (b *Bundle) readTestFiles(files gjson.Result) {
-	if files.Type != gjson.Null && !files.IsObject() {
-		b.faults.add("shape", "test_files is not an object that maps paths to contents")
-		return
-	}
-	for _, f := range fieldsOf(files, 1) {
-		if _, ok := b.TestFiles[f.key]; ok {
-			b.faults.add("duplicate", "test_files names %s twice", quoteShort(f.key))
-			continue
-		}
-		b.TestFiles[f.key] = read[string](b, "the content of "+quoteShort(f.key), f.value)
+// read decodes a value, or nothing if it is missing or null.
+func (b *Bundle) read(what, kind string, v gjson.Result, into any) {
+	if v.Exists() && json.Unmarshal([]byte(v.Raw), into) != nil {
+		b.faults.add("shape", "%s is not %s", what, kind)
 	}
 }
 
-// read decodes a string or a list of strings, or nothing if it is missing or null.
-func read[T string | []string](b *Bundle, what string, v gjson.Result) (value T) {
-	if v.Type == gjson.Null || json.Unmarshal([]byte(v.Raw), &value) == nil {
-		return value
-	}
-	kind := "a string"
-	if _, isList := any(value).([]string); isList {
-		kind = "a list of strings"
-	}
-	b.faults.add("shape", "%s is not %s", what, kind)
-	return *new(T)
-}
-
-// readNotes reads a list for display only: a string counts as a list of one entry, an empty string as an empty list.
-func (b *Bundle) readNotes(key string, given fields) []string {
-	switch v := given.get(key); {
-	case v.Type != gjson.String:
-		return read[[]string](b, key, v)
-	case strings.TrimSpace(v.Str) == "":
-		return nil
-	default:
-		return []string{v.Str}
-	}
-}
-
-// checkKeys reports unknown and repeated keys.
+// checkKeys reports repeated keys, and those that are not known; nil knows all.
 func (b *Bundle) checkKeys(where string, given fields, known []string) {
 	for _, f := range given.repeated() {
 		b.faults.add("duplicate", "%s has the key %s twice", where, quoteShort(f.key))
 	}
 	for _, f := range given {
-		if !slices.Contains(known, f.key) {
+		if known != nil && !slices.Contains(known, f.key) {
 			b.faults.add("unknown-key", "%s has an unknown key %s", where, quoteShort(f.key))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -200,7 +201,7 @@ func (c *checker) text(what, s string) { c.bounded(what, s, maxTextBytes) }
 func (c *checker) bounded(what, s string, most int) bool {
 	switch {
 	case len(s) > most:
-		c.add("size", "%s is %s; at most %s are taken", what, byteSize(len(s)), byteSize(most))
+		c.add("size", "%s is %s; at most %s are taken", what, kilobytes(len(s)), kilobytes(most))
 	case !utf8.ValidString(s):
 		c.add("utf-8", "%s is not valid UTF-8", what)
 	case strings.ContainsRune(s, 0):
@@ -217,7 +218,6 @@ func (c *checker) files(rules Rules) {
 		return
 	}
 	total := 0
-	place := &place{Rules: rules, taken: map[string]string{}, isFile: map[string]bool{}, onDisk: map[string]bool{}}
 	for _, p := range paths {
 		content := c.bundle.TestFiles[p]
 		total += len(content)
@@ -225,10 +225,10 @@ func (c *checker) files(rules Rules) {
 		if c.bounded(what, content, maxFileBytes) && strings.TrimSpace(content) == "" {
 			c.add("empty-test", "%s is empty: it would check nothing", what)
 		}
-		c.put(place.check(p))
+		c.put(c.place(p, rules))
 	}
 	if total > maxTotalBytes {
-		c.add("size", "the test files are %s together; at most %s are taken", byteSize(total), byteSize(maxTotalBytes))
+		c.add("size", "the test files are %s together; at most %s are taken", kilobytes(total), kilobytes(maxTotalBytes))
 	}
 }
 
@@ -254,21 +254,7 @@ func (c *checker) pairing(rules Rules) {
 }
 
 // quoteShort quotes foreign text for a message and keeps it short.
-func quoteShort(s string) string {
-	const most = 120
-	if len(s) > most {
-		return fmt.Sprintf("%q...", s[:most])
-	}
-	return fmt.Sprintf("%q", s)
-}
+func quoteShort(s string) string { return fmt.Sprintf("%q", text.Clip(s, 120)) }
 
-// byteSize words a size: 12 bytes, 3 KB, 1.5 MB.
-func byteSize(n int) string {
-	switch {
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%d KB", n>>10)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
+// kilobytes words a size.
+func kilobytes(n int) string { return fmt.Sprintf("%d KB", n>>10) }

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -22,12 +23,9 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 		return nil, nil, fmt.Errorf("the plan as it was: %w", err)
 	}
 	var keep []session.Task
-	if len(edited) > maxImportBytes {
-		return nil, one("size", "the plan is %s; at most %s are taken", byteSize(len(edited)),
-			byteSize(maxImportBytes)), nil
-	}
-	if i := firstBadByte(edited); i >= 0 {
-		return nil, one("utf-8", "line %d is not UTF-8 text", lineAt(edited, i)), nil
+	edited, err = readText(session.TasksFile, bytes.NewReader(edited))
+	if err != nil {
+		return nil, one("text", "%s", err), nil
 	}
 	entries, err := readJSON(session.TasksFile, edited, 1)
 	if err != nil {

@@ -41,9 +41,7 @@ type Imported struct {
 	Done     int      // finished tasks that were left out
 	Optional int      // optional tasks and criteria that were left out
 	Context  []string // names of files with text outside of tasks
-	// Recognised and Dropped are lines for the user: the imported parts, and the parts left out with the reason.
-	Recognised []string
-	Dropped    []string
+	Dropped  []string // lines for the user: the parts left out with the reason
 
 	// done are the ids of finished tasks that were left out; they satisfy needs. A list of finished tasks is not an
 	// error.
@@ -126,15 +124,10 @@ func Import(path string, stdin io.Reader, optional bool) (*Imported, error) {
 func Sentence(said string) *Imported {
 	im := newImported("what was typed")
 	im.Format = "a sentence"
-	said = text.OneLine(said)
-	im.Tasks = []session.Task{{ID: taskID(1), Title: text.Clip(said, maxSentence), Description: said,
-		AcceptanceCriteria: []string{said}, Status: session.TaskPending}}
-	im.recognise("one task: %s", said)
+	e := entry{id: taskID(1), title: text.OneLine(said)}
+	im.Tasks = []session.Task{e.task(func(s string) string { return s })}
 	return im
 }
-
-// maxSentence is how much of a sentence is a title, which becomes the subject of a commit.
-const maxSentence = 100
 
 func importReader(name string, r io.Reader, optional bool) (*Imported, error) {
 	im := newImported(name)
@@ -161,7 +154,7 @@ func readText(name string, r io.Reader) ([]byte, error) {
 	case err != nil:
 		return nil, importError(name, 0, formatsHint, "%s", plainError(err))
 	case len(text) > maxImportBytes:
-		return nil, importError(name, 0, splitFix, "it is larger than %s", byteSize(maxImportBytes))
+		return nil, importError(name, 0, splitFix, "it is larger than %s", kilobytes(maxImportBytes))
 	}
 	if i := firstBadByte(text); i >= 0 {
 		return nil, notUTF8(name, text, i)
@@ -250,13 +243,14 @@ func (im *Imported) validate(name string) error {
 	for i := range im.Tasks {
 		t := &im.Tasks[i]
 		t.Needs = slices.DeleteFunc(t.Needs, func(id string) bool { return im.done[id] })
-		from, fix := im.from[t.ID], needsFix
-		bad := badNeeds(im.Tasks, i)
-		if len(bad) == 0 {
-			bad, fix = badTouches(*t), touchesFix
-		}
-		if len(bad) > 0 {
-			return importError(cmp.Or(from.file, name), from.line, fix, "%s", bad[0].Message)
+		c := &checker{bundle: &im.Bundle}
+		c.task(i, *t)
+		c.put(badNeeds(im.Tasks, i))
+		c.put(badTouches(*t))
+		if len(c.violations) > 0 {
+			from, v := im.from[t.ID], c.violations[0]
+			fix := cmp.Or(map[string]string{"needs": needsFix, "touches": touchesFix}[v.Rule], "correct the task in the list")
+			return importError(cmp.Or(from.file, name), from.line, fix, "%s", v.Message)
 		}
 	}
 	return nil
@@ -275,17 +269,13 @@ func (im *Imported) note(name string, notes ...string) {
 			im.drop("%s: %s: more than %d notes", name, quoteShort(n), maxNotes)
 			continue
 		case len(n) > maxTextBytes:
-			im.drop("%s: text beyond %s", name, byteSize(maxTextBytes))
+			im.drop("%s: text beyond %s", name, kilobytes(maxTextBytes))
 		}
 		im.Meta.ScopeNotes = append(im.Meta.ScopeNotes, text.HeadBytes(n, maxTextBytes))
 		if !slices.Contains(im.Context, name) {
 			im.Context = append(im.Context, name)
 		}
 	}
-}
-
-func (im *Imported) recognise(format string, args ...any) {
-	im.Recognised = append(im.Recognised, fmt.Sprintf(format, args...))
 }
 
 func (im *Imported) drop(format string, args ...any) {

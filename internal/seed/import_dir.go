@@ -9,13 +9,13 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
@@ -173,20 +173,19 @@ func (d *dirImport) tasks(files []string) error {
 		}
 		entries = append(entries, e)
 	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return compareNumbers(a.source, b.source) })
+	slices.SortStableFunc(entries, func(a, b entry) int {
+		return slices.Compare(numbersOf(a.source), numbersOf(b.source))
+	})
 	return d.im.add(entries, true)
 }
 
-// compareNumbers compares ids such as task-2 and task-10.1 by their numbers.
-func compareNumbers(a, b string) int {
-	numbers := func(s string) (out []string) {
-		for _, n := range strings.FieldsFunc(s, func(r rune) bool { return r < '0' || r > '9' }) {
-			n = strings.TrimLeft(n, "0")
-			out = append(out, string(rune(len(n)))+n)
-		}
-		return out
+// numbersOf are the numbers in an id such as task-10.1, for sorting.
+func numbersOf(id string) (out []int) {
+	for _, n := range strings.FieldsFunc(id, func(r rune) bool { return r < '0' || r > '9' }) {
+		i, _ := strconv.Atoi(n)
+		out = append(out, i)
 	}
-	return slices.Compare(numbers(a), numbers(b))
+	return out
 }
 
 // isTaskFile reports whether a text is one task file. A list may have front matter too: it has tasks below headings, or
@@ -313,20 +312,17 @@ func (d *dirImport) read(rel string) (string, error) {
 func (d *dirImport) readFile(rel string, most int) ([]byte, error) {
 	data, err := jsonl.ReadIn(d.dir, rel, int64(most)+1)
 	d.total += len(data)
-	fix := "put the file itself into the directory"
 	switch {
 	case err == nil && len(data) <= most && d.total <= maxTotalBytes:
 		return data, nil
 	case err == nil:
 		return nil, importError(d.name(rel), 0, "make it smaller or remove it",
-			"it is too large for a seed: at most %s a file and %s together are taken", byteSize(most),
-			byteSize(maxTotalBytes))
+			"it is too large for a seed: at most %s a file and %s together are taken", kilobytes(most),
+			kilobytes(maxTotalBytes))
 	case errors.Is(err, jsonl.ErrIrregular):
-		return nil, importError(d.name(rel), 0, "put a file there, or remove it", "it is not a regular file")
-	case errors.Is(err, fs.ErrPermission):
-		fix = "make it readable"
+		err = errors.New("it is not a regular file")
 	}
-	return nil, importError(d.name(rel), 0, fix, "%s", plainError(err))
+	return nil, importError(d.name(rel), 0, "put a readable file there, or remove it", "%s", plainError(err))
 }
 
 // tests imports the files with a task's name in the directory. It skips a directory that is a repository, because that
@@ -336,11 +332,7 @@ func (d *dirImport) tests() error {
 		d.im.drop("tests: the directory is a repository, so that files named by a task may belong to another feature")
 		return nil
 	}
-	err := d.walk(".", d.test)
-	if err == nil && len(d.im.TestFiles) > 0 {
-		d.im.recognise("%s", text.Plural(len(d.im.TestFiles), "acceptance test"))
-	}
-	return err
+	return d.walk(".", d.test)
 }
 
 // walk visits the files below a directory, except hidden ones, build products and other repositories.

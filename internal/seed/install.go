@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 
@@ -91,17 +90,10 @@ func (in *installation) install(b *Bundle) error {
 // commit, which comes later, must not outlive it.
 func (in *installation) writeTest(root *os.Root, p, content string) error {
 	for _, dir := range prefixes(p) {
-		info, err := root.Lstat(dir)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			if err := root.Mkdir(dir, 0o777); err != nil {
-				return err
-			}
+		if err := root.Mkdir(dir, 0o777); err == nil {
 			in.dirs = append(in.dirs, dir)
-		case err != nil:
+		} else if info, _ := root.Lstat(dir); info == nil || !info.IsDir() {
 			return err
-		case !info.IsDir():
-			return fmt.Errorf("%s is not a directory", dir)
 		}
 	}
 	f, err := root.OpenFile(p, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)

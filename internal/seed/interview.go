@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -30,8 +29,8 @@ func LoadPrompts(dir string) (*text.Prompts, error) { return text.LoadPrompts(bu
 // Limits of an interview.
 const (
 	maxIterations = 60
-	maxTextTurns  = 3 // turns in a row without a tool call, then it ends
-	closingTurns  = 5 // number of turns before the end at which the model is told to finish
+	maxTextTurns  = 3   // turns in a row without a tool call, then it ends
+	maxFiles      = 200 // of the source tree that the prompt lists
 )
 
 // Ends of an interview without a seed. None of them has written anything.
@@ -151,26 +150,17 @@ func (in *interview) open() error {
 	if err != nil {
 		return err
 	}
-	specs := namedSpecs(in.Source, in.Brief)
+	files := strings.Join(in.Files[:min(len(in.Files), maxFiles)], "\n")
 	user, err := in.Prompts.Render("interview_task", map[string]any{
-		"Brief": in.Brief, "Context": in.Context, "Specs": specs, "Files": fileList(in.Files),
+		"Brief": in.Brief, "Context": in.Context, "Files": files,
 	})
 	if err != nil {
 		return err
 	}
-	var texts strings.Builder
-	for _, s := range specs {
-		in.Terminal.step("read " + s.Path + ", which the brief names")
-		texts.WriteString(s.Text)
-	}
-	documents := record.NewChannel(texts.String(), math.MaxInt)
-	documents.Truncated = slices.ContainsFunc(specs, func(s spec) bool { return s.Truncated })
-	files := record.NewChannel(fileList(in.Files), math.MaxInt)
-	files.Truncated = len(in.Files) > maxFileLines
 	err = in.emit(&record.MemoryLoad{
 		Role: record.RoleInterview, UserPromptChars: utf8.RuneCountInString(user), Channels: map[string]record.Channel{
 			"brief": record.NewChannel(in.Brief, math.MaxInt), "project": record.NewChannel(in.Context, math.MaxInt),
-			"specs": documents, "files": files,
+			"files": record.NewChannel(files, math.MaxInt),
 		}})
 	if err != nil {
 		return err
@@ -192,7 +182,6 @@ func (in *interview) turn(ctx context.Context) (err error) {
 	} else {
 		turn, err = in.worker.Turn(ctx)
 	}
-	left := maxIterations - in.iter
 	switch in.silent++; {
 	case ctx.Err() != nil && !errors.Is(err, ErrAborted):
 		return aborted(ctx)
@@ -201,21 +190,19 @@ func (in *interview) turn(ctx context.Context) (err error) {
 	case len(turn.RawCalls) == 0 && in.silent >= maxTextTurns:
 		return fmt.Errorf("%w: %d turns in a row were text only", ErrGaveUp, in.silent)
 	case len(turn.RawCalls) == 0:
-		return in.push("no_tool_call", "interview_nudge", in.silent, nil)
+		return in.nudge()
 	}
 	in.silent = 0
-	if in.accepted != nil || left != closingTurns {
-		return nil
-	}
-	return in.push("turns_left", "interview_closing", 1, map[string]any{"Left": left})
+	return nil
 }
 
-func (in *interview) push(kind, name string, streak int, data any) error {
-	said, err := in.Prompts.Render(name, data)
+// nudge tells a model without a tool call to use its tools.
+func (in *interview) nudge() error {
+	said, err := in.Prompts.Render("interview_nudge", nil)
 	if err != nil {
 		return err
 	}
-	if err := in.emit(&record.Nudge{Kind: kind, Streak: streak, Content: said}); err != nil {
+	if err := in.emit(&record.Nudge{Kind: "no_tool_call", Streak: in.silent, Content: said}); err != nil {
 		return err
 	}
 	return in.worker.Say(said)

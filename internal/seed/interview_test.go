@@ -84,7 +84,7 @@ tool_result write_seed`)
 		t.Error(got)
 	}
 	out := r.out.String()
-	for _, s := range []string{"1. integers only", "3. other", "> 2. floats too", "> raise TypeError", "read calc.py",
+	for _, s := range []string{"1. integers only", "3. other", "> 2. floats too", "> raise TypeError", "read_file calc.py",
 		"Looking at callers.", "refused: task-without-test",
 		"720 tokens", "2 tasks", "T-001  Add part 1  (1 criterion, 1 test file)", "no floats"} {
 		if !strings.Contains(out, s) {
@@ -231,9 +231,6 @@ func TestInterviewCountsSixtyTurns(t *testing.T) {
 	if _, err := r.run(); !errors.Is(err, ErrIterations) || r.spent.Calls != 60 {
 		t.Errorf("%v after %d calls", err, r.spent.Calls)
 	}
-	if !strings.Contains(r.types(), "nudge turns_left") {
-		t.Error("the model was not told that its turns end")
-	}
 }
 
 func TestInterviewRetriesUnhealthyAnswers(t *testing.T) {
@@ -274,59 +271,12 @@ func TestInterviewRecordsItsPrompt(t *testing.T) {
 	var prompt record.PromptAssembled
 	err := errors.Join(json.Unmarshal(r.events[0].Payload, &load), json.Unmarshal(r.events[1].Payload, &prompt))
 	if err != nil || load.Role != "interview" || load.Iter != 1 || load.UserPromptChars == 0 ||
-		!load.Channels["brief"].Present || !load.Channels["specs"].Present || load.Channels["project"].Present {
+		!load.Channels["brief"].Present || load.Channels["project"].Present {
 		t.Errorf("%+v %v", load, err)
 	}
-	if prompt.Role != "interview" || prompt.Iter != 1 || !strings.Contains(prompt.Content, "sub(3, 2) is 1.") {
+	if prompt.Role != "interview" || prompt.Iter != 1 || !strings.Contains(prompt.Content, "build docs/spec.md") {
 		t.Errorf("%+v", prompt)
 	}
-}
-
-func TestInterviewReadsTheSpecThatTheBriefNames(t *testing.T) {
-	for _, brief := range []string{"build docs/spec.md", "as described in `docs/spec.md`.", "docs/spec.md",
-		"see @docs/spec.md, please"} {
-		r := newRig(
-			t,
-			"",
-			scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil)},
-				Expect: scripted.Strings{"sub(3, 2) is 1", "docs/spec.md"}},
-		)
-		r.deps.Brief = brief
-		if _, err := r.run(); err != nil {
-			t.Errorf("%s: %v", brief, err)
-		}
-	}
-}
-
-func TestSpecsStayInsideTheSource(t *testing.T) {
-	dir := sourceTree(t)
-	write(t, filepath.Join(filepath.Dir(dir), "secret.md"), "secret")
-	link(t, "/etc/hostname", filepath.Join(dir, "link.md"))
-	write(t, filepath.Join(dir, "dir.md", "x"), "x")
-	write(t, filepath.Join(dir, "big.md"), strings.Repeat("ä", maxSpecBytes))
-	write(t, filepath.Join(dir, "empty.md"), "")
-	got := namesOf(
-		namedSpecs(
-			dir,
-			"../secret.md /etc/passwd.md link.md dir.md calc.py none.md empty.md big.md "+filepath.Join(dir,
-				"docs/spec.md")+" docs/spec.md",
-		),
-	)
-	if got != "big.md docs/spec.md" {
-		t.Error(got)
-	}
-	if s := namedSpecs(dir, "big.md")[0]; !s.Truncated || len(s.Text) > maxSpecBytes ||
-		strings.Contains(s.Text, "\uFFFD") {
-		t.Errorf("%v %d", s.Truncated, len(s.Text))
-	}
-}
-
-func namesOf(specs []spec) string {
-	var out []string
-	for _, s := range specs {
-		out = append(out, s.Path)
-	}
-	return strings.Join(out, " ")
 }
 
 func TestPromptsCanBeReplaced(t *testing.T) {

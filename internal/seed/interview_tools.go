@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -159,19 +162,6 @@ func (in *interview) refused(violations []Violation) (string, error) {
 }
 
 // describeCall returns a line about a file or search of the model.
-func describeCall(name, arguments string) string {
-	var args struct {
-		Path    string `json:"path"`
-		Pattern string `json:"pattern"`
-	}
-	_ = json.Unmarshal([]byte(arguments), &args)
-	switch name {
-	case "read_file":
-		return "read " + args.Path
-	case "glob":
-		return "look for " + args.Pattern
-	case "grep":
-		return "search for " + args.Pattern
-	}
-	return name
+func describeCall(name, args string) string {
+	return name + " " + cmp.Or(gjson.Get(args, "pattern").String(), gjson.Get(args, "path").String())
 }

@@ -13,27 +13,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// place checks the paths of one bundle's files. It reads the worktree and never writes. Install repeats the check
-// inside an os.Root while writing; this check exists for its error messages.
-type place struct {
-	Rules
-	taken  map[string]string // folded path of what the bundle and the directories on its way hold → as it is written
-	isFile map[string]bool   // exact file paths of the bundle
-	onDisk map[string]bool   // what was listed: entries, and directories with a slash behind them
-}
-
-func (pl *place) check(p string) violations {
-	if bad := formOf(p); bad != nil {
-		return bad
-	}
-	out := append(pl.againstBundle(p), pl.againstWorktree(p)...)
-	if len(out) == 0 && slices.Contains(pl.Ignored, p) {
-		return one("path-ignored", "git ignores %s here, so it would stay out of the seed commit: choose another place",
-			quoteShort(p))
-	}
-	return out
-}
-
 // formOf judges a path by its letters alone.
 func formOf(p string) violations {
 	parts, q := strings.Split(p, "/"), quoteShort(p)
@@ -62,75 +41,40 @@ func formOf(p string) violations {
 }
 
 // meansDotGit reports whether part is one of the spellings that some file system or git itself takes for .git: any
-// case, the short name GIT~1, trailing dots and spaces, and the code points that HFS+ leaves out of a comparison.
+// case, the short name GIT~1, trailing dots and spaces, NTFS streams, and characters that HFS+ leaves out of a
+// comparison.
 func meansDotGit(part string) bool {
 	part = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+		if unicode.Is(unicode.Cf, r) {
 			return -1
 		}
-		return r
+		return unicode.ToLower(r)
 	}, part)
-	part = strings.ToLower(strings.TrimRight(part, ". "))
-	if i := strings.IndexByte(part, ':'); i > 0 {
-		part = part[:i] // an NTFS stream of .git
-	}
+	part, _, _ = strings.Cut(part, ":")
+	part = strings.TrimRight(part, ". ")
 	return part == ".git" || part == "git~1"
 }
 
-// againstBundle finds a path that conflicts with another one of the bundle, also on file systems that ignore case.
-func (pl *place) againstBundle(p string) (bad violations) {
-	dirs := prefixes(p)
-	for _, prefix := range append(dirs, p) {
-		pl.list(path.Dir(prefix))
-		as, ok := pl.taken[strings.ToLower(prefix)]
-		switch {
-		case pl.isFile[prefix]:
-			return one("path-place", "%s would be below %s, which is a file of this seed", quoteShort(p),
-				quoteShort(prefix))
-		case bad == nil && ok && as != prefix && !pl.onDisk[prefix]:
-			bad = one("path-case", "%s and %s differ in case only: they are one place on some file systems",
-				quoteShort(prefix), quoteShort(as))
-		}
+// place checks where a file of the bundle would be. It reads the worktree and never writes. Install repeats the check
+// inside an os.Root while writing; this check exists for its error messages. A path in git's index is a file, a symlink
+// or a submodule, whatever the disk shows.
+func (c *checker) place(p string, rules Rules) violations {
+	if bad := formOf(p); bad != nil {
+		return bad
 	}
-	for _, prefix := range append(dirs, p) {
-		if bad == nil {
-			pl.taken[strings.ToLower(prefix)], pl.isFile[p] = prefix, true
-		}
-	}
-	return bad
-}
-
-// list takes the entries of a directory. The listing is asked and not the file system, which may take two names for
-// one.
-func (pl *place) list(dir string) {
-	if pl.Root == "" || pl.onDisk[dir+"/"] {
-		return
-	}
-	pl.onDisk[dir+"/"] = true
-	entries, _ := os.ReadDir(filepath.Join(pl.Root, filepath.FromSlash(dir)))
-	for _, e := range entries {
-		at := path.Join(dir, e.Name())
-		pl.taken[strings.ToLower(at)], pl.onDisk[at] = at, true
-	}
-}
-
-// againstWorktree finds existing files on disk or in git's index. A path in the index is a file, a symlink or a
-// submodule, whatever the disk shows.
-func (pl *place) againstWorktree(p string) violations {
 	q := quoteShort(p)
-	if slices.Contains(pl.Tracked, p) {
-		return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name", q)
-	}
 	for _, at := range append(prefixes(p), p) {
-		if slices.Contains(pl.Tracked, at) {
-			return one("path-place", "%s would be below %s, which git tracks as a file, a symlink or a submodule", q,
-				quoteShort(at))
-		}
-		if pl.Root == "" {
+		_, ofSeed := c.bundle.TestFiles[at]
+		tracked := slices.Contains(rules.Tracked, at)
+		switch {
+		case tracked && at == p:
+			return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name", q)
+		case tracked || ofSeed && at != p:
+			return one("path-place", "%s would be below %s, which is a file of git or of this seed", q, quoteShort(at))
+		case rules.Root == "":
 			continue
 		}
-		full := filepath.Join(pl.Root, filepath.FromSlash(at))
+		full := filepath.Join(rules.Root, filepath.FromSlash(at))
 		info, err := os.Lstat(full)
 		switch {
 		case os.IsNotExist(err):
@@ -148,6 +92,9 @@ func (pl *place) againstWorktree(p string) violations {
 		if _, err := os.Lstat(filepath.Join(full, ".git")); err == nil {
 			return one("path-git", "%s would be in %s, which is another repository", q, quoteShort(at))
 		}
+	}
+	if slices.Contains(rules.Ignored, p) {
+		return one("path-ignored", "git ignores %s here, so it would stay out of the seed commit: choose another place", q)
 	}
 	return nil
 }

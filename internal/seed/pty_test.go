@@ -131,7 +131,7 @@ func TestEndsAtATerminal(t *testing.T) {
 func TestCtrlCWhileTheModelThinks(t *testing.T) {
 	c := start(t, scripted.Step{Tools: []scripted.Tool{call(t, "read_file", map[string]any{"path": "calc.py"})}},
 		scripted.Step{Hang: true})
-	c.Expect("read calc.py")
+	c.Expect("read_file calc.py")
 	c.Send("\x03")
 	c.Expect("CHILD: aborted, interrupted true")
 	noBundle(t, c.sess)
