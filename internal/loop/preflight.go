@@ -286,6 +286,7 @@ func (r *run) onBase() (*record.State, error) {
 
 // sourceFiles lists the files that only the user's checkout has. A checkout that git cannot list has none.
 func (r *run) sourceFiles(ctx context.Context) (s validator.Source) {
+	s.Top = r.Checkpoint.Source
 	changed, _ := r.Git.List(ctx, r.Git.In(r.Checkpoint.Source, "status", "--porcelain=v1", "-z", "--no-renames",
 		"--untracked-files=normal", "--ignore-submodules=dirty"))
 	for _, line := range changed {

@@ -1,7 +1,9 @@
 package validator
 
 import (
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +15,10 @@ import (
 
 // Source lists the files that the user's checkout has and a commit lacks. A path with a slash at its end is a directory
 // with only such files.
-type Source struct{ Changed, Ignored []string }
+type Source struct {
+	Top              string // the path of the checkout
+	Changed, Ignored []string
+}
 
 // maxCauses bounds the files that one hint names.
 const maxCauses = 5
@@ -22,16 +27,22 @@ var missing = pattern.New(`(?i)not found|no such|no module|cannot|can't|undefine
 
 // committing returns the command that commits the changed files which an output misses, "" if it misses none of them.
 func (s Scene) committing(output string) string {
+	lines := missed(output)
+	return commit(s.changed(func(name string) bool {
+		base := path.Base(name)
+		return namesPath(lines, name) || hasWord(lines, strings.TrimSuffix(base, path.Ext(base)))
+	}))
+}
+
+// missed returns the lines of an output that miss something.
+func missed(output string) string {
 	var lines strings.Builder
 	for line := range strings.Lines(output) {
 		if missing().MatchString(line) {
 			lines.WriteString(line)
 		}
 	}
-	return commit(s.changed(func(name string) bool {
-		base := path.Base(name)
-		return namesPath(lines.String(), name) || hasWord(lines.String(), strings.TrimSuffix(base, path.Ext(base)))
-	}))
+	return lines.String()
 }
 
 // changed returns the changed files of the checkout that are meant.
@@ -56,26 +67,55 @@ func commit(files []string) string {
 }
 
 // cause returns a command that may fix a check that fails on the base: it adds a file that only the user's checkout
-// has. It is "" if the checkout has no other files than the commit.
-func (p *layout) cause(output string, s Scene) string {
+// has, or opens one above it. It is "" if neither is known. note says more about the cause.
+func (p *layout) cause(output string, s Scene) (mend, note string) {
 	if named := s.changed(func(name string) bool { return namesPath(output, name) }); len(named) > 0 {
-		return commit(named)
+		return commit(named), ""
+	}
+	var config strings.Builder
+	for _, f := range p.Files {
+		if project.Configures(f) || project.IsManifest(f) {
+			config.WriteString(p.Read(f) + "\n")
+		}
 	}
 	var found []string
 	for _, name := range s.source().Ignored {
 		if strings.HasSuffix(name, "/") || p.Exists(name) || isMade(name) {
 			continue
 		}
-		if namesPath(output, name) || slices.ContainsFunc(p.Files, func(f string) bool {
-			return (project.Configures(f) || project.IsManifest(f)) && namesPath(p.Read(f), name)
-		}) {
+		if namesPath(output, name) || namesPath(config.String(), name) {
 			found = append(found, "git config --add tilth.copy "+text.ShellQuote(name))
 		}
 	}
 	if len(found) > 0 {
-		return strings.Join(found[:min(len(found), maxCauses)], " && ")
+		return strings.Join(found[:min(len(found), maxCauses)], " && "), ""
 	}
-	return commit(s.source().Changed)
+	if file := s.above(output, config.String()); file != "" {
+		note = " (the checks do not see " + file + ", above the repository)"
+		if s.Box.Closes(file) && !s.Box.Secret(file) {
+			mend = "git config --add tilth.sandboxRead " + text.ShellQuote(file)
+		}
+		return mend, note
+	}
+	return commit(s.source().Changed), ""
+}
+
+// above finds a file above the user's checkout that the output misses or the configuration names, and that a check does
+// not see: the sandbox closes it, or the check runs elsewhere because there are no namespaces.
+func (s Scene) above(output, config string) string {
+	lines, elsewhere := missed(output), s.Box.Inside(s.Dir) == s.Dir
+	for dir := s.source().Top; dir != "" && dir != filepath.Dir(dir); {
+		dir = filepath.Dir(dir)
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			file := filepath.Join(dir, e.Name())
+			if e.Type().IsRegular() && (hasWord(lines, e.Name()) || strings.Contains(config, "../"+e.Name())) &&
+				(elsewhere || s.Box.Closes(file)) {
+				return file
+			}
+		}
+	}
+	return ""
 }
 
 // isMade reports whether a path is in a directory that tools make.

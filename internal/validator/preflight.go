@@ -76,7 +76,10 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) ([]record.Check, er
 			if c.Detail == "" {
 				c.Status, c.Tests = record.CheckFails, res.failing()
 				c.Detail = text.Clip(text.VisibleLine(res.Cause()), 300)
-				c.Command = cmp.Or(c.Command, p.cause(res.Output, s))
+				if c.Command == "" {
+					mend, note := p.cause(res.Output, s)
+					c.Command, c.Detail = mend, c.Detail+note
+				}
 			}
 			if slices.ContainsFunc(s.Setup, func(run string) bool { return c.Command == s.Setting.Add(run) }) {
 				c.Command = "" // it was run, and did not help

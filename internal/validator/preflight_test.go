@@ -224,7 +224,8 @@ func TestPreflightCause(t *testing.T) {
 		if c.name != "the configuration" {
 			dir = tree(t, map[string]string{"pytest.ini": ""})
 		}
-		s := Scene{ExecEnv: ExecEnv{Dir: dir}, Source: func() Source { return Source{c.changed, c.ignored} }}
+		s := Scene{ExecEnv: ExecEnv{Dir: dir},
+			Source: func() Source { return Source{Changed: c.changed, Ignored: c.ignored} }}
 		v := Validator{Name: "test", Configured: true, Command: "echo " + text.ShellQuote(c.out) + "; exit 1"}
 		found, err := Preflight(t.Context(), []Validator{v}, s)
 		if err != nil || found[0].Status != record.CheckFails || found[0].Command != c.mend {
@@ -241,5 +242,27 @@ func TestPreflightWithoutRunner(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Status != record.CheckNote ||
 		!strings.HasPrefix(found[0].Detail, "acceptance tests: these acceptance tests did not run, since") {
 		t.Errorf("%+v %v", found, err)
+	}
+}
+
+// TestFileAbove: without namespaces a check does not see the files above the user's checkout.
+func TestFileAbove(t *testing.T) {
+	for name, c := range map[string]struct {
+		above, config, out string
+		is                 bool
+	}{
+		"the output":        {".env", "{}", "cat: ../.env: No such file or directory", true},
+		"configuration":     {"base.json", `{"extends": "../base.json"}`, "error: 2 types do not match", true},
+		"nothing is above":  {"other", `{"extends": "../base.json"}`, "cat: ../.env: No such file or directory", false},
+		"an honest failure": {".env", "{}", "assert 1 == 2", false},
+	} {
+		top := filepath.Join(tree(t, map[string]string{c.above: ""}), "repo")
+		s := Scene{ExecEnv: ExecEnv{Dir: tree(t, map[string]string{"tsconfig.json": c.config})},
+			Source: func() Source { return Source{Top: top} }}
+		v := Validator{Name: "test", Configured: true, Command: "echo " + text.ShellQuote(c.out) + "; exit 1"}
+		found, err := Preflight(t.Context(), []Validator{v}, s)
+		if err != nil || strings.Contains(found[0].Detail, c.above+", above the repository") != c.is {
+			t.Errorf("%s: %+v %v", name, found[0], err)
+		}
 	}
 }
