@@ -23,6 +23,8 @@ var Kinds = []Kind{{
 	Name:      Python,
 	Manifests: []string{"pyproject.toml", "requirements.txt", "setup.py", "setup.cfg", "Pipfile"},
 	Code:      []string{".py"},
+	Apart:     true,
+	Bin:       ".venv/bin",
 	Test:      "pytest",
 	Runners: []Runner{{
 		Name: "pytest", Format: JUnit, Report: []string{"--junitxml=" + ReportFile},

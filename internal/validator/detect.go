@@ -46,7 +46,7 @@ func (p *layout) detect(ctx context.Context, t Tasks) []Validator {
 	for i, v := range vs {
 		program := cmp.Or(v.program, slices.Concat(v.Argv, []string{"node"})[0])
 		if v.starts() && !strings.HasPrefix(program, "./") {
-			vs[i].Skip = p.lacks(ctx, program)
+			vs[i].Skip = p.lacks(ctx, program, packages.Environment(p.Env, v.Env))
 		}
 	}
 	return append(vs, p.unknownTests()...)

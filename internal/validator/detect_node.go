@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/pattern"
-	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -40,11 +38,7 @@ func node(_ context.Context, p *layout) []Validator {
 		n := p.nodePackage(dir, dirs)
 		for _, v := range append(n.validators(), n.scriptChecks()...) {
 			v.Dir = dir
-			bin := proc.Getenv(p.Env, "PATH")
-			for _, up := range slices.Backward(packages.Above(dir)) {
-				bin = joinPath(filepath.Join(p.Installed(up, "node_modules"), ".bin"), bin)
-			}
-			v.Env = append(v.Env, "NO_COLOR=1", "PATH="+bin)
+			v.Env = append(v.Env, "NO_COLOR=1", p.pathTo("node_modules/.bin", dir))
 			vs = append(vs, v)
 		}
 	}

@@ -23,11 +23,17 @@ func init() { finders[project.Python] = python }
 const noBytecode = "PYTHONDONTWRITEBYTECODE=1"
 
 // python finds ruff and mypy where they are configured, and pytest.
-func python(ctx context.Context, p *layout) []Validator {
+func python(ctx context.Context, p *layout) (vs []Validator) {
 	if len(packages.Ending(p.Files, ".py")) == 0 {
 		return nil
 	}
-	vs := slices.Concat(ruff(ctx, p), mypy(ctx, p))
+	// ruff checks all packages below a configured one, with their own configuration if they have any.
+	for _, dir := range packages.Outermost(p.configured("ruff", "ruff.toml", ".ruff.toml")) {
+		vs = append(vs, ruff(ctx, p, dir))
+	}
+	for _, dir := range p.configured("mypy", "mypy.ini", ".mypy.ini") {
+		vs = append(vs, mypy(ctx, p, dir))
+	}
 	dirs := p.pythonPackages()
 	for _, dir := range dirs {
 		vs = append(vs, pytest(ctx, p, dir, dirs)...)
@@ -137,44 +143,56 @@ func (p *layout) importable(ctx context.Context, python, module string) bool {
 	return err == nil && o.ExitCode == 0
 }
 
-func ruff(ctx context.Context, p *layout) []Validator {
-	_, configured := packages.Section(p.Read("pyproject.toml"), "tool.ruff")
-	if !configured && !p.Exists("ruff.toml") && !p.Exists(".ruff.toml") {
-		return nil
+// configured returns the directories with a configuration of a tool: files of its own, or a table in a manifest.
+func (p *layout) configured(tool string, files ...string) (dirs []string) {
+	for _, f := range files {
+		dirs = append(dirs, p.DirsOf(f)...)
 	}
-	argv := append(p.pyTool(ctx, ".", "ruff"), "check")
-	// Acceptance tests are given: a task could not make them any tidier.
-	if given := packages.Ending(slices.Concat(p.required(), p.later), ".py"); len(given) > 0 {
-		argv = append(argv, "--extend-exclude", strings.Join(given, ","))
-	}
-	return []Validator{{Name: "ruff", Argv: append(argv, "."), Env: []string{noBytecode}}}
-}
-
-var mypyTargets = pattern.New(`(?m)^\s*(files|packages|modules)\s*=`)
-
-func mypy(ctx context.Context, p *layout) []Validator {
-	conf, configured := "", false
-	for _, c := range []struct{ file, section string }{
-		{"mypy.ini", "mypy"}, {".mypy.ini", "mypy"}, {"pyproject.toml", "tool.mypy"}, {"setup.cfg", "mypy"},
-	} {
-		if conf, configured = packages.Section(p.Read(c.file), c.section); configured {
-			break
+	for manifest, table := range map[string]string{"pyproject.toml": "tool." + tool, "setup.cfg": tool} {
+		for _, dir := range p.DirsOf(manifest) {
+			if _, is := packages.Section(p.Read(path.Join(dir, manifest)), table); is {
+				dirs = append(dirs, dir)
+			}
 		}
 	}
-	if !configured {
-		return nil
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+func ruff(ctx context.Context, p *layout, dir string) Validator {
+	argv := append(p.pyTool(ctx, dir, "ruff"), "check")
+	// Acceptance tests are given: a task could not make them any tidier.
+	given := packages.Ending(packages.Below(slices.Concat(p.required(), p.later), dir), ".py")
+	if len(given) > 0 {
+		argv = append(argv, "--extend-exclude", strings.Join(given, ","))
 	}
-	if len(packages.Without(packages.Ending(p.Files, ".py"), p.later)) == 0 {
-		return []Validator{{Name: "mypy", Skip: "there are no Python files to check yet"}}
+	return Validator{Name: at("ruff", dir), Dir: dir, Argv: append(argv, "."), Env: []string{noBytecode}}
+}
+
+// mypyTargets matches a configuration that says what mypy checks.
+var mypyTargets = pattern.New(`(?m)^\s*(files|packages|modules)\s*=`)
+
+func mypy(ctx context.Context, p *layout, dir string) Validator {
+	v := Validator{Name: at("mypy", dir), Dir: dir, Env: []string{noBytecode, "MYPY_CACHE_DIR=" + os.DevNull}}
+	later := packages.Ending(packages.Below(p.later, dir), ".py")
+	if len(packages.Without(packages.Ending(packages.Below(p.Files, dir), ".py"), later)) == 0 {
+		v.Skip = "there are no Python files to check yet"
+		return v
 	}
-	argv := p.pyTool(ctx, ".", "mypy")
-	for _, f := range packages.Ending(p.later, ".py") {
-		argv = append(argv, "--exclude", "(^|/)"+regexp.QuoteMeta(f)+"$")
+	v.Argv = p.pyTool(ctx, dir, "mypy")
+	for _, f := range later {
+		v.Argv = append(v.Argv, "--exclude", "(^|/)"+regexp.QuoteMeta(f)+"$")
 	}
-	if !mypyTargets().MatchString(conf) {
-		argv = append(argv, ".")
+	named := false
+	for file, table := range map[string]string{"mypy.ini": "mypy", ".mypy.ini": "mypy", "pyproject.toml": "tool.mypy",
+		"setup.cfg": "mypy"} {
+		conf, _ := packages.Section(p.Read(path.Join(dir, file)), table)
+		named = named || mypyTargets().MatchString(conf)
 	}
-	return []Validator{{Name: "mypy", Argv: argv, Env: []string{noBytecode, "MYPY_CACHE_DIR=" + os.DevNull}}}
+	if !named {
+		v.Argv = append(v.Argv, ".")
+	}
+	return v
 }
 
 const pytestRunner = "pytest"

@@ -30,8 +30,7 @@ func (p *layout) listed(k project.Kind, last bool) (vs []Validator) {
 				Name: c.Name, Format: c.Format}, From: p.ManifestIn(k, dir), Env: []string{"CI=true", "NO_COLOR=1"}}
 			v.program, _, _ = strings.Cut(c.Run, " ")
 			if k.Bin != "" {
-				bin := filepath.Join(p.Installed(dir, path.Dir(k.Bin)), path.Base(k.Bin))
-				v.Env = append(v.Env, "PATH="+joinPath(bin, proc.Getenv(p.Env, "PATH")))
+				v.Env = append(v.Env, p.pathTo(k.Bin, dir))
 			}
 			if strings.Contains(c.Name, "test") || c.Format != "" {
 				files := packages.Owned(packages.Ending(p.required(), k.Code...), dir, dirs)
@@ -41,6 +40,15 @@ func (p *layout) listed(k project.Kind, last bool) (vs []Validator) {
 		}
 	}
 	return vs
+}
+
+// pathTo sets PATH to begin with the programs that the project installs for a package, or for the directories above it.
+func (p *layout) pathTo(bin, dir string) string {
+	all := proc.Getenv(p.Env, "PATH")
+	for _, up := range slices.Backward(packages.Above(dir)) {
+		all = joinPath(filepath.Join(p.Installed(up, path.Dir(bin)), path.Base(bin)), all)
+	}
+	return "PATH=" + all
 }
 
 // lineOf is the command line of a check. It moves the acceptance tests of later tasks, which may not compile yet, out

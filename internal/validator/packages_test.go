@@ -66,6 +66,17 @@ func TestPackages(t *testing.T) {
 		}, []string{"libs/core/my_core.py"},
 			"pytest, pytest (libs/core), pytest (services/api), pytest (services/web)",
 			"pytest, pytest (libs/core), pytest (services/api)"},
+		"tools of python packages": {map[string]string{
+			"libs/core/pyproject.toml":    "[tool.ruff.lint]\nselect = ['E']\n[tool.mypy]\nstrict = true\n",
+			"libs/core/a.py":              "",
+			"services/web/pyproject.toml": "[tool.pyright]\n", "services/web/a.py": "",
+			"services/api/mypy.ini": "[mypy]\n", "services/api/a.py": "", "services/api/requirements.txt": "",
+		}, []string{"libs/core/a.py"},
+			"pyright (services/web), ruff (libs/core), mypy (libs/core), mypy (services/api)",
+			"ruff (libs/core), mypy (libs/core)"},
+		"one ruff for all python packages": {map[string]string{
+			"pyproject.toml": "[tool.ruff]\n[tool.mypy]\n", "a/pyproject.toml": "[tool.ruff]\n", "a/a.py": "",
+		}, []string{"a/a.py"}, "ruff, mypy", "ruff, mypy"},
 		"cargo": {map[string]string{
 			"Cargo.toml":    "[workspace]\nmembers = [\"a\"]\n",
 			"a/Cargo.toml":  "[package]\nname = \"a\"\n",
@@ -81,7 +92,7 @@ func TestPackages(t *testing.T) {
 		}, []string{"core/src/lib.rs"}, "cargo test (app), cargo test (cli), cargo test (core)",
 			"cargo test (app), cargo test (core)"},
 	} {
-		in := ExecEnv{Dir: tree(t, c.files), Env: []string{"PATH=" + stubs(t, "npm", "node", "go", "cargo", "pytest")}}
+		in := ExecEnv{Dir: tree(t, c.files), Env: []string{"PATH=" + stubs(t, "npm", "node", "go", "cargo", "pytest", "ruff", "mypy", "pyright")}}
 		for _, want := range []struct {
 			changed []string
 			names   string

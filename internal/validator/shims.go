@@ -43,8 +43,8 @@ func standsForNothing(output string) (why, mend string) {
 
 // lacks returns the reason why a program is missing, or "". A shim counts if it starts its program in the tree or
 // outside of it, so that a worker cannot turn a check off by requesting a missing version in the tree.
-func (p *layout) lacks(ctx context.Context, program string) string {
-	at, err := proc.LookPath(program, p.Root, p.Env)
+func (p *layout) lacks(ctx context.Context, program string, env []string) string {
+	at, err := proc.LookPath(program, p.Root, env)
 	if err != nil {
 		return program + " is not installed"
 	}
@@ -53,7 +53,7 @@ func (p *layout) lacks(ctx context.Context, program string) string {
 	}
 	why := ""
 	for _, dir := range []string{"/", p.Root} {
-		o, err := proc.Run(ctx, proc.Cmd{Argv: []string{at, "--version"}, Dir: dir, Env: p.Env, Timeout: time.Minute,
+		o, err := proc.Run(ctx, proc.Cmd{Argv: []string{at, "--version"}, Dir: dir, Env: env, Timeout: time.Minute,
 			Box: p.Box})
 		said, mend := standsForNothing(string(o.Output))
 		switch {

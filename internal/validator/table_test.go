@@ -79,6 +79,28 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// TestInstalledPrograms: a program that only the project has installed runs its checks, in packages too.
+func TestInstalledPrograms(t *testing.T) {
+	for program, files := range map[string]map[string]string{
+		"vendor/bin/phpunit": {"phpunit.xml": ""},
+		".venv/bin/pyright":  {"api/pyproject.toml": "[tool.pyright]\n", "api/a.py": ""},
+	} {
+		for _, installed := range []bool{true, false} {
+			dir := tree(t, files)
+			if installed {
+				put(t, dir, program, "#!/bin/sh\n")
+				if err := os.Chmod(filepath.Join(dir, program), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			vs := Detect(context.Background(), ExecEnv{Dir: dir, Env: []string{"PATH=/nonexistent"}}, nil, Tasks{})
+			if len(vs) != 1 || (vs[0].Skip == "") != installed {
+				t.Errorf("%s, installed %v: %+v", program, installed, vs)
+			}
+		}
+	}
+}
+
 // TestNotChecked: a project without validators is told the usual command of its kind.
 func TestNotChecked(t *testing.T) {
 	for file, want := range map[string]string{"notes.txt": "make test", "x.py": "pytest", "package.json": "npm test",
