@@ -228,7 +228,8 @@ func (c *checker) files(rules Rules) {
 		c.put(c.place(p, rules))
 	}
 	if total > maxTotalBytes {
-		c.add("size", "the test files are %s together; at most %s are taken", kilobytes(total), kilobytes(maxTotalBytes))
+		c.add("size", "the test files are %s together; at most %s are taken", kilobytes(total),
+			kilobytes(maxTotalBytes))
 	}
 }
 

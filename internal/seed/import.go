@@ -249,7 +249,8 @@ func (im *Imported) validate(name string) error {
 		c.put(badTouches(*t))
 		if len(c.violations) > 0 {
 			from, v := im.from[t.ID], c.violations[0]
-			fix := cmp.Or(map[string]string{"needs": needsFix, "touches": touchesFix}[v.Rule], "correct the task in the list")
+			fix := map[string]string{"needs": needsFix, "touches": touchesFix}[v.Rule]
+			fix = cmp.Or(fix, "correct the task in the list")
 			return importError(cmp.Or(from.file, name), from.line, fix, "%s", v.Message)
 		}
 	}

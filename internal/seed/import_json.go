@@ -126,7 +126,7 @@ func (im *Imported) jsonObject(name string, data []byte) error {
 
 var (
 	// listKeys are the keys of a list of tasks; groupKeys are those of a list of epics or phases with such lists.
-	listKeys  = []string{"userstories", "stories", "tasks", "features", "issues"}
+	listKeys  = []string{"userstories", "stories", "tasks", "features", "issues", "items", "todos"}
 	groupKeys = []string{"epics", "phases", "milestones", "sprints"}
 )
 

@@ -84,7 +84,8 @@ tool_result write_seed`)
 		t.Error(got)
 	}
 	out := r.out.String()
-	for _, s := range []string{"1. integers only", "3. other", "> 2. floats too", "> raise TypeError", "read_file calc.py",
+	for _, s := range []string{"1. integers only", "3. other", "> 2. floats too", "> raise TypeError",
+		"read_file calc.py",
 		"Looking at callers.", "refused: task-without-test",
 		"720 tokens", "2 tasks", "T-001  Add part 1  (1 criterion, 1 test file)", "no floats"} {
 		if !strings.Contains(out, s) {

@@ -68,7 +68,8 @@ func (c *checker) place(p string, rules Rules) violations {
 		tracked := slices.Contains(rules.Tracked, at)
 		switch {
 		case tracked && at == p:
-			return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name", q)
+			return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name",
+				q)
 		case tracked || ofSeed && at != p:
 			return one("path-place", "%s would be below %s, which is a file of git or of this seed", q, quoteShort(at))
 		case rules.Root == "":
@@ -94,7 +95,8 @@ func (c *checker) place(p string, rules Rules) violations {
 		}
 	}
 	if slices.Contains(rules.Ignored, p) {
-		return one("path-ignored", "git ignores %s here, so it would stay out of the seed commit: choose another place", q)
+		return one("path-ignored", "git ignores %s here, so it would stay out of the seed commit: choose another place",
+			q)
 	}
 	return nil
 }

@@ -221,8 +221,15 @@ func (p *plan) itemTasks(b *block) (out []entry) {
 	e.title = titleOf(strings.TrimSpace(strings.Join(head, " "))).title
 	p.fill(&e, b)
 	e.body = strings.TrimSpace(strings.Join(lead, "\n") + "\n\n" + e.body)
+	var above []string // the heading and the items without a box that the item is below
+	for up := b.parent; up.kind == item; up = up.parent {
+		above = append(above, up.head)
+	}
 	if s := b.section(); s != nil && s.level > 1 {
-		e.body = strings.TrimSpace("Section: " + s.head + "\n\n" + e.body)
+		above = append(above, s.head)
+	}
+	if slices.Reverse(above); len(above) > 0 {
+		e.body = strings.TrimSpace("Section: " + strings.Join(above, " / ") + "\n\n" + e.body)
 	}
 	out = []entry{e}
 	b.within(func(c *block) bool {

@@ -16,10 +16,11 @@ import (
 
 // taskKeys maps the keys of a task in JSON or front matter to their meaning. Keys are compared without case, - and _.
 var taskKeys = map[string]string{
-	"id": "id", "number": "id", "key": "id",
+	"id": "id", "number": "id", "key": "id", "ref": "id",
 	"title": "title", "name": "title", "summary": "title", "story": "title",
 	"description": "body", "body": "body", "details": "body", "design": "body", "notes": "notes",
 	"acceptancecriteria": "criteria", "criteria": "criteria", "acceptance": "criteria", "steps": "criteria",
+	"donewhen": "criteria", "definitionofdone": "criteria",
 	"teststrategy": "test", "subtasks": "parts", "children": "parts",
 	"passes": "done", "done": "done", "completed": "done", "status": "status", "state": "status",
 	"dependencies": "needs", "dependson": "needs", "blockedby": "needs", "needs": "needs",

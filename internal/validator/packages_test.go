@@ -2,6 +2,7 @@ package validator
 
 import (
 	"context"
+	"strings"
 	"testing"
 )
 
@@ -92,7 +93,8 @@ func TestPackages(t *testing.T) {
 		}, []string{"core/src/lib.rs"}, "cargo test (app), cargo test (cli), cargo test (core)",
 			"cargo test (app), cargo test (core)"},
 	} {
-		in := ExecEnv{Dir: tree(t, c.files), Env: []string{"PATH=" + stubs(t, "npm", "node", "go", "cargo", "pytest", "ruff", "mypy", "pyright")}}
+		in := ExecEnv{Dir: tree(t, c.files), Env: []string{"PATH=" + stubs(t, strings.Fields(
+			"npm node go cargo pytest ruff mypy pyright")...)}}
 		for _, want := range []struct {
 			changed []string
 			names   string
