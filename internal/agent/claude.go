@@ -44,7 +44,7 @@ func claude() *Program {
 		preset: true, validID: uuidForm, CanResume: true,
 		Terminal: "a result", Login: "claude auth login",
 		status: []string{"auth", "status"}, loggedOut: pattern.New(`"loggedIn":\s*false`),
-		escapePrompt: escapeSlash, read: events(readClaude), store: claudeStore,
+		escapePrompt: escapeClaude, read: events(readClaude), store: claudeStore,
 		rules: []rule{
 			{how: NotFound, text: pattern.New(`No conversation found with session ID`)},
 			{how: InUse, text: pattern.New(`Session ID \S+ is already in use|^Error: .*already in use`)},
@@ -56,6 +56,21 @@ func claude() *Program {
 
 // claudeDir is Claude Code's directory for its state.
 var claudeDir = place{"CLAUDE_CONFIG_DIR", "", ".claude"}
+
+// escapeClaude keeps a prompt from being taken as a command, and @file in it from being replaced by the file's
+// contents.
+func escapeClaude(p string) string {
+	escaped := atWord().ReplaceAllString(p, `$1\@`)
+	if escaped != p {
+		escaped += atNote
+	}
+	return escapeSlash(escaped)
+}
+
+var atWord = pattern.New(`(^|\s)@`)
+
+// atNote explains the escapes to the model, which does not know them.
+const atNote = "\n\n(In this message \\@ stands for a plain at sign.)\n"
 
 // escapeSlash keeps a prompt that begins with a slash from being taken as a command.
 func escapeSlash(p string) string {
@@ -102,10 +117,15 @@ func (s *stream) claudeSystem(e gjson.Result) {
 	case "init":
 		s.success = false
 	case "background_tasks_changed":
-		s.under = nil
+		s.under, s.background = nil, nil
 		for _, task := range objects(e.Get("tasks")) {
-			if !task.Get("ambient").Bool() && claudeOwn().MatchString(task.Get("task_type").Str) {
-				s.under = append(s.under, task.Get("task_id").Str)
+			kind, id := task.Get("task_type").Str, task.Get("task_id").Str
+			if task.Get("ambient").Bool() {
+				continue
+			}
+			s.background = append(s.background, oneLine(kind+" "+cmp.Or(task.Get("description").Str, id)))
+			if claudeOwn().MatchString(kind) {
+				s.under = append(s.under, id)
 			}
 		}
 	case "api_retry":

@@ -84,7 +84,7 @@ func TestPromptsAreNotCommands(t *testing.T) {
 		{"claude", "/clear", "Task:\n\n/clear"},
 		{"claude", "  /clear", "Task:\n\n  /clear"},
 		{"claude", "a /b mail@host (@x)", "a /b mail@host (@x)"},
-		{"claude", "@f and\n@g", "@f and\n@g"},
+		{"claude", "@f and\n@g", `\@f and` + "\n" + `\@g` + atNote},
 		{"gemini", "/quit @f", "Task:\n\n/quit @f"},
 		{"codex", "/x @y", "/x @y"},
 	} {

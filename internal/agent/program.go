@@ -150,6 +150,7 @@ type Outcome struct {
 	LimitReset time.Time // for UsageLimit; zero if unknown
 	// RetryAfter is the wait that the program's API asks for; nil if it does not.
 	RetryAfter *time.Duration
+	Stopped    []string // tasks of a completed turn that the program stopped at its exit: kind and description
 	Denied     []string // refused tools
 	Detail     string   // one line: why
 	Misset     bool     // a setting has a value that the ACP agent does not offer

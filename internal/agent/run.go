@@ -171,6 +171,9 @@ func (s *stream) outcome(res proc.Outcome, cause *ending) Outcome {
 	out.How, out.Detail = s.verdict(res, cause)
 	out.Cut = s.reported && out.How != Completed && (res.TimedOut || res.Canceled)
 	out.Detail = oneLine(out.Detail)
+	if out.How == Completed {
+		out.Stopped = s.background
+	}
 	switch {
 	case out.How == NotFound:
 		out.Conversation = ""

@@ -47,6 +47,7 @@ type stream struct {
 	success      bool        // by the terminal event
 	reported     bool        // it reported a result, and may have continued since
 	under        []string    // running subagents and workflows
+	background   []string    // tasks of its own that were under way when it last said, a shell among them
 	last         *time.Timer // ends a program that has reported and is quiet
 	how          How         // the outcome by another terminal event, or ""
 	why          string

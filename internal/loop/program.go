@@ -106,6 +106,7 @@ func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err 
 		return true, nil
 	}
 	w.stay(out)
+	w.stopped = out.Stopped
 	switch out.How {
 	case agent.TurnLimit:
 		err = Stop{Reason: record.IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -21,12 +22,13 @@ const silentTurns = 3
 
 // turn is the result of one iteration of a worker.
 type turn struct {
-	caseArgs string // the submitted case as text, or ""
-	rawCalls any    // the tool calls as the model wrote them, for a case that cannot be read
-	nudge    nudge  // how the worker is asked to continue, "" after a case or a tool call
-	why      string // the program's reason, for a nudge that tells it
-	idle     bool   // nothing was done: three such turns in a row end the task
-	noTools  string // the model, where it has never called a tool
+	caseArgs string   // the submitted case as text, or ""
+	rawCalls any      // the tool calls as the model wrote them, for a case that cannot be read
+	nudge    nudge    // how the worker is asked to continue, "" after a case or a tool call
+	why      string   // the program's reason, for a nudge that tells it
+	idle     bool     // nothing was done: three such turns in a row end the task
+	noTools  string   // the model, where it has never called a tool
+	stopped  []string // tasks in the background that the worker's program stopped at its exit
 }
 
 // attempt is one attempt at one task.
@@ -315,6 +317,10 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 			return false, err
 		}
 		return false, a.answer("The case could not be read: " + err.Error() + ".")
+	}
+	if len(t.stopped) > 0 {
+		c.Uncertainties = append(c.Uncertainties, "still in the background when the program exited, and "+
+			"stopped then: "+strings.Join(t.stopped, ", "))
 	}
 	feedback, err := a.judge(ctx, c)
 	if err != nil || feedback == "" {

@@ -20,6 +20,7 @@ type worker struct {
 	wt           gitx.Worktree
 	who          Role
 	conversation conversation // of a program
+	stopped      []string     // Outcome.Stopped of its last turn
 	shut         []func() error
 }
 
@@ -151,7 +152,9 @@ func (w *worker) iterate(ctx context.Context) (turn, error) {
 	case err != nil:
 		return turn{}, err
 	case w.who.Program != nil:
-		return caseOf(said.Text), nil
+		t := caseOf(said.Text)
+		t.stopped = w.stopped
+		return t, nil
 	case len(said.RawCalls) == 0:
 		t := turn{nudge: nudgeSilent, idle: true}
 		if _, has := w.a.run.callTools.Load(w.who.who()); !has {
