@@ -127,14 +127,13 @@ func CommitSeed(ctx context.Context, h *held.Handle, tasks, tests int, prepared 
 	if !there {
 		parent = h.Base // of a dry run
 	}
-	mark, err := h.RecordMark()
-	if err != nil {
-		return err
-	}
 	sha := parent // without a seed commit, the seed is the branch's base
 	if tests > 0 || h.KeepEmptySeed {
-		if sha, err = commitSeed(ctx, h, wt, parent, held.SeedMessage(h.S.ID, tasks, tests, mark,
-			h.SignedOff(ctx, h.Common))); err != nil {
+		tree, _, err := h.Git.StageAll(ctx, wt, parent)
+		if err == nil {
+			sha, err = commitSeed(ctx, h, wt, gitx.TreeCommit{Tree: tree, Parent: parent}, tasks, tests)
+		}
+		if err != nil {
 			undoSeed(ctx, h, wt, parent)
 			return err
 		}
@@ -145,14 +144,16 @@ func CommitSeed(ctx context.Context, h *held.Handle, tasks, tests int, prepared 
 	return err
 }
 
-func commitSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, parent, message string) (sha string, err error) {
-	tree, _, err := h.Git.StageAll(ctx, wt, parent)
+// commitSeed makes the seed's commit of a tree on its parent.
+func commitSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, c gitx.TreeCommit, tasks, tests int) (string,
+	error) {
+	mark, err := h.RecordMark()
 	if err != nil {
 		return "", err
 	}
-	return h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
-		Tree: tree, Parent: parent, Message: message, Reflog: "tilth: seed", Sign: h.Sign,
-	})
+	c.Message = held.SeedMessage(h.S.ID, tasks, tests, mark, h.SignedOff(ctx, h.Common))
+	c.Reflog, c.Sign = "tilth: seed", h.Sign
+	return h.Git.CommitTree(ctx, wt, c)
 }
 
 // undoSeed removes an unrecorded seed from the branch and the index. It ignores errors, because reset removes the rest.
@@ -368,16 +369,7 @@ func Reseed(ctx context.Context, h *held.Handle, tasks []session.Task, tests int
 	if err := h.S.SaveTasks(tasks); err != nil {
 		return err
 	}
-	mark, err := h.RecordMark()
-	if err != nil {
-		return err
-	}
-	made, err := h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
-		Tree: tree, Parent: base, Over: old,
-		Message: held.SeedMessage(h.S.ID, len(tasks), tests, mark, h.SignedOff(ctx, h.Common)),
-		Reflog:  "tilth: seed",
-		Sign:    h.Sign,
-	})
+	made, err := commitSeed(ctx, h, wt, gitx.TreeCommit{Tree: tree, Parent: base, Over: old}, len(tasks), tests)
 	if err != nil {
 		return err
 	}
