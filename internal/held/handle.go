@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -150,10 +149,6 @@ func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
 	}
 	return filepath.Join(s.Dir, name) // the sandbox closes a link to it
 }
-
-// IgnoreFirstSignal returns the context of a short sequence that a first signal does not interrupt, because the next
-// resume would have to finish it.
-func IgnoreFirstSignal(ctx context.Context) context.Context { return proc.IgnoreFirstSignal(ctx) }
 
 // Say passes a line to Tell, if it is set.
 func (h *Handle) Say(line string) {

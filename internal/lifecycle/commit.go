@@ -11,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -41,7 +42,7 @@ var ErrBranchMoved = errors.New("the branch has moved")
 // note writes task_done. It is called after the hooks accepted the tree, so that each commit has one.
 func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t session.Task, v *record.EvaluatorVerdict,
 	whole bool, note func() error) (sha string, err error) {
-	ctx := held.IgnoreFirstSignal(live)
+	ctx := proc.IgnoreFirstSignal(live)
 	mark, err := h.RecordMark()
 	if err != nil {
 		return "", err
@@ -103,12 +104,6 @@ func asJudged(ctx context.Context, h *held.Handle, t session.Task, msg, mark str
 		return msg, nil
 	}
 	return held.TaskMessage(h.S.ID, t.ID, c.Subject, c.Body, mark, person, h.SignedOff(ctx, h.Common)), nil
-}
-
-// PlaceholderMessage is the message of the commit that holds a failed task's partial work.
-func PlaceholderMessage(h *held.Handle, t session.Task, reason string) (string, error) {
-	mark, err := h.RecordMark()
-	return held.PlaceholderMessage(h.S.ID, t, reason, mark), err
 }
 
 // usualSubjects are the forms of subjects that commit-msg hooks are written for.

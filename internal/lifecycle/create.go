@@ -87,7 +87,7 @@ func undoCreate(ctx context.Context, h *held.Handle) {
 	if h.Git.IsDryRun() {
 		return
 	}
-	ctx = held.IgnoreFirstSignal(ctx)
+	ctx = proc.IgnoreFirstSignal(ctx)
 	// Errors are ignored. The directory is removed last: reset, and for a fork the next fork and doctor, use it to find
 	// the parts that git would not remove.
 	err := h.Git.RemoveWorktree(ctx, h.Common, h.Path(), "")
@@ -108,7 +108,7 @@ func undoCreate(ctx context.Context, h *held.Handle) {
 //  3. seed_committed        the seed is complete; resume treats it as prepared
 //  4. checkpoint prepared
 func CommitSeed(ctx context.Context, h *held.Handle, tasks, tests int, prepared record.SessionPrepared) error {
-	ctx = held.IgnoreFirstSignal(ctx)
+	ctx = proc.IgnoreFirstSignal(ctx)
 	wt, err := h.Worktree(ctx)
 	if err != nil {
 		return err
@@ -350,7 +350,7 @@ func HasRun(ctx context.Context, h *held.Handle) (ran bool, err error) {
 //  2. the branch at a new seed  recordSeed finds it
 //  3. seed_committed            done
 func Reseed(ctx context.Context, h *held.Handle, tasks []session.Task, tests int) error {
-	ctx = held.IgnoreFirstSignal(ctx)
+	ctx = proc.IgnoreFirstSignal(ctx)
 	wt, err := h.Worktree(ctx)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -226,7 +227,7 @@ type execution struct {
 // repair brings the worktree and the branch into the plan's state. Only setup commands, which may install all of a
 // project's dependencies, end with the first signal; the next resume then makes the worktree again.
 func (x *execution) repair(live context.Context) error {
-	ctx := held.IgnoreFirstSignal(live)
+	ctx := proc.IgnoreFirstSignal(live)
 	fresh, aside, err := x.RepairWorktree(ctx, x.out.Tree)
 	if err != nil {
 		return err
@@ -272,7 +273,7 @@ func (x *execution) repair(live context.Context) error {
 // held.RepairWorktree exists, a resume makes the worktree again, because partly written work would look like an edit.
 func (x *execution) fillNew(live context.Context) error {
 	if a := x.out.CommitTree; a != nil {
-		ctx := held.IgnoreFirstSignal(live)
+		ctx := proc.IgnoreFirstSignal(live)
 		wt, err := x.Worktree(ctx)
 		if err != nil {
 			return err
@@ -298,7 +299,7 @@ func (x *execution) fillNew(live context.Context) error {
 // and its work is in the index, or differences from the accepted tree would go into the next task. The id is then "".
 func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	a *record.EvaluatorVerdict) (sha string, err error) {
-	ctx := held.IgnoreFirstSignal(live)
+	ctx := proc.IgnoreFirstSignal(live)
 	if x.out.InLane(a.TaskID) { // files in the session's worktree are a part of a commit, or leftovers
 		if err := x.cleanWorktree(ctx); err != nil {
 			return "", err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -198,7 +199,7 @@ func newPlan(ctx context.Context, h *held.Handle) (p GoBack, err error) {
 
 // Execute carries the plan out. Where the handle's Git is a dry run, its commands are printed and no file is written.
 func (p GoBack) Execute(ctx context.Context, h *held.Handle) error {
-	ctx = held.IgnoreFirstSignal(ctx)
+	ctx = proc.IgnoreFirstSignal(ctx)
 	if !p.Begun {
 		if p.journal.Cut == nil {
 			if err := held.StashLanes(ctx, h); err != nil {
@@ -247,7 +248,7 @@ func (p GoBack) keep(ctx context.Context, h *held.Handle) error {
 
 // applyRewind takes the steps from the journal on.
 func applyRewind(ctx context.Context, h *held.Handle, j *journal) error {
-	ctx = held.IgnoreFirstSignal(ctx)
+	ctx = proc.IgnoreFirstSignal(ctx)
 	if j.Cut != nil {
 		return forgetRun(ctx, h, j)
 	}

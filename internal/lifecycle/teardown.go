@@ -216,7 +216,7 @@ func (r *Teardown) lanes() (places []string) {
 
 // Execute removes a session.
 func (r Teardown) Execute(ctx context.Context) error {
-	ctx = held.IgnoreFirstSignal(ctx)
+	ctx = proc.IgnoreFirstSignal(ctx)
 	again := "git tilth reset -y " + r.S.ID
 	admin, err := r.mark()
 	if err != nil {

@@ -367,12 +367,13 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 		return err
 	}
 	if tree != baseTree {
-		msg, err := lifecycle.PlaceholderMessage(a.run.Handle, a.task, s.Reason)
+		mark, err := a.run.RecordMark()
 		if err != nil {
 			return err
 		}
 		sha, err := a.run.Git.CommitTree(ctx, wt, gitx.TreeCommit{
-			Tree: tree, Parent: a.base, Message: msg, Reflog: "tilth: placeholder", Sign: a.run.Sign,
+			Tree: tree, Parent: a.base, Message: held.PlaceholderMessage(a.run.S.ID, a.task, s.Reason, mark),
+			Reflog: "tilth: placeholder", Sign: a.run.Sign,
 		})
 		if err != nil {
 			return err
