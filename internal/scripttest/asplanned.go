@@ -53,7 +53,7 @@ var (
 	// writing are the git commands that write, after git's own options.
 	writing = regexp.MustCompile(`^git (?:(?:-C|-c) (?:'[^']*'|\S+) |--(?:git-dir|literal-pathspecs)\S* )*` +
 		`(worktree (add|remove|repair|move)|add|write-tree|update-index|commit|commit-tree|update-ref|reset|symbolic-ref -m|read-tree|restore|` +
-		`clean|branch|fetch|push|fast-import|hash-object) `)
+		`clean|branch|fetch|push|fast-import) `)
 	// ids matches ids of commits that a dry run does not make, and times in the names of stashed files.
 	ids = regexp.MustCompile(` '?<commit>'?|(update-ref (?:--no-deref )?-m '[^']*' \S+) [0-9a-f]{40}`)
 	// claims are commits that have the time, and travels are directories with a random name.
