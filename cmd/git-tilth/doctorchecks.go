@@ -149,7 +149,7 @@ func (d *setupDoctor) inDraft(base string, use func(*held.Handle, loop.Options, 
 	if err != nil {
 		return err
 	}
-	dir, remove, err := proc.TempDir("doctor")
+	dir, remove, err := proc.TempDir()
 	if err != nil {
 		return err
 	}

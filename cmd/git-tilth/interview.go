@@ -102,7 +102,7 @@ func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink)
 		if err != nil {
 			return nil, err
 		}
-		temp, done, err := proc.TempDir("run")
+		temp, done, err := proc.TempDir()
 		if err != nil {
 			return nil, err
 		}

@@ -110,7 +110,7 @@ func (p *proposal) create(base string, web bool) error {
 	argv := []string{"glab", "mr", "create", "--yes", "--source-branch", branch, "--target-branch", base,
 		"--title", title, "--description", body}
 	if p.f.Program == "gh" {
-		dir, remove, err := proc.TempDir("pr")
+		dir, remove, err := proc.TempDir()
 		if err != nil {
 			return err
 		}

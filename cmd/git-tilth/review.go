@@ -238,7 +238,7 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 		if err != nil {
 			return refuse("git tilth show "+s.ID, "%s", err)
 		}
-		dir, remove, err := proc.TempDir("objects")
+		dir, remove, err := proc.TempDir()
 		if err != nil {
 			return fail("", err)
 		}

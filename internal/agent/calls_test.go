@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ func hi() model.Request {
 func skipTime(t *testing.T) {
 	now, sleep := proc.Now, proc.Sleep
 	t.Cleanup(func() { proc.Now, proc.Sleep = now, sleep })
-	proc.SkipSleep()
+	proc.AdvanceClock(new(atomic.Int64), func() {})
 }
 
 // Waits double up to five minutes, and the last one ends with the longest outage.

@@ -88,7 +88,7 @@ func recordGit(args []string) int {
 func (c call) madeGitDir() string {
 	for _, line := range c.Env {
 		dir, ok := strings.CutPrefix(line, "GIT_DIR=")
-		for _, made := range []string{"tilth-objects-", "tilth-tree-", "tmp_objdir-tilth-"} {
+		for _, made := range []string{"tilth-temp-", "tmp_objdir-tilth-"} {
 			if ok && strings.HasPrefix(filepath.Base(dir), made) {
 				return dir
 			}

@@ -171,7 +171,7 @@ type Unknown struct {
 
 // ownVariables are variables of git-tilth, or of a script in docs/fleet, that are not settings.
 var ownVariables = []string{"TILTH_HOME", "TILTH_INSIDE", "TILTH_COMMITTING", "TILTH_HOOK_INPUT", "TILTH_LANE_NUMBER",
-	"TILTH_CLONES", "TILTH_TASK", "TILTH_CONVERSATION", "TILTH_MODEL", "TILTH_READ_ONLY", "TILTH_PROC"}
+	"TILTH_CLONES", "TILTH_TASK", "TILTH_CONVERSATION", "TILTH_MODEL", "TILTH_READ_ONLY"}
 
 // UnknownVariables are the TILTH_* variables of an environment that mean nothing to git-tilth. A value that is empty
 // says nothing either.

@@ -160,7 +160,7 @@ func (k *Kit) WithSandbox(dir string, do func(validator.ExecEnv) error) error {
 		return err
 	}
 	if box != nil {
-		temp, remove, err := proc.TempDir("run")
+		temp, remove, err := proc.TempDir()
 		if err != nil {
 			return err
 		}

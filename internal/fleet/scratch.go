@@ -81,7 +81,7 @@ func openScratch(g *gitx.Git, common, dir string) (s *scratchRepo, err error) {
 
 // dryRunCopy makes a repository in a temporary directory that has all that the one at place has.
 func (s *scratchRepo) dryRunCopy() (err error) {
-	dir, remove, err := proc.TempDir("travel")
+	dir, remove, err := proc.TempDir()
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func SaysUnsigned(words string) bool { return strings.HasPrefix(words, ErrUnsign
 // TrySignature makes a signed commit of a commit's tree where CommitTree makes its commits, outside of the sandbox. The
 // commit's object is deleted again.
 func (g *Git) TrySignature(ctx context.Context, wt Worktree, commit string) error {
-	dir, remove, err := proc.TempDir("tree")
+	dir, remove, err := proc.TempDir()
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func CommitsIn(g *Git, repo string, vars []string) *CommitBuilder {
 
 // NewCommitBuilder makes them in the repository at common; remove takes its scratch files away.
 func NewCommitBuilder(g *Git, common string) (b *CommitBuilder, remove func(), err error) {
-	dir, remove, err := proc.TempDir("take")
+	dir, remove, err := proc.TempDir()
 	if err != nil {
 		return nil, nil, err
 	}

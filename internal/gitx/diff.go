@@ -69,7 +69,7 @@ func (g *Git) SamePatch(ctx context.Context, common string, a, b [2]string) (boo
 // config, refs, attributes, replacements or grafts. Attributes hide texts ("* -diff" in info/attributes, which no
 // setting of git turns off), replacements show other objects than a clone gets, and a worker can write both.
 func asTheyAre(c *Command) (remove func(), err error) {
-	dir, remove, err := proc.TempDir("objects")
+	dir, remove, err := proc.TempDir()
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func TestLocalVarsAreDropped(t *testing.T) {
 // Hooks and filters of the harness's git get no setting of git-tilth.
 func TestSettingsAreDropped(t *testing.T) {
 	env := newEnvironment([]string{"TILTH_BASE_URL=http://localhost/v1", "TILTH_WORKER_MODEL=m", "TILTH_FUTURE=x",
-		"TILTH_INSIDE=s", "TILTH_SESSIONS_DIR=/s", "TILTH_PROC=p"})
+		"TILTH_INSIDE=s", "TILTH_SESSIONS_DIR=/s"})
 	for _, env := range [][]string{env.own, env.hooks, env.plain} {
 		var kept []string
 		for _, entry := range env {
@@ -31,7 +31,7 @@ func TestSettingsAreDropped(t *testing.T) {
 				kept = append(kept, entry)
 			}
 		}
-		equal(t, "kept", strings.Join(kept, " "), "TILTH_INSIDE=s TILTH_SESSIONS_DIR=/s TILTH_PROC=p")
+		equal(t, "kept", strings.Join(kept, " "), "TILTH_INSIDE=s TILTH_SESSIONS_DIR=/s")
 	}
 }
 

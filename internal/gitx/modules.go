@@ -117,7 +117,7 @@ func (g *Git) editedModule(ctx context.Context, at, name string) (edited []strin
 	if err != nil {
 		return nil, nil // it is not a submodule
 	}
-	scratch, remove, err := proc.TempDir("tree")
+	scratch, remove, err := proc.TempDir()
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +315,7 @@ func (g *Git) IsPublished(ctx context.Context, common, seed, at, commit string) 
 		return true, "", nil
 	}
 	// It may be below a tip. A fetch without trees into an empty repository shows that.
-	scratch, remove, err := proc.TempDir("tree")
+	scratch, remove, err := proc.TempDir()
 	if err != nil {
 		return false, "", err
 	}

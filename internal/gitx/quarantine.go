@@ -103,9 +103,10 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 		return nil, err
 	}
 	if q.objects != "" {
+		g.ClearQuarantines(q.wt.Common)
 		q.dir, remove, err = proc.TempDirIn(q.objects, quarantineName)
 	} else {
-		q.dir, remove, err = proc.TempDir("tree")
+		q.dir, remove, err = proc.TempDir()
 	}
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 		remove()
 		return nil, err
 	}
-	q.box = q.box.Of(q.wt.Path).With(q.dir).Touching(ObjectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
+	q.box = q.box.Of(q.wt.Path).With(q.dir).Reading(ObjectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
 	q.box = q.box.In(filepath.Join(q.dir, "tmp"))
 	if q.wt.Path != "" {
 		q.box = q.box.Showing(filepath.Join(q.wt.Path, ".git"), q.file(linkName))
@@ -126,7 +127,6 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 	if !q.shut {
 		q.box = q.box.With(q.wt.Path)
 	}
-	q.box = q.box.Once()
 	return remove, nil
 }
 

@@ -42,7 +42,7 @@ func writeArchive(dir string, paths []string, to string) error {
 
 // CopyFiles copies paths below one directory, as far as they exist, to the same places below another one.
 func CopyFiles(from, to string, paths []string) error {
-	dir, remove, err := proc.TempDir("copy")
+	dir, remove, err := proc.TempDir()
 	if err != nil {
 		return err
 	}

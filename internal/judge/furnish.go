@@ -214,45 +214,14 @@ func (p *Checkout) keep(roots []string) (*kept, error) {
 	return k, nil
 }
 
-// intact removes files added to k and reports whether the rest is unchanged.
-func (p *Checkout) intact(k *kept) (bool, error) {
-	for name, was := range k.stamps {
-		if !was.isDir() {
-			if !p.unchanged(name, &was) {
-				return false, nil
-			}
-			k.stamps[name] = was
-			continue
-		}
-		now, err := p.look(name)
-		if err != nil || !now.isDir() {
-			return false, nil
-		}
-		if now.equal(was) && !was.fresh {
-			continue
-		}
-		err = removeIn(filepath.Join(p.Dir, name), func(child string) bool {
-			_, ok := k.stamps[path.Join(name, child)]
-			return !ok
-		})
-		if err != nil {
-			return false, err
-		}
-		if k.stamps[name], err = p.take(name); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
 // checkKept drops changed kept files: setup runs again, and Cargo builds again.
 func (p *Checkout) checkKept() error {
 	for name, k := range p.kept {
-		ok, err := p.intact(k)
+		changed, err := p.changed(k.stamps, func(name string) bool { _, is := k.stamps[name]; return is })
 		if err != nil {
 			return err
 		}
-		if ok {
+		if len(changed) == 0 {
 			continue
 		}
 		if err := p.drop(name); err != nil {

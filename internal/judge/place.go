@@ -2,12 +2,13 @@ package judge
 
 import (
 	"context"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -44,7 +45,7 @@ type Checkout struct {
 	tree    string
 	index   []byte // as git wrote it; nil: nothing is laid out
 	entries []entry
-	files   []stamp          // of the entries, in their order
+	files   map[string]stamp // of the entries
 	dirs    map[string]stamp // of the directories that hold entries
 	stale   map[string]bool  // directories that need a new stamp
 
@@ -60,11 +61,10 @@ type Laid struct {
 
 // Blob returns the object id of a file, or "". A link may have the id of the file that it replaces.
 func (l Laid) Blob(name string) string {
-	i, ok := find(l.entries, name)
-	if !ok || l.entries[i].Mode&unix.S_IFMT != unix.S_IFREG {
-		return ""
+	if mode, id, _ := strings.Cut(l.ID(name), " "); strings.HasPrefix(mode, "100") {
+		return id
 	}
-	return hex.EncodeToString([]byte(l.entries[i].OID))
+	return ""
 }
 
 // ID returns the mode of a file, in octal, and its object id, or "".
@@ -165,7 +165,7 @@ func (p *Checkout) Open() {
 }
 
 func (p *Checkout) forget() {
-	p.index, p.tree, p.entries, p.files, p.dirs = nil, "", nil, nil, nil
+	p.index, p.tree, p.entries, p.files, p.dirs = nil, "", nil, map[string]stamp{}, nil
 	p.stale, p.kept = map[string]bool{}, map[string]*kept{}
 }
 
@@ -181,11 +181,11 @@ func (p *Checkout) recheck() error {
 	if p.index == nil {
 		return p.begin()
 	}
-	whole, err := p.checkDirs()
-	switch {
-	case err != nil:
+	missing, err := p.changed(p.dirs, p.stays)
+	if err != nil {
 		return err
-	case !whole:
+	}
+	if len(missing) > 0 {
 		return p.begin()
 	}
 	return p.checkKept()
@@ -214,55 +214,46 @@ func (p *Checkout) begin() error {
 }
 
 // update brings the files to tree and takes the stamps of those that git wrote. The others, which git does not look at,
-// are compared with their stamps.
-func (p *Checkout) update(ctx context.Context, tree string) (err error) {
-	index, entries := p.index, p.entries
-	differing := p.differing()
-	if index == nil || tree != p.tree {
-		if index, entries, err = p.checkOut(ctx, tree, p.tree == ""); err != nil {
-			return err
-		}
-	}
-	if p.index != nil && !slices.Equal(attributes(p.entries), attributes(entries)) {
-		if index, entries, err = p.layOutAnew(ctx, tree, entries); err != nil {
-			return err
-		}
-		differing = nil
-	}
-	changed := p.stillThere(differing, entries)
+// are compared with their stamps; a changed one is written again.
+func (p *Checkout) update(ctx context.Context, tree string) error {
+	changed, err := p.changed(p.files, nil)
 	for _, name := range changed {
-		addAbove(p.stale, name)
-		if err := proc.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
-			return err
+		err = errors.Join(err, p.remove(name))
+	}
+	if err != nil {
+		return err
+	}
+	reset := p.tree == "" || len(changed) > 0
+	if !reset && tree == p.tree {
+		return nil
+	}
+	index, entries, err := p.checkOut(ctx, tree, reset)
+	if err == nil && p.index != nil && !slices.Equal(attributes(p.entries), attributes(entries)) {
+		// Attributes decide how git lays out files that did not change: all are written again, as in a clone.
+		for _, e := range entries {
+			if e.Mode == gitlink {
+				continue
+			}
+			if err := p.remove(e.Path); err != nil {
+				return err
+			}
+		}
+		clear(p.files)
+		if err = os.Remove(filepath.Join(p.Dir, ".git", "index")); err == nil {
+			index, entries, err = p.checkOut(ctx, tree, true)
 		}
 	}
-	if len(changed) > 0 {
-		if index, entries, err = p.checkOut(ctx, tree, true); err != nil {
-			return err
-		}
-	} else if tree == p.tree {
-		return nil
+	if err != nil {
+		return err
 	}
 	return p.adopt(tree, index, entries)
 }
 
-// layOutAnew writes all files of a tree again, without an index, as a clone does: attributes decide how git lays out
-// files that did not change.
-func (p *Checkout) layOutAnew(ctx context.Context, tree string, laid []entry) ([]byte, []entry, error) {
-	for _, e := range laid {
-		if e.Mode == gitlink {
-			continue
-		}
-		addAbove(p.stale, e.Path)
-		if err := proc.RemoveAll(filepath.Join(p.Dir, e.Path)); err != nil {
-			return nil, nil, err
-		}
-	}
-	clear(p.files)
-	if err := os.Remove(filepath.Join(p.Dir, ".git", "index")); err != nil {
-		return nil, nil, err
-	}
-	return p.checkOut(ctx, tree, true)
+// remove removes a file and its stamp.
+func (p *Checkout) remove(name string) error {
+	addAbove(p.stale, name)
+	delete(p.files, name)
+	return proc.RemoveAll(filepath.Join(p.Dir, name))
 }
 
 // attributes are the entries that say how git lays out files.
@@ -275,32 +266,18 @@ func attributes(entries []entry) (out []entry) {
 	return out
 }
 
-// stillThere returns the files that are unchanged in the new entries: git did not write them.
-func (p *Checkout) stillThere(names []string, entries []entry) []string {
-	return slices.DeleteFunc(names, func(name string) bool {
-		was, _ := find(p.entries, name)
-		is, ok := find(entries, name)
-		return !ok || entries[is] != p.entries[was]
-	})
-}
-
-// adopt takes the stamps of the entries that are new or were written again. Both lists are sorted.
+// adopt takes the stamps of the entries that are new or were written again.
 func (p *Checkout) adopt(tree string, index []byte, entries []entry) error {
-	files := make([]stamp, len(entries))
+	for _, was := range p.entries {
+		if i, ok := find(entries, was.Path); !ok || entries[i] != was {
+			addAbove(p.stale, was.Path)
+			delete(p.files, was.Path)
+		}
+	}
 	laid := Laid{Files: make([]string, len(entries)), entries: entries}
-	was := 0
 	for i, e := range entries {
 		laid.Files[i] = e.Path
-		for ; was < len(p.entries) && p.entries[was].Path < e.Path; was++ {
-			addAbove(p.stale, p.entries[was].Path)
-		}
-		same := was < len(p.entries) && p.entries[was] == e
-		if same && p.files[was].mode != 0 {
-			files[i] = p.files[was]
-			was++
-			continue
-		}
-		if e.Mode == gitlink {
+		if _, known := p.files[e.Path]; known || e.Mode == gitlink {
 			continue
 		}
 		addAbove(p.stale, e.Path)
@@ -308,12 +285,9 @@ func (p *Checkout) adopt(tree string, index []byte, entries []entry) error {
 		if err != nil {
 			return fmt.Errorf("%s: removed after the checkout: %w", e.Path, err)
 		}
-		files[i] = s
+		p.files[e.Path] = s
 	}
-	for ; was < len(p.entries); was++ {
-		addAbove(p.stale, p.entries[was].Path)
-	}
-	p.tree, p.index, p.entries, p.files, p.laid = tree, index, entries, files, laid
+	p.tree, p.index, p.entries, p.laid = tree, index, entries, laid
 	return nil
 }
 
@@ -330,7 +304,7 @@ func (p *Checkout) stampDirs() error {
 				continue
 			}
 			if !known && p.dirs != nil {
-				if err := p.clear(dir); err != nil {
+				if err := p.clear(dir, p.stays); err != nil {
 					return err
 				}
 			}
@@ -345,36 +319,28 @@ func (p *Checkout) stampDirs() error {
 	return nil
 }
 
-// checkDirs removes files added to the directories. whole is false if a directory is missing, so that the checkout has
-// to start again.
-func (p *Checkout) checkDirs() (whole bool, err error) {
-	var changed []string
-	for dir, was := range p.dirs {
-		now, err := p.look(dir)
-		if err != nil || !now.isDir() {
-			return false, nil
-		}
-		if was.fresh || !now.equal(was) {
-			changed = append(changed, dir)
-		}
-	}
-	for _, dir := range changed {
-		if err := p.clear(dir); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// differing lists the tracked files that are not as they were laid out.
-func (p *Checkout) differing() (names []string) {
-	for at, e := range p.entries {
-		if e.Mode != gitlink && !p.unchanged(e.Path, &p.files[at]) {
-			p.files[at] = stamp{} // to be taken again
-			names = append(names, e.Path)
+// changed removes unknown files from stamped directories, and returns the stamped paths that are not as they were.
+func (p *Checkout) changed(stamps map[string]stamp, known func(name string) bool) (names []string, err error) {
+	for name, was := range stamps {
+		now, lookErr := p.look(name)
+		switch {
+		case was.isDir() && (lookErr != nil || !now.isDir()):
+			names = append(names, name)
+		case was.isDir() && (was.fresh || !now.equal(was)):
+			if err := p.clear(name, known); err != nil {
+				return nil, err
+			}
+			if stamps[name], err = p.take(name); err != nil {
+				return nil, err
+			}
+		case was.isDir():
+		case p.unchanged(name, &was):
+			stamps[name] = was
+		default:
+			names = append(names, name)
 		}
 	}
-	return names
+	return names, nil
 }
 
 // removeIn removes the entries of a directory for which goes is true.
@@ -388,17 +354,16 @@ func removeIn(dir string, goes func(name string) bool) error {
 	return err
 }
 
-// clear removes the entries of a directory that are neither tracked nor kept.
-func (p *Checkout) clear(dir string) error {
-	p.stale[dir] = true
-	return removeIn(filepath.Join(p.Dir, dir), func(name string) bool {
-		name = path.Join(dir, name)
-		return name != ".git" && !p.tracked(name) && !p.stays(name)
-	})
+// clear removes the unknown entries of a directory.
+func (p *Checkout) clear(dir string, known func(name string) bool) error {
+	return removeIn(filepath.Join(p.Dir, dir), func(name string) bool { return !known(path.Join(dir, name)) })
 }
 
-// stays reports whether name is kept from one judgement to the next although no tree holds it.
+// stays reports whether name is tracked, or kept from one judgement to the next although no tree holds it.
 func (p *Checkout) stays(name string) bool {
+	if name == ".git" || p.tracked(name) {
+		return true
+	}
 	for _, k := range p.kept {
 		if _, ok := k.stamps[name]; ok {
 			return true

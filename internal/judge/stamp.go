@@ -23,11 +23,9 @@ type stamp struct {
 }
 
 // look returns the current stamp of rel, without following a link.
-func (p *Checkout) look(rel string) (stamp, error) { return lookAt(int(p.top.Fd()), rel) }
-
-func lookAt(dir int, name string) (stamp, error) {
+func (p *Checkout) look(rel string) (stamp, error) {
 	var st unix.Stat_t
-	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fstatat(int(p.top.Fd()), rel, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return stamp{}, err
 	}
 	return stamp{

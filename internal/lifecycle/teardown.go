@@ -370,9 +370,9 @@ func placesOf(s *session.Session, worktree string) []string {
 	return append(places, held.LaneJudges(s)...)
 }
 
-// endLeftovers ends the processes of a killed git-tilth in worktrees and judged checkouts: the worker's commands,
-// validators, evaluators, and git with its hooks. They would interfere, or recreate removed files. Only the lock's
-// holder may call it. It also removes temporary directories of killed processes.
+// endLeftovers waits for the end of the processes of a killed git-tilth in worktrees and judged checkouts: the worker's
+// commands, validators, evaluators, and git with its hooks. They would interfere, or recreate removed files. Only the
+// lock's holder may call it. It also removes temporary directories of killed processes.
 func endLeftovers(paths ...string) {
 	var real []string // resolved names, which cannot be resolved after the deletion
 	for _, path := range paths {

@@ -60,7 +60,7 @@ func (g *ground) enclose() error {
 	if g.run.o.Sandbox == nil {
 		return nil
 	}
-	temp, remove, err := proc.TempDir("run")
+	temp, remove, err := proc.TempDir()
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system,
 			return nil, err
 		}
 		system += "\n" + ending
-		temp, remove, err := proc.TempDir("judge")
+		temp, remove, err := proc.TempDir()
 		if err != nil {
 			return nil, err
 		}

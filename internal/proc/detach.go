@@ -17,9 +17,9 @@ type Child struct {
 }
 
 // Detach starts a command in a new process session without the terminal, its signals and standard input. Its output
-// replaces the content of the file log (0600). The command has no mark and outlives every other command.
+// replaces the content of the file log (0600). It outlives every other command.
 func Detach(argv []string, dir string, env []string, log string) (Child, error) {
-	cmd, _, err := prepare(Cmd{Argv: argv, Dir: dir, Env: env})
+	cmd, err := prepare(Cmd{Argv: argv, Dir: dir, Env: env})
 	if err != nil {
 		return Child{}, err
 	}
@@ -30,18 +30,12 @@ func Detach(argv []string, dir string, env []string, log string) (Child, error) 
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
-	registry.Lock() // until it is registered, see registry
-	defer registry.Unlock()
 	if err := cmd.Start(); err != nil {
 		return Child{}, startError(Cmd{Argv: argv}, err)
 	}
 	child := Child{PID: cmd.Process.Pid, Ended: make(chan int, 1)}
-	registry.detached[child.PID] = true
 	go func() {
 		_ = cmd.Wait()
-		registry.Lock()
-		delete(registry.detached, child.PID)
-		registry.Unlock()
 		child.Ended <- cmd.ProcessState.ExitCode()
 	}()
 	return child, nil
@@ -58,6 +52,9 @@ func Attach(dir string, argv, env []string, box *sandbox.Box, in, out, errOut *o
 	}
 	startKeeper()
 	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Dir: dir, Stdin: in, Stdout: out, Stderr: errOut}
+	if box == nil {
+		return cmd.Run()
+	}
 	tree, err := box.Start(cmd)
 	if err != nil {
 		return err

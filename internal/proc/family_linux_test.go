@@ -14,21 +14,14 @@ import (
 )
 
 // TestMain lets the test binary act as other git-tilths: one that is killed while it runs a command, and one that ends
-// its leftover processes.
+// normally.
 func TestMain(m *testing.M) {
-	switch dir := os.Getenv("PROC_TEST_DIR"); os.Getenv("PROC_TEST_ROLE") {
+	switch os.Getenv("PROC_TEST_ROLE") {
 	case "killed":
-		_, _ = Run(context.Background(), Cmd{
-			Argv:   []string{"sh", "-c", os.Getenv("PROC_TEST_SCRIPT") + "; wait"},
-			Dir:    os.TempDir(),
-			Place:  dir,
-			OnLine: func(line []byte) { fmt.Println(string(line)) },
-		})
-		os.Exit(0)
-	case "kept":
 		Keep()
-		_, _ = Run(context.Background(), Cmd{Argv: []string{"sh", "-c", os.Getenv("PROC_TEST_SCRIPT")},
-			Dir: os.TempDir()})
+		KeepFile(os.Getenv("PROC_TEST_FILE"), "kept")
+		_, _ = Run(context.Background(), Cmd{Argv: []string{"bash", "-c", os.Getenv("PROC_TEST_SCRIPT")},
+			Dir: os.TempDir(), OnLine: func(line []byte) { fmt.Println(string(line)) }})
 		os.Exit(0)
 	case "forgets":
 		forget := Keep()
@@ -39,9 +32,6 @@ func TestMain(m *testing.M) {
 		}
 		forget()
 		fmt.Println(word)
-		os.Exit(0)
-	case "stale":
-		fmt.Println(EndStale(dir))
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -116,22 +106,21 @@ func TestOthersAreSpared(t *testing.T) {
 		<-detached.Ended
 	}()
 	spared := []string{strconv.Itoa(foreign.Process.Pid), strconv.Itoa(ourGit.Process.Pid), strconv.Itoa(detached.PID)}
-	// While only one command runs, processes without a mark are taken for its own; these are not.
 	if o := sh(t, "env -i setsid sleep 1000 & echo $!"); o.Ended != 1 || !gone(t, string(o.Output)) {
 		t.Errorf("%s is still there: %+v", o.Output, o)
 	}
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	type started struct{ marked, bare string }
+	type started struct{ child, bare string }
 	ready, ended := make(chan started), make(chan Outcome)
 	go func() {
 		var s started
 		o, _ := Run(ctx, Cmd{
 			Argv: []string{"bash", "-c", "setsid sleep 1000 & echo $!; env -i setsid sleep 1000 & echo $!; wait"},
 			OnLine: func(line []byte) {
-				if s.marked == "" {
-					s.marked = string(line)
+				if s.child == "" {
+					s.child = string(line)
 				} else {
 					s.bare = string(line)
 					ready <- s
@@ -147,7 +136,7 @@ func TestOthersAreSpared(t *testing.T) {
 			t.Errorf("%s is still there", o.Output)
 		}
 	}
-	for _, pid := range append(spared, long.marked, long.bare) {
+	for _, pid := range append(spared, long.child, long.bare) {
 		if gone(t, pid) {
 			t.Errorf("%s was ended", pid)
 		}
@@ -156,7 +145,7 @@ func TestOthersAreSpared(t *testing.T) {
 	if o := <-ended; !o.Canceled {
 		t.Errorf("got %+v", o)
 	}
-	for _, pid := range []string{long.marked, long.bare} {
+	for _, pid := range []string{long.child, long.bare} {
 		if !gone(t, pid) {
 			t.Errorf("%s is still there", pid)
 		}
@@ -193,36 +182,20 @@ func TestConcurrentCommands(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	reapOrphans()
-	if zombies := orphanedZombies(); zombies != 0 {
-		t.Errorf("%d zombies are left", zombies)
-	}
-}
-
-func orphanedZombies() int {
-	own, _ := readStat(os.Getpid())
-	n := 0
 	for _, p := range descendants(os.Getpid()) {
-		if p.zombie && p.session != own.session {
-			n++
+		if p.zombie {
+			t.Errorf("a zombie is left: %+v", p)
 		}
 	}
-	return n
 }
 
-// TestEndStale kills a git-tilth that runs a command. Its children come to this process, and a third one, which
-// stands for the resumed run, ends them.
-func TestEndStale(t *testing.T) { endStale(t, "setsid sleep 1000 & echo $!") }
-
-func endStale(t *testing.T, script string) {
-	becomeSubreaper()
+// TestEndStale kills a git-tilth that runs a command. EndStale returns when everything has ended and the file is back.
+func TestEndStale(t *testing.T) {
 	dir := t.TempDir()
-	role := func(name string) *exec.Cmd {
-		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), "PROC_TEST_ROLE="+name, "PROC_TEST_DIR="+dir, "PROC_TEST_SCRIPT="+script)
-		return c
-	}
-	first := role("killed")
+	file := filepath.Join(dir, ".git")
+	first := exec.Command(os.Args[0])
+	first.Env = append(os.Environ(), "PROC_TEST_ROLE=killed", "PROC_TEST_FILE="+file, "PROC_TEST_SCRIPT="+
+		"trap '' TERM; env -i setsid sleep 1000 & echo $!; while :; do echo evil >'"+file+"'; done")
 	out, err := first.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -236,35 +209,19 @@ func endStale(t *testing.T, script string) {
 	}
 	_ = first.Process.Kill()
 	_ = first.Wait()
-	if gone(t, pid) {
-		t.Fatal("the child ended by itself")
-	}
-
-	elsewhere := role("stale")
-	elsewhere.Env = append(elsewhere.Env, "PROC_TEST_DIR="+filepath.Dir(dir))
-	if text, err := elsewhere.Output(); err != nil || string(text) != "0\n" {
-		t.Errorf("in another directory: %q, %v", text, err)
-	}
-	text, err := role("stale").Output()
-	if err != nil || string(text) == "0\n" {
-		t.Errorf("got %q, %v", text, err)
-	}
-	reapOrphans()
-	if n, err := strconv.Atoi(strings.TrimSpace(pid)); err == nil { // reapOrphans may take it for an own child
-		_, _ = syscall.Wait4(n, nil, syscall.WNOHANG, nil)
-	}
+	EndStale(dir)
 	if !gone(t, pid) {
 		t.Error("it is still there")
 	}
-	if left := staleGroups([]string{dirMark(dir)}); len(left) > 0 {
-		t.Errorf("groups are left: %s", left)
+	if data, err := os.ReadFile(file); err != nil || string(data) != "kept" {
+		t.Errorf("%q, %v", data, err)
 	}
 }
 
 func TestParseStat(t *testing.T) {
 	line := "42 (a) b) S 7 42 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 4096 0"
 	p, ok := parseStat(42, []byte(line))
-	if want := (process{pid: 42, parent: 7, session: 9, started: 12345, name: "a) b"}); !ok || p != want {
+	if want := (process{pid: 42, parent: 7, started: 12345, name: "a) b"}); !ok || p != want {
 		t.Errorf("got %+v, %v", p, ok)
 	}
 	for _, bad := range []string{"", "42", "42 (a)", "42 (a) S x y z", ")(", "42 ) S 7 42 9 (", "42 (a) S 7 42 9"} {

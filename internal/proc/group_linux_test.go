@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,13 +17,12 @@ import (
 
 // withoutGroups lets the system be one on which no control group can be made, for the rest of the test.
 func withoutGroups(t *testing.T) {
-	was := groupTree
-	groupTree = func() (top, own string) { return "", "" }
-	t.Cleanup(func() { groupTree = was })
+	was := ownGroup
+	ownGroup = func() string { return "" }
+	t.Cleanup(func() { ownGroup = was })
 }
 
-// disguised starts a process that only its group shows as the command's: it has no mark, no parent and a separate
-// session, and calls itself git.
+// disguised starts a process without environment and parent, in a separate session, that calls itself git.
 func disguised(t *testing.T) (script string) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -35,8 +35,7 @@ func disguised(t *testing.T) (script string) {
 	return fmt.Sprintf("(env -i setsid sh -c 'echo $$; exec %s 1000' &)", git)
 }
 
-// TestDisguisedProcessesAreEnded: with a group, also while other commands run, and in the sandbox with or without one.
-// Elsewhere such a process gets away, and the command ends none the less.
+// TestDisguisedProcessesAreEnded: with and without a group, in the sandbox and outside, also while other commands run.
 func TestDisguisedProcessesAreEnded(t *testing.T) {
 	t.Run("in groups", endDisguised)
 	withoutGroups(t)
@@ -44,7 +43,6 @@ func TestDisguisedProcessesAreEnded(t *testing.T) {
 }
 
 func endDisguised(t *testing.T) {
-	_, own := groupTree()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan bool), make(chan Outcome)
 	go func() {
@@ -69,15 +67,8 @@ func endDisguised(t *testing.T) {
 		if err != nil || o.ExitCode != 0 || len(data) == 0 {
 			t.Fatalf("%s: %+v %s, %v", name, o, o.Output, err)
 		}
-		if box != nil { // where the file has the number in the namespace
-			if o.Ended == 0 || living(dir) {
-				t.Errorf("%s: it was not ended: %+v", name, o)
-			}
-		} else if held := gone(t, string(data)); held != (own != "") {
-			t.Errorf("%s: it was ended: %v; groups are made in %q", name, held, own)
-		}
-		if left, _ := filepath.Glob(filepath.Join(own, groupPrefix+dirMark(dir)+"*")); own != "" && len(left) > 0 {
-			t.Errorf("%s: groups are left: %s", name, left)
+		if o.Ended == 0 || living(dir) {
+			t.Errorf("%s: it was not ended: %+v", name, o)
 		}
 	}
 	cancel()
@@ -90,40 +81,59 @@ func living(dir string) bool {
 	return slices.ContainsFunc(links, func(link string) bool { to, _ := os.Readlink(link); return to == dir })
 }
 
-// TestGroupHoldsWhoForksOn: each process starts the next one in a new session, and exits.
-func TestGroupHoldsWhoForksOn(t *testing.T) {
+// TestWhoForksOnIsEnded: each process starts the next one in a new session, and exits.
+func TestWhoForksOnIsEnded(t *testing.T) {
 	dir := t.TempDir()
 	chain := filepath.Join(dir, "chain")
-	if err := os.WriteFile(chain, []byte("test ! -e end || exit\nsetsid -f sh chain\n"), 0o600); err != nil {
+	if err := os.WriteFile(chain, []byte("setsid -f sh chain\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	o, err := Run(t.Context(), Cmd{Dir: dir, Grace: 100 * time.Millisecond,
 		Argv: []string{"sh", "-c", "env -i setsid -f sh chain >/dev/null 2>&1; exit 3"}})
-	if err != nil || o.ExitCode != 3 {
+	if err != nil || o.ExitCode != 3 || living(dir) {
 		t.Errorf("%+v, %v", o, err)
-	}
-	_, own := groupTree()
-	if left, _ := filepath.Glob(filepath.Join(own, groupPrefix+dirMark(dir)+"*")); own != "" && len(left) > 0 {
-		t.Errorf("groups are left: %s", left)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "end"), nil, 0o600); err != nil { // for where there is no group
-		t.Fatal(err)
 	}
 }
 
-// TestGroupIsEndedAfterAKill: EndStale ends the processes in a group of a killed git-tilth, however they are disguised.
+// TestGroupIsEndedAfterAKill: the group of a dead process is killed and removed, another one stays.
 func TestGroupIsEndedAfterAKill(t *testing.T) {
-	if _, own := groupTree(); own != "" {
-		endStale(t, disguised(t))
+	if ownGroup() == "" {
+		t.Skip("no control group can be made")
+	}
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(ownGroup(), fmt.Sprintf(groupName, pidNamespace(), dead.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := newGroup(nil)
+	defer held.end()
+	cmd := exec.Command("sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := group(dir).start(cmd, (*exec.Cmd).Start); err != nil {
+		t.Fatal(err)
+	}
+	EndStale()
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != -1 {
+		t.Errorf("it ended by itself: %v", err)
+	}
+	EndStale()
+	if _, err := os.Stat(dir); err == nil {
+		t.Errorf("%s is left", dir)
+	}
+	if _, err := os.Stat(string(held)); err != nil {
+		t.Error(err)
 	}
 }
 
 // TestCommandsRunWhereNoGroupTakesThem: a group that was removed, or is a plain directory, is no reason to fail.
 func TestCommandsRunWhereNoGroupTakesThem(t *testing.T) {
-	was := groupTree
-	t.Cleanup(func() { groupTree = was })
+	was := ownGroup
+	t.Cleanup(func() { ownGroup = was })
 	dir := t.TempDir()
-	groupTree = func() (top, own string) { return dir, dir }
+	ownGroup = func() string { return dir }
 	if o := sh(t, "echo here"); o.ExitCode != 0 || string(o.Output) != "here\n" {
 		t.Errorf("%+v %s", o, o.Output)
 	}

@@ -23,7 +23,7 @@ func TestNothingOutlivesAKill(t *testing.T) {
 			(trap "" TERM HUP INT; (env -i setsid nohup sh -c "sleep WORD; sleep WORD" >/dev/null 2>&1 </dev/null &) ; exit 0)
 			while :; do env -i setsid sleep WORD & sleep 0.02; done`, "WORD", word)
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "PROC_TEST_ROLE=kept", "PROC_TEST_SCRIPT="+script)
+		cmd.Env = append(os.Environ(), "PROC_TEST_ROLE=killed", "PROC_TEST_FILE=/none/f", "PROC_TEST_SCRIPT="+script)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

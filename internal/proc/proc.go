@@ -42,8 +42,6 @@ const (
 	// countEvery is how often the processes and the memory of a command are counted, because control groups with limits
 	// are rare and the kernel does not count root's processes.
 	countEvery = 250 * time.Millisecond
-	// reapEvery is how often orphans that ended while the command still runs are taken out of the process table.
-	reapEvery = 15 * time.Second
 )
 
 // Cmd describes one command.
@@ -53,8 +51,6 @@ type Cmd struct {
 	Argv []string
 	// Dir is the working directory; it has to exist.
 	Dir string
-	// Place is the directory for EndStale, which ends the command's processes after a kill of this process; "" is Dir.
-	Place string
 	// Env is the whole environment; nil means this process's own.
 	Env []string
 	// Stdin is fed to the command; nil means an empty one.
@@ -71,7 +67,7 @@ type Cmd struct {
 	// HeadOnly keeps the first OutputCap bytes of standard output and then closes it: the command gets a SIGPIPE.
 	HeadOnly bool
 	// Lasting lets background children of the command continue unless they hold its output: a credential helper starts
-	// its cache this way. The command then has no mark.
+	// its cache this way. A command in a Box never does.
 	Lasting bool
 	// OnLine gets each line of standard output without its newline, in order, from one goroutine. A line longer than
 	// MaxLine is cut. The slice is only valid during the call.
@@ -137,7 +133,8 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if ctx.Err() != nil {
 		return Outcome{Canceled: true, ExitCode: -1}, nil
 	}
-	cmd, id, err := prepare(c)
+	c.Lasting = c.Lasting && c.Box == nil
+	cmd, err := prepare(c)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -147,7 +144,7 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	}
 	begun := time.Now()
 	defer CountChild()()
-	fam, err := startFamily(cmd, id, c)
+	fam, err := startFamily(cmd, c)
 	pipes.closeChildEnds()
 	if err != nil {
 		pipes.abandon()
@@ -161,9 +158,7 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	startKeeper()
 	waitErr := supervise(ctx, c, fam, exited, &out)
 	out.Took = time.Since(begun)
-	if c.Lasting && !out.Canceled && !out.TimedOut && pipes.drain() {
-		fam.forget()
-	} else {
+	if !c.Lasting || out.Canceled || out.TimedOut || !pipes.drain() {
 		out.Ended = fam.endRest(cmp.Or(c.Grace, defaultGrace), SecondSignal(ctx))
 		waitErr = cmp.Or(waitErr, fam.waitErr)
 		pipes.drain()
@@ -193,8 +188,6 @@ func supervise(ctx context.Context, c Cmd, fam *family, exited <-chan error, out
 		defer t.Stop()
 		limit = t.C
 	}
-	reap := time.NewTicker(reapEvery)
-	defer reap.Stop()
 	var count <-chan time.Time
 	full := c.diskFull() // not by this command
 	processes, memory := c.Box.Limits()
@@ -206,13 +199,8 @@ func supervise(ctx context.Context, c Cmd, fam *family, exited <-chan error, out
 	for {
 		select {
 		case err := <-exited:
-			fam.leaderGone()
+			fam.gone = true
 			return err
-		case <-reap.C:
-			if !c.Lasting {
-				reapOrphans()
-			}
-			continue
 		case <-count:
 			if out.Exceeded = fam.exceeds(processes, memory); out.Exceeded == "" && !full && c.diskFull() {
 				out.Exceeded = minFree
@@ -260,7 +248,7 @@ func endLeader(ctx context.Context, c Cmd, fam *family, exited <-chan error) err
 		select {
 		case err := <-exited:
 			t.Stop()
-			fam.leaderGone()
+			fam.gone = true
 			return err
 		case <-step.hurry:
 			t.Stop()

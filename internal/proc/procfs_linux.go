@@ -3,21 +3,23 @@ package proc
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // process is one entry of /proc.
 type process struct {
-	pid, parent, session int
-	started              uint64 // ticks since boot: with the pid it names a process for good
-	zombie               bool   // nothing of it runs any more
-	name                 string // of the program, cut at 15 bytes; a zombie keeps it
+	pid, parent int
+	started     uint64 // ticks since boot: with the pid it names a process for good
+	zombie      bool   // nothing of it runs any more
+	name        string // of the program, cut at 15 bytes; a zombie keeps it
 }
 
 // processes lists all processes. One that ends meanwhile may be missing.
@@ -41,9 +43,9 @@ func processes() []process {
 	return out
 }
 
-// readStat reads /proc/<pid>/stat: pid (name) state ppid pgrp session ..., with the number of threads as field 20, the
-// start time as 22 and the bytes of memory as 23. The name may hold spaces and parentheses, so the fields are counted
-// from the last one.
+// readStat reads /proc/<pid>/stat: pid (name) state ppid ..., with the number of threads as field 20, the start time as
+// 22 and the bytes of memory as 23. The name may hold spaces and parentheses, so the fields are counted from the last
+// one.
 func readStat(pid int) (process, bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -62,17 +64,16 @@ func parseStat(pid int, data []byte) (process, bool) {
 		return process{}, false
 	}
 	parent, err1 := strconv.Atoi(f[1])
-	session, err2 := strconv.Atoi(f[3])
-	started, err3 := strconv.ParseUint(f[19], 10, 64)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	started, err2 := strconv.ParseUint(f[19], 10, 64)
+	if err1 != nil || err2 != nil {
 		return process{}, false
 	}
 	// The first process of a pid namespace sleeps without memory until all others in there are reaped. A process with a
 	// dead first thread reads as a zombie while its other threads run.
 	threaded := f[17] != "0" && f[17] != "1"
 	return process{
-		pid: pid, parent: parent, session: session, started: started,
-		zombie: !threaded && (f[0] == "Z" || f[0] == "X" || f[20] == "0"), name: string(data[open+1 : i]),
+		pid: pid, parent: parent, started: started, name: string(data[open+1 : i]),
+		zombie: !threaded && (f[0] == "Z" || f[0] == "X" || f[20] == "0"),
 	}, true
 }
 
@@ -86,11 +87,6 @@ func (p process) memory() int64 {
 	resident, _ := strconv.ParseInt(f[1], 10, 64)
 	shared, _ := strconv.ParseInt(f[2], 10, 64)
 	return (resident - shared) * int64(os.Getpagesize())
-}
-
-func startTime(pid int) uint64 {
-	p, _ := readStat(pid)
-	return p.started
 }
 
 // descendants returns every process below root, parents before their children.
@@ -111,38 +107,6 @@ func descendants(root int) []process {
 		}
 	}
 	return out
-}
-
-// readMarks returns the marks in a process's environment as it was at its exec; false if it has none or they cannot
-// be read.
-func readMarks(pid int) ([]string, bool) {
-	data := environOf(pid)
-	for kv := range bytes.SplitSeq(data, []byte{0}) {
-		if val, ok := bytes.CutPrefix(kv, []byte(Mark+"=")); ok {
-			return strings.Split(string(val), ":"), true
-		}
-	}
-	return nil, false
-}
-
-// environOf reads a process's environment. In the middle of an exec the kernel shows neither environment nor
-// arguments; a process that just has no environment does show its arguments.
-func environOf(pid int) []byte {
-	dir := "/proc/" + strconv.Itoa(pid)
-	for try := 0; ; try++ {
-		data, err := os.ReadFile(dir + "/environ")
-		if err != nil || len(data) > 0 || try == 100 {
-			return data
-		}
-		args, err := os.ReadFile(dir + "/cmdline")
-		if err != nil || len(args) > 0 && try > 0 {
-			return nil
-		}
-		if p, ok := readStat(pid); !ok || p.zombie {
-			return nil
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // signal sends sig to exactly the listed process, not to a later one with the same pid.
@@ -167,3 +131,61 @@ func (p process) same() bool {
 	now, ok := readStat(p.pid)
 	return ok && now.started == p.started
 }
+
+// Find returns a living process that matches the query and is neither this one nor above it, or 0. The error is
+// ErrUnsupported if other processes cannot be inspected.
+func Find(q Query) (pid int, err error) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		return 0, fmt.Errorf("without /proc: %w", errors.ErrUnsupported)
+	}
+	spared := append(Above(), os.Getpid())
+	for _, p := range processes() {
+		if p.zombie || slices.Contains(spared, p.pid) || !q.Name(p.name) {
+			continue
+		}
+		if q.matches("/proc/" + strconv.Itoa(p.pid)) {
+			return p.pid, nil
+		}
+	}
+	return 0, nil
+}
+
+func (q Query) matches(dir string) bool {
+	cwd, err := os.Readlink(dir + "/cwd")
+	if errors.Is(err, fs.ErrPermission) {
+		var st unix.Stat_t
+		return unix.Stat(dir, &st) == nil && st.Uid == q.Owner
+	}
+	return err == nil && (len(q.Places) == 0 || slices.ContainsFunc(q.Places, func(place string) bool {
+		return cwd == place || strings.HasPrefix(cwd, strings.TrimSuffix(place, "/")+"/") || q.told(dir, place)
+	}))
+}
+
+// told reports whether a process was told to work at a place that is not its working directory.
+func (q Query) told(dir, place string) bool {
+	for file, before := range map[string]string{"/cmdline": q.Argument, "/environ": q.Variable} {
+		data, err := os.ReadFile(dir + file)
+		if err == nil && before != "" && strings.Contains("\x00"+string(data), "\x00"+before+place+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Above returns the ids of the processes above this one, its parent first. Processes of a run's command stay below that
+// run while it lives: orphans become the run's children.
+func Above() []int {
+	var pids []int
+	for pid := os.Getpid(); len(pids) < maxDepth; {
+		p, ok := readStat(pid)
+		if !ok || p.parent <= 0 {
+			break
+		}
+		pid = p.parent
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// maxDepth bounds the search: a parent's id can be reused while the chain is read.
+const maxDepth = 1000

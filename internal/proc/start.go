@@ -1,10 +1,6 @@
 package proc
 
 import (
-	"cmp"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,25 +14,20 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Mark is the environment variable by which processes that a command started are recognised after they have left its
-// process group and session. Its value is a colon-separated list, one entry for each git-tilth above the process.
-const Mark = "TILTH_PROC"
-
 // IsSetting reports whether a variable, as NAME=value, is a setting of git-tilth. Nothing that a run starts gets one.
-// Other variables tell a git-tilth below which run called it and where sessions are, and mark the run's processes.
+// Other variables tell a git-tilth below which run called it and where sessions are.
 func IsSetting(entry string) bool {
 	name, _, _ := strings.Cut(entry, "=")
-	passed := []string{session.MarkVar, "TILTH_SESSIONS_DIR", Mark}
-	return strings.HasPrefix(name, "TILTH_") && !slices.Contains(passed, name)
+	return strings.HasPrefix(name, "TILTH_") && name != session.MarkVar && name != "TILTH_SESSIONS_DIR"
 }
 
-// prepare builds the command and the mark of its family.
-func prepare(c Cmd) (*exec.Cmd, string, error) {
+// prepare builds the command.
+func prepare(c Cmd) (*exec.Cmd, error) {
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
-		return nil, "", errors.New("no command given")
+		return nil, errors.New("no command given")
 	}
 	if err := checkDir(c.Dir); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	env := c.Env
 	if env == nil {
@@ -45,17 +36,16 @@ func prepare(c Cmd) (*exec.Cmd, string, error) {
 	env = c.Box.Environ(env)
 	path, err := LookPath(c.Argv[0], c.Dir, env)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	// A session of its own, not only a group: job control (`set -m`) makes new groups but stays in the session, where
-	// it is still found.
-	cmd := &exec.Cmd{Path: path, Args: c.Argv, Dir: c.Dir, Env: c.Env, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
-	if c.Lasting {
-		return cmd, newMark(""), nil // which no process has
+	// A session of its own, so that it has no terminal.
+	cmd := &exec.Cmd{Path: path, Args: c.Argv, Dir: c.Dir, Env: env, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	if c.Dir != "" { // programs trust PWD for the name under which they were started in a directory
+		if abs, err := filepath.Abs(c.Dir); err == nil {
+			cmd.Env = append(slices.Clip(env), "PWD="+abs)
+		}
 	}
-	id := newMark(cmp.Or(c.Place, c.Dir))
-	cmd.Env = childEnv(env, c.Dir, id)
-	return cmd, id, nil
+	return cmd, nil
 }
 
 func checkDir(dir string) error {
@@ -115,45 +105,6 @@ func Getenv(env []string, key string) string {
 
 // AgentVar names the ssh agent. Only a signature needs it, and git where it talks to a remote.
 const AgentVar = "SSH_AUTH_SOCK"
-
-// newMark makes an id that tells this command from every other, and that names its directory in a way that EndStale
-// can compute again.
-func newMark(dir string) string {
-	b := make([]byte, 8)
-	rand.Read(b)
-	return dirMark(dir) + "-" + hex.EncodeToString(b)
-}
-
-func dirMark(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	sum := sha256.Sum256([]byte(filepath.Clean(dir)))
-	return hex.EncodeToString(sum[:6])
-}
-
-// childEnv adds the mark, after those of outer ones, and PWD, which programs trust for the name under which they were
-// started in a directory.
-func childEnv(env []string, dir, id string) []string {
-	out := make([]string, 0, len(env)+2)
-	outer := ""
-	for _, kv := range env {
-		key, val, _ := strings.Cut(kv, "=")
-		switch {
-		case key == Mark:
-			outer = val + ":"
-		case key == "PWD" && dir != "":
-		default:
-			out = append(out, kv)
-		}
-	}
-	if dir != "" {
-		if abs, err := filepath.Abs(dir); err == nil {
-			out = append(out, "PWD="+abs)
-		}
-	}
-	return append(out, Mark+"="+outer+id)
-}
 
 // startError names the program, which the bare fork error does not.
 func startError(c Cmd, err error) error {

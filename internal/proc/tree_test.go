@@ -9,7 +9,7 @@ import (
 // A command's directory for temporary files goes with a cache that a build tool has closed in it.
 func TestTempDirWithAClosedCache(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	dir, remove, err := TempDir("run")
+	dir, remove, err := TempDir()
 	if err != nil {
 		t.Fatal(err)
 	}

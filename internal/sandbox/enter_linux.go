@@ -25,54 +25,23 @@ const (
 
 // The words of the command line that enters a sandbox, before the command.
 const (
-	argFlags = 1 + iota // "n": no network
+	argFlags = 1 + iota // "o": no sandbox, "n": no network
 	argPath             // of the program
 	argArgv
 )
 
 // Start starts a command in the sandbox: a process that enters the sandbox and executes the command. An error is the
-// same as outside. It works as if cmd itself had been started, with its attributes, streams and environment. End the
-// tree once cmd was waited for.
+// same as outside. It works as if cmd itself had been started, with its attributes, streams and environment; its extra
+// files are for the process that adopts orphans, if there is one. End the tree once cmd was waited for. Without a box
+// the command has a tree and no sandbox.
 func (b *Box) Start(cmd *exec.Cmd) (*Tree, error) {
-	if b == nil {
-		return nil, cmd.Start()
-	}
-	if _, err := networkFilter(); err != nil && b.NoNetwork {
-		return nil, fmt.Errorf("the sandbox cannot cut off the network: %w", err)
-	}
-	inNamespace := b.placed(true)
-	rules, ops, done, err := inNamespace.looked()
-	if err != nil {
-		return nil, fmt.Errorf("the sandbox cannot be made: %w", err)
-	}
-	defer done()
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
 	inside := *cmd
-	tree, err := inNamespace.inSpace(ops, &inside, rules, w)
-	if errors.Is(err, errSpace) && b.place != nil {
-		closed, _, done, cerr := b.placed(false).looked()
-		if cerr != nil {
-			w.Close()
-			return nil, fmt.Errorf("the sandbox cannot be made: %w", cerr)
-		}
-		defer done()
-		rules = closed
-	}
-	if errors.Is(err, errSpace) {
-		inside = *cmd
-		inside.Path = selfExe
-		inside.Args = append([]string{Name, Name, "-" + b.flags(), cmd.Path}, cmd.Args...)
-		if err = nil; b.over != "" {
-			err = bypass(b.over)
-		}
-		if err == nil {
-			tree, err = startReaper(&inside, rules, w)
-		}
-	}
+	tree, err := b.start(&inside, w)
 	w.Close()
 	if err != nil {
 		return nil, err
@@ -91,40 +60,44 @@ func (b *Box) Start(cmd *exec.Cmd) (*Tree, error) {
 	return tree, nil
 }
 
-// looked returns the ruleset and mounts of the box, resolved now or at first use.
-func (b *Box) looked() (rules *os.File, ops []string, done func(), err error) {
-	if b.once != nil {
-		b.once.Lock()
-		defer b.once.Unlock()
-		if b.once.rules != nil {
-			return b.once.rules, b.once.ops, func() {}, nil
+// start starts a command in namespaces, or else below a process that adopts its orphans.
+func (b *Box) start(cmd *exec.Cmd, report *os.File) (*Tree, error) {
+	if b == nil {
+		return startReaper(cmd, "o", nil, report, (*exec.Cmd).Start)
+	}
+	if _, err := networkFilter(); err != nil && b.NoNetwork {
+		return nil, fmt.Errorf("the sandbox cannot cut off the network: %w", err)
+	}
+	now := b.placed(true).resolving()
+	rules, err := now.ruleset()
+	if err != nil {
+		return nil, err
+	}
+	defer rules.Close()
+	plain := *cmd
+	tree, err := now.inSpace(cmd, rules, report)
+	if !errors.Is(err, errSpace) {
+		return tree, err
+	}
+	if b.place != nil {
+		if rules, err = b.placed(false).resolving().ruleset(); err != nil {
+			return nil, err
+		}
+		defer rules.Close()
+	}
+	if b.over != "" {
+		if err := bypass(b.over); err != nil {
+			return nil, err
 		}
 	}
-	now := b.resolving()
-	if rules, err = now.ruleset(); err != nil {
-		return nil, nil, nil, err
-	}
-	ops = now.mounts()
-	if b.once == nil {
-		return rules, ops, func() { rules.Close() }, nil
-	}
-	b.once.rules, b.once.ops = rules, ops
-	return rules, ops, func() {}, nil
+	*cmd = plain
+	return startReaper(cmd, b.flags(), rules, report, (*exec.Cmd).Start)
 }
 
 // inSpace starts it in separate namespaces and in its control group, because joining a group later waits for the whole
-// system.
-func (b *Box) inSpace(ops []string, inside *exec.Cmd, rules, report *os.File) (*Tree, error) {
-	files, flags := []*os.File{rules, report}, b.flags()
-	if attr := inside.SysProcAttr; attr != nil && attr.UseCgroupFD {
-		fd, err := unix.FcntlInt(uintptr(attr.CgroupFD), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			return nil, err
-		}
-		group := os.NewFile(uintptr(fd), "cgroup")
-		defer group.Close()
-		files = append(files, group)
-	}
+// system. Without a pid namespace it starts below a process that adopts orphans there.
+func (b *Box) inSpace(inside *exec.Cmd, rules, report *os.File) (tree *Tree, err error) {
+	ops, flags := b.mounts(), b.flags()
 	if attr := inside.SysProcAttr; attr != nil && attr.Setsid {
 		flags = "s" + flags
 	}
@@ -143,13 +116,27 @@ func (b *Box) inSpace(ops []string, inside *exec.Cmd, rules, report *os.File) (*
 			layers = append(layers, ops[i+1])
 		}
 	}
-	return spaces.start(ops, flags, strings.Join(layers, "\n"), inside, files...)
+	start := func(cmd *exec.Cmd) (err error) {
+		tree, err = spaces.start(ops, flags, strings.Join(layers, "\n"), cmd)
+		return err
+	}
+	has, err := Spaces()
+	switch {
+	case err != nil:
+		return nil, errSpace
+	case slices.Contains(has, "pid"):
+		inside.ExtraFiles = []*os.File{rules, report}
+		err = start(inside)
+		return tree, err
+	}
+	flags = "r" + flags
+	return startReaper(inside, b.flags(), rules, report, start)
 }
 
 // ownTemp reports whether all of /tmp may be changed, without read-only files of the outer /tmp in it.
 func ownTemp(ops []string) bool {
 	for i := 0; i < len(ops); i += 3 {
-		if (ops[i] == opShow || ops[i] == opTouch) && below(ops[i+1], "/tmp") {
+		if ops[i] == opShow && below(ops[i+1], "/tmp") {
 			return false
 		}
 	}
@@ -179,9 +166,11 @@ func init() {
 		return
 	}
 	runtime.LockOSThread()
-	preferOOM()
 	args := os.Args[1:]
-	e := entry{rules: rulesetFD, report: reportFD, caps: os.Geteuid() == 0}
+	e := entry{rules: rulesetFD, report: reportFD, open: strings.Contains(args[argFlags], "o")}
+	if !e.open {
+		preferOOM()
+	}
 	if e.prepare(args[argFlags], args[argPath], args[argArgv:], os.Environ()) == nil {
 		e.reap()
 	}
@@ -191,13 +180,13 @@ func init() {
 // entry is how a process enters the sandbox and executes a command. It uses system calls alone, because it may be a
 // fork of a process with threads: nothing is allocated there, and no stack grows. There is no way back.
 type entry struct {
-	files         [3]int // its streams, in a fork
-	group         int    // the control group in which a fork is made; 0 for none
-	session       bool   // a fork is to begin a session
-	own           bool   // a fork is a child of this process, not of its parent
-	dir           *byte  // of a fork; nil for where it is
+	files         []int // those of a fork, its streams first
+	group         int   // the control group in which a fork is made; 0 for none
+	session       bool  // a fork is to begin a session
+	own           bool  // a fork is a child of this process, not of its parent
+	dir           *byte // of a fork; nil for where it is
 	rules, report int
-	caps          bool // there may be capabilities to drop
+	open          bool // there is no sandbox
 	mask          unix.Sigset_t
 	limits, cut   *unix.SockFprog
 	processes     unix.Rlimit // their largest number; 0 is no limit
@@ -301,7 +290,7 @@ func (e *entry) begin() {
 	if e.session {
 		_, _, errno = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
 	}
-	for to := 0; to < len(e.files) && errno == 0 && !e.own; to++ {
+	for to := 0; to < len(e.files) && errno == 0; to++ {
 		_, _, errno = syscall.RawSyscall(unix.SYS_DUP3, uintptr(e.files[to]), uintptr(to), 0)
 	}
 	if errno == 0 && e.dir != nil {
@@ -336,22 +325,23 @@ func (e *entry) fail(what uint32, errno syscall.Errno) bool {
 //go:norace
 func (e *entry) enter() bool {
 	// This process may have inherited open files, and Landlock does not check open files.
-	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, rulesetFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, uintptr(max(rulesetFD, len(e.files))), math.MaxUint32,
+		unix.CLOSE_RANGE_CLOEXEC)
+	if e.open {
+		return true
+	}
 	if e.processes.Max != 0 {
 		syscall.RawSyscall(unix.SYS_SETRLIMIT, unix.RLIMIT_NPROC, uintptr(unsafe.Pointer(&e.processes)), 0)
 	}
-	if e.caps {
-		var errno syscall.Errno
-		for c := uintptr(0); c < 64 && errno != unix.EINVAL; c++ {
-			_, _, errno = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0, 0)
-		}
-		_, _, errno = syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&e.header)),
-			uintptr(unsafe.Pointer(&e.none)), 0)
-		if errno != 0 {
-			return e.fail(failsToEnter, errno)
-		}
+	var errno syscall.Errno
+	for c := uintptr(0); c < 64 && errno != unix.EINVAL; c++ {
+		_, _, errno = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0, 0)
 	}
-	_, _, errno := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
+	_, _, errno = syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&e.header)),
+		uintptr(unsafe.Pointer(&e.none)), 0)
+	if errno == 0 {
+		_, _, errno = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
+	}
 	if errno == 0 {
 		_, _, errno = syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(e.rules), 0, 0)
 	}

@@ -72,9 +72,6 @@ func TestGitFileIsReadOnly(t *testing.T) {
 
 // TestBoxesLeaveNothing: a process that sheds its name, parent, session and environment ends with its command.
 func TestBoxesLeaveNothing(t *testing.T) {
-	if sandbox.Without == "pid" {
-		t.Skip("needs a process that adopts orphans")
-	}
 	w := newWorld(t)
 	o, err := proc.Run(t.Context(), proc.Cmd{Dir: w.work, Box: w.box, Grace: 100 * time.Millisecond, Argv: []string{
 		"sh", "-c", `cp "$(command -v sleep)" git-lfs; trap "" TERM; >on

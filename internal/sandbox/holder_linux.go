@@ -17,10 +17,22 @@ import (
 // holds is the word by which this program becomes the holder of namespaces.
 const holds = "holder"
 
-const socketFD = 3
+const (
+	socketFD = 3
+	highFD   = 64 // above the files of a command
+)
 
-// view is a thread of the holder with a separate mount namespace.
-type view chan viewStart
+// view is a thread of the holder with a separate mount namespace, for its operations.
+type view struct {
+	key    string
+	starts chan viewStart
+}
+
+// noView is the answer if the mount namespace cannot be made.
+const noView = "no view"
+
+// maxViews is how many mount namespaces are kept. A run takes turns with a few.
+const maxViews = 8
 
 type viewStart struct {
 	words  []string
@@ -44,35 +56,44 @@ func hold() {
 	if inits >= 0 {
 		has += " pid"
 	}
-	if ipc() {
+	if unix.Unshare(unix.CLONE_NEWIPC) == nil {
 		has += " ipc"
 	}
 	if send(socketFD, []string{"", has}, nil) != nil {
 		return
 	}
-	views, layers := map[string]view{}, map[string]bool{}
+	var views []view // the last used at the end
+	layers := map[string]bool{}
 	for {
 		words, fds, err := receive(socketFD)
 		if err != nil {
 			return
 		}
+		n, _ := strconv.Atoi(words[0])
+		ops, start := words[1:1+n], words[1+n:]
+		v := view{key: strings.Join(ops, "\x00")}
 		answer := make(chan []string, 1)
-		switch words[0] {
-		case "view":
-			lay(layers, words[2:])
-			v := make(view)
-			views[words[1]] = v
-			go v.serve(words[2:], inits, answer)
-		case "drop":
-			close(views[words[1]])
-			delete(views, words[1])
-			answer <- []string{""}
-		case "start":
-			views[words[1]] <- viewStart{words[2:], fds, answer}
+		if i := slices.IndexFunc(views, func(other view) bool { return other.key == v.key }); i >= 0 {
+			v = views[i]
+			views = slices.Delete(views, i, i+1)
+		} else {
+			if len(views) == maxViews {
+				close(views[0].starts)
+				views = views[1:]
+			}
+			lay(layers, ops)
+			v.starts = make(chan viewStart)
+			go v.serve(ops, inits)
 		}
+		v.starts <- viewStart{start, fds, answer}
 		said := <-answer
 		for _, fd := range fds {
 			unix.Close(fd)
+		}
+		if said[0] == noView {
+			close(v.starts)
+		} else {
+			views = append(views, v)
 		}
 		if send(socketFD, said, nil) != nil {
 			return
@@ -89,29 +110,15 @@ func stayDeaf() {
 	}
 }
 
-// ipc reports whether an ipc namespace can be made.
-func ipc() bool {
-	tried := make(chan bool)
-	go func() {
-		runtime.LockOSThread() // which ends the thread
-		tried <- unix.Unshare(unix.CLONE_NEWIPC) == nil
-	}()
-	return <-tried
-}
-
 // serve makes the namespaces of a view in a separate thread and starts commands there.
-func (v view) serve(ops []string, inits inits, made chan<- []string) {
+func (v view) serve(ops []string, inits inits) {
 	runtime.LockOSThread() // for ever: the thread ends with the function
-	shared, err := v.enter(ops)
-	if shared {
-		inits = -1
-	}
-	if err != nil {
-		made <- []string{err.Error()}
-		return
-	}
-	made <- []string{""}
-	for s := range v {
+	failed := v.enter(ops)
+	for s := range v.starts {
+		if failed != nil {
+			s.answer <- []string{noView, "", ""}
+			continue
+		}
 		pid, init, err := s.startIn(inits)
 		said := []string{"", strconv.Itoa(pid), strconv.Itoa(init)}
 		if err != nil {
@@ -123,9 +130,9 @@ func (v view) serve(ops []string, inits inits, made chan<- []string) {
 	}
 }
 
-// startIn starts a command in a new pid namespace, if the system can make one.
+// startIn starts a command in a new pid namespace, unless it adopts orphans itself.
 func (s viewStart) startIn(inits inits) (pid, init int, err error) {
-	if inits < 0 {
+	if strings.Contains(s.words[0], "r") {
 		pid, err = s.start()
 		return pid, 0, err
 	}
@@ -139,10 +146,21 @@ func (s viewStart) startIn(inits inits) (pid, init int, err error) {
 // start starts a command as this thread's namespaces have it.
 func (s viewStart) start() (pid int, err error) {
 	flags, layers, dir, path := s.words[0], s.words[1], s.words[2], s.words[3]
-	e := entry{files: [3]int(s.fds[:3]), rules: s.fds[3], report: s.fds[4], caps: true,
-		session: strings.Contains(flags, "s")}
-	if len(s.fds) > 5 {
-		e.group = s.fds[5]
+	e := entry{files: s.fds[:3], rules: s.fds[3], report: s.fds[4], session: strings.Contains(flags, "s")}
+	if strings.Contains(flags, "g") {
+		e.group = s.fds[len(s.fds)-1]
+	}
+	if e.open = strings.Contains(flags, "r"); e.open { // it enters the sandbox once it has all files at their places
+		e.files = nil
+		for _, fd := range s.fds {
+			high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, highFD)
+			if err != nil {
+				return 0, err
+			}
+			defer unix.Close(high)
+			e.files = append(e.files, high)
+		}
+		e.report = e.files[4]
 	}
 	if dir != "" {
 		e.dir, err = syscall.BytePtrFromString(dir)
@@ -165,17 +183,14 @@ func (s viewStart) start() (pid int, err error) {
 }
 
 // enter makes the mount namespace: the system read-only, and closed directories with only their open paths.
-func (v view) enter(ops []string) (shared bool, err error) {
+func (v view) enter(ops []string) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
-		return false, err
+		return err
 	}
 	own := unix.Unshare(unix.CLONE_NEWIPC) == nil
 	trees := map[string]int{}
 	for i := 0; i+2 < len(ops); i += 3 {
 		kind, path := ops[i], ops[i+1]
-		if kind == opShared {
-			shared = true
-		}
 		at := source(ops, i)
 		if at == "" {
 			continue
@@ -183,39 +198,39 @@ func (v view) enter(ops []string) (shared bool, err error) {
 		fd, err := unix.OpenTree(unix.AT_FDCWD, at, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|
 			unix.AT_SYMLINK_NOFOLLOW)
 		if err != nil {
-			return false, &os.PathError{Op: "open_tree", Path: path, Err: err}
+			return &os.PathError{Op: "open_tree", Path: path, Err: err}
 		}
 		defer unix.Close(fd)
 		trees[path] = fd
 		if slices.Contains([]string{opShow, opFix, opFrom, opRead, opShown}, kind) {
 			if err := readOnly(fd, ""); err != nil {
-				return false, &os.PathError{Op: "mount_setattr", Path: path, Err: err}
+				return &os.PathError{Op: "mount_setattr", Path: path, Err: err}
 			}
 		}
 	}
 	if err := readOnly(unix.AT_FDCWD, "/"); err != nil {
-		return false, &os.PathError{Op: "mount_setattr", Path: "/", Err: err}
+		return &os.PathError{Op: "mount_setattr", Path: "/", Err: err}
 	}
 	if own {
 		_ = unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
 	}
 	if _, users := trees["/dev/pts"]; !users {
-		err = unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC,
+		err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC,
 			"newinstance,ptmxmode=0666,mode=620")
 		if err == nil {
 			err = unix.Mount("/dev/pts/ptmx", "/dev/ptmx", "", unix.MS_BIND, "")
 		}
 		if err != nil {
-			return false, &os.PathError{Op: "mount", Path: "/dev/pts", Err: err}
+			return &os.PathError{Op: "mount", Path: "/dev/pts", Err: err}
 		}
 	}
 	l := layout{ops: ops, trees: trees}
 	for i := 0; i+2 < len(ops); i += 3 {
 		if err := l.do(ops[i], ops[i+1], ops[i+2]); err != nil {
-			return false, &os.PathError{Op: ops[i], Path: ops[i+1], Err: err}
+			return &os.PathError{Op: ops[i], Path: ops[i+1], Err: err}
 		}
 	}
-	return shared, l.shut()
+	return l.shut()
 }
 
 // layout is the state while a mount namespace is laid out.
@@ -264,9 +279,6 @@ func (l *layout) mkdir(dir string) error {
 
 // do does one step. Its mount point exists, or is in a covered directory, where it can be made.
 func (l *layout) do(kind, path, arg string) error {
-	if kind == opShared {
-		return nil
-	}
 	if kind == opText {
 		return showText(l.ops, path, arg[strings.Index(arg, "\n")+1:])
 	}

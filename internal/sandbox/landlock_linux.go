@@ -115,7 +115,7 @@ func (b *Box) ruleset() (*os.File, error) {
 		})
 		var err error
 		if m, err = b.build(); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the sandbox cannot be made: %w", err)
 		}
 		rulesets.of[key] = m
 	}
@@ -156,10 +156,13 @@ func (b *Box) build() (made, error) {
 	if abi >= 6 {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
-	rules, err := create(&attr)
-	if err != nil {
-		return made{}, err
+	// A kernel takes a longer attribute than it knows as long as the rest is zero.
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)),
+		unsafe.Sizeof(attr), 0)
+	if errno != 0 {
+		return made{}, fmt.Errorf("landlock_create_ruleset: %w", errno)
 	}
+	rules := os.NewFile(fd, "landlock")
 	m := made{rules, map[string]string{}}
 	hidden := append(b.links.reals(b.Hide), "/dev")
 	add := func(top string, right uint64, hidden []string) {
@@ -197,16 +200,6 @@ func (b *Box) build() (made, error) {
 		return made{}, err
 	}
 	return m, nil
-}
-
-// create makes an empty ruleset. A kernel takes a longer attribute than it knows as long as the rest is zero.
-func create(attr *unix.LandlockRulesetAttr) (*os.File, error) {
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)),
-		unsafe.Sizeof(*attr), 0)
-	if errno != 0 {
-		return nil, fmt.Errorf("landlock_create_ruleset: %w", errno)
-	}
-	return os.NewFile(fd, "landlock"), nil
 }
 
 // allow adds rights at and below a path. A missing path needs none.

@@ -63,7 +63,7 @@ func (b *Box) placed(space bool) *Box {
 		return b
 	}
 	return b.but(func(out *Box) {
-		out.once, out.links = b.once, links{}
+		out.links = links{}
 		inside := func(path string) bool {
 			path = out.links.real(path)
 			return (p.covers(path) || slices.Contains(p.Checkouts, path)) && !below(path, p.Tree)
@@ -102,12 +102,6 @@ func (b *Box) Installed(name string) string {
 		}
 	}
 	return ""
-}
-
-// Names reports whether a path leads into one of the user's checkouts, where commands may see the tree or nothing.
-func (b *Box) Names(path string) bool {
-	return b != nil && b.place.covers(real(path)) && !slices.ContainsFunc(append(b.place.Installed, b.place.Git),
-		func(dir string) bool { return below(real(path), dir) })
 }
 
 // isEmpty reports whether a directory is missing or has no entries.

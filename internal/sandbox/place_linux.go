@@ -69,7 +69,7 @@ func source(ops []string, i int) string {
 		return layerMount(arg)
 	case opCopy, opFrom:
 		return arg
-	case opShow, opTouch, opWrite, opFix, opShown:
+	case opShow, opWrite, opFix, opShown:
 		return path
 	case opTree, opRead:
 		tree, _, _ := strings.Cut(arg, "\n")
@@ -105,34 +105,14 @@ func showText(ops []string, path, content string) error {
 	if layered(ops, path) {
 		return os.WriteFile(path, []byte(content), 0o600)
 	}
-	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	err := unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "")
 	if err != nil {
-		return err
-	}
-	defer unix.Close(fs)
-	if err := unix.FsconfigCreate(fs); err != nil {
-		return err
-	}
-	top, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(top)
-	fd, err := unix.Openat(top, "text", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o444)
-	if err != nil {
-		return err
-	}
-	f := os.NewFile(uintptr(fd), path)
-	_, err = f.WriteString(content)
-	f.Close()
-	if err != nil {
-		return err
-	}
-	// A detached mount can be cloned since Linux 6.15, so it is attached below the file first.
-	if err := unix.MoveMount(top, "", unix.AT_FDCWD, "/dev/shm", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return err
 	}
 	defer unix.Unmount("/dev/shm", unix.MNT_DETACH)
+	if err := os.WriteFile("/dev/shm/text", []byte(content), 0o444); err != nil {
+		return err
+	}
 	tree, err := unix.OpenTree(unix.AT_FDCWD, "/dev/shm/text", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return err

@@ -19,8 +19,10 @@ const (
 )
 
 // startReaper starts a command without a pid namespace: below a process of this program that adopts all orphans and
-// ends them.
-func startReaper(cmd *exec.Cmd, rules, report *os.File) (*Tree, error) {
+// ends them. Extra files of the command stay open in that process.
+func startReaper(cmd *exec.Cmd, flags string, rules, report *os.File, start func(*exec.Cmd) error) (*Tree, error) {
+	cmd.Args = append([]string{Name, Name, "-" + flags, cmd.Path}, cmd.Args...)
+	cmd.Path = selfExe
 	var ours, its [2]*os.File
 	var err error
 	if its[0], ours[0], err = os.Pipe(); err != nil {
@@ -29,8 +31,8 @@ func startReaper(cmd *exec.Cmd, rules, report *os.File) (*Tree, error) {
 	defer its[0].Close()
 	if ours[1], its[1], err = os.Pipe(); err == nil {
 		defer its[1].Close()
-		cmd.ExtraFiles = []*os.File{rules, report, its[0], its[1]}
-		err = cmd.Start()
+		cmd.ExtraFiles = append([]*os.File{rules, report, its[0], its[1]}, cmd.ExtraFiles...)
+		err = start(cmd)
 	}
 	if err != nil {
 		ours[0].Close()
@@ -46,7 +48,7 @@ func (e *entry) reap() {
 	stayDeaf()
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = syscall.Exec("", nil, nil) // takes back the raised limit of open files
-	e.own, e.files = true, [3]int{0, 1, 2}
+	e.own = true
 	self, _ := unix.Getsid(0)
 	e.session = self == os.Getpid()
 	pid, errno := e.fork()

@@ -34,8 +34,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -75,8 +73,6 @@ type Box struct {
 	MaxProcesses, MaxMemory int64
 	// MinFree are the bytes that a command leaves on its disks.
 	MinFree int64
-	// Touch may be read, and its times changed: git does that with an object that it would write and has.
-	Touch []string
 	// Terminals lets commands have a terminal also where only the user's can be opened: they are open then.
 	Terminals bool
 	home      string
@@ -84,15 +80,7 @@ type Box struct {
 	place     *Place
 	over      string   // the layer of Over
 	links     links    // cached for the start of one command; nil: resolved each time
-	once      *once    // the ruleset and mounts of its first command; nil: resolved for each command
 	trails    []string // paths with symbolic links to open paths
-}
-
-// once caches the resolved Box: its ruleset and the mounts of its namespaces.
-type once struct {
-	sync.Mutex
-	rules *os.File
-	ops   []string
 }
 
 // Layer is a path with the directory that receives its writes.
@@ -122,11 +110,6 @@ func (b *Box) With(write ...string) *Box {
 // Reading returns a Box in which these may be read too.
 func (b *Box) Reading(read ...string) *Box {
 	return b.but(func(out *Box) { out.Read = append(slices.Clip(out.Read), read...) })
-}
-
-// Touching returns a Box in which these may be read, and their times changed.
-func (b *Box) Touching(touch ...string) *Box {
-	return b.but(func(out *Box) { out.Touch = append(slices.Clip(out.Touch), touch...) })
 }
 
 // Showing returns a Box in which another file is at a path, if the system supports that.
@@ -162,9 +145,6 @@ func there(path string) bool {
 	return err == nil
 }
 
-// Once returns a copy of b with paths that are resolved only at first use.
-func (b *Box) Once() *Box { return b.but(func(out *Box) { out.once = new(once) }) }
-
 // In returns a Box with a directory for temporary files.
 func (b *Box) In(temp string) *Box { return b.but(func(out *Box) { out.Temp = temp }) }
 
@@ -174,7 +154,6 @@ func (b *Box) but(change func(*Box)) *Box {
 		return nil
 	}
 	out := *b
-	out.once = nil
 	change(&out)
 	return &out
 }
@@ -244,7 +223,7 @@ func (b *Box) Secret(path string) bool {
 
 // readable are the paths that may be read although they lie in a hidden directory.
 func (b *Box) readable() []string {
-	out := slices.Concat(b.Read, b.Touch)
+	out := slices.Clone(b.Read)
 	for _, o := range b.Open {
 		out = append(out, o.Path)
 	}
@@ -299,7 +278,7 @@ func (l links) real(path string) string {
 	if dir := filepath.Dir(path); dir != path {
 		at = filepath.Join(l.real(dir), filepath.Base(path))
 	}
-	if l.read(at) != "" {
+	if readLink(at) != "" {
 		if to, err := filepath.EvalSymlinks(at); err == nil {
 			at = to
 		}
@@ -310,19 +289,9 @@ func (l links) real(path string) string {
 	return at
 }
 
-// read returns the target of a symbolic link, "" for another file.
-func (l links) read(path string) string {
-	key := path + "/->"
-	to, known := l[key]
-	if !known {
-		var buf [4096]byte
-		if n, err := syscall.Readlink(path, buf[:]); err == nil {
-			to = string(buf[:n])
-		}
-		if l != nil {
-			l[key] = to
-		}
-	}
+// readLink returns the target of a symbolic link, "" for another file.
+func readLink(path string) string {
+	to, _ := os.Readlink(path)
 	return to
 }
 

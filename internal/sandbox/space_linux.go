@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,16 +27,10 @@ var spaces holder
 type holder struct {
 	sync.Mutex
 	conn  *os.File
-	pid   int           // the holder's
 	ended chan struct{} // closed when it was waited for
-	views [][2]string   // operations and number of each mount namespace, the last used at the end
-	made  int
-	has   []string // the kinds of namespaces that work
-	err   error    // the reason if there is none
+	has   []string      // the kinds of namespaces that work
+	err   error         // the reason if there is none
 }
-
-// maxViews is how many mount namespaces are kept. A run takes turns with a few.
-const maxViews = 8
 
 // Spaces returns the namespaces that work here, or the reason why there are none.
 func Spaces() (has []string, err error) {
@@ -42,13 +38,6 @@ func Spaces() (has []string, err error) {
 	defer spaces.Unlock()
 	spaces.open()
 	return spaces.has, spaces.err
-}
-
-// Holder returns the process that makes the namespaces, 0 for none.
-func Holder() int {
-	spaces.Lock()
-	defer spaces.Unlock()
-	return spaces.pid
 }
 
 // Close ends and reaps the holder, and with it every process in its pid namespaces.
@@ -119,36 +108,53 @@ func (h *holder) begin(attr *syscall.SysProcAttr) error {
 		_ = cmd.Wait()
 		close(ended)
 	}()
-	h.conn, h.pid, h.ended = ours, cmd.Process.Pid, ended
-	h.has = strings.Fields(said[1])
+	h.conn, h.ended = ours, ended
+	h.has = slices.DeleteFunc(strings.Fields(said[1]), func(kind string) bool { return kind == Without })
 	return nil
 }
 
 // start starts a command in the namespaces for ops. The error is errSpace without namespaces.
-func (h *holder) start(ops []string, flags, layers string, cmd *exec.Cmd, extra ...*os.File) (*Tree, error) {
+func (h *holder) start(ops []string, flags, layers string, cmd *exec.Cmd) (*Tree, error) {
 	h.Lock()
 	defer h.Unlock()
 	if h.open(); h.err != nil {
 		return nil, errSpace
 	}
-	files, done, err := streams(cmd)
-	defer done()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	view, err := h.view(ops)
-	if err != nil {
-		return nil, err
+	defer null.Close()
+	var files []*os.File
+	for _, s := range []any{cmd.Stdin, cmd.Stdout, cmd.Stderr} {
+		f, ok := s.(*os.File) // or nil
+		if !ok {
+			f = null
+		}
+		files = append(files, f)
 	}
-	request := slices.Concat([]string{"start", view, flags, layers, cmd.Dir, cmd.Path, strconv.Itoa(len(cmd.Args))},
-		cmd.Args, cmd.Environ())
-	said, err := h.ask(request, append(files, extra...)...)
-	if err != nil {
-		return nil, err
+	files = append(files, cmd.ExtraFiles...)
+	if attr := cmd.SysProcAttr; attr != nil && attr.UseCgroupFD {
+		fd, err := unix.FcntlInt(uintptr(attr.CgroupFD), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		group := os.NewFile(uintptr(fd), "cgroup")
+		defer group.Close()
+		files, flags = append(files, group), "g"+flags
+	}
+	request := slices.Concat([]string{strconv.Itoa(len(ops))}, ops,
+		[]string{flags, layers, cmd.Dir, cmd.Path, strconv.Itoa(len(cmd.Args))}, cmd.Args, cmd.Environ())
+	said, err := h.ask(request, files)
+	if err != nil || said[0] == noView {
+		return nil, errSpace
 	}
 	pid, _ := strconv.Atoi(said[1])
 	init, _ := strconv.Atoi(said[2])
-	tree := newTree(init)
+	var tree *Tree
+	if init > 0 {
+		tree = &Tree{Root: init}
+	}
 	if said[0] != "" {
 		n, _ := strconv.Atoi(said[0])
 		_ = tree.End(nil)
@@ -158,33 +164,8 @@ func (h *holder) start(ops []string, flags, layers string, cmd *exec.Cmd, extra 
 	return tree, err
 }
 
-// view returns the number of a mount namespace, and makes it if necessary.
-func (h *holder) view(ops []string) (number string, err error) {
-	key := strings.Join(ops, "\x00")
-	i := slices.IndexFunc(h.views, func(v [2]string) bool { return v[0] == key })
-	if i >= 0 {
-		v := h.views[i]
-		h.views = append(slices.Delete(h.views, i, i+1), v)
-		return v[1], nil
-	}
-	if len(h.views) == maxViews {
-		if _, err := h.ask([]string{"drop", h.views[0][1]}); err != nil {
-			return "", err
-		}
-		h.views = h.views[1:]
-	}
-	h.made++
-	number = strconv.Itoa(h.made)
-	said, err := h.ask(append([]string{"view", number}, ops...))
-	if err != nil || said[0] != "" {
-		return "", errSpace
-	}
-	h.views = append(h.views, [2]string{key, number})
-	return number, nil
-}
-
 // ask sends a request and returns the answer.
-func (h *holder) ask(request []string, files ...*os.File) ([]string, error) {
+func (h *holder) ask(request []string, files []*os.File) ([]string, error) {
 	var fds []int
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))
@@ -201,38 +182,19 @@ func (h *holder) ask(request []string, files ...*os.File) ([]string, error) {
 	return nil, errSpace
 }
 
-// streams are the standard streams of a command.
-func streams(cmd *exec.Cmd) (files []*os.File, done func(), err error) {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	done = func() { null.Close() }
-	for _, s := range []any{cmd.Stdin, cmd.Stdout, cmd.Stderr} {
-		f, ok := s.(*os.File)
-		switch {
-		case s == nil:
-			f = null
-		case !ok:
-			err = errors.New("a command in the sandbox takes files for its streams")
-		}
-		files = append(files, f)
-	}
-	return files, done, err
-}
-
 // errSpace says that there are no namespaces for a command.
 var errSpace = errors.New("the sandbox has no namespaces")
 
 // The kinds of operations in a mount namespace. An operation is a kind, a path and further arguments, sorted by path.
 const (
-	opCover  = "cover"  // an empty directory
-	opBlank  = "blank"  // an empty file
-	opShow   = "show"   // the path as outside, read-only
-	opWrite  = "write"  // the same, to write
-	opLayer  = "layer"  // the same, written to a layer
-	opCopy   = "copy"   // a copy of a file, which gets the writes
-	opTouch  = "touch"  // the same, to read, where the times may be changed
-	opFix    = "fix"    // the same, to read, in a directory that may be written
-	opLink   = "link"   // a symbolic link
-	opShared = "shared" // processes are seen as outside
+	opCover = "cover" // an empty directory
+	opBlank = "blank" // an empty file
+	opShow  = "show"  // the path as outside, read-only
+	opWrite = "write" // the same, to write
+	opLayer = "layer" // the same, written to a layer
+	opCopy  = "copy"  // a copy of a file, which gets the writes
+	opFix   = "fix"   // the same, to read, in a directory that may be written
+	opLink  = "link"  // a symbolic link
 )
 
 // mounts returns the operations that make the box's mount namespace. A replaced file changes them.
@@ -279,7 +241,7 @@ func (b *Box) mounts() []string {
 	for _, some := range []struct {
 		kind  string
 		paths []string
-	}{{opWrite, b.Through}, {opTouch, b.Touch}, {opShow, b.readable()}} {
+	}{{opWrite, b.Through}, {opShow, b.readable()}} {
 		for _, path := range b.links.reals(some.paths) {
 			if there(path) {
 				add(some.kind, path, look(path))
@@ -312,8 +274,8 @@ func (b *Box) mounts() []string {
 		} else if below(o.path, "/dev/shm") { // it is empty there
 			around = opCover
 		}
-		if o.kind == around || (around == opWrite || around == opLayer) && (o.kind == opShow || o.kind == opTouch) ||
-			around == opTouch && o.kind == opShow || o.kind == opLink && around != opCover ||
+		if o.kind == around || (around == opWrite || around == opLayer) && o.kind == opShow ||
+			o.kind == opLink && around != opCover ||
 			(o.kind == opCover || o.kind == opBlank) && around == opCover {
 			continue
 		}
@@ -321,9 +283,6 @@ func (b *Box) mounts() []string {
 			within = append(within, o.kind, o.path)
 		}
 		out = append(out, o.kind, o.path, o.arg)
-	}
-	if Without == "pid" {
-		out = append(out, opShared, "", "")
 	}
 	return out
 }
@@ -359,7 +318,7 @@ func (l links) trail(path string) (out []string) {
 	for at, followed := "/", 0; len(rest) > 0 && followed < 40; {
 		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
-		to := l.read(next)
+		to := readLink(next)
 		if to == "" {
 			at = next
 			continue
@@ -377,70 +336,43 @@ func (l links) trail(path string) (out []string) {
 	return out
 }
 
-// Messages are a length, then strings that end with a NUL, which neither a path nor an argument holds.
+// Messages are strings that end with a NUL, which neither a path nor an argument holds. They are passed in a file,
+// before the other files of the message.
 
 func send(fd int, words []string, fds []int) error {
-	body := strings.Join(words, "\x00")
-	head := fmt.Appendf(nil, "%08x%08x", len(body), len(fds))
-	var oob []byte
-	if len(fds) > 0 {
-		oob = unix.UnixRights(fds...)
-	}
-	if err := unix.Sendmsg(fd, head, oob, nil, unix.MSG_NOSIGNAL); err != nil {
+	memory, err := unix.MemfdCreate("message", unix.MFD_CLOEXEC)
+	if err != nil {
 		return err
 	}
-	for rest := []byte(body); len(rest) > 0; {
-		n, err := unix.SendmsgN(fd, rest, nil, nil, unix.MSG_NOSIGNAL)
-		if err != nil && err != unix.EINTR {
-			return err
-		}
-		rest = rest[max(n, 0):]
+	body := os.NewFile(uintptr(memory), "message")
+	defer body.Close()
+	if _, err = body.WriteString(strings.Join(words, "\x00")); err != nil {
+		return err
 	}
-	return nil
+	return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(append([]int{memory}, fds...)...), nil, unix.MSG_NOSIGNAL)
 }
 
 func receive(fd int) (words []string, fds []int, err error) {
-	head, oob := make([]byte, 16), make([]byte, unix.CmsgSpace(16*4))
-	n, oobn := 0, 0
-	for {
-		n, oobn, _, _, err = unix.Recvmsg(fd, head, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
-		if err != unix.EINTR {
-			break
-		}
+	oob := make([]byte, unix.CmsgSpace(16*4))
+	n, oobn, err := 0, 0, error(unix.EINTR)
+	for err == unix.EINTR {
+		n, oobn, _, _, err = unix.Recvmsg(fd, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
 	}
-	if err != nil || n != len(head) {
-		return nil, nil, cmpErr(err)
+	if err == nil && n == 0 {
+		err = io.EOF
 	}
-	var size, files int
-	if _, err := fmt.Sscanf(string(head), "%08x%08x", &size, &files); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
-	if files > 0 {
-		messages, err := unix.ParseSocketControlMessage(oob[:oobn])
-		if err != nil || len(messages) != 1 {
-			return nil, nil, cmpErr(err)
-		}
-		if fds, err = unix.ParseUnixRights(&messages[0]); err != nil {
-			return nil, nil, err
-		}
+	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err == nil && len(messages) == 1 {
+		fds, err = unix.ParseUnixRights(&messages[0])
 	}
-	body := make([]byte, size)
-	for rest := body; len(rest) > 0; {
-		n, err := unix.Read(fd, rest)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n == 0 {
-			return nil, nil, cmpErr(err)
-		}
-		rest = rest[n:]
+	if err != nil || len(fds) == 0 {
+		return nil, nil, errors.Join(err, errSpace)
 	}
-	return strings.Split(string(body), "\x00"), fds, nil
-}
-
-func cmpErr(err error) error {
-	if err == nil {
-		return unix.EPIPE
-	}
-	return err
+	body := os.NewFile(uintptr(fds[0]), "message")
+	defer body.Close()
+	data, err := io.ReadAll(io.NewSectionReader(body, 0, math.MaxInt64))
+	return strings.Split(string(data), "\x00"), fds[1:], err
 }

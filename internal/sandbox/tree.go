@@ -19,13 +19,6 @@ type Tree struct {
 	once         sync.Once
 }
 
-func newTree(root int) *Tree {
-	if root <= 0 {
-		return nil
-	}
-	return &Tree{Root: root}
-}
-
 // Wait waits for the command.
 func (t *Tree) Wait(cmd *exec.Cmd) error {
 	if t == nil || t.status == nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-func init() { proc.SkipSleep() } // no test sleeps
+func init() { proc.AdvanceClock(new(atomic.Int64), func() {}) } // no test sleeps
 
 // rig is an interview against the scripted endpoint over HTTP, with a real
 // session directory, record, transcript and tool box.

@@ -190,7 +190,7 @@ func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Res
 		return res
 	}
 	// A new directory, without temporary files of other checks or the worker.
-	temp, remove, err := proc.TempDir("judge")
+	temp, remove, err := proc.TempDir()
 	if err != nil {
 		return fault(err)
 	}
@@ -206,7 +206,7 @@ func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Res
 		own := proc.Getenv(packages.Environment(in.Env, nil), "PYTHONPATH")
 		env = append(env, "PYTHONPATH="+joinPath(ask.path, own))
 	}
-	command := proc.Cmd{Argv: ask.argv, Dir: filepath.Join(in.Dir, v.Dir), Place: in.Dir,
+	command := proc.Cmd{Argv: ask.argv, Dir: filepath.Join(in.Dir, v.Dir),
 		Env: packages.Environment(in.Env, env), Timeout: limit, OutputCap: ask.keep, Clean: in.Clean,
 		Box: in.Box.In(temp)}
 	o, err := proc.Run(ctx, command)

@@ -4,6 +4,7 @@ package keeper
 
 import (
 	"os"
+	"path"
 	"syscall"
 )
 
@@ -11,13 +12,13 @@ import (
 const Name = "git-tilth-keeper"
 
 // Is reports whether this process is one.
-func Is() bool { return len(os.Args) == 3 && os.Args[0] == Name }
+func Is() bool { return len(os.Args) == 2 && os.Args[0] == Name }
 
 // Files are paths, each followed by the content that is put back there.
 var Files []string
 
-// init reads standard input, a pipe: files, each text ending in a NUL. It returns if no empty path came last: nobody
-// said that all is well.
+// init reads standard input, a pipe: files, each text ending in a NUL. It returns at the end, unless an empty path came
+// last: all is well then.
 func init() {
 	if !Is() {
 		return
@@ -30,17 +31,27 @@ func init() {
 			continue
 		}
 		if n <= 0 {
-			break
+			return
 		}
-		said = append(said, part[:n]...)
-	}
-	from := 0
-	for i, c := range said {
-		if c == 0 {
-			Files, from = append(Files, string(said[from:i])), i+1
+		for _, c := range part[:n] {
+			if c != 0 {
+				said = append(said, c)
+				continue
+			}
+			if len(Files)%2 == 0 {
+				if len(said) == 0 {
+					os.Exit(0)
+				}
+				lock(path.Dir(string(said)))
+			}
+			Files, said = append(Files, string(said)), said[:0]
 		}
 	}
-	if len(Files)%2 == 1 && Files[len(Files)-1] == "" {
-		os.Exit(0)
+}
+
+// lock locks a directory until this process ends.
+func lock(dir string) {
+	if fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0); err == nil {
+		_ = syscall.Flock(fd, syscall.LOCK_SH|syscall.LOCK_NB)
 	}
 }
