@@ -68,8 +68,10 @@ func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 		if tree != v.Tree {
 			return "", ErrTreeChanged
 		}
-		if msg, err = asJudged(ctx, h, t, seen.Message, mark, v.By == record.ByPerson); err != nil {
-			return "", err
+		if hooksOfSeed(ctx, h, wt, v.Tree) {
+			if msg, err = asJudged(ctx, h, t, seen.Message, mark, v.By == record.ByPerson); err != nil {
+				return "", err
+			}
 		}
 	}
 	tip, _, err := h.Git.BranchTip(ctx, wt.Common, wt.Branch)
@@ -90,6 +92,22 @@ func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	}
 	h.Git.AfterCommit(live, wt, committing)
 	return sha, nil
+}
+
+// hooksOfSeed reports whether hooks in the tree are as the seed has them. Others are a worker's, who could close issues
+// or sign off by their message.
+func hooksOfSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, tree string) bool {
+	dir, _, err := h.Git.Hooks(ctx, wt)
+	if err != nil || dir == "" {
+		return err == nil
+	}
+	seed, _, err := h.SeedCommit(ctx)
+	if err != nil {
+		return false
+	}
+	was, wasErr := h.Git.RevParse(ctx, h.Common, seed+":"+dir)
+	is, err := h.Git.RevParse(ctx, h.Common, tree+":"+dir)
+	return err == nil && wasErr == nil && is == was
 }
 
 // asJudged is the message that hooks left of a task's commit, with the trailers that it is known by, if one took them
