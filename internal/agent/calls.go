@@ -54,7 +54,6 @@ type Calls struct {
 type Pause struct {
 	Attempt int // the failed one
 	Wait    time.Duration
-	Since   time.Time // of the first of the failures in a row
 }
 
 // streak counts the failures in a row of one request.
@@ -128,9 +127,6 @@ func (c Calls) next(row *streak, f *model.Failure) (p Pause, again bool) {
 		left := row.began.Add(most).Sub(now)
 		p.Wait = min(p.Wait, left)
 		again = left > 0 && (row.failures < maxBeside || c.Beside == nil || !c.Beside())
-	}
-	if p.Since = row.began; p.Since.IsZero() {
-		p.Since = now
 	}
 	if again = again && (c.Attempts == 0 || row.failures < c.Attempts); !again {
 		p.Wait = 0

@@ -178,48 +178,40 @@ func (a *attempt) takenAway(ctx context.Context, j *judged) (string, error) {
 	if a.at.lane == "" || a.beside.began == a.base {
 		return "", nil
 	}
-	var files []string
+	var lost []string
 	for _, f := range j.files {
-		if f.Deleted > 0 {
-			files = append(files, cmp.Or(f.OldPath, f.Path))
+		if f.Deleted == 0 {
+			continue
 		}
-	}
-	if len(files) == 0 {
-		return "", nil
-	}
-	lines := func(from, to, sign string) (map[string]bool, []string, error) {
-		patch, _, err := a.run.Git.Diff(ctx, a.run.Common, from, to, diffCap, files...)
-		seen, order, head, inHunk := map[string]bool{}, []string(nil), "", false
-		for line := range strings.Lines(string(patch)) {
-			line = strings.TrimRight(line, "\n")
-			old, isOld := strings.CutPrefix(line, "--- a/")
-			now, isNew := strings.CutPrefix(line, "+++ b/")
-			switch {
-			case strings.HasPrefix(line, "diff --git "):
-				head, inHunk = strings.TrimPrefix(line, "diff --git "), false
-			case strings.HasPrefix(line, "@@ "):
-				inHunk = true
-			case !inHunk && (isOld || isNew):
-				head = now
-				if isOld {
-					head = old
-				}
-			case !inHunk:
-			case strings.HasPrefix(line, sign) && strings.TrimSpace(line[1:]) != "":
-				if l := head + ": " + line[1:]; !seen[l] {
-					seen[l], order = true, append(order, l)
-				}
+		name := cmp.Or(f.OldPath, f.Path)
+		came, err := a.changedLines(ctx, a.beside.began, a.base, name, "+")
+		if err != nil {
+			return "", err
+		}
+		gone, err := a.changedLines(ctx, a.base, j.tree, name, "-")
+		if err != nil {
+			return "", err
+		}
+		for _, line := range gone {
+			if slices.Contains(came, line) {
+				lost = append(lost, name+": "+line)
 			}
 		}
-		return seen, order, err
 	}
-	came, _, err := lines(a.beside.began, a.base, "+")
-	if err != nil {
-		return "", err
+	return strings.ToValidUTF8(strings.Join(lost, "\n"), "\uFFFD"), nil
+}
+
+// changedLines are the lines of a file's patch that begin with sign, except for blank ones.
+func (a *attempt) changedLines(ctx context.Context, from, to, file, sign string) (lines []string, err error) {
+	patch, _, err := a.run.Git.Diff(ctx, a.run.Common, from, to, diffCap, file)
+	_, hunks, _ := strings.Cut(string(patch), "\n@@ ") // behind the headers
+	for line := range strings.Lines(hunks) {
+		text, is := strings.CutPrefix(strings.TrimRight(line, "\n"), sign)
+		if is && strings.TrimSpace(text) != "" && !slices.Contains(lines, text) {
+			lines = append(lines, text)
+		}
 	}
-	_, gone, err := lines(a.base, j.tree, "-")
-	gone = slices.DeleteFunc(gone, func(l string) bool { return !came[l] })
-	return strings.ToValidUTF8(strings.Join(gone, "\n"), "\uFFFD"), err
+	return lines, err
 }
 
 // moved waits for its turn to commit, and reports whether the branch moved meanwhile: then the change is judged again.

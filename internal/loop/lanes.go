@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,10 +143,12 @@ func (s *schedule) fill(ctx context.Context) error {
 		if err := s.ready(ctx, i); err != nil {
 			return err
 		}
-		number, taken := 1, func(n int) bool {
-			return slices.ContainsFunc(slices.Collect(maps.Values(s.at)), func(l *lane) bool { return l.number == n })
+		numbers := map[int]bool{}
+		for _, l := range s.at {
+			numbers[l.number] = true
 		}
-		for taken(number) {
+		number := 1
+		for numbers[number] {
 			number++
 		}
 		l := &lane{ground: s.laneGround(s.session, s.tasks[i].ID, number), index: i, proceed: make(chan struct{})}

@@ -54,22 +54,10 @@ func parseReset(s string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// retryAfter reads Retry-After (seconds, fractions of them, an HTTP date) and the retry-after-ms of some gateways.
+// retryAfter reads Retry-After: seconds, fractions of them, or an HTTP date.
 func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
-	if v, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil && v >= 0 {
-		return seconds(v / 1000), true
-	}
-	s := strings.TrimSpace(h.Get("Retry-After"))
-	if v, err := strconv.ParseFloat(s, 64); err == nil {
-		if v < 0 || math.IsNaN(v) {
-			return 0, false
-		}
-		return seconds(v), true
-	}
-	if t, err := http.ParseTime(s); err == nil {
-		return max(0, t.Sub(now)), true
-	}
-	return 0, false
+	at, ok := parseReset(h.Get("Retry-After"), now)
+	return max(0, at.Sub(now)), ok
 }
 
 // headerReset returns the latest reset that the headers name for a used up allowance. Endpoints send these headers with

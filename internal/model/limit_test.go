@@ -31,11 +31,10 @@ func TestRetryAfter(t *testing.T) {
 		{header("Retry-After", " 1.5 "), 1500 * time.Millisecond, true},
 		{header("Retry-After", "Sat, 21 Nov 2026 12:00:30 GMT"), 30 * time.Second, true},
 		{header("Retry-After", "Sat, 21 Nov 2026 11:00:00 GMT"), 0, true},
-		{header("Retry-After-Ms", "250", "Retry-After", "9"), 250 * time.Millisecond, true},
 		{header("Retry-After", "-1"), 0, false},
 		{header("Retry-After", "NaN"), 0, false},
 		{header("Retry-After", "soon"), 0, false},
-		{header("Retry-After", "1e300"), time.Duration(1<<33) * time.Second, true},
+		{header("Retry-After", "1e300"), 0, false},
 	}
 	for _, tt := range tests {
 		got, ok := retryAfter(tt.header, noon)
