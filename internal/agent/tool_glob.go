@@ -18,7 +18,7 @@ func (b *BuiltinTools) glob(ctx context.Context, in arguments) (ToolAnswer, erro
 	// With ** nearly every directory matches, so directories are listed only without it.
 	dirs := !strings.Contains(q.pattern, "**")
 	var found []string
-	cut, err := b.walk(ctx, q, func(name, _ string, d fs.DirEntry) error {
+	cut, err := b.walk(ctx, q, func(name string, d fs.DirEntry) error {
 		switch {
 		case !d.IsDir():
 			found = append(found, name)

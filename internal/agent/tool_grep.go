@@ -38,9 +38,9 @@ func (b *BuiltinTools) grep(ctx context.Context, in arguments) (ToolAnswer, erro
 		return ToolAnswer{}, err
 	}
 	s := &search{re: re}
-	cut, err := b.walk(ctx, q, func(name, place string, d fs.DirEntry) error {
+	cut, err := b.walk(ctx, q, func(name string, d fs.DirEntry) error {
 		if d.Type().IsRegular() {
-			b.searchFile(s, name, place)
+			b.searchFile(s, name)
 		}
 		if s.stopped {
 			return fs.SkipAll
@@ -76,8 +76,8 @@ func (b *BuiltinTools) widen(q query) (query, error) {
 	return q, nil
 }
 
-func (b *BuiltinTools) searchFile(s *search, name, place string) {
-	data, _, err := b.read(name, place, grepFileCap)
+func (b *BuiltinTools) searchFile(s *search, name string) {
+	data, _, err := b.read(name, name, grepFileCap)
 	switch {
 	case err != nil: // it is not text, or cannot be read
 	case len(data) > grepFileCap:

@@ -13,9 +13,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// maxLinks is how many symlinks a path may lead through.
-const maxLinks = 40
-
 // clean turns a path from the model into a slash-separated path relative to the worktree. An absolute path is accepted
 // if it is in the worktree.
 func (b *BuiltinTools) clean(name string) (string, error) {
@@ -61,46 +58,6 @@ func hasGit(rel string) bool {
 	})
 }
 
-// resolve cleans a path and follows its symlinks, so that writes go to the target of a link and git's own files are
-// recognised under any name. Missing parts stay as they are. os.Root protects against links that change afterwards.
-func (b *BuiltinTools) resolve(name string) (string, error) {
-	rel, err := b.clean(name)
-	if err != nil {
-		return "", err
-	}
-	done, rest := ".", strings.Split(rel, "/")
-	for links := 0; len(rest) > 0; {
-		next := path.Join(done, rest[0])
-		rest = rest[1:]
-		info, err := b.root.Lstat(next)
-		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			done = next
-			continue
-		}
-		if links++; links > maxLinks {
-			return "", fmt.Errorf("%s: too many symbolic links", text.Clip(name, 200))
-		}
-		target, err := b.root.Readlink(next)
-		if err != nil {
-			return "", describePath(name, err)
-		}
-		if filepath.IsAbs(target) {
-			return "", &blocked{fmt.Sprintf("%s is a symbolic link out of the worktree", text.Clip(next, 200))}
-		}
-		// The link's `..` may leave the directory but not the worktree, and the path before it is already resolved, so
-		// joining is exact.
-		joined := path.Join(done, filepath.ToSlash(target), path.Join(rest...))
-		if joined == ".." || strings.HasPrefix(joined, "../") {
-			return "", &blocked{fmt.Sprintf("%s is a symbolic link out of the worktree", text.Clip(next, 200))}
-		}
-		done, rest = ".", strings.Split(joined, "/")
-	}
-	if hasGit(done) {
-		return "", errGitsOwn
-	}
-	return done, nil
-}
-
 // isGitFile reports whether an opened file is the worktree's .git, under any name.
 func (b *BuiltinTools) isGitFile(info os.FileInfo) bool {
 	own, err := b.root.Lstat(".git")
@@ -109,8 +66,26 @@ func (b *BuiltinTools) isGitFile(info os.FileInfo) bool {
 
 // checkPath refuses paths that policy does not allow.
 func checkPath(b *BuiltinTools, in *arguments) (err error) {
-	in.rel, err = b.resolve(in.text["path"])
-	return err
+	if in.rel, err = b.clean(in.text["path"]); err != nil {
+		return err
+	}
+	return b.permit(in.rel)
+}
+
+// permit refuses a path that leads out of the worktree, or to git's own file, through whatever links. os.Root protects
+// against links that change afterwards.
+func (b *BuiltinTools) permit(rel string) error {
+	info, err := b.root.Stat(rel)
+	if err != nil {
+		if refused, is := errors.AsType[*blocked](describePath(rel, err)); is {
+			return refused
+		}
+		return nil
+	}
+	if b.isGitFile(info) {
+		return errGitsOwn
+	}
+	return nil
 }
 
 // cause strips the operation and path that the os package puts before an error:

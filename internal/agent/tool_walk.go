@@ -23,6 +23,7 @@ const walkCap = 400_000
 type query struct {
 	pattern string
 	base    string // the directory with all matches
+	depth   int    // components that a match can have; -1 for any number
 	named   map[string]bool
 }
 
@@ -40,7 +41,7 @@ func (b *BuiltinTools) newQuery(glob string) (query, error) {
 		glob = rel
 	}
 	glob = strings.TrimPrefix(path.Clean(glob), "./")
-	q := query{pattern: glob, named: map[string]bool{}}
+	q := query{pattern: glob, depth: -1, named: map[string]bool{}}
 	for part := range strings.SplitSeq(glob, "/") {
 		if part == ".." {
 			return query{}, &blocked{text.Clip(glob, 200) + " leads out of the worktree"}
@@ -55,6 +56,9 @@ func (b *BuiltinTools) newQuery(glob string) (query, error) {
 		return query{}, errGitsOwn
 	}
 	q.base, _ = doublestar.SplitPattern(glob)
+	if !strings.Contains(glob, "**") && !strings.Contains(glob, "{") {
+		q.depth = 1 + strings.Count(glob, "/")
+	}
 	return q, nil
 }
 
@@ -64,29 +68,19 @@ func checkGlob(arg string) func(*BuiltinTools, *arguments) error {
 		if in.query, err = b.newQuery(in.text[arg]); err != nil {
 			return err
 		}
-		if _, err = b.resolve(in.query.base); err != nil {
-			return err
-		}
-		// For grep a pattern may be the name of a directory.
-		_, err = b.resolve(in.query.pattern)
-		return err
+		return b.permit(in.query.base)
 	}
 }
 
-// walk calls fn with every match, in lexical order: its name as the pattern has it and its place, which differ where
-// the pattern begins with a symlink. Others are not followed. It reports whether the walk was cut short for its size.
-func (b *BuiltinTools) walk(
-	ctx context.Context, q query, fn func(name, place string, d fs.DirEntry) error,
-) (cut bool, err error) {
-	base, err := b.resolve(q.base)
-	if err != nil {
-		return false, err
-	}
-	if _, err := b.root.Stat(base); err != nil {
+// walk calls fn with every match, in lexical order. It follows a symlink only where the pattern begins with it, and
+// reports whether the walk was cut short for its size.
+func (b *BuiltinTools) walk(ctx context.Context, q query, fn func(name string, d fs.DirEntry) error) (cut bool,
+	err error) {
+	if _, err := b.root.Stat(q.base); err != nil {
 		return false, nil
 	}
 	seen := 0
-	err = fs.WalkDir(b.root.FS(), base, func(p string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(b.root.FS(), q.base, func(name string, d fs.DirEntry, err error) error {
 		if seen++; seen > walkCap {
 			cut = true
 			return fs.SkipAll
@@ -98,20 +92,19 @@ func (b *BuiltinTools) walk(
 			// A directory that cannot be read does not end the search.
 			return nil
 		}
-		name := q.base + strings.TrimPrefix(p, base)
-		if q.base == "." {
-			name = p
-		}
-		if p != base && b.passOver(q, d) {
+		if name != q.base && b.passOver(q, d) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}
 			return nil
 		}
 		if ok, _ := doublestar.Match(q.pattern, name); ok && name != "." {
-			if err := fn(name, p, d); err != nil {
+			if err := fn(name, d); err != nil {
 				return err
 			}
+		}
+		if d.IsDir() && q.depth >= 0 && name != "." && strings.Count(name, "/")+1 >= q.depth {
+			return fs.SkipDir
 		}
 		return nil
 	})

@@ -46,6 +46,8 @@ func (b *BuiltinTools) save(name, rel string, data []byte) (existed bool, err er
 	case err != nil:
 	case info.IsDir():
 		return true, fmt.Errorf("%s is a directory", text.Clip(name, 200))
+	case info.Mode()&fs.ModeSymlink != 0:
+		return true, fmt.Errorf("%s is a symbolic link; write the file that it leads to", text.Clip(name, 200))
 	case b.isGitFile(info):
 		return true, errGitsOwn
 	case !info.Mode().IsRegular():
