@@ -215,7 +215,7 @@ func (p *process) terminal(asJSON bool) view.Terminal {
 
 // shownOn is how something is shown on a file.
 func (p *process) shownOn(f *os.File) view.Terminal {
-	t := view.Terminal{TTY: isTerminal(f), ASCII: p.asciiLocale(), Now: p.now()}
+	t := view.Terminal{TTY: isTerminal(f), Now: p.now()}
 	if !t.TTY {
 		return t
 	}
@@ -224,11 +224,4 @@ func (p *process) shownOn(f *os.File) view.Terminal {
 		t.Width, t.Height = w, h
 	}
 	return t
-}
-
-// asciiLocale reports whether the user's locale names another character set than UTF-8. Without a locale, as in many
-// containers, terminals still show UTF-8.
-func (p *process) asciiLocale() bool {
-	locale := strings.ToLower(cmp.Or(p.getenv("LC_ALL"), p.getenv("LC_CTYPE"), p.getenv("LANG")))
-	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")
 }

@@ -328,7 +328,7 @@ func (p *runLines) line(ts string, e record.Event, says string) {
 	if at.IsZero() {
 		at = p.now()
 	}
-	fmt.Fprintln(p.Term.Writer(p.out), p.Term.RunLine(at, e, text.VisibleLine(p.Of+says)))
+	fmt.Fprintln(p.out, p.Term.RunLine(at, e, text.VisibleLine(p.Of+says)))
 	p.drawLive()
 }
 
@@ -389,7 +389,7 @@ func (p *runLines) drawLive() {
 	if sum != nil {
 		lines = append(lines, p.fits(sum, &atWork{}))
 	}
-	fmt.Fprint(p.Term.Writer(p.out), "\r\x1b[K"+strings.Join(lines, "\r\n"))
+	fmt.Fprint(p.out, "\r\x1b[K"+strings.Join(lines, "\r\n"))
 	for _, line := range lines {
 		p.shown = append(p.shown, view.Width(line))
 	}

@@ -51,7 +51,7 @@ type Terminal struct {
 // line ends a longer answer. Otherwise in has one answer a line, and a number picks an option.
 func NewTerminal(in *text.Lines, out io.Writer, look view.Terminal, isTTY bool) *Terminal {
 	look.Color = look.Color && isTTY
-	return &Terminal{lines: in, out: look.Writer(out), look: look, tty: isTTY}
+	return &Terminal{lines: in, out: out, look: look, tty: isTTY}
 }
 
 // ask shows a question and reads its answer. An error ends the interview; ErrAborted and ErrAnswers are the expected

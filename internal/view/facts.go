@@ -7,19 +7,15 @@ import (
 
 // facts are the fields of an event that the page's head needs before the page parses the event itself.
 type facts struct {
-	Prompt      int64   `json:"p,omitempty"` // tokens
-	Eval        int64   `json:"e,omitempty"`
-	Cached      int64   `json:"c,omitempty"`
-	Cost        float64 `json:"$,omitempty"`
-	Phase       string  `json:"ph,omitempty"` // or the role of a prompt
-	Verdict     string  `json:"v,omitempty"`
-	Category    string  `json:"g,omitempty"`
-	Concern     string  `json:"w,omitempty"`
-	NextStep    string  `json:"next,omitempty"`
-	ParseFailed bool    `json:"x,omitempty"`
-	Failed      bool    `json:"f,omitempty"` // of validators
-	Reason      string  `json:"why,omitempty"`
-	Back        int     `json:"b,omitempty"` // of a rewind or undo: from 1, the first event that it superseded
+	Prompt  int64   `json:"p,omitempty"` // tokens
+	Eval    int64   `json:"e,omitempty"`
+	Cached  int64   `json:"c,omitempty"`
+	Cost    float64 `json:"$,omitempty"`
+	Phase   string  `json:"ph,omitempty"` // or the role of a prompt
+	Verdict string  `json:"v,omitempty"`
+	Failed  bool    `json:"f,omitempty"` // of validators
+	Reason  string  `json:"why,omitempty"`
+	Back    int     `json:"b,omitempty"` // of a rewind or undo: from 1, the first event that it superseded
 }
 
 // factsOf is the facts of an event, none for most types.
@@ -38,8 +34,7 @@ func factsOf(ev record.Event) (f facts) {
 	case *record.ValidatorRun:
 		f.Failed = !ev.Passed
 	case *record.EvaluatorVerdict:
-		f = facts{Verdict: verdictOf(ev), Category: short(deref(ev.RejectionCategory)), ParseFailed: ev.ParseFailed}
-		f.Concern, f.NextStep = short(deref(ev.Concern)), short(deref(ev.NextStep))
+		f.Verdict = verdictOf(ev)
 	case *record.TaskFailed:
 		f.Reason = short(ev.Reason)
 	case *record.Stop:

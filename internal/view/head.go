@@ -5,12 +5,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
-
-// maxLearnings is how much of proposed-learnings.md a page shows.
-const maxLearnings = 64 << 10
 
 // head is the part of the page above the conversation that comes from no single event.
 type head struct {
@@ -27,7 +23,6 @@ type head struct {
 	OpenQuestions []string `json:"open_questions,omitempty"`
 	Blockers      []string `json:"blockers,omitempty"`
 	ScopeNotes    []string `json:"scope_notes,omitempty"`
-	Learnings     string   `json:"learnings,omitempty"`
 
 	Unreadable int      `json:"unreadable,omitempty"` // lines of the record that are no objects
 	Problems   []string `json:"problems,omitempty"`   // files that could not be read
@@ -68,9 +63,6 @@ func readHead(s *session.Session, now time.Time) head {
 		h.TLDR, h.OpenQuestions, h.Blockers, h.ScopeNotes = m.TLDR, m.OpenQuestions, m.Blockers, m.ScopeNotes
 	} else {
 		h.problem(err)
-	}
-	if data, err := jsonl.ReadFile(s.Path(session.LearningsFile)); err == nil {
-		h.Learnings = string(data[:min(len(data), maxLearnings)])
 	}
 	_, h.Running = s.Holder()
 	return h

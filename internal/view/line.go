@@ -35,16 +35,12 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 			from = "from " + ev.Import.Format
 		}
 		return green, joined(", ", text.Plural(ev.PRDEntries, "task"), text.Plural(ev.TestFiles, "test file"), from)
-	case *record.SeedCommitted:
-		return green, joined(" ", ev.SHA, ev.Branch)
 	case *record.MemoryLoad:
 		return byRole(ev.Role), text.Plural(ev.UserPromptChars, "character")
 	case *record.PromptAssembled:
 		return byRole(ev.Role), ev.Role + ", " + text.Plural(ev.Chars, "character")
 	case *record.ModelCall:
 		return byRole(ev.Phase), modelLine(ev)
-	case *record.EmptyModelResponse:
-		return red, joined(" ", strconv.Itoa(ev.Streak)+" in a row", ev.FinishReason)
 	case *record.LaneMerged:
 		if n := len(ev.Conflicts); n > 0 {
 			return yellow, "conflicts with other tasks in " + strings.Join(ev.Conflicts, ", ")
@@ -58,8 +54,6 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 		return cyan, ev.Tool + " " + text.Plural(ev.Chars, "character") + ": " + ev.Preview
 	case *record.PreToolBlock:
 		return red, ev.Tool + " blocked: " + ev.Reason
-	case *record.HookRun:
-		return cyan, joined(" ", ev.Hook, ev.Outcome, ev.Reason)
 	case *record.ValidatorRun:
 		return validatorLine(ev)
 	case *record.Preflight:
@@ -75,8 +69,6 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 		return red, "evaluator parse error: " + ev.Error
 	case *record.EvaluatorVerdict:
 		return verdictLine(ev)
-	case *record.LedgerAppended:
-		return bold, ev.VerdictSummary
 	case *record.AgentSession:
 		return bold, joined("  ", ev.Role, ev.Agent, ev.How, ev.Conversation, ev.Why)
 	case *record.AgentWaits:
@@ -107,10 +99,6 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 		return plain, joined(": ", "learned nothing", ev.Reason)
 	case *record.SessionRewound:
 		return bold, joined(": ", "to "+ev.To+", undo "+strconv.Itoa(ev.Undo), ev.Note)
-	case *record.CommitRepeated:
-		return plain, "commit " + text.Head(ev.From, 10) + " of yours is now " + text.Head(ev.SHA, 10)
-	case *record.SessionUndone:
-		return bold, fmt.Sprintf("undid undo %d; undo %d redoes it", ev.Undo, ev.Redo)
 	case *record.LogRepaired:
 		says := strings.Trim(ev.File+" "+ev.Why+ev.What+", "+ev.Done, ", ")
 		return yellow, "repaired: " + cmp.Or(says, "the record")

@@ -336,17 +336,3 @@ func TestShowCommitsOfTheBranch(t *testing.T) {
 		}
 	}
 }
-
-// A locale without UTF-8 gets ASCII signs, also for a character split between two writes.
-func TestASCII(t *testing.T) {
-	var b bytes.Buffer
-	w := Terminal{ASCII: true}.Writer(&b)
-	for _, c := range []byte("✓ a → b…\n") {
-		if _, err := w.Write([]byte{c}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if b.String() != "+ a > b~\n" {
-		t.Errorf("%q", b.String())
-	}
-}

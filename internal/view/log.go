@@ -28,9 +28,6 @@ type LogOptions struct {
 // distance of its events from the end, not on the record's length. With JSON it prints the record's lines. It returns
 // the number of lines that are no events.
 func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (skipped int, err error) {
-	if !o.JSON {
-		w = o.Writer(w)
-	}
 	l := &logger{out: bufio.NewWriter(w), o: o, doing: Doings{}}
 	f := &follower{s: s}
 	after := int64(-1)

@@ -47,15 +47,6 @@ func writePage(ctx context.Context, w io.Writer, s *session.Session, now time.Ti
 	r := renderer{out: bufio.NewWriterSize(w, 256<<10)}
 	page := staticPage()
 	r.out.WriteString(page.beginning(review, diff.of(ctx, s)))
-	// The roll-up reads only new events, the page every line, so they run in parallel.
-	sum := make(chan *session.Summary, 1)
-	go func() {
-		v, err := s.Summarize()
-		if err != nil {
-			v = nil
-		}
-		sum <- v
-	}()
 	_, unreadable, err := record.Scan(s.Path(session.RecordFile), 0, func(e record.Line) error {
 		if r.blocks.add(e) {
 			return r.flush(ctx)
@@ -69,7 +60,10 @@ func writePage(ctx context.Context, w io.Writer, s *session.Session, now time.Ti
 		return err
 	}
 	h := readHead(s, now)
-	h.Summary, h.Unreadable = <-sum, unreadable
+	h.Unreadable = unreadable
+	if h.Summary, err = s.Summarize(); err != nil {
+		h.Summary = nil
+	}
 	data, err := json.Marshal(h)
 	if err != nil {
 		return err

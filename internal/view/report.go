@@ -1,10 +1,8 @@
 package view
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -98,7 +96,6 @@ type ReportTask struct {
 	Workers   []string `json:"workers,omitempty"`
 	Reviewers []string `json:"reviewers,omitempty"`
 	Takeovers []string `json:"takeovers,omitempty"` // changes of agent with their reasons, newest first
-	Cuts      []string `json:"cuts,omitempty"`      // turns that were ended when the program had gone on, newest first
 
 	// Cause is the end of Reason: the words of the validator, hook or reviewer.
 	Cause string `json:"cause,omitempty"`
@@ -167,11 +164,12 @@ func NewReport(s *session.Session, d Detail) *Report {
 		case "model_call":
 			id, _ := l.Task()
 			t := r.Task(id)
-			if t == nil || t.heardOut && !bytes.Contains(l.Raw, []byte(`"`+record.HealthCut+`"`)) {
+			if t == nil || t.heardOut {
 				break
 			}
-			if call, ok := l.Event().(*record.ModelCall); ok {
-				t.hear(call)
+			call, ok := l.Event().(*record.ModelCall)
+			if ok && cmp.Or(call.Phase, record.RoleWorker) == record.RoleWorker { // its last one
+				t.heardOut, t.Question = true, question(call.Content)
 			}
 		}
 		return true
@@ -196,7 +194,7 @@ func NewReport(s *session.Session, d Detail) *Report {
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		slices.Reverse(t.Rejected)
-		t.Rejected = eachOnce(t.Rejected)
+		t.Rejected = slices.Compact(t.Rejected)
 		slices.Reverse(t.Workers)
 		slices.Reverse(t.Reviewers)
 		t.reviewedBy(start)
@@ -235,34 +233,6 @@ func (r *Report) Task(id string) *ReportTask {
 
 // maxRejections is how many rejections of a task a review reads.
 const maxRejections = 100
-
-// eachOnce merges equal lines into one with a count.
-func eachOnce(lines []string) (out []string) {
-	counts := map[string]int{}
-	for _, l := range lines {
-		counts[l]++
-	}
-	for _, l := range lines {
-		switch n := counts[l]; {
-		case n == 1:
-			out = append(out, l)
-		case n > 1:
-			out = append(out, fmt.Sprintf("%s (%d times)", l, n))
-		}
-		counts[l] = 0
-	}
-	return out
-}
-
-// hear reads a call of the task's worker; the last call comes first.
-func (t *ReportTask) hear(call *record.ModelCall) {
-	if cmp.Or(call.Phase, record.RoleWorker) == record.RoleWorker && !t.heardOut {
-		t.heardOut, t.Question = true, question(call.Content)
-	}
-	if call.Health == record.HealthCut && len(t.Cuts) < maxRejections {
-		t.Cuts = append(t.Cuts, oneLine(call.Error))
-	}
-}
 
 // question returns the last sentence of a text if it is a question.
 func question(said string) string {
@@ -397,15 +367,12 @@ type risk struct{ task, says string }
 // risks returns the points to check of all tasks. Changed tests come first, because the end may be cut.
 func (r *Report) risks() (all []risk) {
 	for _, t := range r.Tasks {
-		for _, s := range t.TestsChanged {
-			all = append(all, risk{t.ID, changedTest + s})
-		}
-	}
-	for _, t := range r.Tasks {
-		for _, s := range t.risks()[len(t.TestsChanged):] {
+		for _, s := range t.risks() {
 			all = append(all, risk{t.ID, s})
 		}
 	}
+	ofTest := func(r risk) int { return strings.Index(r.says+changedTest, changedTest) }
+	slices.SortStableFunc(all, func(a, b risk) int { return min(ofTest(a), 1) - min(ofTest(b), 1) })
 	return all
 }
 
@@ -435,9 +402,6 @@ func (t *ReportTask) risks() (lines []string) {
 	lines = append(lines, t.Takeovers...)
 	if t.Unread > 0 {
 		lines = append(lines, "no readable verdict in "+text.Plural(t.Unread, "answer")+" of its reviewer")
-	}
-	for _, s := range t.Cuts {
-		lines = append(lines, "turn stopped after the program reported: "+s)
 	}
 	if t.Status == session.TaskDone {
 		if t.Rejections > 0 && t.Concern != "" {

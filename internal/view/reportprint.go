@@ -22,7 +22,7 @@ func (r *Report) Write(w io.Writer, o Terminal, task string, markdown bool) erro
 	if o.Width <= 0 {
 		o.Width = 80 // a pipe is read like a screen, but why something failed is whole there; scripts have --json
 	}
-	out := bufio.NewWriter(o.Writer(w))
+	out := bufio.NewWriter(w)
 	t := r.Task(task)
 	switch {
 	case o.JSON && t != nil:
@@ -146,12 +146,22 @@ func (r *Report) screen(p printer, wide bool) {
 	r.next(p)
 }
 
-// Unfinished prints the tasks that are not done, as the review does.
+// Unfinished prints the tasks that are not done, as the review does, each failed one with the command that helps.
 func (r *Report) Unfinished(w io.Writer, o Terminal) {
-	out := bufio.NewWriter(o.Writer(w))
+	out := bufio.NewWriter(w)
 	o.Width = cmp.Or(o.Width, 80)
-	rows := r.taskRows(printer{out, o}, false, true, r.done())
-	printer{out, o}.rows(rows, len(rows))
+	p := printer{out, o}
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if t.Status == session.TaskDone || t.Status == session.TaskSkipped {
+			continue
+		}
+		rows := r.rowsOf(p, t, false, true)
+		p.rows(rows, len(rows))
+		if t.Status == session.TaskFailed && t.help != "" {
+			fmt.Fprintln(out, "         "+text.VisibleLine(t.afterFailure(r.SessionID)[0].Line))
+		}
+	}
 	out.Flush()
 }
 
@@ -190,37 +200,41 @@ func (r *Report) riskRows(p printer) (rows []screenLine) {
 	return rows
 }
 
-// taskRows are the tasks, but for those that are left out. A brief failure has one line, with its cause in place of its
-// title; else the reason has a line and its cause two, or all that it needs if wide.
+// taskRows are the tasks, but for those that are left out.
 func (r *Report) taskRows(p printer, brief, wide bool, without []*ReportTask) (rows []screenLine) {
-	const indent = "        "
 	for i := range r.Tasks {
-		t := &r.Tasks[i]
-		if slices.Contains(without, t) {
-			continue
+		if t := &r.Tasks[i]; !slices.Contains(without, t) {
+			rows = append(rows, r.rowsOf(p, t, brief, wide)...)
 		}
-		says, first := t.line(p.term.Width-len(indent)), strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")
-		if brief && t.Status == session.TaskFailed && p.term.TTY {
-			says = t.ID + "  " + t.inBrief(p.term.Width-len(indent)-Width(t.ID)-2)
-		} else if brief && t.Status == session.TaskFailed {
-			says = joined(": ", t.ID+"  "+t.Title, t.Reason)
+	}
+	return rows
+}
+
+// rowsOf is one task. A brief failure has one line, with its cause in place of its title; else the reason has a line
+// and its cause two, or all that it needs if wide.
+func (r *Report) rowsOf(p printer, t *ReportTask, brief, wide bool) (rows []screenLine) {
+	const indent = "        "
+	says, first := t.line(p.term.Width-len(indent)), strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")
+	if brief && t.Status == session.TaskFailed && p.term.TTY {
+		says = t.ID + "  " + t.inBrief(p.term.Width-len(indent)-Width(t.ID)-2)
+	} else if brief && t.Status == session.TaskFailed {
+		says = joined(": ", t.ID+"  "+t.Title, t.Reason)
+	}
+	rows = append(rows, screenLine{taskStyle(t.Status), fmt.Sprintf("%-8s", statusWord(t.Status)), says})
+	switch {
+	case r.refused(t):
+		rows = append(rows, screenLine{yellow, indent, first + "; the commit hook says:"})
+		for _, said := range r.HookSaid[:min(len(r.HookSaid), maxHookLines)] {
+			rows = append(rows, p.lines(indent+"  ", said, 3, true)...)
 		}
-		rows = append(rows, screenLine{taskStyle(t.Status), fmt.Sprintf("%-8s", statusWord(t.Status)), says})
-		switch {
-		case r.refused(t):
-			rows = append(rows, screenLine{yellow, indent, first + "; the commit hook says:"})
-			for _, said := range r.HookSaid[:min(len(r.HookSaid), maxHookLines)] {
-				rows = append(rows, p.lines(indent+"  ", said, 3, true)...)
-			}
-		case brief || t.Reason == "" && t.Status != session.TaskDone:
-		case t.Status == session.TaskDone && t.Reason == "":
-			rows = append(rows, p.lines(indent, t.checked(false), 2, false)...)
-		case t.Cause != "" && first != "":
-			rows = append(rows, screenLine{taskStyle(t.Status), indent, first})
-			rows = append(rows, p.lines(indent, t.Cause, 2, wide)...)
-		default:
-			rows = append(rows, p.lines(indent, t.Reason, 2, wide)...)
-		}
+	case brief || t.Reason == "" && t.Status != session.TaskDone:
+	case t.Status == session.TaskDone && t.Reason == "":
+		rows = append(rows, p.lines(indent, t.checked(false), 2, false)...)
+	case t.Cause != "" && first != "":
+		rows = append(rows, screenLine{taskStyle(t.Status), indent, first})
+		rows = append(rows, p.lines(indent, t.Cause, 2, wide)...)
+	default:
+		rows = append(rows, p.lines(indent, t.Reason, 2, wide)...)
 	}
 	return rows
 }
@@ -245,21 +259,15 @@ func (r *Report) refused(t *ReportTask) bool {
 
 // lines are a text in at most so many lines of the screen, or whole.
 func (p printer) lines(indent, s string, most int, whole bool) (rows []screenLine) {
-	s = text.VisibleLine(s)
-	if !p.term.TTY {
-		return []screenLine{{dim, indent, s}}
+	lines := []string{text.VisibleLine(s)}
+	if p.term.TTY {
+		lines = strings.Split(text.Wrap(lines[0], max(p.term.Width-len(indent), 20)), "\n")
 	}
-	room := max(p.term.Width-len(indent), 20)
-	for s != "" && (whole || len(rows) < most) {
-		head := s
-		if Width(s) > room && (whole || len(rows) < most-1) {
-			head = strings.TrimSuffix(Fit(s, room+1), "…")
-			if at := strings.LastIndexByte(head, ' '); at > room/2 {
-				head = head[:at]
-			}
-		}
-		rows = append(rows, screenLine{dim, indent, head})
-		s = strings.TrimSpace(s[len(head):])
+	if !whole && len(lines) > most {
+		lines = append(lines[:most-1], strings.Join(lines[most-1:], " "))
+	}
+	for _, line := range lines {
+		rows = append(rows, screenLine{dim, indent, line})
 	}
 	return rows
 }

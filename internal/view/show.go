@@ -95,7 +95,7 @@ func Show(w io.Writer, d Detail, o Terminal) error {
 	if o.JSON {
 		return writeJSON(w, detailJSON{d, d.Summary.Models, d.Summary.Limits, tasks, d.Summary.Skipped})
 	}
-	out := bufio.NewWriter(o.Writer(w))
+	out := bufio.NewWriter(w)
 	p := printer{out, o}
 	p.facts(d)
 	p.tasks(tasks)

@@ -3,7 +3,6 @@ package view
 import (
 	"bufio"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -45,7 +44,7 @@ func newRow(note string, cells ...cell) tableRow {
 }
 
 func (t *table) write(w io.Writer) error {
-	out := bufio.NewWriterSize(t.term.Writer(w), 64<<10)
+	out := bufio.NewWriterSize(w, 64<<10)
 	t.print(out)
 	return out.Flush()
 }
@@ -108,7 +107,7 @@ func (t *table) widths() []int {
 	if t.term.Width <= 0 {
 		return widths
 	}
-	whole, over := slices.Clone(widths), -t.term.Width-gutter
+	over := -t.term.Width - gutter
 	for _, n := range widths {
 		if n > 0 {
 			over += n + gutter
@@ -133,13 +132,6 @@ func (t *table) widths() []int {
 		}
 	}
 	shrink(1)
-	for i, c := range t.columns { // what went may leave more room than was short
-		if c.grow && widths[i] > 0 && over < 0 {
-			more := min(-over, whole[i]-widths[i])
-			widths[i] += more
-			over += more
-		}
-	}
 	return widths
 }
 

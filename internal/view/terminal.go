@@ -1,11 +1,9 @@
 package view
 
 import (
-	"io"
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -17,44 +15,8 @@ type Terminal struct {
 	Width int // columns; 0: not known
 	// Height is the number of lines; 0 if it is not known.
 	Height int
-	ASCII  bool // the locale has no other characters
 	JSON   bool // a program reads it
 	Now    time.Time
-}
-
-// Writer returns w for human-readable output, with characters that the locale supports.
-func (t Terminal) Writer(w io.Writer) io.Writer {
-	if t.ASCII {
-		return &asciiWriter{w: w}
-	}
-	return w
-}
-
-// asciiWriter replaces this program's signs by ASCII characters of one column, so that columns stay aligned.
-type asciiWriter struct {
-	w    io.Writer
-	rest []byte // the beginning of an incomplete character
-}
-
-var asciiSigns = strings.NewReplacer("✓", "+", "✕", "x", "–", "-", "→", ">", "…", "~", "·", "-")
-
-func (a *asciiWriter) Write(p []byte) (int, error) {
-	data := append(a.rest, p...)
-	whole := len(data)
-	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
-		if last := data[len(data)-n:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRune(last) {
-				whole -= n
-			}
-			break
-		}
-	}
-	_, err := asciiSigns.WriteString(a.w, string(data[:whole]))
-	a.rest = append([]byte(nil), data[whole:]...)
-	if err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }
 
 // Styles of text on a terminal.

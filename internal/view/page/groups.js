@@ -14,7 +14,6 @@ const groups = {
     this.calls = []; // every model call: {i, role, p}
     this.totals = new Map(); // role → {calls, p, e, c, cost}
     this.taskInfo = new Map(); // task id → figures over all its attempts
-    this.objections = [];
     this.attempts = new Map(); // task id → number of attempts
     this.backs = []; // rewinds and undos: {i, from}, from the first event that each superseded
     this.lastStop = null;
@@ -112,7 +111,6 @@ const groups = {
         break;
       case "evaluator_verdict":
         g.verdicts.push({ i, at: rec.at[i], accept: f.v === "accept" });
-        if (f.v !== "accept") this.objections.push({ i, task, n, category: str(f.g), concern: str(f.w), next: str(f.next), broken: f.x === true });
         f.v === "accept" ? t.accepts++ : t.rejects++;
         break;
       case "task_done":

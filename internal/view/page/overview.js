@@ -9,9 +9,8 @@ const PANELS = [
   ["usage", "Tokens and cost", () => usageRows(), usageTable],
   ["tasks", "Tasks over time", () => [rec.head.tasks, rec.count], timeline],
   ["prompts", "Prompt size per call", () => groups.calls.length, promptChart],
-  ["objections", "Rejections", () => [groups.objections.length, groups.totals.has("evaluator")], objections],
   ["told", "Task list", () => [planOf().map((t) => [t.id, t.title, t.description, t.criteria]), // statuses are not shown here
-    ...["tldr", "open_questions", "blockers", "scope_notes", "learnings"].map((k) => rec.head[k])], told],
+    ...["tldr", "open_questions", "blockers", "scope_notes"].map((k) => rec.head[k])], told],
 ];
 
 const overview = {
@@ -220,26 +219,6 @@ function capMeters() {
   return dl;
 }
 
-function objections() {
-  const all = groups.objections;
-  if (!all.length) return [...groups.totals.keys()].includes("evaluator") ? el("p", "dim", "None: every hand-in was accepted.") : null;
-  const byCategory = new Map();
-  for (const o of all) byCategory.set(o.category || "no category", (byCategory.get(o.category || "no category") || 0) + 1);
-  const tags = el("p", "tags");
-  for (const [c, n] of [...byCategory].sort((a, b) => b[1] - a[1])) tags.appendChild(el("span", "tag warn", c.replace(/_/g, " ") + " × " + n));
-  const ol = el("ol", "objection-list");
-  const show = (from, to) => all.slice(from, to).forEach((o) => ol.appendChild(objection(o)));
-  show(0, 12);
-  const box = el("div", "", byCategory.size > 1 || all.length > 3 ? tags : null, ol);
-  if (all.length > 12) box.appendChild(button("Show all " + all.length, (b) => (show(12, all.length), b.remove())));
-  return box;
-}
-
-function objection(o) {
-  const a = link(o.i, o.task + (o.n ? " · iteration " + o.n : ""));
-  return el("li", "", el("span", "where", a, " ", el("span", "tag warn", o.broken ? "unreadable verdict" : o.category.replace(/_/g, " ") || "rejected")), el("p", "", oneLine(o.concern, 400) || "No concern was given."), o.next ? el("p", "dim", "Next step: " + oneLine(o.next, 300)) : null);
-}
-
 function told() {
   const h = rec.head;
   const plan = planOf().filter((t) => t.title || t.description);
@@ -260,10 +239,6 @@ function told() {
       if (t.criteria.length) d.append(el("h3", "", "Accepted when"), el("ul", "", ...t.criteria.map((c) => el("li", "", words(c)))));
     };
     d.addEventListener("toggle", fill);
-    box.appendChild(d);
-  }
-  if (h.learnings) {
-    const d = el("details", "brief", el("summary", "", el("b", "", "Learnings"), " proposed for your review"), prose(str(h.learnings)));
     box.appendChild(d);
   }
   return box;
