@@ -248,6 +248,9 @@ var quietEvents = map[string]bool{
 // describe is the line of an event, "" for none: its words after its task and, within one, its iteration.
 func (p *runLines) describe(e record.Event) string {
 	in := e.Common()
+	if v, ok := e.(*record.EvaluatorVerdict); ok && v.Accepted() && v.By == "" {
+		return "" // the commit says so
+	}
 	_, says := view.Line(e, nil)
 	says = text.Clip(text.OneLine(text.HeadBytes(says, maxSaid*4)), maxSaid)
 	switch e := e.(type) {
@@ -272,12 +275,8 @@ func (p *runLines) describe(e record.Event) string {
 			return ""
 		}
 		says = fmt.Sprintf("iter %d  %s", in.Iter, says)
-	case *record.EvaluatorVerdict:
-		if e.Accepted() && e.By == "" {
-			return "" // the commit says so
-		}
-		says = fmt.Sprintf("iter %d  %s", in.Iter, says)
-	case *record.Nudge, *record.PreToolBlock, *record.CaseParseError, *record.EvaluatorParseError:
+	case *record.Nudge, *record.EvaluatorVerdict, *record.PreToolBlock, *record.CaseParseError,
+		*record.EvaluatorParseError:
 		says = fmt.Sprintf("iter %d  %s", in.Iter, says)
 	case *record.Commit:
 		if !e.Placeholder {

@@ -40,11 +40,10 @@ func (p *process) visualizeCommand() *cli.Command {
 				defer one.Unlock()
 				return w.report(s)
 			}
-			rows := func(context.Context) (any, error) {
+			rows := func() ([]session.Overview, error) {
 				one.Lock()
 				defer one.Unlock()
-				all, err := w.overviews(true)
-				return view.PageRows(all), err
+				return w.overviews(true)
 			}
 			o := view.ServeOptions{Diff: w.diffOf, Review: review, Rows: rows,
 				Ready: func(url string) { w.say(url, false) }}

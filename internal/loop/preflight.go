@@ -347,14 +347,18 @@ func (a *attempt) goOnWith(found []record.Check) {
 	a.run.mu.Unlock()
 }
 
-// checkModules finds submodules that no worktree can have.
+// checkModules finds submodules that neither the user's repository nor the setup provides.
 func (a *attempt) checkModules(ctx context.Context) ([]record.Check, error) {
-	lacks, err := a.lackedModules(ctx)
-	if err != nil || len(lacks) == 0 {
+	missing, err := a.run.Git.MissingModules(ctx, a.run.Common, a.base)
+	missing = slices.DeleteFunc(missing, func(at string) bool {
+		there, err := os.ReadDir(filepath.Join(a.at.place.Dir, filepath.FromSlash(at)))
+		return err == nil && len(there) > 0
+	})
+	if err != nil || len(missing) == 0 {
 		return nil, err
 	}
 	return []record.Check{{Name: modulesCheck, From: ".gitmodules", Status: record.CheckFinding,
-		Detail:  strings.Join(lacks, ", ") + " missing: the repository never fetched the commit that the tree names",
+		Detail:  strings.Join(missing, ", ") + " missing: the repository never fetched the commit that the tree names",
 		Command: "git submodule update --init --recursive"}}, nil
 }
 
@@ -371,15 +375,6 @@ func (a *attempt) checkIdentity(ctx context.Context) ([]record.Check, error) {
 }
 
 const modulesCheck = "submodules"
-
-// lackedModules returns the submodules that neither the user's repository nor the setup provides.
-func (a *attempt) lackedModules(ctx context.Context) ([]string, error) {
-	missing, err := a.run.Git.MissingModules(ctx, a.run.Common, a.base)
-	return slices.DeleteFunc(missing, func(at string) bool {
-		there, err := os.ReadDir(filepath.Join(a.at.place.Dir, filepath.FromSlash(at)))
-		return err == nil && len(there) > 0
-	}), err
-}
 
 // setupFails returns the finding of a preflight for a failed setup command, or for a filter whose program is missing.
 // Any other error is returned as it is.

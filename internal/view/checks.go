@@ -18,7 +18,6 @@ func (t *ReportTask) seeChecks(run *record.ValidatorRun) {
 			lines := strings.Split(strings.TrimSpace(deref(r.Output)), "\n")
 			t.Output = lines[max(len(lines)-shownOutput, 0):]
 		}
-		t.Validators = append(t.Validators, strings.TrimSpace(words+" "+tookTime(r.Seconds)))
 		if checks {
 			by = append(by, words)
 		} else {
@@ -75,13 +74,6 @@ func resultWords(r record.ValidatorResult) (words string, checks bool) {
 		counts = append(counts, "FAILED")
 	}
 	return joined(" ", oneLine(r.Name), strings.Join(counts, ", ")), true
-}
-
-func tookTime(seconds float64) string {
-	if seconds < 0.05 {
-		return ""
-	}
-	return fmt.Sprintf("(%.1f s)", seconds)
 }
 
 // playedBy returns the program that played a role last, with its model; program and model are those of the session's

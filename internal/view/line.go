@@ -29,23 +29,12 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 			return bold, "after " + last + ": " + ev.Plan
 		}
 		return bold, ev.Plan // the run before was killed, or there was none
-	case *record.SessionPrepared:
-		from := joined(" ", "by", deref(ev.InterviewerModel))
-		if ev.Import != nil {
-			from = "from " + ev.Import.Format
-		}
-		return green, joined(", ", text.Plural(ev.PRDEntries, "task"), text.Plural(ev.TestFiles, "test file"), from)
 	case *record.MemoryLoad:
 		return byRole(ev.Role), text.Plural(ev.UserPromptChars, "character")
 	case *record.PromptAssembled:
 		return byRole(ev.Role), ev.Role + ", " + text.Plural(ev.Chars, "character")
 	case *record.ModelCall:
 		return byRole(ev.Phase), modelLine(ev)
-	case *record.LaneMerged:
-		if n := len(ev.Conflicts); n > 0 {
-			return yellow, "conflicts with other tasks in " + strings.Join(ev.Conflicts, ", ")
-		}
-		return "", "merged with " + text.Head(ev.Base, 10)
 	case *record.Nudge:
 		return yellow, "nudged: " + cmp.Or(nudgeWords[ev.Kind], ev.Kind+": "+ev.Content)
 	case *record.ToolCall:
@@ -73,8 +62,6 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 		return bold, joined("  ", ev.Role, ev.Agent, ev.How, ev.Conversation, ev.Why)
 	case *record.AgentWaits:
 		return yellow, WaitLine(ev)
-	case *record.CaseSubmitted:
-		return plain, gjson.GetBytes(ev.Case, "summary").String()
 	case *record.TaskMarked:
 		if ev.Mark == "kept" {
 			return bold, "done: " + ev.Note

@@ -27,8 +27,8 @@ type pageRow struct {
 	State string `json:"state"`
 }
 
-// PageRows is the overviews as rows of the page, in their order.
-func PageRows(all []session.Overview) []pageRow {
+// pageRows is the overviews as rows of the page, in their order.
+func pageRows(all []session.Overview) []pageRow {
 	rows := make([]pageRow, len(all))
 	for i := range all {
 		rows[i] = pageRow{rowOf(all[i]), all[i].State()}

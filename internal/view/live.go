@@ -26,8 +26,8 @@ type ServeOptions struct {
 	Diff    DiffFunc // of the commits that a page shows
 	// Review, if not nil, returns the review at the top of an idle session's page. It is called concurrently.
 	Review func(*session.Session) *Report
-	// Rows, if not nil, returns the rows of the list: the store alone does not know whether a session's work was taken.
-	Rows func(ctx context.Context) (rows any, err error)
+	// Rows returns the sessions of the list. It is called concurrently.
+	Rows func() ([]session.Overview, error)
 	// Ready is called once, with the URL.
 	Ready func(url string)
 }
@@ -124,7 +124,7 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 		v.page(w, indexPage(), "", nil, nil)
 		return
 	case "sessions.json":
-		v.sessions(r.Context(), w)
+		v.sessions(w)
 		return
 	}
 	elems := strings.Split(path, "/")
@@ -174,19 +174,12 @@ func liveHead(s *session.Session) string {
 }
 
 // sessions serves the list of sessions.
-func (v *viewer) sessions(ctx context.Context, w http.ResponseWriter) {
-	rows := v.o.Rows
-	if rows == nil {
-		rows = func(context.Context) (any, error) {
-			ids, err := v.store.IDs()
-			return PageRows(v.store.Overview(ids, nil)), err
-		}
-	}
-	all, err := rows(ctx)
+func (v *viewer) sessions(w http.ResponseWriter) {
+	all, err := v.o.Rows()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = writeJSON(w, all) // on an error the reader has left
+	_ = writeJSON(w, pageRows(all)) // on an error the reader has left
 }

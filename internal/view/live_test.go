@@ -59,6 +59,10 @@ func served(t *testing.T, store session.Store) string {
 	}
 	go func() {
 		done <- Serve(ctx, ln, store, ServeOptions{Ready: func(u string) { url <- u },
+			Rows: func() ([]session.Overview, error) {
+				ids, err := store.IDs()
+				return store.Overview(ids, nil), err
+			},
 			Review: func(s *session.Session) *Report { return NewReport(s, NewDetail(s.Overview(), s)) }})
 	}()
 	t.Cleanup(func() {

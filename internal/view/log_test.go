@@ -183,7 +183,7 @@ func TestLogFollows(t *testing.T) {
 			_, err := Log(ctx, out, w.S, LogOptions{Follow: true, Tail: tail})
 			done <- err
 		}()
-		out.expect(t, "prep-feature in", "abcd b")
+		out.expect(t, "prep-feature in", "branch=b  sha=abcd")
 		note(w, "one")
 		out.expect(t, "nudged: k: one")
 		w.Raw(`{"ts":"2026-06-11T22:05:00Z","type":"nudge","payload":{"kind":"k","content":"to`)

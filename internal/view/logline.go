@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,25 +57,13 @@ const maxLine = 4 << 10 // bytes: more of a text than any line of a terminal sho
 // membersLine lists the members of an event without a special line.
 func membersLine(payload []byte) string {
 	var b strings.Builder
-	eachMember(payload, func(key string, v gjson.Result) bool {
-		if b.Len() > 0 {
-			b.WriteString("  ")
+	gjson.ParseBytes(payload).ForEach(func(key, v gjson.Result) bool {
+		if !slices.Contains([]string{"task_id", "trace_id", "span_id", "iter"}, key.Str) { // they are shown everywhere
+			b.WriteString("  " + key.Str + "=" + text.HeadBytes(v.String(), maxLine))
 		}
-		b.WriteString(key + "=" + text.HeadBytes(v.String(), maxLine))
 		return b.Len() < maxLine
 	})
-	return b.String()
-}
-
-// eachMember hands fn the members of a payload that are not shown everywhere.
-func eachMember(payload []byte, fn func(key string, v gjson.Result) bool) {
-	gjson.ParseBytes(payload).ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "task_id", "trace_id", "span_id", "iter":
-			return true
-		}
-		return fn(key.Str, value)
-	})
+	return strings.TrimPrefix(b.String(), "  ")
 }
 
 // joined is the parts that are not empty.

@@ -87,10 +87,9 @@ type ReportTask struct {
 	Unchecked  bool     `json:"unchecked,omitempty"`
 	Reviewer   string   `json:"reviewer,omitempty"`   // the reviewer that accepted it
 	Acceptance string   `json:"acceptance,omitempty"` // the reviewer's words on that
-	Validators []string `json:"validators,omitempty"`
-	Output     []string `json:"output,omitempty"`  // the last lines of a validator that failed
-	Doubts     []string `json:"doubts,omitempty"`  // reasons to trust its tests less
-	Changed    []string `json:"changed,omitempty"` // its files, with the lines of each
+	Output     []string `json:"output,omitempty"`     // the last lines of a validator that failed
+	Doubts     []string `json:"doubts,omitempty"`     // reasons to trust its tests less
+	Changed    []string `json:"changed,omitempty"`    // its files, with the lines of each
 
 	// Workers are the programs that worked on the task if there are several, Reviewers those that gave verdicts.
 	Workers   []string `json:"workers,omitempty"`

@@ -144,8 +144,7 @@ func (t *ReportTask) facts() []labelled {
 	if t.Aside != nil {
 		stashed = append([]string{"in kept.git, " + t.Aside.Ref}, t.Aside.Files...)
 	}
-	checks := fact("Checks", append([]string{strings.Join(t.Checks, "; ")}, t.Validators...)...)
-	return []labelled{checks, fact("Verdict", verdict),
+	return []labelled{fact("Checks", strings.Join(t.Checks, "; ")), fact("Verdict", verdict),
 		fact("Rejections", t.Rejected...), fact("Hand-in", handIn...), fact("Effort", t.effort()),
 		fact("Files", t.Changed...), fact("Stashed", stashed...), fact("Output", t.Output...)}
 }

@@ -86,7 +86,7 @@ func TestBlock(t *testing.T) {
 		"facts": []any{
 			[]any{0.0, map[string]any{"ph": "run"}},
 			[]any{1.0, map[string]any{"p": 100.0, "e": 5.0, "$": 0.25, "ph": "evaluator"}},
-			[]any{2.0, map[string]any{"v": "reject", "g": "weak_test", "w": "<b>"}},
+			[]any{2.0, map[string]any{"v": "reject"}},
 		},
 		"cut": nil,
 	} {

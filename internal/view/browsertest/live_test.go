@@ -30,7 +30,11 @@ func serve(t testing.TB, store session.Store) string {
 		t.Fatal(err)
 	}
 	go func() {
-		done <- view.Serve(ctx, ln, store, view.ServeOptions{Ready: func(u string) { url <- u }})
+		done <- view.Serve(ctx, ln, store, view.ServeOptions{Ready: func(u string) { url <- u },
+			Rows: func() ([]session.Overview, error) {
+				ids, err := store.IDs()
+				return store.Overview(ids, nil), err
+			}})
 	}()
 	t.Cleanup(func() {
 		cancel()
