@@ -41,14 +41,15 @@ func (p *process) doctorCommand() *cli.Command {
 				return p.reportFlaky(d, test, ctx.Bool("json"))
 			}
 			rows := w.settingRows()
-			checks, err := loop.RunChecks(p.ctx, d.checks(len(rows)), nil)
+			set := found("settings", record.CheckOK, "", "%d of %d are set", len(rows), len(w.Config.All()))
+			checks, err := loop.RunChecks(p.ctx, d.checks(), nil)
 			if err != nil {
 				return err // a check cut off by a signal is not a finding
 			}
 			if ctx.Bool("fix") && !d.Dry {
 				applyFixes(p.ctx, checks)
 			}
-			return p.reportChecks(checks, rows, ctx.Bool("json"))
+			return p.reportChecks(append([]record.Check{set}, checks...), rows, ctx.Bool("json"))
 		}),
 	})
 }

@@ -41,14 +41,13 @@ func found(name, status, command, format string, args ...any) record.Check {
 	return record.Check{Name: name, Status: status, Command: command, Detail: fmt.Sprintf(format, args...)}
 }
 
-// checks are the checks of doctor, in their order; set is the number of settings that are set.
-func (d *setupDoctor) checks(set int) []loop.Check {
-	settings := func(context.Context) ([]record.Check, error) {
-		return []record.Check{found("settings", record.CheckOK, "", "%d of %d are set", set, len(d.Config.All()))}, nil
+// checks are the checks of doctor, in their order.
+func (d *setupDoctor) checks() []loop.Check {
+	return []loop.Check{
+		{Name: "git", Run: d.checkGit}, {Name: "sandbox", Run: d.checkSandbox}, {Name: "agents", Run: d.checkAgents},
+		{Name: "disk", Run: d.checkDisk}, {Name: "preflight", Run: d.checkPreflight},
+		{Name: "sessions", Run: d.checkSessions},
 	}
-	return []loop.Check{{Name: "settings", Run: settings}, {Name: "git", Run: d.checkGit},
-		{Name: "sandbox", Run: d.checkSandbox}, {Name: "agents", Run: d.checkAgents}, {Name: "disk", Run: d.checkDisk},
-		{Name: "preflight", Run: d.checkPreflight}, {Name: "sessions", Run: d.checkSessions}}
 }
 
 func (d *setupDoctor) checkGit(ctx context.Context) ([]record.Check, error) {

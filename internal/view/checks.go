@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // seeChecks reads the last run of the validators over the task's change.
@@ -64,10 +65,8 @@ func resultWords(r record.ValidatorResult) (words string, checks bool) {
 		return oneLine(r.Name) + inBrackets(why), false
 	case r.Passed && r.Tests != nil && r.Tests.Ran == 0:
 		return oneLine(r.Name) + " (no tests)", false
-	case r.Known && failed == 1:
-		counts = append(counts, "1 known failure")
 	case r.Known:
-		counts = append(counts, fmt.Sprintf("%d known failures", failed))
+		counts = append(counts, text.Plural(failed, "known failure"))
 	case !r.Passed && r.Tests != nil:
 		counts = append(counts, fmt.Sprintf("%d FAILED", failed))
 	case !r.Passed:

@@ -115,7 +115,7 @@ func (r row) listed(o Terminal, many bool) tableRow {
 		note = r.Failure.String()
 	}
 	return newRow(note, cell{r.ID, plain}, cell{r.State, stateStyle(r.State)}, cell{tasks, plain},
-		cell{Count(r.TokensUsed), plain}, cell{costOrNothing(r.Cost), plain},
+		cell{Count(r.TokensUsed), plain}, cell{orDash(r.Cost, Money), plain},
 		cell{age(o.Now, startOf(r.Overview)), plain}, cell{r.LastStop, stopStyle(r.LastStop)}, cell{label, style},
 		cell{source, dim})
 }
@@ -155,11 +155,12 @@ func counted(counts ...count) (s string) {
 	return s
 }
 
-func costOrNothing(v float64) string {
+// orDash returns a value in words, or a dash for zero.
+func orDash[T int64 | float64](v T, words func(T) string) string {
 	if v == 0 {
 		return "-"
 	}
-	return Money(v)
+	return words(v)
 }
 
 // startOf returns the start time of a session by its id, else by its checkpoint.

@@ -163,11 +163,7 @@ func (l *logger) rewound(s *session.Session) (int64, error) {
 	})
 	l.clear()
 	if !l.o.JSON {
-		text := "the record was replaced; this is the new one"
-		if seed >= 0 {
-			text = "reset to the seed; the events above that follow it are deleted"
-		}
-		l.out.WriteString(l.o.Paint(yellow, "-- "+text+" --") + "\n")
+		l.out.WriteString(l.o.Paint(yellow, "-- the record was replaced; this is the new one --") + "\n")
 	}
 	return seed, err
 }

@@ -207,7 +207,7 @@ func TestLogFollows(t *testing.T) {
 		if err := os.Truncate(w.S.Path(session.RecordFile), seed.Size()); err != nil {
 			t.Fatal(err)
 		}
-		out.expect(t, "-- reset to the seed; the events above that follow it are deleted --")
+		out.expect(t, "-- the record was replaced; this is the new one --")
 		note(viewtest.Open(t, w.S), "anew")
 		out.expect(t, "nudged: k: anew")
 		cancel()

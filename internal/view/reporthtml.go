@@ -24,7 +24,7 @@ var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"show
 {{end}}{{template "facts" .Facts}}
 {{range .Notices}}<p class="notice">{{shown .}}</p>
 {{end}}{{with .Commands}}<p class="first"><a href="#h-next">next</a> {{template "command" (index . 0).Line}}</p>
-{{end}}{{with .Risks}}<p class="first"><a href="#h-look">{{len .}} to check</a>{{$.Before}}</p>
+{{end}}{{with .Risks}}<p class="first"><a href="#h-look">{{len .}} to check</a></p>
 {{end}}<table class="tasks">
 {{range .Open}}<tr class="{{.Status}}"><th scope="row">{{shown .ID}}</th><td class="word">{{word .Status}}</td><td>{{shown .Title}}
 {{if .Reason}}<p class="why">{{shown (first .)}}</p>{{if .Cause}}<p class="cause">{{shown .Cause}}</p>{{end}}
@@ -34,7 +34,7 @@ var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"show
 {{end}}</table>
 {{with .HookSaid}}<p>The commit hook says:</p><pre>{{range .}}{{shown .}}
 {{end}}</pre>
-{{end}}{{with .Risks}}<h2 id="h-look">Check{{$.Before}}</h2>
+{{end}}{{with .Risks}}<h2 id="h-look">To check</h2>
 <ul>{{range .}}<li>{{shown .}}</li>
 {{end}}</ul>
 {{end}}{{with .Commands}}<h2 id="h-next">Next</h2>
@@ -88,13 +88,13 @@ func (r *Report) html(patch func(sha string) (string, bool)) (headline, section 
 	}
 	cost, tokens := r.costWords()
 	data := struct {
-		Stopped, State, Before, Stop string
-		Facts                        []labelled
-		Open, Done                   []*ReportTask
-		Each                         []pageTask
-		Notices, HookSaid, Risks     []string
-		Commands                     []Command
-	}{State: r.State, Before: r.beforeTaking(), Stop: r.Stop, Stopped: r.stopped(), Notices: r.notices(),
+		Stopped, State, Stop     string
+		Facts                    []labelled
+		Open, Done               []*ReportTask
+		Each                     []pageTask
+		Notices, HookSaid, Risks []string
+		Commands                 []Command
+	}{State: r.State, Stop: r.Stop, Stopped: r.stopped(), Notices: r.notices(),
 		HookSaid: r.HookSaid, Commands: r.Commands, Done: r.done(), Facts: []labelled{
 			fact("Task list", r.Label), fact("Branch", r.Branch), fact("Ran", r.span()), fact("Cost", cost),
 			fact("Tokens", tokens), fact("Worker", r.Worker), fact("Reviewer", r.Reviewer)}}

@@ -140,7 +140,7 @@ func (r *Report) screen(p printer, wide bool) {
 	p.rows(tasks, room)
 	if len(risks) > 0 {
 		fmt.Fprintln(p.out)
-		p.line(bold, "check"+r.beforeTaking()+"; details: git tilth review "+strings.TrimSpace(risks[0].head), "")
+		p.line(bold, "to check; details: git tilth review "+strings.TrimSpace(risks[0].head), "")
 		p.rows(risks, max(screenLines-above-1-min(len(tasks), room)-2-1-len(r.Commands), 1))
 	}
 	r.next(p)
@@ -163,14 +163,6 @@ func (r *Report) Unfinished(w io.Writer, o Terminal) {
 		}
 	}
 	out.Flush()
-}
-
-// beforeTaking returns the words for points to check before take, "" if it is too late.
-func (r *Report) beforeTaking() string {
-	if r.State == "taken" || r.Gone {
-		return ""
-	}
-	return " before you take it"
 }
 
 // done are the tasks that are done.

@@ -269,9 +269,9 @@ func (p printer) tasks(tasks []ReportTask) {
 		if j.Missing != "" {
 			status += ", not on the branch"
 		}
-		t.add(cell{j.ID, plain}, cell{status, taskStyle(j.Status)}, cell{numberOrNothing(j.Iterations), plain},
-			cell{numberOrNothing(j.Rejections), plain}, cell{Count(j.Tokens), plain},
-			cell{costOrNothing(j.Cost), plain},
+		t.add(cell{j.ID, plain}, cell{status, taskStyle(j.Status)}, cell{orDash(j.Iterations, Count), plain},
+			cell{orDash(j.Rejections, Count), plain}, cell{Count(j.Tokens), plain},
+			cell{orDash(j.Cost, Money), plain},
 			cell{j.Commit[:min(len(j.Commit), 10)], dim}, cell{j.Title, plain})
 	}
 	t.print(p.out)
@@ -285,13 +285,6 @@ func taskStyle(status string) string {
 		return red
 	}
 	return plain
-}
-
-func numberOrNothing(n int64) string {
-	if n == 0 {
-		return "-"
-	}
-	return fmt.Sprint(n)
 }
 
 // usage prints the usage of each role, and the used part of each cap.
@@ -313,7 +306,7 @@ func (p printer) usage(d Detail) {
 		}
 		t.add(cell{role, plain}, cell{fmt.Sprint(r.Calls), plain}, cell{Count(r.PromptTokens), plain},
 			cell{percent(float64(r.CachedTokens), float64(r.PromptTokens)), dim}, cell{Count(r.EvalTokens), plain},
-			cell{costOrNothing(r.Cost), plain})
+			cell{orDash(r.Cost, Money), plain})
 	}
 	if len(t.rows) > 0 {
 		t.print(p.out)
