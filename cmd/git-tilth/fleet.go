@@ -169,13 +169,6 @@ func (w *repoContext) remoteHere(remote string) (fleet.Remote, error) {
 	return place, err
 }
 
-// remoteToList is remoteHere for a list, which changes nothing that a dry run could spare.
-func (w *repoContext) remoteToList(remote string) (fleet.Remote, error) {
-	place, err := w.remoteHere(remote)
-	place.Deps.Git = w.p.git(false)
-	return place, err
-}
-
 // remoteSession returns the remote session with a name, or the newest unclaimed one.
 func (p *process) remoteSession(place fleet.Remote, part string) (found fleet.Claim, err error) {
 	claims, err := place.Remotes(p.ctx)
@@ -232,10 +225,11 @@ func fleetError(err error, id string) error {
 // listRemote is `git tilth list --remote`.
 func (w *repoContext) listRemote(remote string, asJSON bool) error {
 	p := w.p
-	place, err := w.remoteToList(remote)
+	place, err := w.remoteHere(remote)
 	if err != nil {
 		return err
 	}
+	place.Deps.Git = w.p.git(false) // a dry run lists too
 	rows, err := w.remoteRows(p.ctx, place)
 	if err != nil {
 		return fleetError(err, "")

@@ -37,7 +37,8 @@ type repoContext struct {
 // enter finds the command's repository. dir is the workspace argument, "" for the current directory. git's variables
 // are honoured once, here, unless a directory was named, which takes precedence.
 func (p *process) enter(dir string, flags map[string]string) (*repoContext, error) {
-	w := &repoContext{Kit: newKit(p), p: p, flags: flags}
+	w := &repoContext{p: p, flags: flags, Kit: equip.New(&equip.Kit{Ctx: p.ctx, Dir: p.dir, Environ: p.environ,
+		Version: version, Changes: p.changes, Verbose: p.verbose, Warnf: p.warnf, Git: p.git(p.dryRun)})}
 	at, environ := p.dir, p.environ
 	if dir != "" {
 		at, environ = p.inDir(dir), nil
@@ -70,11 +71,6 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	}
 	w.Git.FilterTime = w.Config.Duration("tilth.validatorTimeout")
 	return w, w.notInside()
-}
-
-func newKit(p *process) *equip.Kit {
-	return equip.New(&equip.Kit{Ctx: p.ctx, Dir: p.dir, Environ: p.environ, Version: version, Changes: p.changes,
-		Verbose: p.verbose, Warnf: p.warnf, Git: p.git(p.dryRun)})
 }
 
 // notInside refuses a changing command that a run's worker, validator or hook calls. A variable marks such a call.
