@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/forge"
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -157,11 +156,8 @@ func (a *addressing) usersCommits() error {
 	if !there {
 		return refuse("git tilth review "+a.s.ID, "branch %s is deleted", a.s.Branch())
 	}
-	if head := a.top.Head; head != tip && !(a.isStack() && head == a.top.Took) {
-		ask := gitx.InRepo(a.common, "merge-base", "--is-ancestor", head, tip)
-		if _, err := w.Git.Line(w.p.ctx, ask); err != nil {
-			return refuse(hint, "%s has commits that session %s does not have", a.top.Name(), a.s.ID)
-		}
+	if !(a.isStack() && a.top.Head == a.top.Took) && a.lacks(tip) {
+		return refuse(hint, "%s has commits that session %s does not have", a.top.Name(), a.s.ID)
 	}
 	commits, at, err := held.CommitsSince(w.p.ctx, w.Git, a.common, tip, cmp.Or(a.top.Took, state.Seed.SHA))
 	if at.SHA == "" && err == nil { // the commits were made again
@@ -240,15 +236,9 @@ func (a *addressing) addTasks(items []forge.Item) error {
 
 // work runs the tasks that are to do, those of lower requests of a stack after the commits of their own requests.
 func (a *addressing) work() error {
-	tasks, err := a.s.Tasks()
-	if err != nil {
-		return fail("", err)
-	}
-	tasks = slices.DeleteFunc(tasks, func(t session.Task) bool {
-		return t.Status == session.TaskDone || t.Status == session.TaskSkipped
-	})
-	if len(tasks) == 0 {
-		return nil
+	tasks, err := a.unfinished()
+	if err != nil || len(tasks) == 0 {
+		return err
 	}
 	if a.isStack() {
 		if err := a.restack(tasks); err != nil {

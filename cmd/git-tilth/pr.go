@@ -50,6 +50,15 @@ func (w *repoContext) pullRequest(s *session.Session, base string, stack, draft,
 	if err := p.read(); err != nil {
 		return err
 	}
+	if p.top != nil && p.top.Head == p.top.Took { // the request has nothing but the session's commits
+		tip, _, err := w.Git.BranchTip(w.p.ctx, p.common, s.Branch())
+		if err != nil {
+			return fail("", err)
+		}
+		if tasks, err := p.unfinished(); err != nil || len(tasks) > 0 && p.lacks(tip) {
+			return cmp.Or(err, refuse("git tilth update "+s.ID, "session %s is not yet on its new base", s.ID))
+		}
+	}
 	stack = stack || p.isStack()
 	if stack && p.missing != nil {
 		return refuse("https://cli.github.com", "--stack needs gh or glab")

@@ -128,6 +128,27 @@ func (p *proposal) all() []*session.Request {
 
 func (p *proposal) isStack() bool { return p.top != nil && len(p.top.Below) > 0 }
 
+// lacks reports whether a tip of the session's branch lacks commits of the request.
+func (p *proposal) lacks(tip string) bool {
+	if p.top.Head == tip {
+		return false
+	}
+	ask := gitx.InRepo(p.common, "merge-base", "--is-ancestor", p.top.Head, tip)
+	_, err := p.w.Git.Line(p.w.p.ctx, ask)
+	return err != nil
+}
+
+// unfinished returns the session's tasks that are to do.
+func (p *proposal) unfinished() ([]session.Task, error) {
+	tasks, err := p.s.Tasks()
+	if err != nil {
+		return nil, fail("git tilth show "+p.s.ID, err)
+	}
+	return slices.DeleteFunc(tasks, func(t session.Task) bool {
+		return t.Status == session.TaskDone || t.Status == session.TaskSkipped
+	}), nil
+}
+
 // looked is a request with its unresolved threads and failed checks.
 type looked struct {
 	*session.Request

@@ -102,6 +102,13 @@ func (u *updating) move(begun bool) (bool, error) {
 	if begun {
 		return true, nil
 	}
+	tasks, err := u.unfinished()
+	if err != nil {
+		return false, err
+	}
+	if dirty, err := w.Git.IsDirty(w.p.ctx, h.Path()); err == nil && dirty && len(tasks) > 0 {
+		return true, nil // a task has begun, such as that of a conflict
+	}
 	to := lifecycle.Onto{Merge: u.merge}
 	if to.Gone, err = u.merged(); err != nil {
 		return false, fail("", err)

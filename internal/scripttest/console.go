@@ -83,7 +83,7 @@ func environ(ts *testscript.TestScript) []string {
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM",
 		"TILTH_SESSIONS_DIR", "TILTH_RESUME_NOTICE", "TILTH_AGAIN",
 		"TILTH_BASE_URL", "TILTH_WORKER_MODEL", "LC_ALL", "GOCACHE", "GOFLAGS", "NO_COLOR", "WORK", "FAKEAGENT_SCRIPT",
-		"FAKEAGENT_LOG", "COMPLETION", "TILTH_SANDBOX"} {
+		"FAKEAGENT_LOG", "COMPLETION", "TILTH_SANDBOX", "GH_CONFIG_DIR", "GH_TOKEN"} {
 		if v := ts.Getenv(name); v != "" {
 			out = append(out, name+"="+v)
 		}
