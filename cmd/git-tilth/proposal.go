@@ -134,7 +134,7 @@ func (p *proposal) lacks(tip string) bool {
 		return false
 	}
 	ask := gitx.InRepo(p.common, "merge-base", "--is-ancestor", p.top.Head, tip)
-	_, err := p.w.Git.Line(p.w.p.ctx, ask)
+	_, err := p.w.Git.Read(p.w.p.ctx, ask)
 	return err != nil
 }
 
