@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"golang.org/x/sys/unix"
 )
@@ -62,13 +63,30 @@ func Put(path string, data []byte, synced bool) error {
 	return nil
 }
 
-// Encode is compact JSON with <, > and & as they are: the files are read by people, and never embedded unescaped.
+// Encode is compact JSON with <, > and & as they are: the files are read by people, and never embedded unescaped. If v
+// points to a struct, its lists that are nil are written as empty ones.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
+	if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer && !p.IsNil() && p.Elem().Kind() == reflect.Struct {
+		v = withLists(p.Elem())
+	}
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}
+
+// withLists returns a copy of a struct in which no list is nil.
+func withLists(v reflect.Value) any {
+	c := reflect.New(v.Type()).Elem()
+	c.Set(v)
+	for i := range c.NumField() {
+		f := c.Field(i)
+		if f.CanSet() && f.Kind() == reflect.Slice && f.IsNil() && f.Type().Elem().Kind() != reflect.Uint8 {
+			f.Set(reflect.MakeSlice(f.Type(), 0, 0))
+		}
+	}
+	return c.Addr().Interface()
 }

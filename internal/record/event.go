@@ -124,11 +124,11 @@ func Decode(typ string, payload []byte) Event {
 	r, known := byName[typ]
 	if !known {
 		u := &Unknown{Type: typ, Payload: append(json.RawMessage(nil), payload...)}
-		decode(payload, u)
+		_ = json.Unmarshal(payload, u)
 		return u
 	}
 	ev := r.make()
-	decode(payload, ev)
+	_ = json.Unmarshal(payload, ev)
 	return ev
 }
 
@@ -157,15 +157,14 @@ func encode(b *bytes.Buffer, ev Event) error {
 		}
 		return json.Compact(b, u.Payload)
 	}
-	return jsonl.AppendObject(b, ev, true, nil)
-}
-
-// decode fills the struct that dst points to from a payload. It skips members without a field, because most of a record
-// is unused text. A member of another type than its field is left out; a text field gets its JSON.
-func decode(payload []byte, dst any) {
-	jsonl.ReadObject(payload, dst, func(_ string, field reflect.Value, value string, _ error) {
-		if field.Kind() == reflect.String {
-			field.SetString(value)
-		}
-	}, nil)
+	text, err := jsonl.Encode(ev)
+	if err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	if err = json.Unmarshal(text, &members); err == nil {
+		text, err = jsonl.Encode(members)
+		b.Write(text)
+	}
+	return err
 }

@@ -69,13 +69,13 @@ func (l Line) Brief() Event {
 	}
 	switch l.Type {
 	case "prompt_assembled":
-		decode(l.Payload, &b)
+		_ = json.Unmarshal(l.Payload, &b)
 		return &PromptAssembled{Scope: b.Scope, Role: b.Role}
 	case "memory_load":
-		decode(l.Payload, &b)
+		_ = json.Unmarshal(l.Payload, &b)
 		return &MemoryLoad{Scope: b.Scope, Role: b.Role}
 	case "tool_result":
-		decode(l.Payload, &b)
+		_ = json.Unmarshal(l.Payload, &b)
 		return &ToolResult{Scope: b.Scope}
 	}
 	return l.Event()

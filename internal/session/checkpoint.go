@@ -1,9 +1,7 @@
 package session
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"math"
 
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -39,11 +37,8 @@ type Checkpoint struct {
 	KnownFailures map[string][]string `json:"known_failures,omitempty"`
 
 	StartedAt string `json:"started_at"` // start of the wall-clock cap, RFC 3339
-	// Conversations are those with agent programs, by task, each as its JSON text: SetConversation encodes only the one
-	// that it changes.
-	Conversations map[string]json.RawMessage `json:"-"`
-
-	others extra
+	// Conversations are those with agent programs, by task, each as its JSON text.
+	Conversations map[string]json.RawMessage `json:"conversations"`
 }
 
 // Checkpoint returns checkpoint.json, with the status and totals of the record once there is a seed. Errors name the
@@ -72,47 +67,24 @@ func (c *Checkpoint) setTotals(sum *Summary) {
 	c.TokensUsed = sum.Tokens.Total
 	for _, role := range []string{"", record.RoleEvaluator, record.RoleInterview, record.RoleSelfImprove} {
 		r := c.Usage.Role(role)
-		*r = RoleUsage{others: r.others}
-		r.Add(*sum.Usage.Role(role))
+		*r = *sum.Usage.Role(role)
 	}
 }
 
-// SaveCheckpoint replaces checkpoint.json; unknown members of the file that cp was read from stay. Before Sync a power
-// cut may bring the old one back.
+// SaveCheckpoint replaces checkpoint.json. Before Sync a power cut may bring the old one back.
 func (s *Session) SaveCheckpoint(cp *Checkpoint) error {
-	data, err := cp.encode()
-	return save(s.Path(CheckpointFile), data, err, true)
+	if cp.Conversations == nil {
+		cp.Conversations = map[string]json.RawMessage{}
+	}
+	return save(s.Path(CheckpointFile), cp)
 }
 
 // onlyWritten are the members that are written from the record or derived again. A value that does not fit is ignored.
-var onlyWritten = []string{"status", "tokens_used", "statuses", "preflight", "label", "started_at"}
+var onlyWritten = []string{"status", "tokens_used", "statuses", "preflight", "label", "started_at", "usage"}
 
 func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 	c := &Checkpoint{}
-	if err := decode(data, c, &c.others, onlyWritten...); err != nil {
-		return nil, err
-	}
-	raw, ok := c.others["conversations"]
-	if !ok {
-		return c, nil
-	}
-	delete(c.others, "conversations")
-	var err error
-	if c.Conversations, err = decodeConversations(raw); err != nil {
-		err = fmt.Errorf("\"conversations\" %w", err)
-	}
-	return c, err
-}
-
-// encode returns the file's text. The conversations come last and are encoded already, so that the cost of a checkpoint
-// does not depend on their number.
-func (c *Checkpoint) encode() ([]byte, error) {
-	text, err := indent(encode(c, c.others))
-	if err != nil {
-		return nil, err
-	}
-	text = append(bytes.TrimSuffix(text, []byte("\n}\n")), ",\n  \"conversations\": "...)
-	return append(appendConversations(text, c.Conversations), "\n}\n"...), nil
+	return c, decode(data, c, onlyWritten...)
 }
 
 // RoleUsage is the usage of one role. Cached tokens are part of the prompt's, reasoning tokens of eval's; Cost is in
@@ -124,16 +96,6 @@ type RoleUsage struct {
 	CachedTokens    int64   `json:"cached"`
 	ReasoningTokens int64   `json:"reasoning"`
 	Cost            float64 `json:"cost"`
-
-	others extra
-}
-
-func (r RoleUsage) MarshalJSON() ([]byte, error) { return encode(&r, r.others) }
-
-// UnmarshalJSON never fails: totals are rewritten from the record.
-func (r *RoleUsage) UnmarshalJSON(data []byte) error {
-	_ = decode(data, r, &r.others)
-	return nil
 }
 
 // Total returns the tokens that count against the token cap: all but those that a provider read from its cache.
@@ -155,16 +117,6 @@ type Usage struct {
 	Evaluator   RoleUsage `json:"evaluator"`
 	Interview   RoleUsage `json:"interview"`
 	SelfImprove RoleUsage `json:"self_improve"`
-
-	others extra
-}
-
-func (u Usage) MarshalJSON() ([]byte, error) { return encode(&u, u.others) }
-
-// UnmarshalJSON never fails: totals are rewritten from the record.
-func (u *Usage) UnmarshalJSON(data []byte) error {
-	_ = decode(data, u, &u.others)
-	return nil
 }
 
 // Sum returns the usage of all roles together.

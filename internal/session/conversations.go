@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -32,12 +31,7 @@ type Conversation struct {
 	Uncounted bool `json:"uncounted,omitempty"`
 	// Others are the conversations of other programs that worked on the task, by name.
 	Others map[string]*Conversation `json:"others,omitempty"`
-
-	others extra
 }
-
-func (c Conversation) MarshalJSON() ([]byte, error)     { return encode(&c, c.others) }
-func (c *Conversation) UnmarshalJSON(data []byte) error { return decode(data, c, &c.others) }
 
 // Attempt is one start of the program on a conversation.
 type Attempt struct {
@@ -48,21 +42,14 @@ type Attempt struct {
 	Tokens      int64   `json:"tokens"`       // spent by this attempt
 	Cost        float64 `json:"cost"`         // spent by this attempt, dollars
 	TotalTokens int64   `json:"total_tokens"` // the program's running total after it, where it reports one
-
-	others extra
 }
-
-func (a Attempt) MarshalJSON() ([]byte, error)     { return encode(&a, a.others) }
-func (a *Attempt) UnmarshalJSON(data []byte) error { return decode(data, a, &a.others) }
 
 // Conversation returns a task's conversation, or nil. SetConversation stores a changed one.
 func (c *Checkpoint) Conversation(task string) *Conversation {
-	raw, ok := c.Conversations[task]
-	if !ok {
+	conv := &Conversation{}
+	if json.Unmarshal(c.Conversations[task], conv) != nil || string(c.Conversations[task]) == "null" {
 		return nil
 	}
-	conv := &Conversation{}
-	_ = conv.UnmarshalJSON(raw) // decodeConversations has seen to it that it can be read
 	return conv
 }
 
@@ -77,7 +64,11 @@ func (c *Checkpoint) ConversationOf(task, agent string) *Conversation {
 
 // SetConversation stores a task's conversation as the one in use. It keeps the conversation with another program.
 func (c *Checkpoint) SetConversation(task string, conv *Conversation) error {
+	var old []byte
 	if was := c.Conversation(task); was != nil {
+		if was.Agent == conv.Agent && was.ID == conv.ID {
+			old = c.Conversations[task]
+		}
 		others := was.Others
 		was.Others = nil
 		if others == nil {
@@ -89,56 +80,12 @@ func (c *Checkpoint) SetConversation(task string, conv *Conversation) error {
 		delete(others, conv.Agent)
 		conv.Others = others
 	}
-	raw, err := jsonl.Encode(conv)
-	if err != nil {
-		return err
-	}
-	var text bytes.Buffer
-	if err := json.Indent(&text, raw, "    ", "  "); err != nil {
-		return err
-	}
+	text, err := encode(conv, old)
 	if c.Conversations == nil {
 		c.Conversations = map[string]json.RawMessage{}
 	}
-	c.Conversations[task] = text.Bytes()
-	return nil
-}
-
-// decodeConversations refuses an unreadable conversation, so that Conversation cannot fail; null means none.
-func decodeConversations(data []byte) (c map[string]json.RawMessage, err error) {
-	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, jsonError(data, err)
-	}
-	for task, raw := range c {
-		if string(raw) == "null" {
-			delete(c, task)
-		} else if err := new(Conversation).UnmarshalJSON(raw); err != nil {
-			return nil, fmt.Errorf("of %s: %w", task, err)
-		}
-	}
-	return c, nil
-}
-
-// appendConversations appends their JSON object to text, sorted by task, as a member of an indented file.
-func appendConversations(text []byte, c map[string]json.RawMessage) []byte {
-	if len(c) == 0 {
-		return append(text, "{}"...)
-	}
-	size := 0
-	for _, raw := range c {
-		size += len(raw) + 32
-	}
-	text = slices.Grow(text, size)
-	for i, task := range slices.Sorted(maps.Keys(c)) {
-		open := ","
-		if i == 0 {
-			open = "{"
-		}
-		name, _ := jsonl.Encode(task) // a string always has a JSON text
-		text = append(append(append(text, open+"\n    "...), name...), ": "...)
-		text = append(text, c[task]...)
-	}
-	return append(text, "\n  }"...)
+	c.Conversations[task] = text
+	return err
 }
 
 // OpenTranscript opens the transcript of a role: conversation/<task>.jsonl, <task>.evaluator.jsonl, or the interview,

@@ -7,19 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
-
-// A struct of a session's JSON file that has others keeps the members it has no field for: it is read by decode and
-// written by encode.
-
-// extra are the members of a JSON object that its struct has no field for, as they were read.
-type extra map[string]json.RawMessage
 
 // checkObject returns why data is not a JSON object.
 func checkObject(data []byte) error {
@@ -32,26 +25,74 @@ func checkObject(data []byte) error {
 	return nil
 }
 
-// decode fills the struct that dst points to, and others with the unknown members. The error is that of the first
-// member that does not fit its field, except for members in loose. All other fields are filled in any case.
-func decode(data []byte, dst any, others *extra, loose ...string) (err error) {
+// decode fills the struct that dst points to from a JSON object. The error is that of the first member that does not fit
+// its field, except for members in loose. All other fields are filled in any case.
+func decode(data []byte, dst any, loose ...string) error {
 	if err := checkObject(data); err != nil {
 		return err
 	}
-	*others = extra{}
-	jsonl.ReadObject(data, dst, func(name string, _ reflect.Value, value string, why error) {
-		if err == nil && !slices.Contains(loose, name) {
-			err = fmt.Errorf("%q %w", name, jsonError([]byte(value), why))
+	err := json.Unmarshal(data, dst)
+	if misfit, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		name, _, _ := strings.Cut(misfit.Field, ".")
+		if slices.Contains(loose, name) {
+			return nil
 		}
-	}, func(name, value string) { (*others)[strings.ToValidUTF8(name, "\uFFFD")] = json.RawMessage(value) })
+		return fmt.Errorf("%q %w", misfit.Field, jsonError(data, err))
+	}
 	return err
 }
 
-// encode is the JSON of the struct that src points to, and behind its members the others, sorted by name.
-func encode(src any, others extra) ([]byte, error) {
-	var b bytes.Buffer
-	err := jsonl.AppendObject(&b, src, false, others)
-	return b.Bytes(), err
+// encode returns v in the form of JSON files: two spaces, a newline at the end. Members of old, the text of the file
+// until now, for which T has no field are added, at any depth.
+func encode[T any](v *T, old []byte) ([]byte, error) {
+	text, err := jsonl.Encode(v)
+	if err != nil {
+		return nil, err
+	}
+	read := new(T)
+	_ = json.Unmarshal(old, read)
+	known, err := jsonl.Encode(read)
+	if err != nil {
+		return nil, err
+	}
+	if now := value(text); keepUnknown(value(old), value(known), now) {
+		text, err = jsonl.Encode(now)
+	}
+	return indent(text, err)
+}
+
+// value decodes a JSON text. Numbers keep their spelling.
+func value(text []byte) (v any) {
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.UseNumber()
+	_ = in.Decode(&v)
+	return v
+}
+
+// keepUnknown adds the members of old that are not in known to now. It reports whether there were any.
+func keepUnknown(old, known, now any) (added bool) {
+	switch old := old.(type) {
+	case map[string]any:
+		known, _ := known.(map[string]any)
+		now, _ := now.(map[string]any)
+		for name, member := range old {
+			was, isKnown := known[name]
+			is, inNow := now[name]
+			switch {
+			case isKnown && inNow:
+				added = keepUnknown(member, was, is) || added
+			case !isKnown && !inNow && now != nil:
+				now[name], added = member, true
+			}
+		}
+	case []any:
+		known, _ := known.([]any)
+		now, _ := now.([]any)
+		for i := range min(len(old), len(known), len(now)) {
+			added = keepUnknown(old[i], known[i], now[i]) || added
+		}
+	}
+	return added
 }
 
 // jsonError explains why data could not be decoded: the position of invalid JSON, or the value of a wrong type.
@@ -116,13 +157,15 @@ func readJSON[T any](path string, decode func([]byte) (T, error)) (v T, err erro
 	return v, err
 }
 
-// save replaces a file of a session with text, unless encoding it failed with err. Files that cannot be regenerated are
-// synced, so that a power cut leaves the old content or the new. Only after Sync it is the new content.
-func save(path string, text []byte, err error, synced bool) error {
+// save replaces a JSON file of a session with v, synced, so that a power cut leaves the old content or the new. Only after
+// Sync it is the new content.
+func save[T any](path string, v *T) error {
+	old, _ := jsonl.ReadFile(path)
+	text, err := encode(v, old)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return jsonl.Put(path, text, synced)
+	return jsonl.Put(path, text, true)
 }
 
 // Sync makes earlier saves survive a power cut.

@@ -109,7 +109,7 @@ func (s *Session) WriteLedger(id string, task record.Task) (changed bool, err er
 	have, whole := []LedgerEntry{}, len(data) == 0 || data[len(data)-1] == '\n'
 	for line := range bytes.Lines(data) {
 		var e LedgerEntry
-		if whole = whole && decode(line, &e, new(extra)) == nil; whole {
+		if whole = whole && decode(line, &e) == nil; whole {
 			have = append(have, e)
 		}
 	}
@@ -147,7 +147,7 @@ func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 	calls := 0
 	_, err = jsonl.Tail(path, func(_ int64, line []byte) bool {
 		var e LedgerEntry
-		if decode(line, &e, new(extra)) != nil {
+		if decode(line, &e) != nil {
 			return true
 		}
 		if e.Note == "" {

@@ -54,8 +54,7 @@ func (s *Session) Request() *Request {
 // SaveRequest stores a request that was seen now.
 func (s *Session) SaveRequest(r *Request, now time.Time) error {
 	r.SeenAt = now.UTC().Format(time.RFC3339)
-	data, err := indent(json.Marshal(r))
-	return save(s.Path(requestFile), data, err, true)
+	return save(s.Path(requestFile), r)
 }
 
 // Name is the request's number as its forge writes it.

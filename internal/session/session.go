@@ -11,6 +11,7 @@
 package session
 
 import (
+	"encoding/json"
 	"io"
 	"path/filepath"
 	"sync/atomic"
@@ -147,13 +148,12 @@ func (s *Session) SeedMeta() (*SeedMeta, error) {
 		if err := checkObject(data); err != nil {
 			return nil, err
 		}
-		_ = decode(data, m, new(extra))
+		_ = json.Unmarshal(data, m)
 		return m, nil
 	})
 }
 
 // SaveSeedMeta writes seed-meta.json.
 func (s *Session) SaveSeedMeta(m *SeedMeta) error {
-	data, err := indent(encode(m, nil))
-	return save(s.Path(SeedMetaFile), data, err, true)
+	return save(s.Path(SeedMetaFile), m)
 }

@@ -46,7 +46,8 @@ type Summary struct {
 	TotalSeen bool          `json:"-"` // the record carries running totals of tokens
 	hash      []byte        // the state of the hash of the record that was counted, as stored
 
-	others extra
+	// RolledUp is the mark of the stored counts. It is set in the file only.
+	RolledUp json.RawMessage `json:"rolled_up,omitempty"`
 }
 
 // summaryTokens counts tokens to and from the models. Total is tokens_used of the record.
@@ -95,8 +96,6 @@ type mark struct {
 }
 
 const foldVersion = 7
-
-const markKey = "rolled_up"
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
@@ -175,12 +174,14 @@ func (s *Session) WriteSummary() error {
 	if m.Fingerprint, err = record.Fingerprint(s.Path(RecordFile), end); err != nil {
 		return err
 	}
-	sum.others[markKey] = record.JSON(m)
-	text, err := indent(encode(sum, sum.others))
-	if err == nil {
-		text = bytes.Replace(text, []byte(noSum), []byte(sumOf(text)), 1)
+	sum.RolledUp = record.JSON(m)
+	old, _ := jsonl.ReadFile(s.Path(SummaryFile))
+	text, err := encode(sum, old)
+	if err != nil {
+		return err
 	}
-	err = save(s.Path(SummaryFile), text, err, false)
+	text = bytes.Replace(text, []byte(noSum), []byte(sumOf(text)), 1)
+	err = jsonl.Put(s.Path(SummaryFile), text, false)
 	if errors.Is(err, jsonl.ErrIrregular) {
 		return nil // a directory with files: the record is read instead
 	}
@@ -200,11 +201,7 @@ func (s *Session) storedSummary() (sum *Summary, end int64) {
 	if err != nil {
 		return empty, 0
 	}
-	if err = decode(data, stored, &stored.others); stored.others == nil {
-		return empty, 0
-	}
-	empty.others = stored.others
-	if err != nil || json.Unmarshal(stored.others[markKey], &m) != nil || m.Offset < 0 || m.State == nil ||
+	if decode(data, stored) != nil || json.Unmarshal(stored.RolledUp, &m) != nil || m.Offset < 0 || m.State == nil ||
 		stored.Version != summaryVersion || m.Fold != foldVersion ||
 		sumOf(bytes.Replace(data, []byte(m.Sum), []byte(noSum), 1)) != m.Sum {
 		return empty, 0
@@ -213,6 +210,7 @@ func (s *Session) storedSummary() (sum *Summary, end int64) {
 	if err != nil || now != m.Fingerprint {
 		return empty, 0
 	}
+	stored.RolledUp = nil
 	stored.SessionID, stored.State, stored.TotalSeen, stored.hash = s.ID, m.State, m.TotalSeen, m.Hash
 	stored.complete()
 	return stored, m.Offset
@@ -220,8 +218,7 @@ func (s *Session) storedSummary() (sum *Summary, end int64) {
 
 // NewSummary is the roll-up of an empty record.
 func NewSummary(sessionID string) *Summary {
-	s := &Summary{Version: summaryVersion, SessionID: sessionID, others: extra{},
-		State: &record.State{}}
+	s := &Summary{Version: summaryVersion, SessionID: sessionID, State: &record.State{}}
 	s.complete()
 	return s
 }
@@ -239,7 +236,7 @@ func (s *Summary) clone() *Summary {
 	for hook, outcomes := range s.HookOutcomes {
 		c.HookOutcomes[hook] = maps.Clone(outcomes)
 	}
-	c.ToolHistogram, c.Models, c.others = maps.Clone(s.ToolHistogram), maps.Clone(s.Models), maps.Clone(s.others)
+	c.ToolHistogram, c.Models = maps.Clone(s.ToolHistogram), maps.Clone(s.Models)
 	return &c
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,7 +72,7 @@ type Task struct {
 	// Source is the issue, review thread or check that the task is made of: others wrote its text.
 	Source string `json:"source,omitempty"`
 
-	others extra
+	others map[string]json.RawMessage // the members that it has no field for
 }
 
 // PromptTitle is the title in a prompt: in a fence if others wrote it.
@@ -85,13 +86,29 @@ func (t Task) PromptTitle() string {
 // SourceID is the id that an imported list gave the task, "" for none or the same.
 func (t Task) SourceID() string { return gjson.ParseBytes(t.others["source_id"]).String() }
 
-func (t Task) MarshalJSON() ([]byte, error) { return encode(&t, t.others) }
+// MarshalJSON is the task as an object with all members that it was read with.
+func (t Task) MarshalJSON() ([]byte, error) {
+	type plain Task
+	p := plain(t)
+	text, err := jsonl.Encode(&p)
+	if err != nil || len(t.others) == 0 {
+		return text, err
+	}
+	others, err := jsonl.Encode(t.others)
+	return append(append(text[:len(text)-1], ','), others[1:]...), err
+}
 
 // UnmarshalJSON accepts any value as a status, because the status in the file decides nothing.
 func (t *Task) UnmarshalJSON(data []byte) error {
-	err := decode(data, t, &t.others, "status")
+	type plain Task
+	err := decode(data, (*plain)(t), "status")
 	if status := gjson.GetBytes(data, "status"); t.Status == "" && status.Type != gjson.Null {
 		t.Status = status.Raw
+	}
+	_ = json.Unmarshal(data, &t.others)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Task]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		delete(t.others, name)
 	}
 	return err
 }
@@ -156,7 +173,10 @@ func FormatTasks(tasks []Task) ([]byte, error) { return indent(jsonl.Encode(comp
 // SaveTasks replaces prd.json. Before Sync a power cut may bring the old one back.
 func (s *Session) SaveTasks(tasks []Task) error {
 	data, err := FormatTasks(tasks)
-	return save(s.Path(TasksFile), data, err, true)
+	if err != nil {
+		return err
+	}
+	return jsonl.Put(s.Path(TasksFile), data, true)
 }
 
 // ValidateIDs lists invalid and duplicate ids, one line each.
