@@ -26,7 +26,11 @@ func (linkError) Is(target error) bool { return target == ErrIrregular || target
 // ever, and a worker's link could lead to another file of the user, which would be repaired, appended to or cut. A new
 // file has mode 0600.
 func OpenFile(path string, flag int) (*os.File, error) {
-	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, fileMode)
+	return openRegular(path, flag|syscall.O_NOFOLLOW)
+}
+
+func openRegular(path string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK, fileMode)
 	if errors.Is(err, syscall.ELOOP) {
 		err = &os.PathError{Op: "open", Path: path, Err: linkError{}}
 	}
@@ -71,84 +75,18 @@ func ReadIn(tree, name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// ReadFile reads a file of a session's directory; see OpenFile.
-func ReadFile(path string) ([]byte, error) { return ReadInto(nil, path) }
-
-// ReadInto is ReadFile into room, where the file fits in there. It makes no os.File, which would take as many system
-// calls again: a list reads the files of ten thousand sessions.
-func ReadInto(room []byte, path string) ([]byte, error) {
-	r, err := openReader(path)
+// ReadFile reads a regular file of a session's directory, also through a link.
+func ReadFile(path string) ([]byte, error) {
+	f, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
-	if r.size > maxFile {
-		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("is too large")}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if len(data) > maxFile {
+		err = &os.PathError{Op: "read", Path: path, Err: errors.New("is too large")}
 	}
-	if r.size > int64(len(room)) {
-		room = make([]byte, r.size)
-	}
-	n, err := r.ReadAt(room[:r.size], 0)
-	if err == io.EOF { // cut since it was opened
-		err = nil
-	}
-	return room[:n], err
-}
-
-// reader is a regular file that is open for reading, with the length that it had then.
-type reader struct {
-	path string
-	fd   int
-	size int64
-}
-
-func openReader(path string) (reader, error) {
-	fd, err := retried(func() (int, error) {
-		return syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
-	})
-	var st syscall.Stat_t
-	if err == nil {
-		if err = syscall.Fstat(fd, &st); err == nil && st.Mode&syscall.S_IFMT != syscall.S_IFREG {
-			err = ErrIrregular
-		}
-		if err != nil {
-			syscall.Close(fd)
-		}
-	}
-	switch err {
-	case nil:
-		return reader{path: path, fd: fd, size: st.Size}, nil
-	case syscall.ENXIO: // a socket
-		err = ErrIrregular
-	}
-	return reader{}, &os.PathError{Op: "open", Path: path, Err: err}
-}
-
-// ReadAt is io.ReaderAt.
-func (r reader) ReadAt(p []byte, off int64) (n int, err error) {
-	for n < len(p) {
-		m, err := retried(func() (int, error) { return syscall.Pread(r.fd, p[n:], off+int64(n)) })
-		if err != nil {
-			return n, &os.PathError{Op: "read", Path: r.path, Err: err}
-		}
-		if m == 0 {
-			return n, io.EOF
-		}
-		n += m
-	}
-	return n, nil
-}
-
-func (r reader) Close() { syscall.Close(r.fd) }
-
-// retried repeats call until no signal interrupts it.
-func retried(call func() (int, error)) (int, error) {
-	for {
-		n, err := call()
-		if err != syscall.EINTR {
-			return n, err
-		}
-	}
+	return data, err
 }
 
 // SyncDir makes a rename or a creation in dir durable.

@@ -9,17 +9,11 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"sync"
 	"unsafe"
 )
 
-// tailBlock is the first block size of reading backwards, in bytes: most searches end within the last few lines.
-const tailBlock = 2 << 10
-
-// tailRooms are reused buffers for reading backwards: a list reads the ends of ten thousand records.
-var tailRooms = sync.Pool{New: func() any { return new([tailRoom]byte) }}
-
-const tailRoom = 32 << 10
+// tailBlock is how much is read at once when a file is read backwards.
+const tailBlock = 64 << 10
 
 // ErrShrunk: the file is shorter than the offset at which to continue, because it was rewound or replaced.
 var ErrShrunk = errors.New("the file is shorter than before")
@@ -105,14 +99,12 @@ func readLine(br *bufio.Reader) (line []byte, n int64, err error) {
 // Tail is Scan backwards, from the last line until fn returns false. Its cost depends on the number of lines read, not
 // on the length of the file. fn must not keep the line.
 func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
-	return TailFrom(path, math.MaxInt64, nil, fn)
+	return TailFrom(path, math.MaxInt64, fn)
 }
 
-// TailFrom is Tail of the file's first end bytes, where a line ends. Lines for which leave returns true are skipped
-// before they are parsed; leave may be nil.
-func TailFrom(path string, end int64, leave func(line []byte) bool,
-	fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
-	f, err := openReader(path)
+// TailFrom is Tail of the file's first end bytes, where a line ends.
+func TailFrom(path string, end int64, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
+	f, err := openRegular(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -120,43 +112,32 @@ func TailFrom(path string, end int64, leave func(line []byte) bool,
 		return 0, err
 	}
 	defer f.Close()
-	first := tailRooms.Get().(*[tailRoom]byte)
-	defer tailRooms.Put(first)
-	room := first[:]
-	lo, hi := len(room), len(room) // between them are read lines that fn has not got yet
-	pos := min(f.size, end)        // where that begins in the file
-	block := tailBlock             // how much is read next
-	tooLong := false               // it is the rest of a line that is too long
-	unended := true                // its last line has no newline
-	for {
-		i := bytes.LastIndexByte(room[lo:hi], '\n')
-		if i < 0 && pos > 0 {
-			if hi-lo > MaxLine {
-				hi, tooLong = lo, true
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	pos := min(info.Size(), end) // where rest begins in the file
+	var rest []byte              // read, but not handed out yet
+	tooLong := false             // rest is part of a line that is too long
+	for unended := true; ; unended = false {
+		i := bytes.LastIndexByte(rest, '\n')
+		for i < 0 && pos > 0 {
+			if len(rest) > MaxLine {
+				rest, tooLong = nil, true
 			}
-			// Doubling the read size keeps a long line linear.
-			n := int(min(int64(max(block, hi-lo)), pos))
-			if n > lo {
-				next := room
-				if n+hi-lo > len(room) {
-					next = make([]byte, max(n+hi-lo, 2*len(room)))
-				}
-				lo, hi = len(next)-copy(next[len(next)-(hi-lo):], room[lo:hi]), len(next)
-				room = next
-			}
-			got, err := f.ReadAt(room[lo-n:lo], pos-int64(n))
-			if err != nil && err != io.EOF {
+			n := min(int64(max(tailBlock, len(rest))), pos) // doubling keeps a long line linear
+			more := make([]byte, int(n)+len(rest))
+			if _, err := f.ReadAt(more[:n], pos-n); err != nil && err != io.EOF {
 				return skipped, fmt.Errorf("%s: %w", path, err)
 			}
-			clear(room[lo-n+got : lo]) // the file was cut since it was opened; the old bytes are stale
-			lo, pos = lo-n, pos-int64(n)
-			block = min(4*block, 64<<10)
-			continue
+			copy(more[n:], rest)
+			rest, pos = more, pos-n
+			i = bytes.LastIndexByte(rest, '\n')
 		}
-		tooLong = tooLong || hi-lo-i > MaxLine
-		line := bytes.TrimSpace(room[lo+i+1 : hi])
+		tooLong = tooLong || len(rest)-i > MaxLine
+		line := bytes.TrimSpace(rest[i+1:])
 		switch {
-		case !tooLong && (len(line) == 0 || leave != nil && leave(line)):
+		case !tooLong && len(line) == 0:
 		case !tooLong && IsObject(line):
 			if !fn(pos+int64(i)+1, line) {
 				return skipped, nil
@@ -167,7 +148,7 @@ func TailFrom(path string, end int64, leave func(line []byte) bool,
 		if i < 0 {
 			return skipped, nil
 		}
-		hi, tooLong, unended = lo+i, false, false
+		rest, tooLong = rest[:i], false
 	}
 }
 

@@ -71,14 +71,10 @@ const (
 	afterVerdict                    // between a verdict and the ledger's line that a process which died had not written
 	afterStop                       // after a stop, which remains the session's last word
 	outside                         // of the iterations: before the first, or after the last
-	turn                            // in an attempt, without effect on the task's state
 
 	work  stands = 0 // of an iteration
 	aside        = inReview | afterVerdict | afterStop | outside
 )
-
-// standsOf is the place of the named type. An event of a type that is not known is work.
-func standsOf(typ string) stands { return byName[typ].stands }
 
 var (
 	byName = map[string]row{}

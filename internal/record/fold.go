@@ -77,8 +77,11 @@ func (s *State) Apply(l Line, e Event) {
 			s.stepped(ofTask(e))
 		}
 	}
-	if s.Stop != nil && isWork(e) {
-		s.Stop, s.Stopped = nil, nil
+	if isWork(e) {
+		s.Stop, s.Stopped, s.Rewound = nil, nil, ""
+	}
+	if rewound, ok := e.(*SessionRewound); ok {
+		s.Rewound = rewound.To
 	}
 	s.follow(e)
 	s.end(e)
@@ -376,18 +379,11 @@ func ofReview(e Event) bool {
 	return role == RoleEvaluator || may(e, inReview)
 }
 
-// may reports whether an event may stand there.
-func may(e Event, where stands) bool { return standsOf(TypeOf(e))&where != 0 }
+// may reports whether an event may stand there. An event of a type that is not known is work.
+func may(e Event, where stands) bool { return byName[TypeOf(e)].stands&where != 0 }
 
-// IsWork reports whether an event is work of the session, so that an earlier stop is not its last state. Cleaning up
+// isWork reports whether an event is work of the session, so that an earlier stop is not its last state. Cleaning up
 // after a stop is not work, nor is a resume that found everything done.
-func (l Line) IsWork() bool {
-	if l.Type == "session_resume" {
-		return isWork(l.Event())
-	}
-	return standsOf(l.Type)&afterStop == 0
-}
-
 func isWork(e Event) bool {
 	if resume, ok := e.(*SessionResume); ok {
 		return !resume.foundAllDone()

@@ -1,14 +1,12 @@
 package record
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"io"
 	"math"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -92,23 +90,11 @@ func Scan(path string, from int64, fn func(Line) error) (end int64, skipped int,
 
 // Tail calls fn with the lines of the record at path from the last one backwards until fn returns false; see
 // jsonl.Tail. It leaves out superseded events: after the event of a rewind or undo come the events that count before
-// it. With types, it skips events of other types without splitting them if they begin as Append writes them.
-func Tail(path string, fn func(Line) (more bool), types ...string) (skipped int, err error) {
-	if len(types) == 0 {
-		return tail(path, nil, fn)
-	}
-	return tail(path, func(raw []byte) bool {
-		typ := writtenType(raw)
-		return len(typ) > 0 && !slices.ContainsFunc(types, func(t string) bool { return t == string(typ) }) &&
-			!wentBack(string(typ))
-	}, fn)
-}
-
-// tail is Tail without the lines for which leave returns true. leave must keep rewinds and undos.
-func tail(path string, leave func(raw []byte) bool, fn func(Line) (more bool)) (skipped int, err error) {
+// it.
+func Tail(path string, fn func(Line) (more bool)) (skipped int, err error) {
 	for end, back := int64(math.MaxInt64), true; back; {
 		back = false
-		n, err := jsonl.TailFrom(path, end, leave, func(off int64, raw []byte) bool {
+		n, err := jsonl.TailFrom(path, end, func(off int64, raw []byte) bool {
 			l := Parse(raw)
 			l.Off = off
 			if !fn(l) {
@@ -124,19 +110,6 @@ func tail(path string, leave func(raw []byte) bool, fn func(Line) (more bool)) (
 		}
 	}
 	return skipped, nil
-}
-
-// writtenType returns the type of an event if its line has the form of Append, else nil.
-func writtenType(raw []byte) []byte {
-	if !bytes.HasPrefix(raw, []byte(`{"ts":"`)) {
-		return nil
-	}
-	_, raw, _ = bytes.Cut(raw[:min(len(raw), 80)], []byte(`","type":"`))
-	typ, _, whole := bytes.Cut(raw, []byte(`"`))
-	if !whole {
-		return nil
-	}
-	return typ
 }
 
 func wentBack(typ string) bool { return typ == "session_rewound" || typ == "session_undone" }

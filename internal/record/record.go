@@ -3,7 +3,6 @@ package record
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding"
 	"encoding/hex"
 	"fmt"
 	"hash"
@@ -25,8 +24,6 @@ type Options struct {
 	// Sink sees every event after it was written, valid only until Sink returns. It is called under the record's lock,
 	// one event at a time, in order.
 	Sink func(Line)
-	// Hashed is the hash of a long record's beginning. Without it, the whole record is hashed for the first commit.
-	Hashed Hashed
 }
 
 // Record is events.jsonl open for appending. It is safe for concurrent use; only the holder of the session's lock may
@@ -67,26 +64,14 @@ func Open(path string, opts Options, others ...string) (*Record, error) {
 	return r, nil
 }
 
-// A record of a gigabyte takes a second of a processor to hash, which a run that begins has a better use for: a long
-// one is hashed after a pause, or when its hash is asked for.
-const (
-	longRecord = 1 << 20
-	hashPause  = 300 * time.Millisecond
-)
-
-// reopen opens the current record.
+// reopen opens the current record. It hashes the record in the background, which takes a second for a gigabyte.
 func (r *Record) reopen() (repair jsonl.Repair, err error) {
 	if r.out, repair, err = jsonl.Open(r.path, jsonl.IsObject); err != nil {
 		return repair, err
 	}
-	from := r.opts.Hashed
-	if r.opts.Hashed = (Hashed{}); from.Size < longRecord || from.Size > r.out.Size() { // a reopened record was edited
-		from = Hashed{}
-	}
-	r.sum = sumFrom(r.path, from)
-	if size := r.out.Size(); size-from.Size >= longRecord {
-		time.AfterFunc(hashPause, func() { _, _ = r.sum.upTo(size) })
-	}
+	s, size := &sum{path: r.path, hash: sha256.New()}, r.out.Size()
+	r.sum = s
+	go s.upTo(size)
 	return repair, nil
 }
 
@@ -236,33 +221,6 @@ type sum struct {
 	path string
 	hash hash.Hash
 	n    int64 // the bytes that are in it
-}
-
-// Hashed is the state of the SHA-256 of a record's first Size bytes. The zero value is that of no bytes.
-type Hashed struct {
-	Size  int64
-	State []byte
-}
-
-// sumFrom returns the hash of the file at path that continues from h.
-func sumFrom(path string, h Hashed) *sum {
-	s := &sum{path: path, hash: sha256.New()}
-	if h.Size > 0 && s.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(h.State) == nil {
-		s.n = h.Size
-	}
-	return s
-}
-
-// Hash continues h to the first size bytes of the record at path. It reads only the bytes after h.
-func Hash(path string, h Hashed, size int64) (Hashed, error) {
-	s := sumFrom(path, h)
-	if size > s.n { // the record may not exist yet
-		if _, err := s.upTo(size); err != nil {
-			return Hashed{}, err
-		}
-	}
-	state, err := s.hash.(encoding.BinaryMarshaler).MarshalBinary()
-	return Hashed{Size: size, State: state}, err
 }
 
 // upTo returns the hash of the first size bytes. It reads only bytes that are not hashed yet.

@@ -64,6 +64,8 @@ type Moment struct {
 	// Stop is the session's last word; nil if work went on after it.
 	Stop    *LastStop `json:"stop,omitempty"`
 	Stopped *Stop     `json:"stopped,omitempty"` // its event
+	// Rewound is the point of the last rewind; "" if work went on after it.
+	Rewound string `json:"rewound,omitempty"`
 }
 
 // Beginning is where the branch begins.
@@ -244,31 +246,6 @@ func ReadBeginning(path string) (*State, error) {
 		s.Apply(l, l.Brief())
 		return s.began()
 	})
-	return &s, err
-}
-
-// ReadEnd returns the ends of tasks in the last lines of the record at path, reading at most most lines and not beyond
-// the start of the last attempt.
-func ReadEnd(path string, most int) (*State, error) {
-	var lines []Line
-	var events []Event
-	ofTurn := func(raw []byte) bool {
-		is := most > 0 && standsOf(string(writtenType(raw)))&turn != 0
-		if is {
-			most--
-		}
-		return is
-	}
-	_, err := tail(path, ofTurn, func(l Line) bool {
-		if most--; most >= 0 && standsOf(l.Type)&turn == 0 {
-			lines, events = append(lines, Line{Off: l.Off, TS: l.TS, Type: l.Type}), append(events, l.Brief())
-		}
-		return most > 0 && l.Type != "context_reset"
-	})
-	var s State
-	for i, l := range slices.Backward(lines) {
-		s.Apply(l, events[i])
-	}
 	return &s, err
 }
 

@@ -48,12 +48,8 @@ func (s *Session) Checkpoint() (*Checkpoint, error) {
 	if err != nil {
 		return c, err
 	}
-	sum, unread := s.Summarize()
-	if unread != nil || sum.State.Seed == nil {
-		return c, nil // readers of the record report its fault
-	}
-	c.Status = sum.State.SessionStatus()
-	c.setTotals(sum)
+	// Readers of the record report its fault.
+	_ = s.follow(c.follow)
 	return c, nil
 }
 
@@ -62,13 +58,12 @@ func (s *Session) StoredCheckpoint() (*Checkpoint, error) {
 	return readJSON(s.Path(CheckpointFile), decodeCheckpoint)
 }
 
-// setTotals sets the totals from the record.
-func (c *Checkpoint) setTotals(sum *Summary) {
-	c.TokensUsed = sum.Tokens.Total
-	for _, role := range []string{"", record.RoleEvaluator, record.RoleInterview, record.RoleSelfImprove} {
-		r := c.Usage.Role(role)
-		*r = *sum.Usage.Role(role)
+// follow takes over the status and the totals of the record once there is a seed.
+func (c *Checkpoint) follow(sum *Summary) {
+	if sum.State.Seed == nil {
+		return
 	}
+	c.Status, c.TokensUsed, c.Usage = sum.State.SessionStatus(), sum.Tokens.Total, sum.Usage
 }
 
 // SaveCheckpoint replaces checkpoint.json. Before Sync a power cut may bring the old one back.

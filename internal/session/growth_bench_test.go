@@ -31,7 +31,7 @@ func BenchmarkTaskEnd(b *testing.B) {
 		b.Run(fmt.Sprintf("%d/checkpoint", n), func(b *testing.B) {
 			for b.Loop() {
 				must(b, cp.SetConversation("T-007", &Conversation{Agent: "claude", ID: "x"}))
-				_, err := cp.encode()
+				_, err := encode(cp, nil)
 				must(b, err)
 			}
 		})

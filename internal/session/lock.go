@@ -137,7 +137,7 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 
 // Holder reports whether a process holds the lock now, and which. It never waits and creates nothing.
 func (s *Session) Holder() (*BusyError, bool) {
-	path := s.file(LockFile)
+	path := s.Path(LockFile)
 	if !isLocked(path) {
 		return nil, false
 	}

@@ -34,7 +34,7 @@ func TestLedger(t *testing.T) {
 	}
 	// Rubbish, entries with more members and a torn end.
 	write(t, s.Path(LedgerDir, "T-002.jsonl"),
-		"\n{not json}\n5\n{\"iter\": 2.0, \"diff_summary\": \"1 file\", \"x\": "+
+		"\n{not json}\n5\n{\"iter\": 2, \"diff_summary\": \"1 file\", \"x\": "+
 			"1}\n{\"iter\":\"odd\"}\n{\"iter\":4}\n{\"iter\": 3")
 	got, err = s.ReadLedger("T-002", 0)
 	if err != nil || len(got) != 2 || got[0].Iter != 2 || got[1].Iter != 4 || got[1].Case != nil {

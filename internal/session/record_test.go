@@ -2,8 +2,6 @@ package session
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -344,34 +342,5 @@ func BenchmarkAppend(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// The hash of a long record continues from summary.json, so that a resume does not read the whole record.
-func TestMarkOfALongRecordReadsItsEnd(t *testing.T) {
-	s := childSession(t.TempDir())
-	path := s.Path(RecordFile)
-	line := `{"ts":"2026-01-01T00:00:00.000Z","type":"nudge","payload":{"content":"` + strings.Repeat("x", 1000) + `"}}`
-	must(t, os.WriteFile(path, []byte(strings.Repeat(line+"\n", 2000)), 0o600))
-	for range 2 { // as by two runs
-		must(t, s.WriteSummary())
-		whole, err := os.ReadFile(path)
-		must(t, err)
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		must(t, err)
-		_, err = f.WriteAt([]byte("y"), 1<<20) // which only a reader of the whole record meets
-		must(t, errors.Join(err, f.Close()))
-		r, err := s.OpenRecord(record.Options{})
-		must(t, err)
-		must(t, r.Append(&record.Nudge{Content: "more"}))
-		after, err := os.ReadFile(path)
-		must(t, err)
-		size, sum, err := r.Mark()
-		want := sha256.Sum256(slices.Concat(whole, after[len(whole):]))
-		if err != nil || size != int64(len(after)) || sum != hex.EncodeToString(want[:]) {
-			t.Fatalf("the mark is %d %s, %v", size, sum, err)
-		}
-		must(t, r.Close())
-		must(t, os.WriteFile(path, slices.Concat(whole, after[len(whole):]), 0o600))
 	}
 }

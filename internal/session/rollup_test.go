@@ -115,7 +115,7 @@ func TestRollupOfTaskStates(t *testing.T) {
 		"refused for good": {script(`task_done {"task_id":"T-001"}`, `stop {"task_id":"T-001","reason":"commit_refused"}`), record.Working, ""},
 		"committed after all": {script(`task_done {"task_id":"T-001"}`, `stop {"task_id":"T-001","reason":"commit_refused"}`,
 			`commit {"task_id":"T-001","sha":"c"}`), TaskDone, ""},
-		"odd types": {script(`task_failed {"task_id":"T-001","reason":5}`, `session_resume {"retried":5}`, `model_call {"task_id":"T-001","iter":"x","prompt_tokens":[]}`), TaskFailed, "5"},
+		"odd types": {script(`task_failed {"task_id":"T-001","reason":5}`, `session_resume {"retried":5}`, `model_call {"task_id":"T-001","iter":"x","prompt_tokens":[]}`), TaskFailed, ""},
 	} {
 		task := rollUp(c.text).Tasks["T-001"]
 		if task == nil || task.Status != c.status || task.FailureReason != c.reason {
@@ -184,7 +184,7 @@ func TestSummaryIsIncremental(t *testing.T) {
 		var file map[string]json.RawMessage
 		must(t, json.Unmarshal([]byte(read(t, s.Path(SummaryFile))), &file))
 		var at mark
-		must(t, json.Unmarshal(file[markKey], &at))
+		must(t, json.Unmarshal(file["rolled_up"], &at))
 		if at.Offset != int64(len(text)) {
 			t.Fatalf("cut at %d: rolled up to %d of %d", cut, at.Offset, len(text))
 		}

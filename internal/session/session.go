@@ -62,9 +62,6 @@ func (s *Session) Path(elem ...string) string {
 	return filepath.Join(append([]string{s.Dir}, elem...)...)
 }
 
-// file is Path of a name that is clean already: a list asks for tens of thousands.
-func (s *Session) file(name string) string { return s.Dir + "/" + name }
-
 // Workspace returns the default path of the worktree. A checkpoint's own field outranks it.
 func (s *Session) Workspace() string { return s.Path(WorkspaceDir) }
 
@@ -116,8 +113,6 @@ func (s *Session) Mark() string { return MarkVar + "=" + s.ID }
 // OpenRecord opens the session's record and creates it if it is missing. It first repairs and logs damage of a crash at
 // the end of the record, the ledgers, the transcripts and the interview.
 func (s *Session) OpenRecord(opts record.Options) (*record.Record, error) {
-	sum, end := s.storedSummary()
-	opts.Hashed = record.Hashed{Size: end, State: sum.hash}
 	others := []string{s.Path(InterviewFile)}
 	for _, dir := range []string{LedgerDir, ConversationDir} {
 		more, _ := filepath.Glob(filepath.Join(text.GlobQuote(s.Path(dir)), "*.jsonl"))

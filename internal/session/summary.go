@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -42,9 +41,7 @@ type Summary struct {
 	Models        map[string]string           `json:"models"`           // by role, from session_start
 	SeedSHA       string                      `json:"seed_sha,omitempty"`
 
-	State     *record.State `json:"-"` // basis of decisions
-	TotalSeen bool          `json:"-"` // the record carries running totals of tokens
-	hash      []byte        // the state of the hash of the record that was counted, as stored
+	State *record.State `json:"-"` // basis of decisions
 
 	// RolledUp is the mark of the stored counts. It is set in the file only.
 	RolledUp json.RawMessage `json:"rolled_up,omitempty"`
@@ -86,8 +83,6 @@ type verdictCounts struct {
 type mark struct {
 	Offset      int64         `json:"offset"`      // bytes of the record that are counted
 	Fingerprint string        `json:"fingerprint"` // of their beginning and end
-	Hash        []byte        `json:"hash"`        // the state of their hash, which a resume continues
-	TotalSeen   bool          `json:"total_seen"`
 	State       *record.State `json:"state"`
 	// Fold is the version of the fold: the counts of another one are made again.
 	Fold int `json:"fold"`
@@ -95,14 +90,15 @@ type mark struct {
 	Sum string `json:"sum"`
 }
 
-const foldVersion = 7
+const foldVersion = 8
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
-// Summarize counts the record. It continues from its earlier counts, or those of summary.json, so its cost depends on
-// the new events only. It starts again if the record was rewound or replaced. It writes nothing.
-func (s *Session) Summarize() (sum *Summary, err error) {
-	err = s.follow(func(rolled *Summary) { sum = rolled.clone() })
+// Summarize counts the record. It continues from the counts of summary.json, so its cost depends on the new events only.
+// It starts again if the record was rewound or replaced. It writes nothing.
+func (s *Session) Summarize() (*Summary, error) {
+	sum, begin := s.storedSummary()
+	_, err := s.feed(sum, begin)
 	return sum, err
 }
 
@@ -165,12 +161,7 @@ func (s *Session) WriteSummary() error {
 	if err != nil {
 		return err
 	}
-	hashed, err := record.Hash(s.Path(RecordFile), record.Hashed{Size: begin, State: sum.hash}, end)
-	if err != nil {
-		return err
-	}
-	m := mark{Offset: end, Hash: hashed.State, TotalSeen: sum.TotalSeen, State: sum.State, Fold: foldVersion,
-		Sum: noSum}
+	m := mark{Offset: end, State: sum.State, Fold: foldVersion, Sum: noSum}
 	if m.Fingerprint, err = record.Fingerprint(s.Path(RecordFile), end); err != nil {
 		return err
 	}
@@ -202,7 +193,7 @@ func (s *Session) storedSummary() (sum *Summary, end int64) {
 		return empty, 0
 	}
 	if decode(data, stored) != nil || json.Unmarshal(stored.RolledUp, &m) != nil || m.Offset < 0 || m.State == nil ||
-		stored.Version != summaryVersion || m.Fold != foldVersion ||
+		stored.SessionID != s.ID || stored.Version != summaryVersion || m.Fold != foldVersion ||
 		sumOf(bytes.Replace(data, []byte(m.Sum), []byte(noSum), 1)) != m.Sum {
 		return empty, 0
 	}
@@ -210,68 +201,18 @@ func (s *Session) storedSummary() (sum *Summary, end int64) {
 	if err != nil || now != m.Fingerprint {
 		return empty, 0
 	}
-	stored.RolledUp = nil
-	stored.SessionID, stored.State, stored.TotalSeen, stored.hash = s.ID, m.State, m.TotalSeen, m.Hash
-	stored.complete()
+	stored.RolledUp, stored.State = nil, m.State
 	return stored, m.Offset
 }
 
 // NewSummary is the roll-up of an empty record.
 func NewSummary(sessionID string) *Summary {
-	s := &Summary{Version: summaryVersion, SessionID: sessionID, State: &record.State{}}
-	s.complete()
-	return s
+	return &Summary{Version: summaryVersion, SessionID: sessionID, State: &record.State{},
+		Tasks: map[string]*taskSummary{}, ToolHistogram: map[string]int64{}, Models: map[string]string{},
+		HookOutcomes: map[string]map[string]int64{}, Evaluator: newCounts()}
 }
 
-// clone returns a deep copy.
-func (s *Summary) clone() *Summary {
-	c := *s
-	c.State, c.Evaluator = s.State.Clone(), s.Evaluator.clone()
-	c.Tasks, c.HookOutcomes = make(map[string]*taskSummary, len(s.Tasks)), make(map[string]map[string]int64)
-	for id, t := range s.Tasks {
-		own := *t
-		own.ToolCalls, own.Evaluator = maps.Clone(t.ToolCalls), t.Evaluator.clone()
-		c.Tasks[id] = &own
-	}
-	for hook, outcomes := range s.HookOutcomes {
-		c.HookOutcomes[hook] = maps.Clone(outcomes)
-	}
-	c.ToolHistogram, c.Models = maps.Clone(s.ToolHistogram), maps.Clone(s.Models)
-	return &c
-}
-
-func (v verdictCounts) clone() verdictCounts {
-	v.RejectionCategories = maps.Clone(v.RejectionCategories)
-	return v
-}
-
-// complete makes the maps that a summary, new or read from disk, lacks.
-func (s *Summary) complete() {
-	makeMap(&s.Tasks)
-	makeMap(&s.ToolHistogram)
-	makeMap(&s.HookOutcomes)
-	makeMap(&s.Models)
-	makeMap(&s.Evaluator.RejectionCategories)
-	for id, t := range s.Tasks {
-		if t == nil {
-			delete(s.Tasks, id)
-			continue
-		}
-		makeMap(&t.ToolCalls)
-		makeMap(&t.Evaluator.RejectionCategories)
-	}
-	for hook, outcomes := range s.HookOutcomes {
-		if outcomes == nil {
-			s.HookOutcomes[hook] = map[string]int64{}
-		}
-	}
-}
-
-func makeMap[K comparable, V any](m *map[K]V) {
-	if *m == nil {
-		*m = map[K]V{}
-	}
-}
+func newCounts() verdictCounts { return verdictCounts{RejectionCategories: map[string]int64{}} }
 
 // Feed counts one line of the record, as a scan hands it out, in the order of the record. Lines that are no events
 // count as skipped.
@@ -357,8 +298,7 @@ func (t *taskSummary) stands(now record.Task, since string) {
 func (s *Summary) task(id string, iter int64) *taskSummary {
 	t := s.Tasks[id]
 	if t == nil {
-		t = &taskSummary{Status: record.Working, ToolCalls: map[string]int64{}}
-		t.Evaluator.RejectionCategories = map[string]int64{}
+		t = &taskSummary{Status: record.Working, ToolCalls: map[string]int64{}, Evaluator: newCounts()}
 		if id != "" {
 			s.Tasks[id] = t
 		}
@@ -394,10 +334,9 @@ func (s *Summary) modelCall(t *taskSummary, e *record.ModelCall) {
 	s.Tokens.Eval += call.EvalTokens
 	s.Tokens.Cached += call.CachedTokens
 	if e.TokensUsedTotal > 0 {
-		s.TotalSeen = true
 		s.Tokens.Total = max(s.Tokens.Total, e.TokensUsedTotal)
-	} else if !s.TotalSeen {
-		s.Tokens.Total = max(0, s.Tokens.Prompt-s.Tokens.Cached) + s.Tokens.Eval
+	} else {
+		s.Tokens.Total += call.Total()
 	}
 	if e.Cost != nil {
 		call.Cost, _ = jsonl.Dollars(*e.Cost)

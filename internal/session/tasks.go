@@ -110,6 +110,9 @@ func (t *Task) UnmarshalJSON(data []byte) error {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		delete(t.others, name)
 	}
+	if len(t.others) == 0 {
+		t.others = nil
+	}
 	return err
 }
 
@@ -234,40 +237,43 @@ func ValidateTasks(tasks []Task) []string {
 // Tasks returns the entries of prd.json with their statuses by the record. A status that the user set to failed or
 // pending while nothing ran counts; done and skipped in the file do not. Errors name the file and the fault in it.
 func (s *Session) Tasks() ([]Task, error) {
-	tasks, err := s.StoredTasks()
-	if err != nil {
-		return nil, err
-	}
-	tasks, _ = s.settled(tasks)
-	return tasks, nil
+	tasks, _, err := s.settledTasks()
+	return tasks, err
 }
 
 // ByHand returns the statuses that the user set in prd.json, by task. They differ from the record and have to be
 // recorded.
 func (s *Session) ByHand() (map[string]string, error) {
-	tasks, err := s.StoredTasks()
-	if err != nil {
-		return nil, err
-	}
-	_, byHand := s.settled(tasks)
-	return byHand, nil
+	_, byHand, err := s.settledTasks()
+	return byHand, err
 }
 
-// settled gives tasks, as prd.json has them, the statuses that count.
-func (s *Session) settled(tasks []Task) (settled []Task, byHand map[string]string) {
-	byHand = map[string]string{}
+func (s *Session) settledTasks() ([]Task, map[string]string, error) {
+	tasks, err := s.StoredTasks()
+	if err != nil {
+		return nil, nil, err
+	}
 	state, err := s.State()
 	if err != nil {
-		return tasks, byHand // readers of the record report its fault
+		return tasks, nil, nil // readers of the record report its fault
 	}
-	written := s.written()
+	check, err := s.StoredCheckpoint()
+	if err != nil {
+		check = &Checkpoint{}
+	}
+	tasks, byHand := settled(tasks, state, check.Statuses)
+	return tasks, byHand, nil
+}
+
+// settled gives tasks, as prd.json has them, the statuses that count. written are those that this program wrote last,
+// nil if unknown.
+func settled(tasks []Task, state *record.State, written map[string]string) (_ []Task, byHand map[string]string) {
+	byHand = map[string]string{}
 	for i := range tasks {
 		t := &tasks[i]
-		recorded, was := state.StatusOf(t.ID), TaskPending
-		if before, known := written[t.ID]; known {
-			was = before
-		}
-		edited := written != nil && t.Status != was && (t.Status == TaskFailed || t.Status == TaskPending)
+		recorded := state.StatusOf(t.ID)
+		edited := written != nil && t.Status != cmp.Or(written[t.ID], TaskPending) &&
+			(t.Status == TaskFailed || t.Status == TaskPending)
 		switch {
 		case t.Status == recorded:
 		case edited:
@@ -277,13 +283,6 @@ func (s *Session) settled(tasks []Task) (settled []Task, byHand map[string]strin
 		}
 	}
 	return tasks, byHand
-}
-
-// written returns the statuses of prd.json's last writing by this program, nil if unknown.
-func (s *Session) written() (statuses map[string]string) {
-	data, _ := jsonl.ReadFile(s.Path(CheckpointFile))
-	_ = json.Unmarshal([]byte(gjson.Get(jsonl.Text(data), "statuses").Raw), &statuses)
-	return statuses
 }
 
 // ProgressLine is a line of progress.txt.

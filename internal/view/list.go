@@ -36,15 +36,11 @@ func pageRows(all []session.Overview) []pageRow {
 	return rows
 }
 
-// listedLines is how many lines of a record a list of many sessions looks back for why one failed; show knows all.
-const listedLines = 24
-
 // rowOf is an overview in the shape of --json.
 func rowOf(o session.Overview) row {
 	r := row{Overview: o, State: o.State(), Word: o.Word()}
-	if r.objected() {
-		end, _ := record.ReadEnd(filepath.Join(o.Dir, session.RecordFile), listedLines) // its readable part
-		r.Failure = failureIn(end)
+	if r.objected() && o.Summary != nil {
+		r.Failure = failureIn(o.Summary.State)
 	}
 	return r
 }

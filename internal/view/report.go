@@ -172,8 +172,7 @@ func NewReport(s *session.Session, d Detail) *Report {
 			}
 		}
 		return true
-	}, "session_start", "evaluator_verdict", "validator_run", "task_marked", "evaluator_parse_error", "agent_session",
-		"agent_waits", "model_call")
+	})
 	for wait, from := range began {
 		until := record.ParseTime(wait[2])
 		if ended := record.ParseTime(r.Ended); !ended.IsZero() && ended.Before(until) { // it was interrupted
