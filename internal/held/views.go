@@ -31,7 +31,7 @@ func (h *Handle) WriteViews(plan []session.Task) error {
 		}
 		if err == nil {
 			h.noteStatuses(plan)
-			err = h.S.WriteProgress(progressLines(state, plan))
+			err = h.S.WriteProgress(ProgressLines(state, plan))
 		}
 		if err != nil {
 			return err
@@ -43,8 +43,8 @@ func (h *Handle) WriteViews(plan []session.Task) error {
 	})
 }
 
-// progressLines are the ends of attempts at tasks of a plan. A task that is done has one line that says so.
-func progressLines(state *record.State, plan []session.Task) (lines []string) {
+// ProgressLines are the ends of attempts at tasks of a plan. A task that is done has one line that says so.
+func ProgressLines(state *record.State, plan []session.Task) (lines []string) {
 	for _, end := range state.Progress {
 		if i := session.IndexOf(plan, end.Task); i >= 0 {
 			lines = append(lines, session.ProgressLine(end.Task, end.As, plan[i].Title))

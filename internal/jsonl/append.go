@@ -55,7 +55,7 @@ func RepairFile(path string) (Repair, error) {
 		return Repair{}, err
 	}
 	defer f.Close()
-	return repair(f, IsObject)
+	return repair(f)
 }
 
 // Unended returns the repair that RepairFile would make. It changes nothing.
@@ -65,13 +65,13 @@ func Unended(path string) (Repair, error) {
 		return Repair{}, err
 	}
 	defer f.Close()
-	_, r, err := unended(f, IsObject)
+	_, r, err := unended(f)
 	return r, err
 }
 
 // repair makes a file, open with O_APPEND, end with a whole line.
-func repair(f *os.File, whole func(line []byte) bool) (Repair, error) {
-	start, r, err := unended(f, whole)
+func repair(f *os.File) (Repair, error) {
+	start, r, err := unended(f)
 	switch {
 	case err != nil:
 	case r.AddedNewline:
@@ -82,9 +82,9 @@ func repair(f *os.File, whole func(line []byte) bool) (Repair, error) {
 	return r, err
 }
 
-// unended returns the repair of a file whose last line begins at start. A line without its newline is complete if whole
-// returns true: a prefix of a JSON object is never an object, so no partial line is kept.
-func unended(f *os.File, whole func(line []byte) bool) (start int64, r Repair, err error) {
+// unended returns the repair of a file whose last line begins at start. A line without its newline is complete if it is
+// an object: a prefix of a JSON object is never one, so no partial line is kept.
+func unended(f *os.File) (start int64, r Repair, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, r, err
@@ -100,7 +100,7 @@ func unended(f *os.File, whole func(line []byte) bool) (start int64, r Repair, e
 			return start, r, err
 		}
 	}
-	if whole(bytes.TrimSpace(tail)) {
+	if IsObject(bytes.TrimSpace(tail)) {
 		return start, Repair{AddedNewline: true}, nil
 	}
 	return start, Repair{CutBytes: size - start}, nil
@@ -131,14 +131,13 @@ type File struct {
 	fresh bool  // the file may be new, and its name not yet durable
 }
 
-// Open opens path (0600) for appending, made if missing, with its tail repaired. whole reports whether a last line
-// without its newline is complete; IsObject does for JSON.
-func Open(path string, whole func([]byte) bool) (*File, Repair, error) {
+// Open opens path (0600) for appending, made if missing, with its tail repaired.
+func Open(path string) (*File, Repair, error) {
 	f, err := OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return nil, Repair{}, err
 	}
-	done, err := repair(f, whole)
+	done, err := repair(f)
 	var info fs.FileInfo
 	if err == nil {
 		info, err = f.Stat()
@@ -213,13 +212,13 @@ func (a *File) Close() error {
 	return err
 }
 
-// AppendOnce appends one line to a file that is not kept open.
-func AppendOnce(path string, line []byte, whole func([]byte) bool, sync bool) error {
-	a, _, err := Open(path, whole)
+// AppendOnce appends one line, synced, to a file that is not kept open.
+func AppendOnce(path string, line []byte) error {
+	a, _, err := Open(path)
 	if err != nil {
 		return err
 	}
-	if err = cmp.Or(a.Add(line, sync), a.Close()); err != nil {
+	if err = cmp.Or(a.Add(line, true), a.Close()); err != nil {
 		return fmt.Errorf("append to %s: %w", path, err)
 	}
 	return nil

@@ -257,7 +257,7 @@ func FuzzRepair(f *testing.F) {
 			t.Fatal(err)
 		}
 		before, _, _, _ := scanned(t, path, 0)
-		a, repair, err := Open(path, IsObject)
+		a, repair, err := Open(path)
 		must(t, err)
 		must(t, a.Add([]byte("{\"new\":1}\n"), false))
 		must(t, a.Close())

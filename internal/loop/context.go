@@ -61,12 +61,13 @@ type taskContext struct {
 // loadContext reads the parts of the prompts with a manifest for each.
 func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContext, error) {
 	c := a.run.newTaskContext(a.task)
-	lines, err := a.run.S.ProgressTail(progressLines)
+	state, err := a.run.S.State()
 	if err != nil {
 		return c, err
 	}
-	c.Progress = c.channel("progress", progressText(lines), planCap)
 	tasks := a.run.taskList()
+	lines := held.ProgressLines(state, tasks)
+	c.Progress = c.channel("progress", progressText(lines[max(len(lines)-progressLines, 0):]), planCap)
 	c.Plan = c.channel("plan", planText(tasks, a.task.ID), planCap)
 	c.Seed = c.channel("seed", a.seedContext(), seedCap)
 	entries, err := a.run.S.ReadLedger(a.task.ID, ledgerEntries)

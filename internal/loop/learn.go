@@ -1,12 +1,12 @@
 package loop
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -39,13 +39,17 @@ func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
 // appendLearning adds a worker's proposed learning to proposed-learnings.md.
 func appendLearning(s *session.Session, now time.Time, t session.Task, learning string) error {
 	path := s.Path(session.LearningsFile)
-	var b strings.Builder
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	known, err := jsonl.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	b := bytes.NewBuffer(known)
+	if len(known) == 0 {
 		b.WriteString("# Proposed learnings\n\nFor you to review; git-tilth does not read this file.\n")
 	}
-	fmt.Fprintf(&b, "\n## %s: %s\n\n%s, %s\n\n%s\n", t.ID, text.VisibleLine(text.OneLine(t.Title)),
+	fmt.Fprintf(b, "\n## %s: %s\n\n%s, %s\n\n%s\n", t.ID, text.VisibleLine(text.OneLine(t.Title)),
 		s.ID, record.FormatTime(now), text.Visible(strings.TrimSpace(learning)))
-	return jsonl.AppendOnce(path, []byte(b.String()), func([]byte) bool { return true }, false)
+	return jsonl.Put(path, b.Bytes(), false)
 }
 
 func (a *attempt) proposal(ctx context.Context, c *Case, files []gitx.FileChange) (entry, reason string) {

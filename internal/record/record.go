@@ -66,7 +66,7 @@ func Open(path string, opts Options, others ...string) (*Record, error) {
 
 // reopen opens the current record. It hashes the record in the background, which takes a second for a gigabyte.
 func (r *Record) reopen() (repair jsonl.Repair, err error) {
-	if r.out, repair, err = jsonl.Open(r.path, jsonl.IsObject); err != nil {
+	if r.out, repair, err = jsonl.Open(r.path); err != nil {
 		return repair, err
 	}
 	s, size := &sum{path: r.path, hash: sha256.New()}, r.out.Size()
@@ -180,11 +180,9 @@ func (r *Record) encode(ev Event) (Line, error) {
 		return line, err
 	}
 	// Only the payload is redacted: a secret that is also an event's name cannot make the record unreadable.
-	raw := r.buf.Bytes()[at:]
-	if clean := r.opts.Redact.JSON(raw); len(clean) != len(raw) || &clean[0] != &raw[0] {
-		r.buf.Truncate(at)
-		r.buf.Write(clean)
-	}
+	clean := r.opts.Redact.JSON(r.buf.Bytes()[at:])
+	r.buf.Truncate(at)
+	r.buf.Write(clean)
 	end := r.buf.Len()
 	r.buf.WriteString("}\n")
 	if r.buf.Len() > jsonl.MaxLine {

@@ -22,8 +22,7 @@ type Redactor struct {
 	// cores are a part of each value that no JSON writer escapes. Every message of a run passes through here several
 	// times, and rarely contains a secret: the cores show that quickly.
 	cores []string
-	plain []secret // for text: the values, plain and in JSON form
-	json  []secret // for JSON: only forms that can be in a string
+	forms []secret // the values, plain and in JSON form
 }
 
 // secret is one spelling of a secret value, and its replacement.
@@ -32,30 +31,23 @@ type secret struct{ form, mark string }
 // NewRedactor collects the secrets of an environment (NAME=value entries), by the names of the variables, and more:
 // secrets known by other means, such as an API key from a credential helper, by the name to show for each.
 func NewRedactor(environ []string, more map[string]string) *Redactor {
-	found := &collector{byValue: map[string]string{}}
+	found := collector{}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		found.add(name, more[name], minGivenSecret)
 	}
 	found.environment(environ)
 
 	r := &Redactor{}
-	for value, name := range found.byValue {
-		mark := "[redacted:" + name + "]"
+	for value, name := range found {
 		r.cores = append(r.cores, coreOf(value))
-		r.plain = append(r.plain, secret{value, mark})
 		for _, form := range jsonForms(value) {
-			r.json = append(r.json, secret{form, mark})
-			if form != value {
-				r.plain = append(r.plain, secret{form, mark})
-			}
+			r.forms = append(r.forms, secret{form, "[redacted:" + name + "]"})
 		}
 	}
-	for _, secrets := range [][]secret{r.plain, r.json} {
-		// The longest first: if a secret is part of another one, the rest of the longer one would remain.
-		slices.SortFunc(secrets, func(a, b secret) int {
-			return cmp.Or(cmp.Compare(len(b.form), len(a.form)), cmp.Compare(a.form, b.form))
-		})
-	}
+	// The longest first: if a secret is part of another one, the rest of the longer one would remain.
+	slices.SortFunc(r.forms, func(a, b secret) int {
+		return cmp.Or(cmp.Compare(len(b.form), len(a.form)), cmp.Compare(a.form, b.form))
+	})
 	return r
 }
 
@@ -71,40 +63,22 @@ func (r *Redactor) mayHold(s string) bool {
 	return slices.ContainsFunc(r.cores, func(core string) bool { return strings.Contains(s, core) })
 }
 
-func replace(s string, secrets []secret) string {
-	for _, sec := range secrets {
-		s = strings.ReplaceAll(s, sec.form, sec.mark)
-	}
-	return s
-}
-
 // String replaces the secrets in a text.
 func (r *Redactor) String(s string) string {
 	if r == nil || !r.mayHold(s) {
 		return s
 	}
-	return replace(s, r.plain)
+	for _, sec := range r.forms {
+		s = strings.ReplaceAll(s, sec.form, sec.mark)
+	}
+	return s
 }
 
 // JSON replaces the secrets in the strings of a JSON text, which stays one. raw itself is returned, not a copy, when
 // there is nothing to replace.
 func (r *Redactor) JSON(raw []byte) []byte {
-	if r == nil || len(r.cores) == 0 {
+	if r == nil || !hasASCIIEscape(raw) && !r.mayHold(jsonl.Text(raw)) {
 		return raw
-	}
-	text := jsonl.Text(raw)
-	if !hasASCIIEscape(raw) {
-		if !r.mayHold(text) {
-			return raw
-		}
-		clean := replace(text, r.json)
-		if clean == text {
-			return raw
-		}
-		if json.Valid([]byte(clean)) {
-			return []byte(clean)
-		}
-		// A match can cross JSON syntax, such as digits of a number or the n of \n. Then each string is redacted alone.
 	}
 	return jsonString().ReplaceAllFunc(raw, r.jsonString)
 }
@@ -142,15 +116,12 @@ func (r *Redactor) jsonString(literal []byte) []byte {
 	return JSON(clean)
 }
 
-// jsonForms are the ways in which JSON writers put value into a string, without the quotes; and those in which they put
-// a JSON text with that string into another string, as they do with the arguments of a tool.
+// jsonForms are value, the ways in which JSON writers put it into a string, without the quotes, and those in which they
+// put a JSON text with that string into another string, as they do with the arguments of a tool.
 func jsonForms(value string) []string {
-	enc, err := jsonl.Encode(value)
-	if err != nil {
-		return []string{value}
-	}
+	enc := JSON(value)
 	once := spellings(string(enc[1 : len(enc)-1]))
-	forms := once
+	forms := append([]string{value}, once...)
 	for _, form := range once {
 		forms = append(forms, spellings(escapeAgain.Replace(form))...)
 	}
@@ -208,11 +179,11 @@ var (
 	configPair = pattern.New(`^GIT_CONFIG_(KEY|VALUE)_([0-9]+)$`)
 )
 
-// collector gathers secrets, each value under the first name that it was seen with.
-type collector struct{ byValue map[string]string }
+// collector has the names of secrets by their values, each value under the first name that it was seen with.
+type collector map[string]string
 
 // environment adds the NAME=value entries that look like credentials.
-func (c *collector) environment(environ []string) {
+func (c collector) environment(environ []string) {
 	values := make(map[string]string, len(environ))
 	for _, entry := range environ {
 		if name, value, ok := strings.Cut(entry, "="); ok {
@@ -231,12 +202,15 @@ func (c *collector) environment(environ []string) {
 		if looksSecret(name) {
 			c.add(name, value, minSecret)
 		}
-		c.addURLPassword(name, value)
+		for _, password := range text.Passwords(value) { // of a URL, in a variable of any name
+			c.take(name, text.Unescaped(password), minSecret)
+			c.take(name, password, minSecret)
+		}
 	}
 }
 
 // add adds a value, and each line of a value of several lines, because tools number, indent and mark lines.
-func (c *collector) add(name, value string, shortest int) {
+func (c collector) add(name, value string, shortest int) {
 	value = strings.TrimSpace(value)
 	if strings.Contains(value, "\n") {
 		for line := range strings.SplitSeq(value, "\n") {
@@ -248,20 +222,12 @@ func (c *collector) add(name, value string, shortest int) {
 	c.take(name, value, shortest)
 }
 
-func (c *collector) take(name, value string, shortest int) {
+func (c collector) take(name, value string, shortest int) {
 	if len(value) < shortest || placeholders[strings.ToLower(value)] || isCount(value) {
 		return
 	}
-	if _, known := c.byValue[value]; !known {
-		c.byValue[value] = markName(name)
-	}
-}
-
-// addURLPassword adds the passwords in a value like postgres://user:password@host/db, for a variable of any name.
-func (c *collector) addURLPassword(name, value string) {
-	for _, password := range text.Passwords(value) {
-		c.take(name, text.Unescaped(password), minSecret)
-		c.take(name, password, minSecret)
+	if _, known := c[value]; !known {
+		c[value] = markName(name)
 	}
 }
 

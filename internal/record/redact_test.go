@@ -115,7 +115,7 @@ func FuzzRedactJSON(f *testing.F) {
 		if !json.Valid(out) {
 			t.Fatalf("%q in %s made %s", value, text, out)
 		}
-		if len(r.plain) == 0 || !utf8.ValidString(value) || strings.ContainsAny(value, "[]:") {
+		if len(r.forms) == 0 || !utf8.ValidString(value) || strings.ContainsAny(value, "[]:") {
 			return
 		}
 		dec := json.NewDecoder(bytes.NewReader(out))

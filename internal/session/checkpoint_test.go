@@ -169,16 +169,16 @@ func TestCheckpointErrorsNameFileAndFault(t *testing.T) {
 		t.Errorf("a missing checkpoint: %v", err)
 	}
 	for text, want := range map[string]string{
-		"":                              "is empty",
-		"  \n":                          "is empty",
-		"5":                             "is a number, want an object",
-		"[]":                            "is a list, want an object",
-		"{\"a\": 1,\n \"b\" 2}":         "line 2, column 6",
-		`{"status": `:                   "is not JSON",
-		`{"source": 5}`:                 `"source" is a number, want a string`,
-		`{"branch": {}}`:                `"branch" is an object, want a string`,
-		`{"conversations": []}`:         `"conversations" is a list, want an object`,
-		"{\"status\": \"a\"}\x00\x00":   "is not JSON",
+		"":                            "is empty",
+		"  \n":                        "is empty",
+		"5":                           "is a number, want an object",
+		"[]":                          "is a list, want an object",
+		"{\"a\": 1,\n \"b\" 2}":       "line 2, column 6",
+		`{"status": `:                 "is not JSON",
+		`{"source": 5}`:               `"source" is a number, want a string`,
+		`{"branch": {}}`:              `"branch" is an object, want a string`,
+		`{"conversations": []}`:       `"conversations" is a list, want an object`,
+		"{\"status\": \"a\"}\x00\x00": "is not JSON",
 	} {
 		write(t, s.Path(CheckpointFile), text)
 		_, err := s.Checkpoint()

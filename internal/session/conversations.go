@@ -97,7 +97,7 @@ func (s *Session) OpenTranscript(role string, attempt record.Scope, now time.Tim
 	if err != nil {
 		return nil, nil, err
 	}
-	out, _, err := jsonl.Open(path, jsonl.IsObject)
+	out, _, err := jsonl.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}

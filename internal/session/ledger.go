@@ -102,39 +102,32 @@ func (s *Session) WriteLedger(id string, task record.Task) (changed bool, err er
 	if err != nil {
 		return false, err
 	}
-	data, err := jsonl.ReadFile(path)
+	have, err := jsonl.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	have, whole := []LedgerEntry{}, len(data) == 0 || data[len(data)-1] == '\n'
-	for line := range bytes.Lines(data) {
-		var e LedgerEntry
-		if whole = whole && decode(line, &e) == nil; whole {
-			have = append(have, e)
+	if task.Shared {
+		entries, err := s.ReadLedger(id, 0)
+		if err != nil {
+			return false, err
 		}
-	}
-	if same := LedgerEntry.same; task.Shared {
-		lacks := slices.DeleteFunc(want, func(e LedgerEntry) bool { return slices.ContainsFunc(have, e.same) })
-		want = append(slices.Clip(have), lacks...)
-		whole = whole && len(lacks) == 0
-	} else {
-		whole = whole && slices.EqualFunc(have, want, same)
-	}
-	switch {
-	case whole:
-		return false, nil
-	case len(want) == 0:
-		return true, os.Remove(path)
+		isThere := func(e LedgerEntry) bool {
+			return slices.ContainsFunc(entries, func(other LedgerEntry) bool { return e.Says() == other.Says() })
+		}
+		want = append(entries, slices.DeleteFunc(want, isThere)...)
 	}
 	var lines []byte
 	for _, e := range want {
 		lines = append(append(lines, record.JSON(e)...), '\n')
 	}
+	switch {
+	case bytes.Equal(have, lines):
+		return false, nil
+	case len(want) == 0:
+		return true, os.Remove(path)
+	}
 	return true, jsonl.Put(path, lines, false)
 }
-
-// same reports whether two entries say the same, whenever they were written.
-func (e LedgerEntry) same(other LedgerEntry) bool { return e.Says() == other.Says() }
 
 // ReadLedger reads a task's last entries, oldest first, and before them all notes of the user; all entries if last is 0
 // or less. Lines that are not entries are left out. A task without a ledger has no entries.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -301,22 +300,4 @@ func (s *Session) WriteProgress(lines []string) error {
 		return os.Remove(s.Path(ProgressFile))
 	}
 	return jsonl.Put(s.Path(ProgressFile), []byte(want), false)
-}
-
-// ProgressTail returns the last n lines of progress.txt, oldest first; all of them if n is 0 or less. A missing file
-// counts as empty.
-func (s *Session) ProgressTail(n int) ([]string, error) {
-	data, err := jsonl.ReadFile(s.Path(ProgressFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	text := strings.ToValidUTF8(string(data[:bytes.LastIndexByte(data, '\n')+1]), "\uFFFD")
-	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
-	if n > 0 {
-		lines = lines[max(len(lines)-n, 0):]
-	}
-	return lines, nil
 }

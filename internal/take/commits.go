@@ -245,7 +245,7 @@ func (p Plan) execute(ctx context.Context, d held.Deps) error {
 	if err != nil {
 		return err
 	}
-	err = jsonl.AppendOnce(p.S.Path(takenFile), append(line, '\n'), jsonl.IsObject, true)
+	err = jsonl.AppendOnce(p.S.Path(takenFile), append(line, '\n'))
 	return errors.Join(err, os.RemoveAll(p.S.Path(takingFile)))
 }
 
