@@ -118,7 +118,6 @@ func (p *process) exitFor(err error) (code int, msg, hint string) {
 	var busy *session.BusyError
 	var step *held.StepError
 	var imported *seed.ImportError
-	var lock interface{ Remedy() string }
 	switch {
 	case errors.As(err, &own):
 		return own.code, own.msg, own.hint
@@ -138,8 +137,6 @@ func (p *process) exitFor(err error) (code int, msg, hint string) {
 		return exitBusy, err.Error(), strings.TrimSpace("git tilth stop " + busy.Session)
 	case errors.As(err, &step):
 		return exitFailed, err.Error(), step.Hint
-	case errors.As(err, &lock):
-		return exitFailed, err.Error(), lock.Remedy()
 	}
 	return exitFailed, err.Error(), ""
 }

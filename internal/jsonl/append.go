@@ -19,16 +19,16 @@ import (
 // MaxLine bounds one line of a JSON-lines file, and with it the memory of every reader. A longer one is skipped.
 const MaxLine = 64 << 20
 
-// IsObject reports whether line is one whole JSON object.
-func IsObject(line []byte) bool { return len(line) > 0 && line[0] == '{' && IsValid(line) }
-
-// IsValid reports whether data is one JSON value. gjson checks faster, but uses the stack for the nesting and has no
-// bound. The bound of encoding/json is 10,000 levels.
-func IsValid(data []byte) bool {
-	if bytes.Count(data, []byte{'{'})+bytes.Count(data, []byte{'['}) >= 10_000 {
-		return json.Valid(data)
+// IsObject reports whether line is one whole JSON object. gjson checks faster than encoding/json, but uses the stack for
+// the nesting and has no bound. The bound of encoding/json is 10,000 levels.
+func IsObject(line []byte) bool {
+	if len(line) == 0 || line[0] != '{' {
+		return false
 	}
-	return gjson.ValidBytes(data)
+	if bytes.Count(line, []byte{'{'})+bytes.Count(line, []byte{'['}) >= 10_000 {
+		return json.Valid(line)
+	}
+	return gjson.ValidBytes(line)
 }
 
 // Repair is the damage at the end of a file and its repair.

@@ -53,8 +53,7 @@ const (
 
 // Lock makes the caller the one writer of the session, or returns a *BusyError. The lock holds until unlock is called
 // or the process ends in any way: it is a flock on the lock file. Children do not inherit it. unlock removes a lock
-// file that Lock has made. Lock removes leftovers of killed writers. A missing session is a *RefusedError; the error of
-// an unusable lock file has a Remedy.
+// file that Lock has made. Lock removes leftovers of killed writers. A missing session is a *RefusedError.
 func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 	f, made, err := s.lockFile()
 	if err != nil {
@@ -95,10 +94,7 @@ func (s *Session) lockFile() (f *os.File, made bool, err error) {
 		return nil, false, &RefusedError{Name: s.ID, Reason: "no such session under " + filepath.Dir(s.Dir)}
 	}
 	if busy := (*BusyError)(nil); err != nil && !errors.As(err, &busy) {
-		if _, there := os.Lstat(path); errors.Is(there, fs.ErrPermission) || errors.Is(there, fs.ErrNotExist) {
-			path = s.Dir
-		}
-		err = lockFileError(path, err)
+		err = fmt.Errorf("lock the session: %w", err)
 	}
 	return f, made, err
 }
@@ -174,7 +170,11 @@ func sameFile(f *os.File, path string) bool {
 // holderOf returns the holder of the lock on the file at path. The kernel's answer takes precedence over the lock
 // file's text; the text counts where the kernel has no answer, as on another system or for a holder on another machine.
 func (s *Session) holderOf(path string) *BusyError {
-	e := s.noted()
+	e := &BusyError{}
+	if data, err := jsonl.ReadFile(path); err != nil || json.Unmarshal(data, e) != nil {
+		e = &BusyError{}
+	}
+	e.Session, e.Host, e.Since = s.ID, text.VisibleLine(e.Host), text.VisibleLine(e.Since)
 	if pid := flockOwner(path); pid != 0 {
 		if pid != e.PID {
 			e.Since = ""
@@ -182,16 +182,6 @@ func (s *Session) holderOf(path string) *BusyError {
 		e.PID = pid
 		e.Host, _ = os.Hostname()
 	}
-	return e
-}
-
-// noted returns the holder that the lock file names.
-func (s *Session) noted() *BusyError {
-	e := &BusyError{}
-	if data, err := jsonl.ReadFile(s.Path(LockFile)); err != nil || json.Unmarshal(data, e) != nil {
-		e = &BusyError{}
-	}
-	e.Session, e.Host, e.Since = s.ID, text.VisibleLine(e.Host), text.VisibleLine(e.Since)
 	return e
 }
 
@@ -210,26 +200,4 @@ func flockOwner(path string) (pid int) {
 		}
 	}
 	return max(pid, 0)
-}
-
-// lockError says that a session's lock file cannot be used.
-type lockError struct{ path, why, remedy string }
-
-func (e *lockError) Error() string { return fmt.Sprintf("the session's lock %s %s", e.path, e.why) }
-
-// Remedy is a command that puts it right.
-func (e *lockError) Remedy() string { return e.remedy }
-
-// lockFileError explains why the lock file could not be opened. Anything else at its path has no data of the session.
-func lockFileError(path string, err error) error {
-	remove := "rm -rf '" + path + "'"
-	switch {
-	case errors.Is(err, syscall.ELOOP):
-		return &lockError{path, "is a symbolic link", remove}
-	case errors.Is(err, jsonl.ErrIrregular):
-		return &lockError{path, jsonl.ErrIrregular.Error(), remove}
-	case errors.Is(err, os.ErrPermission):
-		return &lockError{path, "cannot be opened: " + syscall.EACCES.Error(), "chmod u+rwX '" + path + "'"}
-	}
-	return fmt.Errorf("lock the session: %w", err)
 }

@@ -36,8 +36,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 			if _, err := s.OpenRecord(record.Options{}); err == nil {
 				t.Error("the record was opened for writing")
 			}
-			var unusable *lockError
-			if _, err := s.Lock(testNow); !errors.As(err, &unusable) || unusable.Remedy() == "" {
+			if _, err := s.Lock(testNow); !errors.Is(err, jsonl.ErrIrregular) {
 				t.Errorf("lock: %v", err)
 			}
 			if _, busy := s.Holder(); busy {
