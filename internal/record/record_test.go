@@ -76,8 +76,8 @@ func TestEveryStructHasItsRow(t *testing.T) {
 
 func TestForeignPayloads(t *testing.T) {
 	for in, want := range map[string]Event{
-		`{"type":"stop","payload":{"reason":5,"detail":"x","iter":2.0}}`:           &Stop{Scope: Scope{Iter: 2}, Reason: "5", Detail: "x"},
-		`{"type":"model_call","payload":{"cost":"free","eval_tokens":1e3}}`:        &ModelCall{EvalTokens: 1000},
+		`{"type":"stop","payload":{"reason":5,"detail":"x","iter":2}}`:             &Stop{Scope: Scope{Iter: 2}, Detail: "x"},
+		`{"type":"model_call","payload":{"status":"x","eval_tokens":{}}}`:          &ModelCall{Status: new(int)},
 		`{"type":"validator_run","payload":{"results":[{"name":"a"},5,null]}}`:     &ValidatorRun{Results: []ValidatorResult{{Name: "a"}, {}, {}}},
 		`{"type":"session_start","payload":{"phase":"run","worker_model":null}}`:   &SessionStart{Phase: "run"},
 		`{"type":"new","payload":{"task_id":"T-001"}}`:                             &Unknown{Scope: Scope{TaskID: "T-001"}, Type: "new"},

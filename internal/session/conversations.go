@@ -66,7 +66,7 @@ func (c *Checkpoint) ConversationOf(task, agent string) *Conversation {
 func (c *Checkpoint) SetConversation(task string, conv *Conversation) error {
 	var old []byte
 	if was := c.Conversation(task); was != nil {
-		if was.Agent == conv.Agent && was.ID == conv.ID {
+		if was.Agent == conv.Agent {
 			old = c.Conversations[task]
 		}
 		others := was.Others

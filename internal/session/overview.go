@@ -234,6 +234,9 @@ func (o *Overview) readRecord(s *Session, check *Checkpoint) {
 	o.Skipped, o.Rewound = int(sum.Skipped), sum.State.Rewound
 	if o.Status != "" && len(tasks) > 0 {
 		o.Status = check.Status
+		if o.Status == AllDone && o.Tasks.Pending > 0 { // a task that the record does not know
+			o.Status = Running
+		}
 	}
 	if sum.Stop != nil {
 		o.LastStop, o.LastStopAt = sum.Stop.Reason, sum.Stop.TS
