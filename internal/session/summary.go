@@ -333,11 +333,6 @@ func (s *Summary) modelCall(t *taskSummary, e *record.ModelCall) {
 	s.Tokens.Prompt += call.PromptTokens
 	s.Tokens.Eval += call.EvalTokens
 	s.Tokens.Cached += call.CachedTokens
-	if e.TokensUsedTotal > 0 {
-		s.Tokens.Total = max(s.Tokens.Total, e.TokensUsedTotal)
-	} else {
-		s.Tokens.Total += call.Total()
-	}
 	if e.Cost != nil {
 		call.Cost, _ = jsonl.Dollars(*e.Cost)
 	}
@@ -345,6 +340,7 @@ func (s *Summary) modelCall(t *taskSummary, e *record.ModelCall) {
 	t.Tokens += call.Total()
 	t.Cost += call.Cost
 	s.Usage.Role(e.Phase).Add(call)
+	s.Tokens.Total = max(s.Tokens.Total, e.TokensUsedTotal, s.Usage.Sum().Total())
 }
 
 func (v *verdictCounts) count(e *record.EvaluatorVerdict) {

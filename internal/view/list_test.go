@@ -295,7 +295,8 @@ func TestFailure(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		var b bytes.Buffer
-		rows := []session.Overview{{ID: "x", Dir: w.S.Dir, Status: session.Failed, Label: "L"}}
+		rows := []session.Overview{{ID: "x", Dir: w.S.Dir, Status: session.Failed, Label: "L",
+			Summary: &session.Summary{State: st}}}
 		List(&b, rows, Terminal{TTY: true, Width: 60, Now: noon}, false)
 		want := "    " + text.VisibleLine(c.want)
 		if lines := strings.Split(b.String(), "\n"); c.want != "" && (len(lines) != 4 || lines[2] != want) {
