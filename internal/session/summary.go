@@ -40,6 +40,7 @@ type Summary struct {
 	Limits        json.RawMessage             `json:"limits,omitempty"` // of the last session_start that has them
 	Models        map[string]string           `json:"models"`           // by role, from session_start
 	SeedSHA       string                      `json:"seed_sha,omitempty"`
+	TotalSeen     bool                        `json:"total_seen,omitempty"` // the record has running totals of tokens
 
 	State *record.State `json:"-"` // basis of decisions
 
@@ -340,7 +341,12 @@ func (s *Summary) modelCall(t *taskSummary, e *record.ModelCall) {
 	t.Tokens += call.Total()
 	t.Cost += call.Cost
 	s.Usage.Role(e.Phase).Add(call)
-	s.Tokens.Total = max(s.Tokens.Total, e.TokensUsedTotal, s.Usage.Sum().Total())
+	if e.TokensUsedTotal > 0 {
+		s.TotalSeen = true
+		s.Tokens.Total = max(s.Tokens.Total, e.TokensUsedTotal)
+	} else if !s.TotalSeen {
+		s.Tokens.Total = max(0, s.Tokens.Prompt-s.Tokens.Cached) + s.Tokens.Eval
+	}
 }
 
 func (v *verdictCounts) count(e *record.EvaluatorVerdict) {
