@@ -19,8 +19,8 @@ import (
 // MaxLine bounds one line of a JSON-lines file, and with it the memory of every reader. A longer one is skipped.
 const MaxLine = 64 << 20
 
-// IsObject reports whether line is one whole JSON object. gjson checks faster than encoding/json, but uses the stack for
-// the nesting and has no bound. The bound of encoding/json is 10,000 levels.
+// IsObject reports whether line is one whole JSON object. gjson checks faster than encoding/json, but uses the stack
+// for the nesting and has no bound. The bound of encoding/json is 10,000 levels.
 func IsObject(line []byte) bool {
 	if len(line) == 0 || line[0] != '{' {
 		return false

@@ -25,8 +25,8 @@ func checkObject(data []byte) error {
 	return nil
 }
 
-// decode fills the struct that dst points to from a JSON object. The error is that of the first member that does not fit
-// its field, except for members in loose. All other fields are filled in any case.
+// decode fills the struct that dst points to from a JSON object. The error is that of the first member that does not
+// fit its field, except for members in loose. All other fields are filled in any case.
 func decode(data []byte, dst any, loose ...string) error {
 	if err := checkObject(data); err != nil {
 		return err
@@ -157,8 +157,8 @@ func readJSON[T any](path string, decode func([]byte) (T, error)) (v T, err erro
 	return v, err
 }
 
-// save replaces a JSON file of a session with v, synced, so that a power cut leaves the old content or the new. Only after
-// Sync it is the new content.
+// save replaces a JSON file of a session with v, synced, so that a power cut leaves the old content or the new. Only
+// after Sync it is the new content.
 func save[T any](path string, v *T) error {
 	old, _ := jsonl.ReadFile(path)
 	text, err := encode(v, old)

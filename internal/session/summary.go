@@ -95,8 +95,8 @@ const foldVersion = 8
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
-// Summarize counts the record. It continues from the counts of summary.json, so its cost depends on the new events only.
-// It starts again if the record was rewound or replaced. It writes nothing.
+// Summarize counts the record. It continues from the counts of summary.json, so its cost depends on the new events
+// only. It starts again if the record was rewound or replaced. It writes nothing.
 func (s *Session) Summarize() (*Summary, error) {
 	sum, begin := s.storedSummary()
 	_, err := s.feed(sum, begin)
