@@ -150,7 +150,7 @@ worker           21    529k     70%    8.8k  $1.06
 evaluator         6   96.6k      0%    3.7k  $0.25
 interview         9   61.2k     48%      4k  $0.31
 self_improve      2   12.2k      0%     120  $0.03
-tokens     316k of 10M (3%)
+tokens     581k of 10M (5%)
 cached     400k more
 cost       $1.64 of $5.00 (32%)
 
