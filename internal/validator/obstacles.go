@@ -1,8 +1,6 @@
 package validator
 
 import (
-	"encoding/json"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -10,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/pattern"
@@ -164,28 +164,20 @@ func nodeModule(p *layout, s Scene, v Validator, res Result, missing string) (st
 	if !ok {
 		return "", false
 	}
-	var manifest struct {
-		Dependencies    map[string]string `json:"dependencies"`
-		DevDependencies map[string]string `json:"devDependencies"`
-		Scripts         map[string]string `json:"scripts"`
-	}
-	if json.Unmarshal([]byte(p.Read(path.Join(dir, "package.json"))), &manifest) != nil {
-		return "", false
-	}
+	manifest := gjson.Parse(p.Read(path.Join(dir, "package.json")))
+	dependencies := manifest.Get("dependencies").Raw + manifest.Get("devDependencies").Raw
 	parts := strings.SplitN(missing, "/", 3)
 	name := parts[0]
 	if strings.HasPrefix(missing, "@") && len(parts) > 1 {
 		name += "/" + parts[1]
 	}
-	declared := strings.Contains(missing, "node_modules/") || manifest.Dependencies[name]+
-		manifest.DevDependencies[name] != ""
+	declared := strings.Contains(missing, "node_modules/") || strings.Contains(dependencies, `"`+name+`"`)
 	_, err := os.Stat(filepath.Join(p.Root, dir, "node_modules"))
 	byNode := !v.Configured || nodeManager().MatchString(v.Command)
-	nothing := byNode && res.exit == 127 && err != nil && len(manifest.Dependencies)+len(manifest.DevDependencies) > 0
+	nothing := byNode && res.exit == 127 && err != nil && strings.Contains(dependencies, `"`)
 	if !declared && !nothing {
 		// A script's own program, which nothing here would install.
-		words := strings.Fields(strings.Join(slices.Collect(maps.Values(manifest.Scripts)), " "))
-		return "", !v.Configured && res.exit == 127 && slices.Contains(words, missing)
+		return "", !v.Configured && res.exit == 127 && hasWord(manifest.Get("scripts").Raw, missing)
 	}
 	return s.Setting.Add(p.install(project.Node, dir)), true
 }
