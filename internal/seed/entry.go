@@ -306,6 +306,15 @@ func (e entry) task(ours func(string) string) session.Task {
 	return t
 }
 
+var codeInTitle = pattern.New(`\s\[([A-Z][A-Z0-9]{0,9}-[0-9]{1,9})\]`)
+
+// takeCode takes the id of a task without one out of its title: Add a form [APP-12].
+func (e *entry) takeCode() {
+	if m := codeInTitle().FindStringSubmatchIndex(e.title); m != nil && e.source == "" {
+		e.source, e.title = e.title[m[2]:m[3]], text.OneLine(e.title[:m[0]]+e.title[m[1]:])
+	}
+}
+
 // cutTitle cuts a title of more than maxTitle characters at a word, and at the end of a clause if one is near.
 func cutTitle(title string) string {
 	runes := []rune(title)

@@ -204,6 +204,7 @@ func (p *plan) sectionTask(b *block) entry {
 	if boxes > 0 && open == 0 {
 		e.left = leftDone
 	}
+	e.takeCode()
 	p.fill(&e, b)
 	return e
 }
@@ -219,6 +220,7 @@ func (p *plan) itemTasks(b *block) (out []entry) {
 	}
 	lead = slices.DeleteFunc(lead, func(l string) bool { return p.takeLabel(&e, l) })
 	e.title = titleOf(strings.TrimSpace(strings.Join(head, " "))).title
+	e.takeCode()
 	p.fill(&e, b)
 	e.body = strings.TrimSpace(strings.Join(lead, "\n") + "\n\n" + e.body)
 	var above []string // the heading and the items without a box that the item is below
