@@ -48,7 +48,7 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []record.Che
 	}
 	if held.Resetting(s) {
 		what, reset := "its reset was not finished", "git tilth reset -y "+s.ID
-		if _, _, fork := held.ResetMark(s); fork {
+		if _, fork := held.ResetMark(s); fork {
 			what = "an incomplete fork"
 		}
 		mend := func(ctx context.Context) error { return lifecycle.FinishTeardown(ctx, d, s, "") }
@@ -203,7 +203,7 @@ func orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		}
 		add(id, "it was deleted, but git still has an entry for its worktree",
 			held.GitLine(common, "worktree", "remove", "--force", e.Path),
-			func(ctx context.Context) error { return g.RemoveWorktree(ctx, common, e.Path, "") })
+			func(ctx context.Context) error { return g.RemoveWorktree(ctx, common, e.Path) })
 	}
 	for _, branch := range strings.Fields(branches) {
 		id := strings.TrimPrefix(branch, "session/")

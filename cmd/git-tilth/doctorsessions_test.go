@@ -85,7 +85,7 @@ func TestOrphansBesideOthers(t *testing.T) {
 	}
 	must(os.RemoveAll(filepath.Join(dir, session.WorkspaceDir)))
 	if found := meanwhile("for-each-ref", func() {
-		must(plain.RemoveWorktree(t.Context(), common, filepath.Join(dir, session.WorkspaceDir), ""))
+		must(plain.RemoveWorktree(t.Context(), common, filepath.Join(dir, session.WorkspaceDir)))
 		_, err := plain.DeleteBranch(t.Context(), common, "session/"+id)
 		must(err)
 		must(os.RemoveAll(dir))

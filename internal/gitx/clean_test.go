@@ -93,7 +93,7 @@ func TestRewindTreeLeavesSubmodulesOfTheBase(t *testing.T) {
 	w.sh(w.repo, "commit", "-q", "-m", "a submodule")
 	base := w.sh(w.repo, "rev-parse", "HEAD")
 	w.sh(w.home, "config", "--global", "submodule.recurse", "true")
-	must(t, w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "wt"), "session/t", base, true))
+	added(t)(w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "wt"), "session/t", base, true))
 	wt, err := w.git.Worktree(ctx, w.common, filepath.Join(w.home, "wt"), "session/t")
 	must(t, err)
 	w.sh(wt.Path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")

@@ -45,56 +45,11 @@ func WorktreesBelow(common, dir string) (paths []string) {
 	return paths
 }
 
-// complete reports whether an entry has the files that git requires of a repository.
-func complete(admin string) bool {
-	for _, name := range []string{"HEAD", "commondir"} {
-		if fi, err := os.Stat(filepath.Join(admin, name)); err != nil || fi.Size() == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// removeIncomplete removes the entry of a worktree that a killed git was making or removing. git refuses to remove it,
-// because it is not a repository.
-func (g *Git) removeIncomplete(common, admin, path string) error {
-	if g.dry {
-		return nil
-	}
-	if err := proc.RemoveAll(path); err != nil {
-		return err
-	}
-	return removeAdmin(common, admin, path)
-}
-
-// RemoveIncomplete removes the entries of worktrees that a killed git was making or removing. With such an entry, git
-// refuses to remove any worktree.
-func (g *Git) RemoveIncomplete(common string, paths []string) error {
-	for _, path := range paths {
-		if admin, found := AdminDir(common, path); found && !complete(admin) {
-			if err := g.removeIncomplete(common, admin, path); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// removeAdmin removes the entry of path, unless it belongs to another worktree now. It leaves an empty entry to
-// removeHalfCreated, because a running `git worktree add` may have taken the name.
-func removeAdmin(common, admin, path string) error {
-	real, err := filepath.EvalSymlinks(common)
-	if err != nil {
-		return err
-	}
-	if all := filepath.Join(real, "worktrees"); filepath.Dir(admin) != all || filepath.Base(admin) == ".." {
-		return nil
-	}
-	if Absent(admin) || halfCreated(admin) {
-		return nil
-	}
-	back, err := readFile(filepath.Join(admin, "gitdir")) // read last: `git worktree add` writes it first
-	if err == nil && !samePlace(relativeTo(admin, trimLine(back)), filepath.Join(path, ".git")) {
+// removeEntry removes the entry of path, unless it belongs to another worktree now, which `git worktree add` may be
+// making under the same name.
+func removeEntry(admin, path string) error {
+	back, err := readFile(filepath.Join(admin, "gitdir"))
+	if err != nil || !samePlace(relativeTo(admin, trimLine(back)), filepath.Join(path, ".git")) {
 		return nil
 	}
 	if err := os.RemoveAll(admin); err != nil {
@@ -143,10 +98,10 @@ func SessionRefs(common string) (holds func(branch, path string) bool) {
 	}
 }
 
-// removeHalfCreated removes entries of a `git worktree add` for path that was killed before it wrote the entry's path.
-// Such an entry is empty, or has only empty files, or only the lock that keeps `git worktree prune` from removing it.
-// While another git process works in the repository, that process may be making the entry.
-func (g *Git) removeHalfCreated(common, path string) error {
+// removeHalfEntries removes the entries of a git that was killed while it added or removed a worktree at path: with the
+// entry's name, and without the path of a worktree. While another git process works in the repository, that process may
+// be making the entry.
+func (g *Git) removeHalfEntries(common, path string) error {
 	all := filepath.Join(common, "worktrees")
 	names, err := os.ReadDir(all)
 	if err != nil {
@@ -159,14 +114,11 @@ func (g *Git) removeHalfCreated(common, path string) error {
 			continue
 		}
 		admin := filepath.Join(all, e.Name())
-		if !halfCreated(admin) {
-			continue
-		}
 		fi, err := e.Info()
-		if err != nil {
+		if err != nil || !isHalf(admin) {
 			continue
 		}
-		if left, _ := g.leftBehind(admin, fi, repoPlaces(common)); !left || !halfCreated(admin) {
+		if left, _ := g.leftBehind(admin, fi, repoPlaces(common)); !left || !isHalf(admin) {
 			continue
 		}
 		if err := os.RemoveAll(admin); err != nil {
@@ -177,22 +129,10 @@ func (g *Git) removeHalfCreated(common, path string) error {
 	return nil
 }
 
-func halfCreated(admin string) bool {
-	// Nearly every entry names its worktree; one stat finds that out.
-	if fi, err := os.Stat(filepath.Join(admin, "gitdir")); err == nil && fi.Size() > 0 {
-		return false
-	}
-	entries, err := os.ReadDir(admin)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		data, err := readFile(filepath.Join(admin, e.Name()))
-		if err != nil || len(data) > 0 && (e.Name() != "locked" || trimLine(data) != "initializing") {
-			return false
-		}
-	}
-	return true
+// isHalf reports whether an entry names no worktree.
+func isHalf(admin string) bool {
+	fi, err := os.Stat(filepath.Join(admin, "gitdir"))
+	return err == nil && fi.Size() == 0 || err != nil && isAbsent(err)
 }
 
 // AdminDir finds the repository's directory for the worktree at path, in common/worktrees: the directory with a gitdir

@@ -20,8 +20,8 @@ func TestRemoveWorktreeOfAnIncompleteEntry(t *testing.T) {
 			t.Run(missing+" "+how, func(t *testing.T) {
 				w := newWorld(t)
 				admin, ok := AdminDir(w.common, w.path)
-				if !ok || !complete(admin) {
-					t.Fatalf("the entry %q of a new worktree is not complete", admin)
+				if !ok {
+					t.Fatal("a new worktree has no entry")
 				}
 				file := filepath.Join(admin, missing)
 				if how == "gone" {
@@ -31,10 +31,7 @@ func TestRemoveWorktreeOfAnIncompleteEntry(t *testing.T) {
 				} else if err := os.Truncate(file, 0); err != nil {
 					t.Fatal(err)
 				}
-				if complete(admin) {
-					t.Error("the entry passes for complete")
-				}
-				if err := w.git.RemoveWorktree(context.Background(), w.common, w.path, ""); err != nil {
+				if err := w.git.RemoveWorktree(context.Background(), w.common, w.path); err != nil {
 					t.Fatal(err)
 				}
 				for _, path := range []string{w.path, admin, filepath.Dir(admin)} {
@@ -48,7 +45,7 @@ func TestRemoveWorktreeOfAnIncompleteEntry(t *testing.T) {
 	}
 }
 
-func TestRemoveHalfCreated(t *testing.T) {
+func TestRemoveHalfEntries(t *testing.T) {
 	w := newWorld(t)
 	all := filepath.Join(w.common, "worktrees")
 	make := func(name string, files ...string) string {
@@ -60,12 +57,12 @@ func TestRemoveHalfCreated(t *testing.T) {
 		return dir
 	}
 	goes := []string{make("workspace7"), make("workspace8", "locked", "initializing\n"),
-		make("workspace9", "locked", "initializing\n", "gitdir", "")}
+		make("workspace9", "locked", "initializing\n", "gitdir", ""),
+		make("workspace10", "HEAD", "ref: refs/heads/x\n", "commondir", "../..\n")} // half removed
 	stays := []string{
-		make("other"), make("workspace5", "locked", "by a person\n"), make("workspace6", "gitdir", "/elsewhere/.git\n"),
-		filepath.Join(all, "workspace"),
+		make("other"), make("workspace6", "gitdir", "/elsewhere/.git\n"), filepath.Join(all, "workspace"),
 	}
-	if err := w.git.removeHalfCreated(w.common, w.path); err != nil {
+	if err := w.git.removeHalfEntries(w.common, w.path); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range goes {
@@ -80,43 +77,15 @@ func TestRemoveHalfCreated(t *testing.T) {
 	}
 }
 
-func TestRemoveAdminSparesOthers(t *testing.T) {
-	w := newWorld(t)
-	admin, _ := AdminDir(w.common, w.path)
-	for _, c := range []struct{ name, admin, path string }{
-		{"another worktree's", admin, filepath.Join(w.home, "sessions", "other", "workspace")},
-		{"outside", w.repo, w.path},
-		{"above", filepath.Join(w.common, "worktrees", ".."), w.path},
-	} {
-		if err := removeAdmin(w.common, c.admin, c.path); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		if _, err := os.Lstat(admin); err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
-	}
-	// A killed removal leaves some of the files, without the worktree.
-	for _, name := range []string{"HEAD", "gitdir"} {
-		if err := os.Remove(filepath.Join(admin, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := removeAdmin(w.common, admin, w.path); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Lstat(admin); err == nil {
-		t.Error("the entry is still there")
-	}
-}
-
 // TestRunsAgainBesideOthers: another git makes a worktree's entry while a command reads it.
 func TestRunsAgainBesideOthers(t *testing.T) {
 	for name, do := range map[string]func(w *world) error{
 		"list": func(w *world) error { _, err := w.git.Worktrees(ctx, w.common, ""); return err },
 		"add": func(w *world) error {
-			return w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "new"), "session/new", w.base, true)
+			_, err := w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "new"), "session/new", w.base, true)
+			return err
 		},
-		"remove": func(w *world) error { return w.git.RemoveWorktree(ctx, w.common, w.path, "") },
+		"remove": func(w *world) error { return w.git.RemoveWorktree(ctx, w.common, w.path) },
 		"delete": func(w *world) error {
 			w.sh(w.repo, "branch", "x")
 			return first(w.git.DeleteBranch(ctx, w.common, "x"))
@@ -174,7 +143,7 @@ func TestAddWorktreeBesideARemoval(t *testing.T) {
 		"esac\nexec git \"$@\"\n")
 	must(t, os.Chmod(filepath.Join(w.home, "git"), 0o755))
 	w.git.program = filepath.Join(w.home, "git")
-	must(t, w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "new"), "session/new", w.base, true))
+	added(t)(w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "new"), "session/new", w.base, true))
 	equal(t, "asked twice", exists(w.home, "once"), true)
 }
 
@@ -189,7 +158,7 @@ func TestRemoveAdminBesideAnAdd(t *testing.T) {
 		}
 	}
 	w.git.find = func(proc.Query) (int, error) { return 1, nil }
-	must(t, w.git.RemoveWorktree(ctx, w.common, w.path, admin))
+	must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
 	equal(t, "the other entry", exists(admin, "locked"), true)
 }
 
@@ -202,7 +171,7 @@ func TestLeftBehind(t *testing.T) {
 		write(t, half, "gitdir", "/elsewhere/.git\n", "HEAD", "ref: refs/heads/x\n", "commondir", "../..\n")
 		return 0, nil
 	}
-	must(t, w.git.removeHalfCreated(w.common, w.path))
+	must(t, w.git.removeHalfEntries(w.common, w.path))
 	equal(t, "an entry that became whole", exists(half, "gitdir"), true)
 
 	write(t, w.common, "config.lock", "")

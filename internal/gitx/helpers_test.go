@@ -75,7 +75,7 @@ func (w *world) restart(environ ...string) {
 func (w *world) addWorktree() {
 	w.t.Helper()
 	w.path = filepath.Join(w.home, "sessions", "s", "workspace")
-	if err := w.git.AddWorktree(context.Background(), w.common, w.path, branch, w.base, true); err != nil {
+	if _, err := w.git.AddWorktree(context.Background(), w.common, w.path, branch, w.base, true); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -180,6 +180,14 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// added takes the answers of AddWorktree.
+func added(t testing.TB) func(Worktree, error) {
+	return func(_ Worktree, err error) {
+		t.Helper()
+		must(t, err)
 	}
 }
 

@@ -99,13 +99,13 @@ func TestAddWorktreeOverAnEntryThatIsGone(t *testing.T) {
 	w := newWorld(t)
 	moved := filepath.Join(w.home, "moved")
 	w.sh(w.repo, "worktree", "move", w.path, moved)
-	if err := w.git.AddWorktree(ctx, w.common, w.path, branch, "", true); err == nil {
+	if _, err := w.git.AddWorktree(ctx, w.common, w.path, branch, "", true); err == nil {
 		t.Fatal("the branch is checked out in a worktree that is there")
 	}
 	must(t, os.RemoveAll(moved))
 	w.sh(w.repo, "worktree", "add", "-q", "-b", "mine", filepath.Join(w.home, "mine"))
 	must(t, os.RemoveAll(filepath.Join(w.home, "mine")))
-	must(t, w.git.AddWorktree(ctx, w.common, w.path, branch, "", true))
+	added(t)(w.git.AddWorktree(ctx, w.common, w.path, branch, "", true))
 	entries, err := w.git.Worktrees(ctx, w.common, w.path)
 	must(t, err)
 	equal(t, "entries, the user's among them", len(entries), 3)
@@ -114,7 +114,7 @@ func TestAddWorktreeOverAnEntryThatIsGone(t *testing.T) {
 	w.sh(w.repo, "worktree", "move", w.path, moved)
 	w.sh(w.repo, "worktree", "lock", moved)
 	must(t, os.RemoveAll(moved))
-	if err := w.git.AddWorktree(ctx, w.common, w.path, branch, "", true); err == nil {
+	if _, err := w.git.AddWorktree(ctx, w.common, w.path, branch, "", true); err == nil {
 		t.Error("a locked entry was dropped")
 	}
 }
@@ -153,7 +153,7 @@ func TestRestore(t *testing.T) {
 			equal(t, "worktree", w.wt(), wt)
 			equal(t, "file that was linked to", read(t, elsewhere, "precious"), "mine\n")
 			w.sh(w.repo, "worktree", "list")
-			must(t, w.git.RemoveWorktree(ctx, w.common, w.path, ""))
+			must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
 		})
 	}
 }
@@ -162,7 +162,7 @@ func TestRestore(t *testing.T) {
 func TestForeignCommonDirIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.wt().AdminDir, "commondir", w.home+"\n")
-	must(t, w.git.RemoveWorktree(ctx, w.common, w.path, ""))
+	must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
 	equal(t, "worktree", exists(w.path), false)
 	w.sh(w.repo, "worktree", "list")
 }

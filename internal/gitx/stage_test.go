@@ -194,7 +194,7 @@ func TestStageAllSubmodules(t *testing.T) {
 	must(t, err)
 
 	second := filepath.Join(w.home, "second")
-	must(t, w.git.AddWorktree(ctx, w.common, second, "session/t", sha, true))
+	added(t)(w.git.AddWorktree(ctx, w.common, second, "session/t", sha, true))
 	wt, err := w.git.Worktree(ctx, w.common, second, "session/t")
 	must(t, err)
 	write(t, second, "b.txt", "b\n")

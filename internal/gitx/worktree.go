@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,8 +182,10 @@ func (g *Git) Worktrees(ctx context.Context, common, path string) ([]WorktreeEnt
 	if err == nil {
 		return parseWorktrees(list), nil
 	}
-	if admin, found := AdminDir(common, path); found && !complete(admin) {
-		err = nil
+	if admin, found := AdminDir(common, path); found {
+		if of, cerr := commonDir(admin); cerr == nil && of == admin {
+			err = nil
+		}
 	}
 	return nil, err
 }
@@ -215,38 +218,42 @@ func parseWorktrees(list []string) []WorktreeEntry {
 // topMode is the mode of a worktree's top directory.
 const topMode = 0o700
 
-// AddWorktree adds a worktree at path on branch, which is made at the commit base, or exists if base is "". Without
-// checkout the worktree holds its .git file only. An entry that the repository still has for exactly this path, or for
-// another with this branch, is dropped if that worktree does not exist; all others are kept. No hook runs and no
-// upstream is configured. The worktree's top is private (0700).
-func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, checkout bool) error {
-	g.known.entries.set(path, "")
+// AddWorktree adds a worktree at path on branch, which is made at the commit base, or exists if base is "". With branch
+// "" its HEAD is detached at base. Without checkout the worktree holds its .git file only. An entry that the repository
+// still has for exactly this path, or for another with this branch, is dropped if that worktree does not exist; all
+// others are kept. No hook runs and no upstream is configured. The worktree's top is private (0700).
+func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, checkout bool) (wt Worktree,
+	err error) {
 	// In a dry run something may stand there still, which would have been moved.
 	if g.placeOf(path) != removed && (g.dry || somethingAt(path) != nil) {
 		_, found := AdminDir(common, path)
 		switch {
 		case found:
-			if err := g.removeWorktree(ctx, common, path); err != nil {
-				return err
-			}
+			err = g.RemoveWorktree(ctx, common, path)
 		case g.dry: // below, no command fails in a dry run
-			if _, err := g.dropStale(ctx, common, path, branch); err != nil {
-				return err
-			}
+			_, err = g.dropStale(ctx, common, path, branch)
+		}
+		if err != nil {
+			return wt, err
 		}
 	}
-	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
-		return err
-	}
 	add := InRepo(common, "worktree", "add", "--quiet", "--no-guess-remote", "--no-checkout")
-	if base != "" {
+	switch {
+	case branch == "":
+		add.Args = append(add.Args, "--detach", path, base)
+	case base == "":
+		add.Args = append(add.Args, path, branch)
+	default:
 		add.again = append(slices.Clone(add.Args), "--no-track", "-B", branch, path, base) // it was not there before
 		add.Args = append(add.Args, "--no-track", "-b", branch, path, base)
-	} else {
-		add.Args = append(add.Args, path, branch)
 	}
-	_, err := g.Mutate(ctx, add)
-	if err != nil && ctx.Err() == nil {
+	if branch != "" {
+		if err := g.clearBranchLocks(ctx, common, branch); err != nil {
+			return wt, err
+		}
+	}
+	_, err = g.Mutate(ctx, add)
+	if err != nil && branch != "" && ctx.Err() == nil {
 		// The branch may be checked out in a worktree that was deleted.
 		if dropped, derr := g.dropStale(ctx, common, path, branch); derr == nil && len(dropped) > 0 {
 			_, err = g.Mutate(ctx, add)
@@ -257,89 +264,42 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 		_ = os.Chmod(path, topMode)
 		err = linkForeign(common, path)
 	}
-	if err != nil || !checkout {
-		return err
+	if err != nil {
+		return wt, err
 	}
-	wt, err := g.Worktree(ctx, common, path, branch)
-	if err == nil {
+	if wt, err = g.Worktree(ctx, common, path, branch); err == nil && checkout {
 		err = g.Strict().ReadTree(ctx, wt, "HEAD", true)
 	}
 	if err != nil && ctx.Err() == nil { // as git does
-		err = errors.Join(err, g.removeWorktree(ctx, common, path))
+		err = errors.Join(err, g.RemoveWorktree(ctx, common, path))
 	}
-	return err
-}
-
-// AddDetached adds a worktree at path with a HEAD detached at a commit. It contains only its .git file, and its top is
-// private. No hook runs. A stale entry of the repository for this path is dropped first.
-func (g *Git) AddDetached(ctx context.Context, common, path, commit string) (Worktree, error) {
-	g.known.entries.set(path, "")
-	if _, found := AdminDir(common, path); found && somethingAt(path) != nil {
-		if err := g.removeWorktree(ctx, common, path); err != nil {
-			return Worktree{}, err
-		}
-	}
-	add := InRepo(common, "worktree", "add", "--quiet", "--no-checkout", "--detach", path, commit)
-	if _, err := g.Mutate(ctx, add); err != nil {
-		return Worktree{}, err
-	}
-	_ = os.Chmod(path, topMode) // as in AddWorktree
-	if err := linkForeign(common, path); err != nil {
-		return Worktree{}, err
-	}
-	return g.Worktree(ctx, common, path, "")
+	return wt, err
 }
 
 // RemoveWorktree removes the repository's worktree at path with everything in it, also if it is locked, has submodules
-// or is half removed. Then it removes entries for path that killed git processes left: admin, from AdminDir before, if
-// a `git worktree remove` left half of it ("" for none), and entries of a `git worktree add` that was killed before it
-// wrote the path. It leaves a directory alone that has become another worktree's.
-func (g *Git) RemoveWorktree(ctx context.Context, common, path, admin string) error {
-	if _, found := AdminDir(common, path); found {
-		if err := g.removeWorktree(ctx, common, path); err != nil {
+// or is half removed, and the entries that killed git processes left of it. It leaves a directory alone for which the
+// repository has no entry. The files go first: git refuses to remove a worktree with a broken link, or beside an entry
+// that another git left incomplete. The entry is removed without it then.
+func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
+	g.known.entries.set(path, "")
+	if admin, found := AdminDir(common, path); found {
+		if g.plan(path, removed); !g.dry {
+			if err := proc.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+		_, err := g.Mutate(ctx, InRepo(common, "worktree", "remove", "--force", "--force", path))
+		if err != nil {
+			err = cmp.Or(ctx.Err(), removeEntry(admin, path))
+		}
+		if err != nil {
 			return err
 		}
 	}
 	if g.dry {
 		return nil
 	}
-	if admin != "" {
-		if err := removeAdmin(common, admin, path); err != nil {
-			return err
-		}
-	}
-	return g.removeHalfCreated(common, path)
-}
-
-// removeWorktree removes a worktree and its entry. The error is errUnregistered if the repository has no entry for this
-// path; nothing is removed then.
-func (g *Git) removeWorktree(ctx context.Context, common, path string) error {
-	g.known.entries.set(path, "")
-	admin, found := AdminDir(common, path)
-	if !found {
-		return fmt.Errorf("%s: %w: %s has no entry for it", path, errUnregistered, common)
-	}
-	if g.plan(path, removed); !complete(admin) {
-		return g.removeIncomplete(common, admin, path)
-	}
-	if !g.dry {
-		if err := repairLinks(admin, path); err != nil {
-			return err
-		}
-	}
-	_, err := g.Mutate(ctx, InRepo(common, "worktree", "remove", "--force", "--force", path))
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	// git drops its entry even if it could not remove all files, and cannot try again. Without the entry, this
-	// function removes the rest.
-	if g.plan(path, removed); !complete(admin) {
-		return g.removeIncomplete(common, admin, path)
-	}
-	if len(proc.MakeRemovable(path)) > 0 {
-		_, err = g.Mutate(ctx, InRepo(common, "worktree", "remove", "--force", "--force", path))
-	}
-	return err
+	return g.removeHalfEntries(common, path)
 }
 
 // dropStale removes entries of worktrees with branch checked out that no longer exist at their recorded path: moved
@@ -354,7 +314,7 @@ func (g *Git) dropStale(ctx context.Context, common, path, branch string) (dropp
 		if e.Branch != branch || e.Locked || !e.Gone {
 			continue
 		}
-		if err := g.removeWorktree(ctx, common, e.Path); err != nil {
+		if err := g.RemoveWorktree(ctx, common, e.Path); err != nil {
 			return dropped, err
 		}
 		dropped = append(dropped, e.Path)

@@ -25,10 +25,10 @@ func TestNewWorktreeIsPrivate(t *testing.T) {
 	}
 	private()
 	must(t, os.RemoveAll(w.path))
-	must(t, w.git.AddWorktree(t.Context(), w.common, w.path, branch, "", true))
+	added(t)(w.git.AddWorktree(t.Context(), w.common, w.path, branch, "", true))
 	private()
 	must(t, os.RemoveAll(w.path))
-	must(t, w.git.AddWorktree(t.Context(), w.common, w.path, branch, "", false))
+	added(t)(w.git.AddWorktree(t.Context(), w.common, w.path, branch, "", false))
 	private()
 }
 
@@ -145,7 +145,7 @@ func TestCheckWorktree(t *testing.T) {
 func TestNeverTheEnclosingRepository(t *testing.T) {
 	w := newWorld(t)
 	w.path = filepath.Join(w.repo, "sessions", "workspace")
-	must(t, w.git.AddWorktree(ctx, w.common, w.path, "session/t", w.base, true))
+	added(t)(w.git.AddWorktree(ctx, w.common, w.path, "session/t", w.base, true))
 	wt, err := w.git.Worktree(ctx, w.common, w.path, "session/t")
 	must(t, err)
 	must(t, os.RemoveAll(w.path))
@@ -215,7 +215,7 @@ func TestAddAndRemoveWorktree(t *testing.T) {
 			if kind.repo != nil {
 				kind.repo(w)
 				w.path = filepath.Join(w.home, "wt")
-				must(t, w.git.AddWorktree(ctx, w.common, w.path, "session/t", w.base, true))
+				added(t)(w.git.AddWorktree(ctx, w.common, w.path, "session/t", w.base, true))
 			} else {
 				w.sh(w.path, "branch", "-q", "-M", "session/t")
 			}
@@ -241,7 +241,7 @@ func TestAddAndRemoveWorktree(t *testing.T) {
 			must(t, rewind(w.git, wt, w.base))
 			_, err = w.git.RevParse(ctx, w.common, next+"^{tree}")
 			must(t, err) // the placeholder is still an object
-			must(t, w.git.RemoveWorktree(ctx, w.common, w.path, ""))
+			must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
 			equal(t, "worktree exists", exists(w.path), false)
 			deleted(t)(w.git.DeleteBranch(ctx, w.common, "session/t"))
 			_, ok, err := w.git.BranchTip(ctx, w.common, "session/t")
@@ -255,12 +255,12 @@ func TestAddAndRemoveWorktree(t *testing.T) {
 func TestAddWorktreeAgain(t *testing.T) {
 	w := newWorld(t)
 	other := filepath.Join(w.home, "other")
-	must(t, w.git.AddWorktree(ctx, w.common, other, "other", w.base, true))
+	added(t)(w.git.AddWorktree(ctx, w.common, other, "other", w.base, true))
 	must(t, os.RemoveAll(other))
 	// Gone, and locked as a `git worktree add` that was killed leaves it.
 	w.sh(w.repo, "worktree", "lock", "--reason", "initializing", w.path)
 	must(t, os.RemoveAll(w.path))
-	must(t, w.git.AddWorktree(ctx, w.common, w.path, branch, "", true))
+	added(t)(w.git.AddWorktree(ctx, w.common, w.path, branch, "", true))
 	w.wt()
 	list, err := w.git.Worktrees(ctx, w.common, w.path)
 	must(t, err)
@@ -273,7 +273,7 @@ func TestAddWorktreeAgain(t *testing.T) {
 func TestAddWorktreeWithoutFiles(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.RemoveAll(w.path))
-	must(t, w.git.AddWorktree(ctx, w.common, w.path, branch, "", false))
+	added(t)(w.git.AddWorktree(ctx, w.common, w.path, branch, "", false))
 	entries, err := os.ReadDir(w.path)
 	must(t, err)
 	equal(t, "entries", len(entries), 1)
@@ -287,7 +287,7 @@ func TestAddWorktreeLeavesConfigAlone(t *testing.T) {
 	write(t, w.common, "hooks/post-checkout", "#!/bin/sh\ntouch "+w.home+"/hook-ran\n")
 	before := read(t, w.common, "config")
 	w.restart(w.leaks()...)
-	must(t, w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "x y"), "session/x", "main", true))
+	added(t)(w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "x y"), "session/x", "main", true))
 	equal(t, "config", read(t, w.common, "config"), before)
 	equal(t, "hook ran", exists(w.home, "hook-ran"), false)
 }
@@ -320,13 +320,11 @@ func TestRemoveWorktreeInEveryState(t *testing.T) {
 			w := newWorld(t)
 			w.t = t
 			spoil(w)
-			must(t, w.git.removeWorktree(ctx, w.common, w.path))
+			must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
 			equal(t, "worktree exists", exists(w.path), false)
 			equal(t, "entry exists", exists(w.common, "worktrees"), false)
 			deleted(t)(w.git.DeleteBranch(ctx, w.common, branch))
-			if err := w.git.removeWorktree(ctx, w.common, w.path); !errors.Is(err, errUnregistered) {
-				t.Errorf("once more: %v", err)
-			}
+			must(t, w.git.RemoveWorktree(ctx, w.common, w.path)) // once more
 		})
 	}
 }
@@ -337,7 +335,7 @@ func TestRemoveWorktreeDoesNotFollowSymlinks(t *testing.T) {
 	precious := filepath.Join(w.home, "precious")
 	write(t, precious, "x", "x")
 	must(t, os.Symlink(precious, w.path))
-	must(t, w.git.removeWorktree(ctx, w.common, w.path))
+	must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
 	equal(t, "link exists", exists(w.path), false)
 	equal(t, "what it led to", read(t, precious, "x"), "x")
 	equal(t, "entries of it", len(snapshot(t, precious)), 1)
@@ -348,14 +346,12 @@ func TestRemoveWorktreeUnregistered(t *testing.T) {
 	plain := filepath.Join(w.home, "plain")
 	write(t, plain, "x", "x")
 	for _, path := range []string{plain, w.repo, w.home, filepath.Join(w.home, "nowhere")} {
-		if err := w.git.removeWorktree(ctx, w.common, path); !errors.Is(err, errUnregistered) {
-			t.Errorf("%s: %v", path, err)
-		}
+		must(t, w.git.RemoveWorktree(ctx, w.common, path))
 	}
 	equal(t, "plain directory", read(t, plain, "x"), "x")
-	if err := w.git.removeWorktree(ctx, filepath.Join(w.home, "gone.git"), w.path); !errors.Is(err, errUnregistered) {
-		t.Errorf("repository gone: %v", err)
-	}
+	equal(t, "the repository", exists(w.repo, "a.txt"), true)
+	must(t, w.git.RemoveWorktree(ctx, filepath.Join(w.home, "gone.git"), w.path))
+	equal(t, "a worktree of another repository", exists(w.path, "a.txt"), true)
 }
 
 func TestRemoveWorktreeDryRun(t *testing.T) {
@@ -363,7 +359,7 @@ func TestRemoveWorktreeDryRun(t *testing.T) {
 	must(t, os.Remove(filepath.Join(w.path, ".git")))
 	before := snapshot(t, w.home)
 	d := dryRun(w.git)
-	must(t, d.RemoveWorktree(ctx, w.common, w.path, ""))
+	must(t, d.RemoveWorktree(ctx, w.common, w.path))
 	deleted(t)(d.DeleteBranch(ctx, w.common, branch))
 	equal(t, "files", len(snapshot(t, w.home)), len(before))
 }
@@ -379,7 +375,7 @@ func TestDeleteBranchCheckedOutElsewhere(t *testing.T) {
 
 func TestDeleteBranchBroken(t *testing.T) {
 	w := newWorld(t)
-	must(t, w.git.RemoveWorktree(ctx, w.common, w.path, ""))
+	must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
 	write(t, w.common, "refs/heads/"+branch, "")
 	write(t, w.common, "packed-refs.lock", "", "config.lock", "", "refs/heads/"+branch+".lock", "")
 	deleted(t)(w.git.DeleteBranch(ctx, w.common, branch))

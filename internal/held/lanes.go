@@ -129,7 +129,7 @@ func MakeLane(ctx context.Context, h *Handle, task, commit string, env ...string
 	var wt gitx.Worktree
 	if err == nil {
 		h.EntriesLock.Lock()
-		wt, err = h.Git.AddDetached(ctx, h.Common, path, commit)
+		wt, err = h.Git.AddWorktree(ctx, h.Common, path, "", commit, false)
 		h.EntriesLock.Unlock()
 	}
 	if err == nil {
@@ -163,7 +163,7 @@ func LaneBegun(h *Handle, task string) error {
 func RemoveLane(ctx context.Context, h *Handle, task string) error {
 	path := LanePath(h.S, task)
 	if h.Git.IsDryRun() {
-		return h.Git.RemoveWorktree(ctx, h.Common, path, "")
+		return h.Git.RemoveWorktree(ctx, h.Common, path)
 	}
 	if err := mark(h, task); err != nil {
 		return err
@@ -172,7 +172,7 @@ func RemoveLane(ctx context.Context, h *Handle, task string) error {
 		return err
 	}
 	h.EntriesLock.Lock()
-	err := h.Git.RemoveWorktree(ctx, h.Common, path, "")
+	err := h.Git.RemoveWorktree(ctx, h.Common, path)
 	h.EntriesLock.Unlock()
 	if err != nil {
 		return err
@@ -387,18 +387,12 @@ func RemoveHalfLanes(ctx context.Context, h *Handle) error {
 		return err
 	}
 	half := laneNames(h.S.Path(session.LanesDir, newLanes))
-	var places []string
 	gone := slices.DeleteFunc(AllLanes(h.S, h.Common), func(task string) bool { return slices.Contains(begun, task) })
 	for _, task := range gone {
-		places = append(places, LanePath(h.S, task))
-	}
-	if err := h.Git.RemoveIncomplete(h.Common, places); err != nil {
-		return err
-	}
-	for i, task := range gone {
-		files, _ := os.ReadDir(places[i])
+		path := LanePath(h.S, task)
+		files, _ := os.ReadDir(path)
 		if len(files) > 0 && !slices.Contains(half, task) {
-			if _, err := h.moveAside(places[i], h.S.Path(session.WorkspaceDir)); err != nil {
+			if _, err := h.moveAside(path, h.S.Path(session.WorkspaceDir)); err != nil {
 				return err
 			}
 		}

@@ -31,7 +31,7 @@ import (
 //
 // A mark is written first, except for unreferenced objects, and removed last. Each step may be repeated.
 
-// ForkMark is the third line of the mark of a session that is not whole yet.
+// ForkMark is the second line of the mark of a session that is not whole yet.
 const ForkMark = "fork"
 
 // Exists reports whether something is at path.
@@ -40,13 +40,12 @@ func Exists(path string) bool {
 	return err == nil
 }
 
-// ResetMark reads the mark of a teardown: the worktree's admin directory and the common directory, each "" if unknown
-// or not written; or that the session is an unfinished fork.
-func ResetMark(s *session.Session) (admin, common string, fork bool) {
+// ResetMark reads the mark of a teardown: the common directory, "" if unknown or not written; or that the session is an
+// unfinished fork.
+func ResetMark(s *session.Session) (common string, fork bool) {
 	data, _ := os.ReadFile(s.Path(session.ResetMarkFile))
-	text, fork := strings.CutSuffix(string(data), "\n"+ForkMark+"\n")
-	admin, common, _ = strings.Cut(strings.TrimSuffix(text, "\n"), "\n") // a directory's name may hold a newline
-	return admin, common, fork
+	common, fork = strings.CutSuffix(string(data), "\n"+ForkMark+"\n")
+	return strings.TrimSuffix(common, "\n"), fork // a directory's name may hold a newline
 }
 
 // IsHalfEntry reports whether git's entry belongs to an unfinished newEntry.

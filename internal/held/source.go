@@ -36,7 +36,7 @@ var (
 // A fork or fetch in progress uses the repository in its mark, because the others name its origin. The error is
 // ErrSourceGone or ErrSourceUnknown if none of them leads to a repository.
 func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
-	if _, common, making := ResetMark(s); making {
+	if common, making := ResetMark(s); making {
 		if at, err := gitx.CommonDirOf(common); err == nil {
 			return at, nil
 		}
@@ -127,7 +127,7 @@ func HasSession(common string, s *session.Session, path string) bool {
 
 // sourceNames are the paths by which the session's own files call its repository.
 func sourceNames(s *session.Session, check *session.Checkpoint) []string {
-	_, marked, _ := ResetMark(s)
+	marked, _ := ResetMark(s)
 	names := []string{marked}
 	if check != nil {
 		names = []string{check.Source, check.GitCommonDir, marked}

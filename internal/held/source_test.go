@@ -122,7 +122,7 @@ func TestCommonOfWhatIsBeingMade(t *testing.T) {
 		filepath.Join(common[0], "refs/heads", s.Branch()): strings.Repeat("1", 40) + "\n",
 		s.Path(session.RecordFile): `{"ts":"2026-06-01T10:20:30.000Z","type":"session_start","payload":{"source":"` +
 			filepath.Dir(common[0]) + `"}}` + "\n",
-		s.Path(session.ResetMarkFile): "\n" + common[1] + "\n" + ForkMark + "\n",
+		s.Path(session.ResetMarkFile): common[1] + "\n" + ForkMark + "\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)

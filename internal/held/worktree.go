@@ -65,7 +65,8 @@ func (h *Handle) RepairWorktree(ctx context.Context, state TreeState) (fresh boo
 	if err := h.Change(func() error { return jsonl.WriteFile(h.S.Path(RemakeMark), nil) }); err != nil {
 		return false, "", err
 	}
-	return true, aside, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", true)
+	_, err = h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", true)
+	return true, aside, err
 }
 
 // moveAside moves a directory that is not a worktree from a worktree's path to a free name that begins with to. It
@@ -174,7 +175,7 @@ func (h *Handle) WorktreeMade() error {
 
 // clearPlace removes the leftovers of a git that was killed while making a worktree, at path and in the repository.
 func (h *Handle) clearPlace(ctx context.Context, path string) error {
-	if err := h.Git.RemoveWorktree(ctx, h.Common, path, ""); err != nil {
+	if err := h.Git.RemoveWorktree(ctx, h.Common, path); err != nil {
 		return err
 	}
 	return h.Change(func() error { return os.RemoveAll(path) })
@@ -281,23 +282,17 @@ func (h *Handle) branchFree(ctx context.Context, path string) error {
 //  3. its .git file in the directory         a moved worktree: Relink
 //  4. its entry points to the directory      fine
 func (h *Handle) newEntry(ctx context.Context, path, commit string) (err error) {
-	name := filepath.Base(path)
+	name, branch := filepath.Base(path), ""
 	if commit == "" {
-		name, err = session.WorkspaceDir, h.branchFree(ctx, path)
+		name, branch, err = session.WorkspaceDir, h.S.Branch(), h.branchFree(ctx, path)
 	}
 	at := h.S.Path(entryDir, name)
 	if err == nil {
 		err = h.clearPlace(ctx, at)
 	}
 	var wt gitx.Worktree
-	switch {
-	case err != nil:
-	case commit != "":
-		wt, err = h.Git.AddDetached(ctx, h.Common, at, commit)
-	default:
-		if err = h.Git.AddWorktree(ctx, h.Common, at, h.S.Branch(), "", false); err == nil {
-			wt, err = h.Git.Worktree(ctx, h.Common, at, h.S.Branch())
-		}
+	if err == nil {
+		wt, err = h.Git.AddWorktree(ctx, h.Common, at, branch, commit, false)
 	}
 	if err == nil {
 		err = h.Git.ReadTree(ctx, wt, cmp.Or(commit, "HEAD"), false)

@@ -49,13 +49,12 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 		return &held.RefusedError{Why: "not merged, taken or pushed: " + strings.Join(lost, ", ") +
 			"; a reset deletes them and the record", Hint: "git tilth take " + s.ID + "\ngit tilth push " + s.ID}
 	}
-	admin, _ := gitx.AdminDir(r.Common, r.Worktree)
 	if !g.IsDryRun() { // a resume re-creates a half deleted worktree
 		if err := jsonl.WriteFile(s.Path(held.RemakeMark), []byte(cleanseBegun)); err != nil {
 			return err
 		}
 	}
-	if err := r.removeFromRepo(ctx, admin, "git tilth cleanse "+s.ID); err != nil || g.IsDryRun() {
+	if err := r.removeFromRepo(ctx, "git tilth cleanse "+s.ID); err != nil || g.IsDryRun() {
 		return err
 	}
 	return errors.Join(proc.RemoveAll(s.Path(session.JudgeDir)), proc.RemoveAll(s.Path(session.CachesDir)),

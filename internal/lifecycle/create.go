@@ -56,7 +56,7 @@ func Create(ctx context.Context, d held.Deps, n New) (*held.Handle, error) {
 		err = begin(h, n)
 	}
 	if err == nil {
-		err = h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), n.Base, true)
+		_, err = h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), n.Base, true)
 	}
 	if err != nil {
 		undoCreate(ctx, h)
@@ -90,7 +90,7 @@ func undoCreate(ctx context.Context, h *held.Handle) {
 	ctx = proc.IgnoreFirstSignal(ctx)
 	// Errors are ignored. The directory is removed last: reset, and for a fork the next fork and doctor, use it to find
 	// the parts that git would not remove.
-	err := h.Git.RemoveWorktree(ctx, h.Common, h.Path(), "")
+	err := h.Git.RemoveWorktree(ctx, h.Common, h.Path())
 	if err == nil {
 		_, err = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
 	}
@@ -308,7 +308,7 @@ func (n New) draft(d held.Deps, id string) (s *session.Session, unlock func(), e
 		return nil, nil, err
 	}
 	if n.making != "" {
-		mark := []byte("\n" + n.making + "\n" + held.ForkMark + "\n")
+		mark := []byte(n.making + "\n" + held.ForkMark + "\n")
 		if err := jsonl.WriteFile(s.Path(session.ResetMarkFile), mark); err != nil {
 			return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
 		}

@@ -246,14 +246,12 @@ func (a Import) install(ctx context.Context, h *held.Handle) error {
 	if err := h.Save(); err != nil {
 		return err
 	}
-	if err := h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), a.Tip, true); err != nil {
+	wt, err := h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), a.Tip, true)
+	if err != nil {
 		return err
 	}
 	if a.Files != a.Tip {
-		wt, err := h.Worktree(ctx)
-		if err == nil {
-			err = h.Git.Reset(ctx, wt, a.Files, true)
-		}
+		err := h.Git.Reset(ctx, wt, a.Files, true)
 		if err == nil {
 			err = h.Git.Reset(ctx, wt, a.Tip, false)
 		}

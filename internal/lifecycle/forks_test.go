@@ -17,7 +17,7 @@ func TestClearForksWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(s.Path(session.ResetMarkFile), []byte("\n\n"+held.ForkMark+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(s.Path(session.ResetMarkFile), []byte("\n"+held.ForkMark+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	asked := false

@@ -30,7 +30,7 @@ func clearForks(ctx context.Context, d held.Deps, store session.Store, common st
 		if err != nil {
 			continue
 		}
-		if _, _, fork := held.ResetMark(s); fork {
+		if _, fork := held.ResetMark(s); fork {
 			_ = FinishTeardown(ctx, d, s, common) // a locked session is being made
 		}
 	}
@@ -218,8 +218,7 @@ func (r *Teardown) lanes() (places []string) {
 func (r Teardown) Execute(ctx context.Context) error {
 	ctx = proc.IgnoreFirstSignal(ctx)
 	again := "git tilth reset -y " + r.S.ID
-	admin, err := r.mark()
-	if err != nil {
+	if err := r.mark(); err != nil {
 		return &held.StepError{Step: "session directory", Err: err, Hint: again}
 	}
 	if !r.git.IsDryRun() {
@@ -236,7 +235,7 @@ func (r Teardown) Execute(ctx context.Context) error {
 	case r.Original != "":
 		r.report("worktree and branch "+r.Branch, "they belong to the session in "+r.Original+"; this is a copy of it")
 	default:
-		if err := r.removeFromRepo(ctx, admin, again); err != nil {
+		if err := r.removeFromRepo(ctx, again); err != nil {
 			return err
 		}
 	}
@@ -252,25 +251,16 @@ func (r Teardown) Execute(ctx context.Context) error {
 
 // removeFromRepo removes the leftovers of killed processes, the worktree, then the branch. again is the command that
 // finishes it.
-func (r Teardown) removeFromRepo(ctx context.Context, admin, again string) error {
+func (r Teardown) removeFromRepo(ctx context.Context, again string) error {
 	r.git.ClearQuarantines(r.Common)
-	places := r.lanes()
-	err := r.git.RemoveIncomplete(r.Common, places)
-	if err != nil {
-		return &held.StepError{Step: "worktrees of lanes", Err: err, Hint: again}
-	}
-	for _, path := range places {
+	for _, path := range r.lanes() {
 		_, err := r.git.Relink(ctx, r.Common, path)
-		if err = cmp.Or(err, r.git.RemoveWorktree(ctx, r.Common, path, "")); err != nil {
+		if err = cmp.Or(err, r.git.RemoveWorktree(ctx, r.Common, path)); err != nil {
 			return &held.StepError{Step: "worktree " + path, Err: err, Hint: again}
 		}
 		r.report("worktree "+path, "")
 	}
-	err = r.git.Restore(r.Common, r.Worktree)
-	if err == nil {
-		err = r.removeWorktree(ctx, admin)
-	}
-	if err != nil {
+	if err := r.removeWorktree(ctx); err != nil {
 		return &held.StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
 	}
 	deleted, err := r.git.DeleteBranch(ctx, r.Common, r.Branch)
@@ -289,32 +279,24 @@ func (r Teardown) removeFromRepo(ctx context.Context, admin, again string) error
 	return nil
 }
 
-// mark writes the marker and returns the worktree's admin directory. The marker contains that directory, because a git
-// that is killed while removing it leaves no other link to the session. It contains the common directory for a
-// teardown that dies when only the marker is left.
-func (r Teardown) mark() (admin string, err error) {
-	if admin, common, _ := held.ResetMark(r.S); admin+common != "" {
-		return admin, nil
-	}
-	if r.Common != "" {
-		admin, _ = gitx.AdminDir(r.Common, r.Worktree)
-	}
-	if r.git.IsDryRun() {
-		return admin, nil
+// mark writes the marker. It contains the common directory for a teardown that dies when only the marker is left.
+func (r Teardown) mark() error {
+	if common, _ := held.ResetMark(r.S); common != "" || r.git.IsDryRun() {
+		return nil
 	}
 	path := r.S.Path(session.ResetMarkFile)
-	err = jsonl.WriteFile(path, []byte(admin+"\n"+r.Common+"\n"))
+	err := jsonl.WriteFile(path, []byte(r.Common+"\n"))
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		// A full disk must not keep a session from being removed, which makes room. An empty file mostly still fits.
 		_ = jsonl.WriteFile(path, nil)
 		err = nil
 	}
-	return admin, err
+	return err
 }
 
-// removeWorktree removes the worktree and leftovers of its entry, which may be admin, of an interrupted git.
-func (r Teardown) removeWorktree(ctx context.Context, admin string) error {
-	if err := r.git.RemoveWorktree(ctx, r.Common, r.Worktree, admin); err != nil {
+// removeWorktree removes the worktree and leftovers of its entry, of an interrupted git.
+func (r Teardown) removeWorktree(ctx context.Context) error {
+	if err := r.git.RemoveWorktree(ctx, r.Common, r.Worktree); err != nil {
 		return err
 	}
 	switch {
@@ -326,7 +308,7 @@ func (r Teardown) removeWorktree(ctx context.Context, admin string) error {
 		r.report("worktree "+r.Worktree, "already gone")
 	}
 	for _, path := range r.Stale {
-		if err := r.git.RemoveWorktree(ctx, r.Common, path, ""); err != nil {
+		if err := r.git.RemoveWorktree(ctx, r.Common, path); err != nil {
 			return err
 		}
 		r.report("git's entry for "+path, "")
