@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -248,20 +249,22 @@ func replaceFile(path, content string) error {
 	return err
 }
 
-// Restore puts the .git file of the worktree at path back, which the worker can write.
-func (g *Git) Restore(common, path string) error {
-	if g.dry || common == "" {
+// Restore puts the .git file of the worktree at path back, which the worker can write, and gives its submodules a
+// configuration without the worker's settings and hooks: git in the worktree runs git status in them.
+func (g *Git) Restore(ctx context.Context, common, path string) error {
+	admin, found := AdminDir(common, path)
+	if g.dry || common == "" || !found {
 		return nil
 	}
-	admin, _ := g.known.entries.get(path)
-	if admin == "" {
-		var found bool
-		if admin, found = AdminDir(common, path); !found {
-			return nil
-		}
-	}
 	proc.KeepFile(filepath.Join(path, ".git"), "gitdir: "+admin+"\n")
-	return g.putBackLink(Worktree{Path: path, AdminDir: admin})
+	if err := g.putBackLink(Worktree{Path: path, AdminDir: admin}); err != nil {
+		return err
+	}
+	index, err := readFile(filepath.Join(admin, "index"))
+	if err != nil || !bytes.Contains(index, gitlinkMode) && !bytes.Contains(index, splitIndex) {
+		return nil
+	}
+	return g.cleanModules(ctx, admin, filepath.Dir(filepath.Dir(admin)), path)
 }
 
 // putBackLink restores the .git file of a worktree. If the whole directory was replaced, the new one gets the file. The

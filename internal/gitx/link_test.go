@@ -144,7 +144,7 @@ func TestRestore(t *testing.T) {
 			if _, err := w.git.Worktree(ctx, w.common, w.path, branch); err == nil {
 				t.Fatal("it passes the check as it is")
 			}
-			must(t, w.git.Restore(w.common, w.path))
+			must(t, w.git.Restore(ctx, w.common, w.path))
 			if _, err := w.git.Worktree(ctx, w.common, w.path, branch); err != nil {
 				done, err := w.git.Relink(ctx, w.common, w.path)
 				equal(t, "linked again", done, true)

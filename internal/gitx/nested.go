@@ -1,7 +1,6 @@
 package gitx
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -17,24 +16,6 @@ func Repositories(wt Worktree, leftOut []string) []string {
 	return slices.DeleteFunc(slices.Clone(leftOut), func(path string) bool {
 		return ProductRoot(wt.Path, path+"/") != "" || !isRepository(filepath.Join(wt.Path, path))
 	})
-}
-
-// CleanModules gives the submodules of the worktree at path a configuration without the worker's settings and hooks.
-// Git in the worktree runs git status in them.
-func (g *Git) CleanModules(ctx context.Context, common, path string) error {
-	admin, _ := g.known.entries.get(path)
-	if admin == "" {
-		admin, _ = AdminDir(common, path)
-	}
-	index, err := readFile(filepath.Join(admin, "index"))
-	if admin == "" || err != nil || g.dry || !bytes.Contains(index, gitlinkMode) && !bytes.Contains(index, splitIndex) {
-		return nil
-	}
-	common, err = filepath.EvalSymlinks(common)
-	if err != nil {
-		return err
-	}
-	return g.cleanModules(ctx, admin, common, path)
 }
 
 // cleanModules cleans the submodules in the index of gitDir, also nested ones. Only the worktree's direct submodules

@@ -72,8 +72,7 @@ type known struct {
 	config   memo[[]config.Entry] // of repositories without per-worktree settings, by common directory
 	separate memo[string]         // git directories of work trees without a .git
 	version  memo[string]
-	entries  memo[string] // of worktrees that passed the check: the directory of each one's entry, "" for none
-	tops     memo[string] // of these: which directory each is
+	tops     memo[string] // of worktrees that passed the check: which directory each is
 }
 
 // memo is a map that is safe for concurrent use.

@@ -37,7 +37,6 @@ func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktr
 	switch {
 	case err != nil:
 	case branch == "" || wt.Head == branch:
-		g.known.entries.set(path, wt.AdminDir)
 		g.known.tops.set(path, identity(path))
 		return wt, nil
 	case wt.Head == "":
@@ -281,7 +280,6 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 // repository has no entry. The files go first: git refuses to remove a worktree with a broken link, or beside an entry
 // that another git left incomplete. The entry is removed without it then.
 func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
-	g.known.entries.set(path, "")
 	if admin, found := AdminDir(common, path); found {
 		if g.plan(path, removed); !g.dry {
 			if err := proc.RemoveAll(path); err != nil {

@@ -99,10 +99,7 @@ func (h *Handle) PutBackDotGit(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	if err := h.Git.Restore(h.Common, path); err != nil {
-		return err
-	}
-	return h.Git.CleanModules(ctx, h.Common, path)
+	return h.Git.Restore(ctx, h.Common, path)
 }
 
 // PutAwayNested moves the .git of repositories in the worktree at path out of it. All other files stay.
