@@ -56,7 +56,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	case !errors.Is(err, gitx.ErrNotFound):
 		return nil, fail("", err)
 	}
-	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.SessionRefs(w.Loc.CommonDir) })
+	w.holds = sync.OnceValue(w.readHoldings)
 	if err := w.configure(w.Loc.CommonDir, settingsOf(loc)); err != nil {
 		return nil, err
 	}
@@ -71,6 +71,15 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	}
 	w.Git.FilterTime = w.Config.Duration("tilth.validatorTimeout")
 	return w, w.notInside()
+}
+
+// readHoldings reads the repository's branches and worktrees.
+func (w *repoContext) readHoldings() func(branch, path string) bool {
+	refs, err := w.Git.Refs(w.p.ctx, w.Loc.CommonDir, "refs/heads/")
+	places := gitx.WorktreesBelow(w.Loc.CommonDir, w.Store.Root)
+	return func(branch, path string) bool {
+		return err != nil || refs["refs/heads/"+branch] != "" || slices.Contains(places, path)
+	}
 }
 
 // notInside refuses a changing command that a run's worker, validator or hook calls. A variable marks such a call.

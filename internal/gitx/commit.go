@@ -248,11 +248,15 @@ func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string,
 	return refs[ref], refs[ref] != "", err
 }
 
-// Refs returns the object ids of a repository's refs that patterns name, or of all without patterns.
+// PackedRefs lists the refs of a repository that patterns name, or all without patterns, as packed-refs has them.
+func (g *Git) PackedRefs(ctx context.Context, gitDir string, patterns ...string) ([]byte, error) {
+	return g.Read(ctx, InRepo(gitDir, append([]string{"for-each-ref", "--format=%(objectname) %(refname)"},
+		patterns...)...))
+}
+
+// Refs returns the object ids of these refs.
 func (g *Git) Refs(ctx context.Context, gitDir string, patterns ...string) (map[string]string, error) {
-	c := InRepo(gitDir, "for-each-ref", "--format=%(objectname) %(refname)")
-	c.Args = append(c.Args, patterns...)
-	out, err := g.Read(ctx, c)
+	out, err := g.PackedRefs(ctx, gitDir, patterns...)
 	refs := map[string]string{}
 	for line := range strings.Lines(string(out)) {
 		sha, name, _ := strings.Cut(strings.TrimSpace(line), " ")

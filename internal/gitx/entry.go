@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -60,43 +59,11 @@ func removeEntry(admin, path string) error {
 	return nil
 }
 
-// sessionRefs is where the branches of sessions are.
-const sessionRefs = "refs/heads/session/"
-
-// SessionRefs reads once which sessions' branches and which worktrees a repository has, from git's own files. The
-// answer reports whether it has the branch, or an entry for a worktree at path ("" for none). Of reftable refs it says
-// yes: only git can read them.
-func SessionRefs(common string) (holds func(branch, path string) bool) {
-	packed, is := packedRefs(common)
-	if !is {
-		return func(string, string) bool { return true }
-	}
-	refs := map[string]bool{}
-	loose, _ := os.ReadDir(filepath.Join(common, sessionRefs))
-	for _, e := range loose {
-		refs[sessionRefs+e.Name()] = !e.IsDir()
-	}
-	for line := range strings.Lines(string(packed)) {
-		if _, ref, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			refs[ref] = true
-		}
-	}
-	places := sync.OnceValue(func() map[string]bool {
-		places := map[string]bool{}
-		for _, dotGit := range entries(common) {
-			places[resolveParents(dotGit)] = dotGit != ""
-		}
-		return places
-	})
-	isFile := func(branch string) bool {
-		fi, err := os.Lstat(filepath.Join(common, "refs/heads", branch))
-		return err == nil && !fi.IsDir()
-	}
-	return func(branch, path string) bool {
-		return refs["refs/heads/"+branch] || !strings.HasPrefix("refs/heads/"+branch, sessionRefs) &&
-			isFile(branch) || path != "" && len(places()) > 0 &&
-			places()[resolveParents(filepath.Join(path, ".git"))]
-	}
+// HasBranch reports whether a repository has a branch, from git's own files. Of reftable refs it says yes: only git can
+// read them.
+func HasBranch(common, branch string) bool {
+	sha, known := readRef(common, "refs/heads/"+branch)
+	return sha != "" || !known && hasReftable(common)
 }
 
 // removeHalfEntries removes the entries of a git that was killed while it added or removed a worktree at path: with the

@@ -38,17 +38,15 @@ func TestLinkedCommon(t *testing.T) {
 	equal(t, "registered after a repair", registered, true)
 }
 
-func TestHoldings(t *testing.T) {
+func TestHasBranch(t *testing.T) {
 	w := newWorld(t)
-	has := func(branch string) bool { return SessionRefs(w.common)(branch, "") }
+	has := func(branch string) bool { return HasBranch(w.common, branch) }
 	equal(t, "loose", has(branch), true)
 	equal(t, "a directory of branches", has(filepath.Dir(branch)), false)
 	w.sh(w.repo, "pack-refs", "--all")
 	equal(t, "packed", has(branch), true)
 	equal(t, "a longer name", has(branch+"x"), false)
 	equal(t, "the end of a name", has(filepath.Base(branch)), false)
-	equal(t, "a worktree", SessionRefs(w.common)("none", w.path), true)
-	equal(t, "no worktree", SessionRefs(w.common)("none", w.repo), false)
 }
 
 // TestVanished: only a missing repository has vanished.

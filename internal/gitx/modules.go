@@ -263,8 +263,7 @@ func (g *Git) checkOutModule(ctx context.Context, from, dir string, m module) er
 
 // borrowModule makes the git directory of a submodule that borrows the objects of another one.
 func (g *Git) borrowModule(ctx context.Context, from, gitDir string, _ module) error {
-	refs, err := g.Read(ctx, InRepo(from, "for-each-ref", "--format=%(objectname) %(refname)", "refs/remotes",
-		"refs/tags"))
+	refs, err := g.PackedRefs(ctx, from, "refs/remotes", "refs/tags")
 	if err != nil {
 		return err
 	}

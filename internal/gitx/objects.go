@@ -212,16 +212,6 @@ func readHead(gitDir string) (sha string, known bool) {
 	return sha, known && sha != ""
 }
 
-// Tags lists the tags of a repository, as packed-refs has them.
-func (g *Git) Tags(ctx context.Context, common string) ([]byte, error) {
-	loose, err := os.ReadDir(filepath.Join(common, "refs/tags"))
-	packed, is := packedRefs(common)
-	if is && len(loose) == 0 && (err == nil || isAbsent(err)) && !bytes.Contains(packed, []byte(" refs/tags/")) {
-		return nil, nil
-	}
-	return g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags/"))
-}
-
 // packedRefs returns the file of packed refs, which may be missing. is is false if git stores refs in another way.
 func packedRefs(common string) (packed []byte, is bool) {
 	packed, err := readFile(filepath.Join(common, "packed-refs"))

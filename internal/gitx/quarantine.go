@@ -193,7 +193,7 @@ func (g *Git) copyRefs(ctx context.Context, q *quarantine) error {
 
 // refs gives the quarantine all refs of the repository, but for the user's stashes.
 func (g *Git) refs(ctx context.Context, q *quarantine) error {
-	out, err := g.Read(ctx, InRepo(q.wt.Common, "for-each-ref", "--format=%(objectname) %(refname)"))
+	out, err := g.PackedRefs(ctx, q.wt.Common)
 	var packed strings.Builder
 	for line := range strings.Lines(string(out)) {
 		if !strings.HasSuffix(line, " refs/stash\n") {

@@ -165,16 +165,6 @@ func TestRefsWithoutAProcess(t *testing.T) {
 		head, err := g.RevParse(ctx, w.common, "HEAD^{commit}")
 		must(t, err)
 		equal(t, "HEAD", head, w.base)
-		tags, err := g.Tags(ctx, w.common)
-		must(t, err)
-		equal(t, "tags", string(tags), "")
 	}
 	equal(t, "processes", started, 0)
-	w.sh(w.repo, "tag", "v1")
-	for range 2 {
-		tags, err := g.Tags(ctx, w.common)
-		must(t, err)
-		equal(t, "tags", string(tags), w.base+" refs/tags/v1\n")
-		w.sh(w.repo, "pack-refs", "--all", "--prune")
-	}
 }

@@ -55,7 +55,7 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 		registered, err = false, gitx.ErrNotFound // a worker made it in its worktree
 	}
 	switch {
-	case err == nil && (registered || gitx.SessionRefs(linked)(s.Branch(), "")):
+	case err == nil && (registered || gitx.HasBranch(linked, s.Branch())):
 		return linked, nil
 	case err != nil && !errors.Is(err, gitx.ErrNotFound) && !errors.Is(err, os.ErrNotExist):
 		return "", fmt.Errorf("the repository of the worktree %s cannot be used: %w", path, err)
@@ -118,7 +118,7 @@ func AtRest(s *session.Session) (check *session.Checkpoint, common string, err e
 
 // HasSession reports whether a repository has the session's branch or an entry for its worktree at path.
 func HasSession(common string, s *session.Session, path string) bool {
-	if gitx.SessionRefs(common)(s.Branch(), "") {
+	if gitx.HasBranch(common, s.Branch()) {
 		return true
 	}
 	_, found := gitx.AdminDir(common, path)

@@ -91,7 +91,7 @@ func New(ctx context.Context, dir string, o Options) (*Checkout, error) {
 		p.settings = fmt.Appendf(p.settings, "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = %t\n",
 			o.Sparse.Cone)
 	}
-	p.tags, err = o.Git.Tags(ctx, o.Common)
+	p.tags, err = o.Git.PackedRefs(ctx, o.Common, "refs/tags/")
 	return p, err
 }
 
