@@ -222,22 +222,7 @@ func (g *Git) ConfigList(ctx context.Context, common string) ([]config.Entry, er
 	// Without the harness's own settings, which are no news to anyone, and with keys, which are refused by their names.
 	c.env = g.env.asked
 	list, err := g.List(ctx, c)
-	entries := parseConfig(list)
-	if ofCommand := func(e config.Entry) bool { return e.Scope == "command" }; err == nil &&
-		!slices.ContainsFunc(entries, ofCommand) {
-		g.shareConfig(common, entries)
-	}
-	return entries, err
-}
-
-// shareConfig stores a repository's configuration for those of its worktrees that have no separate configuration.
-func (g *Git) shareConfig(common string, entries []config.Entry) {
-	own := func(e config.Entry) bool {
-		return e.Key == "extensions.worktreeconfig" || strings.HasPrefix(e.Key, "includeif.")
-	}
-	if !slices.ContainsFunc(entries, own) {
-		g.known.config.set(common, entries)
-	}
+	return parseConfig(list), err
 }
 
 // parseConfig reads triples of scope, origin and "key\nvalue".
@@ -274,12 +259,12 @@ const (
 
 // settingsOf returns the settings of a worktree.
 func (g *Git) settingsOf(ctx context.Context, wt Worktree) (*settings, error) {
-	return g.settingsAt(ctx, cmp.Or(wt.Path, wt.Common), wt.Common, g.InEntry(wt))
+	return g.settingsAt(ctx, cmp.Or(wt.Path, wt.Common), g.InEntry(wt))
 }
 
 // RepoSettings returns the configuration of a repository, and the user's global attributes.
 func (g *Git) RepoSettings(ctx context.Context, common string) (all []config.Entry, attributes []byte, err error) {
-	s, err := g.settingsAt(ctx, common, common, InRepo(common))
+	s, err := g.settingsAt(ctx, common, InRepo(common))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -287,26 +272,21 @@ func (g *Git) RepoSettings(ctx context.Context, common string) (all []config.Ent
 	return s.entries, attributes, nil
 }
 
-// settingsAt reads the settings that hold in dir, once per directory and repository. common is the repository's
-// directory, if that is known.
-func (g *Git) settingsAt(ctx context.Context, dir, common string, c Command) (*settings, error) {
-	of := dir + "\x00" + common
+// settingsAt reads the settings that hold in dir by a command, once: those of the run's beginning hold for the whole
+// run. Those that git finds by itself, from a directory that a worker may have changed, are not used elsewhere.
+func (g *Git) settingsAt(ctx context.Context, dir string, c Command) (*settings, error) {
+	of := dir + "\x00" + c.Dir
 	s, known := g.known.settings.get(of)
 	if known {
 		return s, nil
 	}
-	entries, known := g.known.config.get(common)
-	if !known {
-		c.Args = append(c.Args, "config", "--list", "-z", "--includes", "--show-origin", "--show-scope")
-		c.env = g.env.plain
-		list, err := g.List(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		if entries = parseConfig(list); common != "" {
-			g.shareConfig(common, entries)
-		}
+	c.Args = append(c.Args, "config", "--list", "-z", "--includes", "--show-origin", "--show-scope")
+	c.env = g.env.plain
+	list, err := g.List(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	entries := parseConfig(list)
 	values := map[string]string{}
 	s = &settings{}
 	var global, local, version strings.Builder
@@ -437,7 +417,7 @@ func (g *Git) Identity(ctx context.Context, dir string, sign bool) (vars []strin
 	if g.dry {
 		return vars
 	}
-	s, err := g.settingsAt(ctx, dir, "", Command{Dir: dir, Vars: []string{g.ceiling(dir)}})
+	s, err := g.settingsAt(ctx, dir, Command{Dir: dir, Vars: []string{g.ceiling(dir)}})
 	if err != nil {
 		return vars
 	}

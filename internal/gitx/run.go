@@ -26,7 +26,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
@@ -67,10 +66,9 @@ type Git struct {
 
 // known caches answers of git for one process. Copies of a Git share it.
 type known struct {
-	planned  memo[place]          // worktrees that a dry run would have made, by path
-	settings memo[*settings]      // by the directory they were read in
-	config   memo[[]config.Entry] // of repositories without per-worktree settings, by common directory
-	separate memo[string]         // git directories of work trees without a .git
+	planned  memo[place]     // worktrees that a dry run would have made, by path
+	settings memo[*settings] // by the directory they were read in
+	separate memo[string]    // git directories of work trees without a .git
 	version  memo[string]
 	tops     memo[string] // of worktrees that passed the check: which directory each is
 }
