@@ -23,13 +23,7 @@ func TestCatchUpAfterAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	now, _ := w.stage()
-	half, err := w.git.HalfWritten(ctx, wt, was, to, now)
-	if err == nil {
-		err = w.git.CatchUp(ctx, wt, was, to, now, half...)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.git.CatchUp(ctx, wt, was, to, now, true))
 	for _, name := range []string{"gone", "old", "new", "half", "zeros"} {
 		equal(t, name, read(t, wt.Path, name), "what it is to be\n")
 	}

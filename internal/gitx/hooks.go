@@ -205,7 +205,7 @@ func (g *Git) propose(ctx context.Context, c *TreeCommit, names, vars []string) 
 		}
 	}
 	var err error
-	if c.Message, err = g.in.message(filepath.Base(file)); err == nil {
+	if c.Message, err = g.message(ctx, filepath.Base(file)); err == nil {
 		c.Tree, err = g.Mutate(ctx, g.InWorktree(g.in.wt, "write-tree"))
 	}
 	return err
@@ -219,8 +219,8 @@ func (g *Git) AfterCommit(ctx context.Context, wt Worktree, vars ...string) {
 }
 
 // message reads a commit's message as --cleanup=whitespace takes it.
-func (q *quarantine) message(name string) (string, error) {
-	dir, err := os.OpenRoot(q.dir)
+func (g *Git) message(ctx context.Context, name string) (string, error) {
+	dir, err := os.OpenRoot(g.in.dir)
 	if err != nil {
 		return "", err
 	}
@@ -232,21 +232,9 @@ func (q *quarantine) message(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var out strings.Builder
-	blank := false
-	for line := range strings.Lines(string(b)) {
-		if line = strings.TrimRight(line, " \t\r\n\v\f"); line == "" {
-			blank = out.Len() > 0
-			continue
-		}
-		if blank {
-			out.WriteString("\n")
-		}
-		blank = false
-		out.WriteString(line + "\n")
+	out, err := g.Read(ctx, Command{Dir: "/", Args: []string{"stripspace"}, Stdin: b})
+	if err == nil && len(out) == 0 {
+		err = &HookRefusedError{"Aborting commit due to empty commit message."}
 	}
-	if out.Len() == 0 {
-		return "", &HookRefusedError{"Aborting commit due to empty commit message."}
-	}
-	return out.String(), nil
+	return string(out), err
 }

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -87,9 +88,10 @@ func newHash(id string) hash.Hash {
 }
 
 // FilesAt returns the contents of files of a commit by their paths. It follows links within the commit, and leaves out
-// missing paths and directories. With commit "" the paths are object ids.
+// missing paths, directories and names with a newline. With commit "" the paths are object ids.
 func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string) (map[string][]byte, error) {
 	var in strings.Builder
+	paths = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return strings.Contains(p, "\n") })
 	for _, p := range paths {
 		if commit != "" {
 			in.WriteString(commit + ":")
@@ -229,19 +231,16 @@ type IndexEntry struct {
 }
 
 const (
-	statSize   = 40 // ctime, mtime, dev, ino, mode, uid, gid, size
-	headerSize = 12
-	// extensionHead is the length of an extension's name and size. A name with a capital first letter can be ignored.
-	extensionHead = 8
-	extendedFlag  = 0x4000
-	skipWorktree  = 0x4000 // among the extended flags
+	statSize     = 40 // ctime, mtime, dev, ino, mode, uid, gid, size
+	headerSize   = 12
+	extendedFlag = 0x4000
+	skipWorktree = 0x4000 // among the extended flags
 )
 
 var errIndex = errors.New("the index cannot be read")
 
 // ParseIndex reads an index of version 2 or 3 (gitformat-index(5)); hashSize is the length of a raw object id. Another
-// version is an error, and so is an extension that must be understood: some entries are elsewhere then. Entries that a
-// sparse checkout leaves out are left out.
+// version is an error. Entries that a sparse checkout leaves out are left out.
 func ParseIndex(data []byte, hashSize int) ([]IndexEntry, error) {
 	if len(data) < headerSize || string(data[:4]) != "DIRC" {
 		return nil, errIndex
@@ -282,16 +281,6 @@ func ParseIndex(data []byte, hashSize int) ([]IndexEntry, error) {
 		}
 		// Entries are padded with one to eight NULs to a multiple of eight.
 		size := (name + end + 8) / 8 * 8
-		if size > len(rest) {
-			return nil, errIndex
-		}
-		rest = rest[size:]
-	}
-	for len(rest) > hashSize { // the last bytes are a hash of the file
-		if len(rest) < extensionHead || rest[0] < 'A' || rest[0] > 'Z' {
-			return nil, errIndex
-		}
-		size := int(binary.BigEndian.Uint32(rest[4:])) + extensionHead
 		if size > len(rest) {
 			return nil, errIndex
 		}

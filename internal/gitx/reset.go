@@ -257,26 +257,30 @@ func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 }
 
 // CatchUp applies the changes from one commit to another to index and files, in the paths that are the same in tree,
-// made by StageAll just now, and in from. Other paths have been changed and stay, except those that HalfWritten
-// returned. HEAD does not move, and a second call changes nothing.
+// made by StageAll just now, and in from. Other paths have been changed and stay, but with again those that a killed
+// CatchUp left half written do not. HEAD does not move, and a second call changes nothing.
 //
 // This is the two-tree merge of git read-tree -m, which refuses everything if both sides changed one path.
-func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, half ...string) error {
+func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, again bool) error {
 	changed, err := g.Paths(ctx, wt, from, to)
 	if err != nil {
 		return err
 	}
-	var worked []string
 	if !g.dry && tree != from { // the tree of a dry run is in no repository
-		if worked, err = g.Paths(ctx, wt, from, tree); err != nil {
+		theirs, err := g.Paths(ctx, wt, from, tree)
+		if err == nil && again {
+			theirs = slices.DeleteFunc(theirs, func(p string) bool { return !slices.Contains(changed, p) })
+			theirs, err = g.notHalfWritten(ctx, wt, from, to, tree, theirs)
+		}
+		if err != nil {
 			return err
 		}
+		stays := map[string]bool{}
+		for _, p := range theirs {
+			stays[p] = true
+		}
+		changed = slices.DeleteFunc(changed, func(p string) bool { return stays[p] })
 	}
-	theirs := map[string]bool{}
-	for _, p := range worked {
-		theirs[p] = !slices.Contains(half, p)
-	}
-	changed = slices.DeleteFunc(changed, func(p string) bool { return theirs[p] })
 	if len(changed) == 0 {
 		return nil
 	}
@@ -288,45 +292,28 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, h
 	return g.change(ctx, wt, c.with(changed))
 }
 
-// HalfWritten lists the paths that a killed CatchUp left half written. It started with the files of from; tree is from
-// StageAll since. git removes a file and then writes it: a file that is missing, or is a prefix of its new content, was
-// cut off. A power cut may have left zeros at the end.
-func (g *Git) HalfWritten(ctx context.Context, wt Worktree, from, to, tree string) ([]string, error) {
-	if g.dry || tree == from {
+// notHalfWritten returns the paths, changed in tree since from, without those that a killed CatchUp left half written.
+// git removes a file and then writes it: a file that is missing, or is a prefix of its new content, was cut off. A
+// power cut may have left zeros at the end.
+func (g *Git) notHalfWritten(ctx context.Context, wt Worktree, from, to, tree string, paths []string) ([]string, error) {
+	if len(paths) == 0 {
 		return nil, nil
-	}
-	changed, err := g.Paths(ctx, wt, from, to)
-	if err != nil {
-		return nil, err
 	}
 	gone, err := g.Paths(ctx, wt, from, tree, "--diff-filter=D")
 	if err != nil {
 		return nil, err
 	}
-	touched, err := g.Paths(ctx, wt, from, tree)
+	is, err := g.FilesAt(ctx, wt.Common, tree, paths)
 	if err != nil {
 		return nil, err
 	}
-	touched = slices.DeleteFunc(touched, func(p string) bool {
-		return !slices.Contains(changed, p) || strings.Contains(p, "\n") // which cat-file cannot be asked for
-	})
-	if len(touched) == 0 {
-		return nil, nil
-	}
-	is, err := g.FilesAt(ctx, wt.Common, tree, touched)
-	if err != nil {
-		return nil, err
-	}
-	whole, err := g.FilesAt(ctx, wt.Common, to, touched)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(touched, func(p string) bool {
+	whole, err := g.FilesAt(ctx, wt.Common, to, paths)
+	return slices.DeleteFunc(paths, func(p string) bool {
 		now, there := is[p]
 		want, known := whole[p]
 		begun := there && known && bytes.HasPrefix(want, bytes.TrimRight(now, "\x00"))
-		return !begun && !slices.Contains(gone, p)
-	}), nil
+		return begun || slices.Contains(gone, p)
+	}), err
 }
 
 // Paths lists the paths that differ between two commits or trees; filter has options of git diff-tree.

@@ -20,8 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -191,7 +189,7 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 		start := time.Now()
 		out, err := g.exec(ctx, c)
 		g.trace(Call{Dir: c.Dir, Args: c.Args, Took: time.Since(start), Err: err, Mutates: c.mutates})
-		if err == nil || try == maxTries || !disturbed(ctx, err) && (g.dry || !outOfMemory(c, err)) {
+		if err == nil || try == maxTries || !disturbed(ctx, err, try) && (g.dry || !outOfMemory(c, err)) {
 			return out, err
 		}
 		if c.again != nil {
@@ -203,40 +201,23 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 // placeholders replace the names that skipped commands would have printed in a dry run.
 var placeholders = map[string]string{"commit-tree": "<commit>", "pack-objects": "<pack>"}
 
-const (
-	// maxTries is how often a command is run that other gits disturb.
-	maxTries = 10
-	// entryTime is longer than the time between git creating and filling a file of a worktree's entry.
-	entryTime = time.Second
-)
+// maxTries is how often a command is run that other gits disturb, in a second altogether.
+const maxTries = 10
 
-// disturbed reports whether a command failed because of another git at that moment and can be repeated. While a
-// worktree is being added, its empty commondir breaks most commands in other worktrees, and its HEAD without a commit
-// breaks a fetch. Both fail before the command changes anything except the branch of a `git worktree add`. Also,
-// removing the last entry removes the directory of all entries, even while the next one is made.
-func disturbed(ctx context.Context, err error) bool {
-	said := saidBy(err)
-	if strings.Contains(said.Stderr, "bad object worktrees/") {
-		time.Sleep(lockPoll)
-		return ctx.Err() == nil
+// disturbed reports whether a command failed because of another git at that moment and can be repeated, and waits a
+// little. While a worktree is being added, its empty commondir breaks most commands in other worktrees, and its HEAD
+// without a commit breaks a fetch. Both fail before the command changes anything except the branch of a
+// `git worktree add`. Also, removing the last entry removes the directory of all entries, even while the next one is
+// made.
+func disturbed(ctx context.Context, err error, try int) bool {
+	said := saidBy(err).Stderr
+	again := strings.Contains(said, "bad object worktrees/") ||
+		strings.Contains(said, "failed to read ") && strings.Contains(said, "/commondir: ") ||
+		strings.Contains(said, "could not create directory of ") && strings.HasSuffix(said, ": No such file or directory")
+	if again {
+		time.Sleep(time.Duration(try) * lockPoll)
 	}
-	_, rest, _ := strings.Cut(said.Stderr, "failed to read ")
-	admin, _, reading := strings.Cut(rest, "/commondir: ")
-	if !reading {
-		return strings.Contains(said.Stderr, "could not create directory of ") &&
-			strings.HasSuffix(said.Stderr, ": No such file or directory")
-	}
-	for ctx.Err() == nil {
-		fi, err := os.Stat(filepath.Join(admin, "commondir"))
-		if err != nil || fi.Size() > 0 {
-			return true
-		}
-		if time.Since(fi.ModTime()) > entryTime {
-			return false // its git was killed
-		}
-		time.Sleep(lockPoll)
-	}
-	return false
+	return again && ctx.Err() == nil
 }
 
 // exec starts a command and waits for its end.

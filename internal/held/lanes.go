@@ -262,11 +262,7 @@ func MoveLane(ctx context.Context, h *Handle, wt gitx.Worktree, e *record.LaneMe
 // Bring changes the files of a worktree from one tree to another; now is its tree. Files that changed since stay,
 // except those that a killed Bring wrote in part.
 func Bring(ctx context.Context, h *Handle, wt gitx.Worktree, from, to, now string) error {
-	half, err := h.Git.HalfWritten(ctx, wt, from, to, now)
-	if err == nil {
-		err = h.Git.CatchUp(ctx, wt, from, to, now, half...)
-	}
-	if err != nil {
+	if err := h.Git.CatchUp(ctx, wt, from, to, now, true); err != nil {
 		return err
 	}
 	return h.Git.FollowModules(ctx, wt)

@@ -237,7 +237,7 @@ func (h *Handle) catchUp(ctx context.Context, wt gitx.Worktree, from, to string)
 	if err != nil {
 		return err
 	}
-	return h.Git.CatchUp(ctx, wt, from, to, tree)
+	return h.Git.CatchUp(ctx, wt, from, to, tree, false)
 }
 
 // register links the source and the worktree at path again: after a move of the sessions root, a missing .git file, or
