@@ -70,6 +70,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 			"HOME is not set, so there is no directory for sessions")
 	}
 	w.Git.FilterTime = w.Config.Duration("tilth.validatorTimeout")
+	w.Git.MaxFileSize = w.Config.Count("tilth.maxFileSize")
 	return w, w.notInside()
 }
 

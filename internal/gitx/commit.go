@@ -98,12 +98,10 @@ type Commit struct {
 	Trailers      map[string][]string // values by key, in order
 }
 
-// commitFormat lists the fields of a Commit, each ended by NUL. The first begins with the mark of a boundary, "-".
-const commitFormat = "%m%H%x00%T%x00%P%x00%s%x00%b%x00%(trailers:only,unfold)%x00"
+// commitFormat lists the fields of a Commit, each ended by NUL.
+const commitFormat = "%H%x00%T%x00%P%x00%s%x00%b%x00%(trailers:only,unfold)%x00"
 
 const commitFields = 6
-
-var revList = []string{"rev-list", "--no-commit-header", "--encoding=UTF-8", "--format=" + commitFormat}
 
 // Log returns the commits from tip back along first parents, newest first, without those that exclude reaches (none
 // if it is "") and at most max of them (all if it is 0). With words it returns, of all that tip reaches, those with a
@@ -111,7 +109,7 @@ var revList = []string{"rev-list", "--no-commit-header", "--encoding=UTF-8", "--
 func (g *Git) Log(
 	ctx context.Context, common, tip, exclude string, max int, words ...string,
 ) ([]Commit, error) {
-	args := slices.Clone(revList)
+	args := []string{"rev-list", "--no-commit-header", "--encoding=UTF-8", "--format=" + commitFormat}
 	for _, w := range words {
 		args = append(args, "--grep=^"+w)
 	}
@@ -126,39 +124,19 @@ func (g *Git) Log(
 		args = append(args, "^"+exclude)
 	}
 	out, err := g.Read(ctx, InRepo(common, append(args, "--")...))
-	commits, _ := parseCommits(string(out))
-	return commits, err
+	return parseCommits(string(out)), err
 }
 
-// LogAbove is Log with exclude. It also returns the first parent of the oldest commit, if exclude reaches it.
-func (g *Git) LogAbove(ctx context.Context, common, tip, exclude string) (commits []Commit, below Commit, err error) {
-	out, err := g.Read(ctx, InRepo(common, append(slices.Clone(revList), "--first-parent", "--boundary",
-		"--end-of-options", tip, "^"+exclude, "--")...))
-	commits, edge := parseCommits(string(out))
-	for _, c := range edge {
-		if n := len(commits); n > 0 && len(commits[n-1].Parents) > 0 && commits[n-1].Parents[0] == c.SHA {
-			below = c
-		}
-	}
-	return commits, below, err
-}
-
-// parseCommits reads records of commitFormat: commits, and those of a boundary. A newline follows each record.
-func parseCommits(out string) (commits, boundary []Commit) {
+// parseCommits reads records of commitFormat. A newline follows each record.
+func parseCommits(out string) (commits []Commit) {
 	f := strings.Split(out, "\x00")
 	for ; len(f) > commitFields; f = f[commitFields:] {
-		mark := strings.TrimPrefix(f[0], "\n")
-		c := Commit{
-			SHA: mark[min(1, len(mark)):], Tree: f[1], Parents: strings.Fields(f[2]), Subject: f[3],
+		commits = append(commits, Commit{
+			SHA: strings.TrimPrefix(f[0], "\n"), Tree: f[1], Parents: strings.Fields(f[2]), Subject: f[3],
 			Body: strings.TrimRight(f[4], "\n"), Trailers: parseTrailers(f[5]),
-		}
-		if strings.HasPrefix(mark, "-") {
-			boundary = append(boundary, c)
-		} else {
-			commits = append(commits, c)
-		}
+		})
 	}
-	return commits, boundary
+	return commits
 }
 
 // ReadMessage parses a commit message.

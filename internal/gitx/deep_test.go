@@ -34,7 +34,7 @@ func TestCleanRemovesWhatIsTooDeepForGit(t *testing.T) {
 	deepen(t, filepath.Join(w.path, "d"), long, 30)
 	must(t, w.git.clean(ctx, w.wt(), nil))
 	for name, there := range map[string]bool{"x.log": true, "d/x.log": true, "d/" + long: false, "b.txt": false} {
-		if Absent(filepath.Join(w.path, name)) == there {
+		if absent(filepath.Join(w.path, name)) == there {
 			t.Errorf("%s is there: %v, want %v", name, !there, there)
 		}
 	}

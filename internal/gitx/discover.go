@@ -103,7 +103,7 @@ func CommonDirOf(path string) (common string, err error) {
 		return common, err
 	}
 	for _, name := range []string{".git", "objects", "refs"} {
-		if !isAbsent(err) && !Absent(filepath.Join(path, name)) {
+		if !isAbsent(err) && !absent(filepath.Join(path, name)) {
 			return "", err
 		}
 	}

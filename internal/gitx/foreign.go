@@ -16,7 +16,7 @@ func LinkForeign(common, by, dir string) error {
 	names, err := os.ReadDir(common)
 	for _, e := range names {
 		at := filepath.Join(dir, e.Name())
-		if err == nil && e.IsDir() && !slices.Contains(ownDirs, e.Name()) && Absent(at) {
+		if err == nil && e.IsDir() && !slices.Contains(ownDirs, e.Name()) && absent(at) {
 			err = os.Symlink(filepath.Join(by, e.Name()), at)
 		}
 	}

@@ -52,7 +52,7 @@ func (g *Git) HookFile(ctx context.Context, wt Worktree, name string) (string, e
 func (s *settings) hooks(wt Worktree) string {
 	top, ok := strings.CutSuffix(wt.Common, "/.git")
 	users := filepath.Join(top, s.hooksRel)
-	if s.hooksRel != "" && ok && !Absent(users) {
+	if s.hooksRel != "" && ok && !absent(users) {
 		index, err := readFile(filepath.Join(wt.Common, "index"))
 		inside := path.Clean(filepath.ToSlash(s.hooksRel)) + "/"
 		if err == nil && !bytes.Contains(index, []byte(inside)) {

@@ -196,7 +196,7 @@ func readRef(common, ref string) (sha string, known bool) {
 	}
 	head, err := readFile(filepath.Join(common, "HEAD"))
 	names := strings.HasPrefix(string(head), "ref: refs/") || text.IsObjectID(trimLine(head))
-	return "", err == nil && names && checkGitDir(common) == nil && !Absent(filepath.Join(common, "refs"))
+	return "", err == nil && names && checkGitDir(common) == nil && !absent(filepath.Join(common, "refs"))
 }
 
 // readHead is the commit of the branch that a git directory's HEAD names, where git's files tell it.
@@ -220,7 +220,7 @@ func packedRefs(common string) (packed []byte, is bool) {
 	return packed, (err == nil || isAbsent(err)) && !hasReftable(common)
 }
 
-func hasReftable(common string) bool { return !Absent(filepath.Join(common, "reftable")) }
+func hasReftable(common string) bool { return !absent(filepath.Join(common, "reftable")) }
 
 // IndexEntry is a file of an index.
 type IndexEntry struct {

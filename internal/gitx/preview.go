@@ -39,27 +39,14 @@ func emptyGitDir(common, dir string) error {
 		os.MkdirAll(filepath.Join(dir, "refs"), 0o700))
 }
 
-// leastConfig returns the configuration of a git directory of the kind of the one at common, "" for the default.
+// leastConfig returns the configuration of a git directory of the kind of the one at common, "" for the default. Only
+// the owner can read its files.
 func leastConfig(common string) string {
-	config := "[core]\n\trepositoryformatversion = 1\n"
+	config := "[core]\n\trepositoryformatversion = 1\n\tsharedRepository = 0600\n"
 	if common != "" && usesSHA256(common) {
 		config += "[extensions]\n\tobjectFormat = sha256\n"
 	}
 	return config
-}
-
-// KeepPrivate makes git write a git directory's files readable by the owner only.
-func KeepPrivate(dir string) error {
-	return appendTo(filepath.Join(dir, "config"), "[core]\n\tsharedRepository = 0600\n")
-}
-
-func appendTo(path, content string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(content)
-	return errors.Join(err, f.Close())
 }
 
 // writeIn writes a private file below dir.

@@ -280,7 +280,7 @@ func (q *quarantine) takeObjects(ctx context.Context) error {
 		for _, o := range found {
 			from, to := filepath.Join(dir, o.Name()), filepath.Join(q.objects, fan.Name(), o.Name())
 			fi, err := os.Lstat(from)
-			if err != nil || !sole(fi) || !Absent(to) || checkObject(ctx, from, fan.Name()+o.Name()) != nil {
+			if err != nil || !sole(fi) || !absent(to) || checkObject(ctx, from, fan.Name()+o.Name()) != nil {
 				continue
 			}
 			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
@@ -307,7 +307,7 @@ func (q *quarantine) takeLFS() error {
 		fi, err := d.Info()
 		rel, relErr := filepath.Rel(q.file(store), from)
 		to := filepath.Join(q.lfs, "objects", rel)
-		if err != nil || relErr != nil || !sole(fi) || !Absent(to) || !isNamed(from, d.Name()) {
+		if err != nil || relErr != nil || !sole(fi) || !absent(to) || !isNamed(from, d.Name()) {
 			return nil
 		}
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
@@ -373,30 +373,21 @@ func takeFile(from, to string) error {
 	return errors.Join(err, os.Link(out.Name(), to))
 }
 
-// FetchMissing fetches the missing objects of a tree into a partial clone. Git itself would fetch one after another,
-// and in the sandbox without the user's credentials. After missing trees it fetches their contents.
-func (g *Git) FetchMissing(ctx context.Context, wt Worktree, tree string) error {
-	return g.fetchMissing(ctx, wt, "--end-of-options", tree)
-}
-
-// FetchTrees brings the trees of commits, without files, to a partial clone that lacks them.
-func (g *Git) FetchTrees(ctx context.Context, common string, commits ...string) error {
-	return g.fetchMissing(ctx, Worktree{Common: common, AdminDir: common},
-		append([]string{"--filter=blob:none", "--end-of-options"}, commits...)...)
-}
-
-func (g *Git) fetchMissing(ctx context.Context, wt Worktree, of ...string) error {
-	s, err := g.settingsOf(ctx, wt)
+// FetchMissing fetches the missing objects of trees and commits into a partial clone. Git itself would fetch one after
+// another, and in the sandbox without the user's credentials. After missing trees it fetches their contents, unless an
+// option of git rev-list before the objects leaves these out.
+func (g *Git) FetchMissing(ctx context.Context, common string, of ...string) error {
+	s, err := g.settingsAt(ctx, common, InRepo(common))
 	if err != nil || s.promisor == "" || g.dry {
 		return err
 	}
 	for asked := ""; ; {
 		list := []string{"rev-list", "--objects", "--no-walk", "--missing=print"}
-		out, err := g.Read(ctx, g.InEntry(wt, append(list, of...)...))
+		out, err := g.Read(ctx, InRepo(common, append(list, of...)...))
 		if err != nil {
 			return err
 		}
-		fetch := InRepo(wt.Common, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags",
+		fetch := InRepo(common, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags",
 			"--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none", "--stdin", s.promisor)
 		for line := range strings.Lines(string(out)) {
 			if id, missing := strings.CutPrefix(line, "?"); missing {

@@ -51,7 +51,6 @@ type Git struct {
 	inTree   time.Duration // with the hooks of one command, and with a command in a worker's tree
 	known    *known
 	in       *quarantine // of work in a worktree; nil before it starts
-	maxFile  int64       // see WithMaxFileSize
 	strict   bool        // see Strict
 	raw      bool        // files are taken and laid out as they are, whatever .gitattributes says
 
@@ -60,6 +59,8 @@ type Git struct {
 	Sandbox func() (*sandbox.Box, error)
 	// FilterTime is the time limit of a command in a worker's tree with its filters, 0 for a long one.
 	FilterTime time.Duration
+	// MaxFileSize is the size in bytes above which files are not staged if they are many and take long; 0 is no limit.
+	MaxFileSize int64
 }
 
 // known caches answers of git for one process. Copies of a Git share it.
@@ -96,16 +97,16 @@ func New(environ []string, dry bool, trace func(Call)) *Git {
 		trace = func(Call) {}
 	}
 	return &Git{
-		dry:      dry,
-		env:      newEnvironment(environ),
-		program:  findGit(environ),
-		trace:    trace,
-		started:  time.Now(),
-		find:     proc.Find,
-		patience: lockPatience,
-		inTree:   treePatience,
-		maxFile:  largeFile,
-		known:    &known{},
+		dry:         dry,
+		env:         newEnvironment(environ),
+		program:     findGit(environ),
+		trace:       trace,
+		started:     time.Now(),
+		find:        proc.Find,
+		patience:    lockPatience,
+		inTree:      treePatience,
+		MaxFileSize: largeFile,
+		known:       &known{},
 	}
 }
 
@@ -174,7 +175,7 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 		g.trace(Call{Dir: c.Dir, Args: c.Args, Mutates: true, Skipped: true})
 		return []byte(placeholders[subcommand(c.Args)]), nil
 	}
-	if g.dry && Absent(c.Dir) {
+	if g.dry && absent(c.Dir) {
 		return nil, nil
 	}
 	if c.wt.Path != "" && g.in == nil {

@@ -100,16 +100,8 @@ func unblock(tree string, all bool) (removed bool) {
 // shrink it.
 const bulk = 4 << 30
 
-// largeFile is the size of a large file in bytes, without WithMaxFileSize.
+// largeFile is the size of a large file in bytes, unless Git.MaxFileSize says otherwise.
 const largeFile = 20 << 20
-
-// WithMaxFileSize returns a Git that does not stage files of more than size bytes if they are many and take long; 0 is
-// no limit.
-func (g *Git) WithMaxFileSize(size int64) *Git {
-	copied := *g
-	copied.maxFile = size
-	return &copied
-}
 
 // add runs git add without the files at except. It leaves out files that are too large and take long, and returns them.
 func (g *Git) add(ctx context.Context, wt Worktree, c Command, except []string) (large []string, err error) {
@@ -123,7 +115,7 @@ func (g *Git) add(ctx context.Context, wt Worktree, c Command, except []string) 
 		adding, cancel := context.WithCancel(ctx)
 		var found []string
 		done := func() {}
-		if g.maxFile > 0 && !g.dry {
+		if g.MaxFileSize > 0 && !g.dry {
 			done = whileSlow(func() {
 				if found = g.largeFiles(ctx, wt, large); len(found) > 0 {
 					cancel()
@@ -150,7 +142,7 @@ func (g *Git) largeFiles(ctx context.Context, wt Worktree, known []string) (larg
 		if err != nil || relErr != nil || !d.Type().IsRegular() || slices.Contains(known, rel) {
 			return nil
 		}
-		if fi, err := d.Info(); err == nil && fi.Size() > g.maxFile && len(large) < maxNamed {
+		if fi, err := d.Info(); err == nil && fi.Size() > g.MaxFileSize && len(large) < maxNamed {
 			large = append(large, rel)
 		}
 		return nil

@@ -26,11 +26,11 @@ func TestStageAllIsNotHeldByPipes(t *testing.T) {
 	}
 	equalLists(t, "files", w.files(tree), []string{"a.txt", "d/b.txt", "sub/c.txt"})
 	for _, name := range pipes {
-		if !Absent(filepath.Join(w.path, name)) {
+		if !absent(filepath.Join(w.path, name)) {
 			t.Errorf("%s is still there", name)
 		}
 	}
-	if Absent(filepath.Join(w.path, "d/other")) {
+	if absent(filepath.Join(w.path, "d/other")) {
 		t.Error("a pipe that is none of git's is gone")
 	}
 }
@@ -47,7 +47,7 @@ func TestStageAllIsNotHeldByPipesElsewhere(t *testing.T) {
 	if _, _, err := w.git.StageAll(ctx, w.wt(), ""); !errors.Is(err, errTreeTime) {
 		t.Error(err)
 	}
-	if Absent(filepath.Join(elsewhere, "HEAD")) {
+	if absent(filepath.Join(elsewhere, "HEAD")) {
 		t.Error("a pipe outside of the tree is gone")
 	}
 }
@@ -57,10 +57,10 @@ func TestAllPipesGoInTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "HEAD")
 	must(t, unix.Mkfifo(pipe, 0o600))
-	if unblock(dir, false); Absent(pipe) {
+	if unblock(dir, false); absent(pipe) {
 		t.Error("a pipe that is none of git's is gone")
 	}
-	if unblock(dir, true); !Absent(pipe) {
+	if unblock(dir, true); !absent(pipe) {
 		t.Error("the pipe is still there")
 	}
 }
@@ -74,7 +74,8 @@ func TestStageAllLeavesMassesOut(t *testing.T) {
 		must(t, os.Truncate(filepath.Join(w.path, name), 1<<42))
 	}
 	wt := w.wt()
-	tree, left, err := w.git.WithMaxFileSize(1<<20).StageAll(ctx, wt, w.sh(w.repo, "rev-parse", "HEAD"))
+	w.git.MaxFileSize = 1 << 20
+	tree, left, err := w.git.StageAll(ctx, wt, w.sh(w.repo, "rev-parse", "HEAD"))
 	must(t, err)
 	equalLists(t, "left out", left, []string{"big", "new"})
 	equalLists(t, "files", w.files(tree), []string{".gitignore", "a.txt", "big"})

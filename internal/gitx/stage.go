@@ -21,9 +21,9 @@ const stagePasses = 2
 // StageAll stages everything that is neither ignored nor a build product, and returns the tree's object id. Files that
 // base (a commit) tracks stay tracked. leftOut lists, relative to the worktree and sorted, the paths left out although
 // no ignore rule covers them: build products, repositories in the worktree, unreadable files, and files beyond
-// [Git.WithMaxFileSize].
+// [Git.MaxFileSize].
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
-	if g.dry && !Absent(wt.Path) { // otherwise skipped commands would have made it
+	if g.dry && !absent(wt.Path) { // otherwise skipped commands would have made it
 		return g.stagePreview(ctx, wt, base, "")
 	}
 	if g.in == nil {
@@ -76,7 +76,7 @@ func (g *Git) fsck(ctx context.Context, wt Worktree, tree string) error {
 			continue
 		}
 		id := strings.TrimSuffix(words[3], ":")
-		if len(id) > 2 && !Absent(g.in.file(filepath.Join("objects", id[:2], id[2:]))) {
+		if len(id) > 2 && !absent(g.in.file(filepath.Join("objects", id[:2], id[2:]))) {
 			faults = append(faults, line)
 		}
 	}
@@ -240,7 +240,7 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 			head = strings.ToUpper(head[:1]) + head[1:]
 		}
 		// A sparse worktree has this mark on missing files.
-		if strings.HasPrefix(head, "S ") && !Absent(filepath.Join(wt.Path, path)) {
+		if strings.HasPrefix(head, "S ") && !absent(filepath.Join(wt.Path, path)) {
 			s.skipped = append(s.skipped, path)
 		}
 		if root := ProductRoot(wt.Path, path); root != "" {

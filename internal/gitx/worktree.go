@@ -53,7 +53,7 @@ func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktr
 		if n > 0 {
 			admin += strconv.Itoa(n)
 		}
-		found = Absent(admin)
+		found = absent(admin)
 	}
 	return Worktree{Path: path, Branch: branch, Head: branch, Common: common, AdminDir: admin}, nil
 }
@@ -195,7 +195,7 @@ func parseWorktrees(list []string) []WorktreeEntry {
 	for _, attr := range list {
 		name, value, _ := strings.Cut(attr, " ")
 		if name == "worktree" {
-			entries = append(entries, WorktreeEntry{Path: value, Gone: Absent(value)})
+			entries = append(entries, WorktreeEntry{Path: value, Gone: absent(value)})
 			continue
 		}
 		if len(entries) == 0 {
@@ -320,8 +320,8 @@ func (g *Git) dropStale(ctx context.Context, common, path, branch string) (dropp
 	return dropped, nil
 }
 
-// Absent reports whether path does not exist. An unreadable path is not absent.
-func Absent(path string) bool {
+// absent reports whether path does not exist. An unreadable path is not absent.
+func absent(path string) bool {
 	_, err := os.Lstat(path)
 	return err != nil && isAbsent(err)
 }

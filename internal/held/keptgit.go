@@ -41,7 +41,7 @@ func openKept(h *Handle) (keptGit, error) {
 		err := errors.Join(proc.RemoveAll(filepath.Join(k.dir, "index")),
 			proc.RemoveAll(filepath.Join(k.dir, "index.lock")), k.removeTemps())
 		if !h.Kept.Open || !Exists(k.dir) {
-			err = errors.Join(err, gitx.Borrow(h.Common, k.dir), gitx.KeepPrivate(k.dir),
+			err = errors.Join(err, gitx.Borrow(h.Common, k.dir),
 				os.MkdirAll(filepath.Join(k.dir, "objects/pack"), 0o700))
 			h.Kept.Open = err == nil
 		}

@@ -146,8 +146,7 @@ func ResolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (str
 }
 
 // CommitsSince lists a branch's commits after the seed, newest first, and the seed itself if it is on its first-parent
-// line, else the zero commit. Without commits after it, the seed has only its id. The seed's recorded id may be
-// abbreviated.
+// line, else the zero commit. The seed's recorded id may be abbreviated.
 func CommitsSince(
 	ctx context.Context, g *gitx.Git, common, tip, seed string,
 ) (commits []gitx.Commit, at gitx.Commit, err error) {
@@ -158,18 +157,15 @@ func CommitsSince(
 			return nil, at, nil
 		}
 	}
-	commits, below, err := g.LogAbove(ctx, common, tip, seed)
+	commits, err = g.Log(ctx, common, tip, seed+"^@", 0)
 	if err != nil {
 		if _, unknown := ResolveSeed(ctx, g, common, seed); unknown != nil {
 			err = nil
 		}
 		return nil, at, err
 	}
-	if below.SHA == seed {
-		return commits, below, nil
-	}
-	if len(commits) == 0 && seed == tip {
-		at.SHA = seed
+	if n := len(commits) - 1; n >= 0 && commits[n].SHA == seed {
+		return commits[:n], commits[n], nil
 	}
 	return nil, at, nil
 }

@@ -217,7 +217,7 @@ func (k *snapshotter) keepIgnored(ctx context.Context) error {
 // keepIndex writes a copy of the worktree's index, whole even where git keeps it in two files.
 func (k *snapshotter) keepIndex(ctx context.Context, to string) (there bool, err error) {
 	if k.git.IsDryRun() {
-		return !gitx.Absent(filepath.Join(k.wt.AdminDir, "index")), nil
+		return Exists(filepath.Join(k.wt.AdminDir, "index")), nil
 	}
 	index, err := gitx.CopyIndex(k.wt, to)
 	if errors.Is(err, fs.ErrNotExist) {

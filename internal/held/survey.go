@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
 // survey finds the loose files that git status would show, without those that stay.
@@ -42,7 +40,7 @@ func (k *snapshotter) survey(ctx context.Context) error {
 		}
 		// Changed, gone, unmerged, or of a kind that git was told not to look at.
 		k.tracked[name] = true
-		if !strings.EqualFold(tag, "S") || !gitx.Absent(filepath.Join(k.wt.Path, name)) {
+		if !strings.EqualFold(tag, "S") || Exists(filepath.Join(k.wt.Path, name)) {
 			k.loose[name] = true
 		}
 	}

@@ -50,7 +50,7 @@ func (a *attempt) foldAtStop(ctx context.Context) {
 func (a *attempt) stage(ctx context.Context, git *gitx.Git, wt gitx.Worktree) (tree string, leftOut []string,
 	err error) {
 	for {
-		tree, leftOut, err = git.WithMaxFileSize(a.run.o.MaxFile).StageAll(ctx, wt, a.base)
+		tree, leftOut, err = git.StageAll(ctx, wt, a.base)
 		if err != nil {
 			return "", nil, err
 		}

@@ -283,12 +283,12 @@ func changedFiles(ctx context.Context, g *gitx.Git, common string, commits []git
 	read := gitx.Command{Dir: common, Objects: true, Args: []string{
 		"diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--root", "--no-abbrev", "-O/dev/null",
 	}}
-	var all []string
+	all := []string{"--filter=blob:none"}
 	for _, c := range commits {
 		ids := append([]string{c.SHA}, c.Parents[:min(1, len(c.Parents))]...)
 		read.Stdin, all = append(read.Stdin, strings.Join(ids, " ")+"\n"...), append(all, ids...)
 	}
-	if err := g.FetchTrees(ctx, common, all...); err != nil {
+	if err := g.FetchMissing(ctx, common, all...); err != nil {
 		return nil, err
 	}
 	// <commit> NUL, then for each of its files :100644 100644 <oid> <oid> M NUL path NUL
