@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -25,20 +24,14 @@ func SaysUnsigned(words string) bool { return strings.HasPrefix(words, ErrUnsign
 // TrySignature makes a signed commit of a commit's tree where CommitTree makes its commits, outside of the sandbox. The
 // commit's object is deleted again.
 func (g *Git) TrySignature(ctx context.Context, wt Worktree, commit string) error {
-	dir, remove, err := proc.TempDir()
+	b, remove, err := newBuilder(g, wt.Common, true)
 	if err != nil {
 		return err
 	}
 	defer remove()
-	if err := writeIn(dir, "objects/info/alternates", Alternates(wt.Common)); err != nil {
-		return err
-	}
-	c := g.InEntry(wt, "commit-tree", "-S", "-m", "a signature, tried", commit+"^{tree}")
-	c.Vars = append(c.Vars, "GIT_OBJECT_DIRECTORY="+filepath.Join(dir, "objects"))
-	c.Vars = append(c.Vars, g.Identity(ctx, wt.Path, true)...)
 	ctx, cancel := context.WithTimeoutCause(ctx, signTime, errSignTime)
 	defer cancel()
-	_, err = g.Mutate(ctx, c)
+	_, err = b.Commit(ctx, TreeCommit{Tree: commit + "^{tree}", Message: "a signature, tried", Sign: true})
 	if context.Cause(ctx) == errSignTime {
 		return errSignTime
 	}
@@ -53,7 +46,9 @@ var errSignTime = errors.New("no signature within " + signTime.String() + ": the
 // TreeCommit is a commit to make of a tree.
 type TreeCommit struct {
 	Tree, Parent string
-	Over         string // the commit at the branch's tip, which this commit replaces; "" for Parent
+	Others       []string // the other parents of a merge
+	AuthorOf     string   // the commit whose author and date it has; "" for the user
+	Over         string   // the commit at the branch's tip, which this commit replaces; "" for Parent
 	Message      string
 	Reflog       string // the branch's reflog message
 	Sign         bool

@@ -1,8 +1,8 @@
 package gitx
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,23 +19,30 @@ type CommitBuilder struct {
 	repo string
 	dir  string   // for scratch indexes
 	vars []string // where objects are written
+	anon bool     // its commits are nobody's
 }
 
-// CommitsIn makes commits in the repository at repo; vars say where objects are read and written.
+// CommitsIn makes commits in the repository at repo that no branch of the user's ever has; vars say where objects are
+// read and written.
 func CommitsIn(g *Git, repo string, vars []string) *CommitBuilder {
-	return &CommitBuilder{git: g, repo: repo, vars: vars}
+	return &CommitBuilder{git: g, repo: repo, vars: vars, anon: true}
 }
 
 // NewCommitBuilder makes them in the repository at common; remove takes its scratch files away.
 func NewCommitBuilder(g *Git, common string) (b *CommitBuilder, remove func(), err error) {
+	return newBuilder(g, common, g.dry)
+}
+
+// newBuilder makes them; with aside their objects are gone after remove.
+func newBuilder(g *Git, common string, aside bool) (b *CommitBuilder, remove func(), err error) {
 	dir, remove, err := proc.TempDir()
 	if err != nil {
 		return nil, nil, err
 	}
 	b = &CommitBuilder{git: g, repo: common, dir: dir}
-	if g.IsDryRun() {
+	if aside {
 		b.vars = []string{"GIT_OBJECT_DIRECTORY=" + filepath.Join(dir, "objects"),
-			"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(common, "objects")}
+			"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + Quote(filepath.Join(common, "objects"))}
 		err = os.Mkdir(filepath.Join(dir, "objects"), 0o700)
 	}
 	return b, remove, err
@@ -108,9 +115,11 @@ func (b *CommitBuilder) Apply(ctx context.Context, from string, without []string
 	if from, err = b.run(ctx, "", index, "write-tree"); err != nil {
 		return m, err
 	}
+	sides := *b
+	sides.anon = true
 	for i, c := range []TreeCommit{{Tree: from}, {Tree: onto}, {Tree: to}} {
 		c.Message, c.Parent = "apply", made[0]
-		if made[i], err = b.Commit(ctx, c, b.git.Identity(ctx, "", false)); err != nil {
+		if made[i], err = sides.Commit(ctx, c); err != nil {
 			return m, err
 		}
 	}
@@ -166,11 +175,10 @@ func (g *Git) ApplyChange(ctx context.Context, common, from, to, onto string) (t
 	return m.Tree, err
 }
 
-// Commit makes a commit; with several parents it is a merge. author has git's author variables, none for the user.
-func (b *CommitBuilder) Commit(ctx context.Context, c TreeCommit, author []string,
-	more ...string) (string, error) {
+// Commit makes a commit, which no ref names.
+func (b *CommitBuilder) Commit(ctx context.Context, c TreeCommit) (string, error) {
 	args := []string{"commit-tree", "-F", "-"}
-	for _, p := range append([]string{c.Parent}, more...) {
+	for _, p := range append([]string{c.Parent}, c.Others...) {
 		if p != "" {
 			args = append(args, "-p", p)
 		}
@@ -178,18 +186,21 @@ func (b *CommitBuilder) Commit(ctx context.Context, c TreeCommit, author []strin
 	if c.Sign {
 		args = append(args, "-S")
 	}
-	return b.run(ctx, c.Message, append(b.git.Identity(ctx, b.repo, c.Sign), author...), append(args, c.Tree)...)
-}
-
-// Author is the variables that make a commit have the author and date of another one.
-func (b *CommitBuilder) Author(ctx context.Context, commit string) ([]string, error) {
-	out, err := b.run(ctx, "", nil, "rev-list", "--no-commit-header", "--max-count=1", "--date=raw",
-		"--format=%an%x00%ae%x00%ad", commit, "--")
-	f := strings.Split(out, "\x00")
-	if err != nil || len(f) != 3 {
-		return nil, errors.Join(err)
+	dir := b.repo
+	if b.anon {
+		dir = ""
 	}
-	return []string{"GIT_AUTHOR_NAME=" + f[0], "GIT_AUTHOR_EMAIL=" + f[1], "GIT_AUTHOR_DATE=@" + f[2]}, nil
+	vars := b.git.Identity(ctx, dir, c.Sign)
+	if c.AuthorOf != "" {
+		out, err := b.run(ctx, "", nil, "rev-list", "--no-commit-header", "--max-count=1", "--date=raw",
+			"--format=%an%x00%ae%x00%ad", c.AuthorOf, "--")
+		f := strings.Split(out, "\x00")
+		if err != nil || len(f) != 3 {
+			return "", cmp.Or(err, error(errNoCommit))
+		}
+		vars = append(vars, "GIT_AUTHOR_NAME="+f[0], "GIT_AUTHOR_EMAIL="+f[1], "GIT_AUTHOR_DATE=@"+f[2])
+	}
+	return b.run(ctx, c.Message, vars, append(args, c.Tree)...)
 }
 
 // Hooks runs the repository's hooks for a commit that is not made yet, and takes over the message that they leave. dir

@@ -227,14 +227,7 @@ func (g *Git) status(ctx context.Context, dir, untracked string, but []string) (
 			status = append(status, ":(top,exclude,literal)"+rel)
 		}
 	}
-	c := g.In(dir, status...)
-	c.Tree = dir
-	if common, is, err := LinkedCommon(dir); err == nil && is {
-		if wt, err := g.Worktree(ctx, common, dir, ""); err == nil {
-			c = g.InWorktree(wt, status...)
-		}
-	}
-	return g.List(ctx, c)
+	return g.List(ctx, g.inCheckout(ctx, dir, status...))
 }
 
 // areChanges reports whether git status lists more than build products in the work tree at dir.

@@ -81,14 +81,19 @@ func (g *Git) FollowModules(ctx context.Context, wt Worktree) error {
 // A commit of the work tree cannot contain such a change. Ignored files and build products do not count. Git compares
 // the files through a temporary git directory, because the worker may have written the submodule's configuration.
 func (g *Git) EditedModules(ctx context.Context, dir string) ([]string, error) {
-	list := []string{"ls-files", "-z", "--stage"}
-	c := g.In(dir, list...)
+	return g.editedBelow(ctx, dir, "", g.inCheckout(ctx, dir, "ls-files", "-z", "--stage"))
+}
+
+// inCheckout returns a command in a worktree of the user's or a session's.
+func (g *Git) inCheckout(ctx context.Context, dir string, args ...string) Command {
 	if common, is, err := LinkedCommon(dir); err == nil && is {
 		if wt, err := g.Worktree(ctx, common, dir, ""); err == nil {
-			c = g.InWorktree(wt, list...)
+			return g.InWorktree(wt, args...)
 		}
 	}
-	return g.editedBelow(ctx, dir, "", c)
+	c := g.In(dir, args...)
+	c.Tree = dir
+	return c
 }
 
 // editedBelow is EditedModules of a work tree in which a command lists the index; below is its path.
@@ -97,10 +102,9 @@ func (g *Git) editedBelow(ctx context.Context, dir, below string, list Command) 
 		return nil, nil
 	}
 	entries, err := g.List(ctx, list)
-	for _, f := range entries {
-		head, name, _ := strings.Cut(f, "\t")
+	for _, name := range gitlinks(entries) {
 		at := filepath.Join(dir, filepath.FromSlash(name))
-		if !strings.HasPrefix(head, "160000 ") || !isRepository(at) {
+		if !isRepository(at) {
 			continue
 		}
 		more, err := g.editedModule(ctx, at, path.Join(below, name))
@@ -169,6 +173,16 @@ func (g *Git) editedModule(ctx context.Context, at, name string) (edited []strin
 	return append(edited, more...), err
 }
 
+// gitlinks returns the paths of the submodules among the entries of ls-files --stage.
+func gitlinks(entries []string) (paths []string) {
+	for _, e := range entries {
+		if head, path, _ := strings.Cut(e, "\t"); strings.HasPrefix(head, "160000 ") {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // eachModule does something for each submodule that the repository at common has, with its git directory there, and
 // names the others.
 func (g *Git) eachModule(ctx context.Context, common, tree, below string, do func(from string, m module) error) (
@@ -212,17 +226,36 @@ func (g *Git) modulesOf(ctx context.Context, common, tree string) (found []modul
 		return nil, err
 	}
 	// Without the file, or where git cannot read it, they have no names.
-	names, _ := g.List(ctx, InRepo(common, "config", "-z", "--blob", tree+":.gitmodules", "--get-regexp",
-		`^submodule\..*\.path$`))
-	for _, line := range names {
-		key, at, _ := strings.Cut(line, "\n")
-		for i := range found {
-			if found[i].path == path.Clean(at) {
-				found[i].name = strings.TrimSuffix(strings.TrimPrefix(key, "submodule."), ".path")
-			}
-		}
+	declared, _ := g.declared(ctx, InRepo(common), tree+":.gitmodules")
+	for i, m := range found {
+		found[i].name = declared[m.path].name
 	}
 	return found, nil
+}
+
+// declared returns the submodules that a .gitmodules declares by their paths, with names and URLs. list begins a command
+// in its repository, and blob names the file there.
+func (g *Git) declared(ctx context.Context, list Command, blob string) (map[string]module, error) {
+	list.Args = append(list.Args, "config", "-z", "--blob", blob, "--get-regexp", `^submodule\..*\.(path|url)$`)
+	lines, err := g.List(ctx, list)
+	if ExitCode(err) > 0 {
+		return nil, nil // there is no such file, or it declares nothing
+	}
+	names, urls := map[string]string{}, map[string]string{}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "\n")
+		key = strings.TrimPrefix(key, "submodule.")
+		if name, is := strings.CutSuffix(key, ".path"); is {
+			names[path.Clean(value)] = name
+		} else {
+			urls[strings.TrimSuffix(key, ".url")] = value
+		}
+	}
+	modules := map[string]module{}
+	for at, name := range names {
+		modules[at] = module{path: at, name: name, url: urls[name]}
+	}
+	return modules, err
 }
 
 // checkOutModule checks out a submodule in the checkout in dir. Its git directory is below that of the checkout, if
@@ -278,11 +311,8 @@ func (g *Git) borrowModule(ctx context.Context, from, gitDir string, _ module) e
 // fetchModule makes the git directory of a submodule with a commit of its remote. Not every server gives a commit that
 // no ref names: then git fetches all branches and tags.
 func (g *Git) fetchModule(ctx context.Context, _, gitDir string, m module) error {
-	for _, args := range [][]string{{"init", "--quiet", "--bare", "--template=", "--", gitDir},
-		{"--git-dir=" + gitDir, "config", "core.bare", "false"}} {
-		if _, err := g.Mutate(ctx, Command{Dir: "/", Args: args}); err != nil {
-			return err
-		}
+	if err := errors.Join(emptyGitDir("", gitDir), os.MkdirAll(filepath.Join(gitDir, "objects"), 0o700)); err != nil {
+		return err
 	}
 	fetch := func(args ...string) error {
 		_, err := g.Mutate(ctx, Command{Dir: gitDir, Keys: true, Args: append([]string{"--git-dir=" + gitDir, "fetch",
@@ -319,14 +349,13 @@ func (g *Git) IsPublished(ctx context.Context, common, seed, at, commit string) 
 		return false, "", err
 	}
 	defer remove()
-	for _, c := range []Command{
-		{Dir: scratch, Args: []string{"init", "--quiet", "--bare", "--template=", "."}},
-		talk(scratch, "--git-dir="+scratch, "fetch", "--quiet", "--filter=tree:0", "--no-auto-maintenance", "--", url,
-			"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"),
-	} {
-		if _, err := g.Read(ctx, c); err != nil {
-			return false, "its remote cannot be fetched: " + err.Error(), ctx.Err()
-		}
+	err = errors.Join(emptyGitDir(common, scratch), os.Mkdir(filepath.Join(scratch, "objects"), 0o700))
+	if err != nil {
+		return false, "", err
+	}
+	if _, err := g.Read(ctx, talk(scratch, "--git-dir="+scratch, "fetch", "--quiet", "--filter=tree:0",
+		"--no-auto-maintenance", "--", url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")); err != nil {
+		return false, "its remote cannot be fetched: " + err.Error(), ctx.Err()
 	}
 	above := InRepo(scratch, "rev-list", "--max-count=1", commit, "--not", "--all", "--")
 	above.Vars = []string{"GIT_NO_LAZY_FETCH=1"}
@@ -340,21 +369,8 @@ func (g *Git) IsPublished(ctx context.Context, common, seed, at, commit string) 
 // moduleURL returns the URL of the submodule at a path as .gitmodules has it in a commit, "" for none. A relative one
 // begins at the remote of the repository, or at the repository if it has no remote.
 func (g *Git) moduleURL(ctx context.Context, common, commit, at string) (url string, err error) {
-	settings, err := g.List(ctx, InRepo(common, "config", "-z", "--blob", commit+":.gitmodules", "--get-regexp",
-		`^submodule\..*\.(path|url)$`))
-	if ExitCode(err) > 0 {
-		return "", nil // there is no such file
-	}
-	urls, name := map[string]string{}, ""
-	for _, line := range settings {
-		key, value, _ := strings.Cut(line, "\n")
-		if of, is := strings.CutSuffix(key, ".path"); is && path.Clean(value) == at {
-			name = of
-		} else if of, is := strings.CutSuffix(key, ".url"); is {
-			urls[of] = value
-		}
-	}
-	url = urls[name]
+	declared, err := g.declared(ctx, InRepo(common), commit+":.gitmodules")
+	url = declared[at].url
 	if !strings.HasPrefix(url, "./") && !strings.HasPrefix(url, "../") {
 		return url, err
 	}

@@ -27,8 +27,8 @@ func (g *Git) cleanModules(ctx context.Context, gitDir, common, top string) erro
 	if err != nil {
 		return ctx.Err() // git does not read that index, and enters no submodule
 	}
-	sources := map[string]string{}
-	if filepath.Dir(filepath.Dir(gitDir)) == common && slices.ContainsFunc(entries, isModule) {
+	modules, sources := gitlinks(entries), map[string]string{}
+	if filepath.Dir(filepath.Dir(gitDir)) == common && len(modules) > 0 {
 		found, _ := g.modulesOf(ctx, gitDir, "HEAD")
 		for _, m := range found {
 			if name := filepath.FromSlash(m.name); name != "" && filepath.IsLocal(name) {
@@ -36,8 +36,7 @@ func (g *Git) cleanModules(ctx context.Context, gitDir, common, top string) erro
 			}
 		}
 	}
-	for _, entry := range slices.DeleteFunc(entries, func(e string) bool { return !isModule(e) }) {
-		_, name, _ := strings.Cut(entry, "\t")
+	for _, name := range modules {
 		at := filepath.Join(top, filepath.FromSlash(name))
 		own := filepath.Join(at, ".git")
 		fi, err := os.Lstat(own)
@@ -62,11 +61,6 @@ func (g *Git) cleanModules(ctx context.Context, gitDir, common, top string) erro
 	}
 	return ctx.Err()
 }
-
-// isModule reports whether an entry of ls-files --stage is a submodule.
-func isModule(entry string) bool { return strings.HasPrefix(entry, gitlink) }
-
-const gitlink = "160000 "
 
 // cleanModule rewrites the configuration of a submodule and removes its hooks. source is the submodule's repository in
 // the user's repository, or "".

@@ -171,34 +171,24 @@ func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
 	return err
 }
 
-// maxKeepArgs bounds the bytes of paths on git's command line.
-const maxKeepArgs = 64 << 10
-
-// cleanOnce cleans the given paths, or the whole worktree. The command line has the paths to keep, because its rules
-// outrank every .gitignore; a file has them if they are too long.
+// cleanOnce cleans the given paths, or the whole worktree.
 func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ...string) error {
 	// With one -f git clean spares untracked repositories, mostly without a word. They are the run's, like every
 	// other untracked file.
 	c := g.InWorktree(wt, "clean", "-fd", "--force", "--quiet")
-	var rules strings.Builder
-	var args []string
-	for _, p := range keep {
-		rule := exactRule(p)
-		rules.WriteString(rule + "\n")
-		args = append(args, "-e", rule)
-	}
-	if rules.Len() <= maxKeepArgs {
-		c.Args = append(c.Args, args...)
-	}
 	if len(only) > 0 {
 		c.Args = append(c.Args, "--")
 		for _, p := range only {
 			c.Args = append(c.Args, ":(literal)"+p)
 		}
 	}
-	if rules.Len() <= maxKeepArgs || g.dry {
+	if g.dry {
 		_, err := g.Mutate(ctx, c)
 		return err
+	}
+	var rules strings.Builder
+	for _, p := range keep {
+		rules.WriteString(exactRule(p) + "\n")
 	}
 	return g.quarantined(ctx, wt, false, func(in *Git) error {
 		_, err := in.in.addRules(rules.String())

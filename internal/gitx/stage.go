@@ -177,13 +177,9 @@ func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, er
 		return nil, nil // git reports the fault of the index
 	}
 	list, err := g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--stage"))
-	var nested []string
-	for _, f := range list {
-		head, path, _ := strings.Cut(f, "\t")
-		if strings.HasPrefix(head, "160000 ") && isRepository(filepath.Join(wt.Path, path)) {
-			nested = append(nested, path)
-		}
-	}
+	nested := slices.DeleteFunc(gitlinks(list), func(path string) bool {
+		return !isRepository(filepath.Join(wt.Path, path))
+	})
 	return slices.Compact(nested), err
 }
 
@@ -379,14 +375,11 @@ func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects 
 	if !gitlinks {
 		return tracked, nil
 	}
-	// Exit 1: .gitmodules declares nothing; 128: there is none.
-	out, err := g.Read(ctx, g.InWorktree(wt, "config", "-z", "--blob", ":.gitmodules", "--get-regexp",
-		`^submodule\..*\.path$`))
-	if err != nil && ExitCode(err) < 0 {
+	declared, err := g.declared(ctx, g.InWorktree(wt), ":.gitmodules")
+	if err != nil {
 		return nil, err
 	}
-	for _, f := range fields(out) {
-		_, path, _ := strings.Cut(f, "\n")
+	for path := range declared {
 		tracked[path] = true
 	}
 	return tracked, nil

@@ -193,8 +193,7 @@ func KeepSide(ctx context.Context, h *Handle, base, tree string) (sha string, er
 		return "", err
 	}
 	side := gitx.CommitsIn(h.Git, in.dir, slices.Clone(gitx.NoUserConfig))
-	sha, err = side.Commit(ctx, gitx.TreeCommit{Tree: tree, Parent: base, Message: rand.Text() + "\n"},
-		h.Git.Identity(ctx, "", false))
+	sha, err = side.Commit(ctx, gitx.TreeCommit{Tree: tree, Parent: base, Message: rand.Text() + "\n"})
 	if err == nil { // as all files of a session
 		err = os.Chmod(filepath.Join(in.dir, "objects", sha[:2], sha[2:]), 0o600)
 	}

@@ -194,7 +194,7 @@ func (m *move) again(ctx context.Context, c gitx.Commit, message string) (sha st
 	if err != nil {
 		return "", err
 	}
-	return b.Commit(ctx, gitx.TreeCommit{Tree: made.Tree, Parent: m.Base, Message: message, Sign: m.h.Sign}, nil)
+	return b.Commit(ctx, gitx.TreeCommit{Tree: made.Tree, Parent: m.Base, Message: message, Sign: m.h.Sign})
 }
 
 // repeat lists commits as steps.
@@ -283,8 +283,8 @@ func (m *move) merge(ctx context.Context, tip string, commits []gitx.Commit) err
 		return held.Refuse(held.GitLine(m.plan.Worktree.Path, "merge", m.Base), "your commits conflict with the "+
 			"base in %s", strings.Join(made.Conflicts, ", "))
 	}
-	m.plan.SHA, err = b.Commit(ctx, gitx.TreeCommit{Tree: made.Tree, Parent: tip, Sign: m.h.Sign,
-		Message: "Merge " + text.Head(m.Base, 10) + " into " + m.h.S.Branch()}, nil, m.Base)
+	m.plan.SHA, err = b.Commit(ctx, gitx.TreeCommit{Tree: made.Tree, Parent: tip, Others: []string{m.Base},
+		Sign: m.h.Sign, Message: "Merge " + text.Head(m.Base, 10) + " into " + m.h.S.Branch()})
 	if err != nil || owner < 0 {
 		return err
 	}

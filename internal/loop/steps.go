@@ -75,12 +75,8 @@ func (r *run) repeat(ctx context.Context, sha string) error {
 	if had, err := r.Git.RevParse(ctx, r.Common, tip+"^{tree}"); err != nil {
 		return err
 	} else if had != m.Tree {
-		author, err := b.Author(ctx, sha)
-		if err != nil {
-			return err
-		}
-		as, err = b.Commit(ctx, gitx.TreeCommit{Tree: m.Tree, Parent: tip, Sign: r.Sign,
-			Message: strings.TrimSpace(c[0].Subject + "\n\n" + c[0].Body)}, author)
+		as, err = b.Commit(ctx, gitx.TreeCommit{Tree: m.Tree, Parent: tip, AuthorOf: sha, Sign: r.Sign,
+			Message: strings.TrimSpace(c[0].Subject + "\n\n" + c[0].Body)})
 		if err != nil {
 			return err
 		}

@@ -139,12 +139,10 @@ func (t *taker) chosen(ctx context.Context, there there) error {
 
 // pick makes a task's commit again, with its author and message, on top of the last one.
 func (t *taker) pick(ctx context.Context, c gitx.Commit, tree string) error {
-	author, err := t.Author(ctx, c.SHA)
-	if err != nil {
-		return err
-	}
-	made := gitx.TreeCommit{Tree: tree, Parent: t.Note.To, Message: c.Subject + "\n\n" + c.Body + "\n", Sign: t.Sign}
-	t.Note.To, err = t.CommitBuilder.Commit(ctx, made, author)
+	made := gitx.TreeCommit{Tree: tree, Parent: t.Note.To, AuthorOf: c.SHA,
+		Message: c.Subject + "\n\n" + c.Body + "\n", Sign: t.Sign}
+	to, err := t.CommitBuilder.Commit(ctx, made)
+	t.Note.To = to
 	return err
 }
 
@@ -198,7 +196,8 @@ func (t *taker) commit(ctx context.Context, tree, subject string, parents []stri
 		return &held.RefusedError{Why: err.Error() + "; nothing was changed", Hint: "git tilth take --pick " + t.S.ID}
 	}
 	if err == nil {
-		t.Note.To, err = t.CommitBuilder.Commit(ctx, c, nil, parents...)
+		c.Others = parents
+		t.Note.To, err = t.CommitBuilder.Commit(ctx, c)
 	}
 	return err
 }
