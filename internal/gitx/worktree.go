@@ -67,14 +67,8 @@ func registered(common, path string) (Worktree, error) {
 		return Worktree{}, fmt.Errorf("%s: %w: %s", path, errUnregistered, fmt.Sprintf(format, a...))
 	}
 	dotGit := filepath.Join(path, ".git")
-	fi, err := os.Lstat(dotGit)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
+	if fi, err := os.Lstat(dotGit); err != nil || !fi.Mode().IsRegular() {
 		return refuse("it has no .git file")
-	case err != nil:
-		return refuse("%v", err)
-	case !fi.Mode().IsRegular():
-		return refuse("its .git is a repository, not a file")
 	}
 	admin, err := readGitFile(dotGit)
 	if err != nil {
@@ -88,12 +82,8 @@ func registered(common, path string) (Worktree, error) {
 	if err != nil {
 		return refuse("the repository has forgotten it: %v", err)
 	}
-	if rel, err := filepath.Rel(realCommon, realAdmin); err == nil && filepath.IsLocal(rel) &&
-		filepath.Dir(rel) != "worktrees" {
-		return refuse("its .git file names %s, which is not the git directory of a linked worktree", realAdmin)
-	}
 	if filepath.Dir(realAdmin) != filepath.Join(realCommon, "worktrees") {
-		return refuse("it belongs to %s, not to %s", realAdmin, realCommon)
+		return refuse("its .git file names %s, which is no worktree of %s", realAdmin, realCommon)
 	}
 	back, err := readFile(filepath.Join(realAdmin, "gitdir"))
 	if err != nil {

@@ -32,8 +32,7 @@ func TestNewWorktreeIsPrivate(t *testing.T) {
 	private()
 }
 
-// A .git file that names the repository itself, or something else in it, is distinguished from a file that names
-// another repository.
+// A .git file may name the repository itself, or something else in it.
 func TestWorktreeWhoseGitFileNamesTheRepository(t *testing.T) {
 	for _, name := range []string{"", "/modules/sub", "/worktrees/a/b"} {
 		w := newWorld(t)
@@ -41,7 +40,7 @@ func TestWorktreeWhoseGitFileNamesTheRepository(t *testing.T) {
 		write(t, w.path, ".git", "gitdir: "+w.common+name+"\n")
 		_, err := w.git.Worktree(ctx, w.common, w.path, branch)
 		if !errors.Is(err, errUnregistered) || !strings.Contains(err.Error(), "its .git file names ") ||
-			!strings.HasSuffix(err.Error(), ".git"+name+", which is not the git directory of a linked worktree") {
+			!strings.HasSuffix(err.Error(), ".git"+name+", which is no worktree of "+w.common) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
