@@ -115,7 +115,7 @@ func (k *Kit) oneRole(r config.Role, c Choice, model string) (role loop.Role, er
 	role.Program = c.Program
 	own := k.Config.Agents()[role.Name()]["model"]
 	if c.Program == nil {
-		role.Client, role.Model, err = k.clientFor(r, own)
+		role.Client, role.Model, err = k.client(r, own)
 		return role, err
 	}
 	if _, err := c.Program.Lookup(k.Ctx, k.Dir, k.Environ); err != nil {
@@ -146,11 +146,9 @@ func (k *Kit) unset(name string) string {
 	return k.gitConfigOf(name) + " --unset-all " + name
 }
 
-// client makes the client of a role's endpoint. Its key is asked of git's credential helpers if no variable has it.
-func (k *Kit) client(r config.Role) (*model.Client, string, error) { return k.clientFor(r, "") }
-
-// clientFor makes it for another model than the role's, "" for that one.
-func (k *Kit) clientFor(r config.Role, other string) (*model.Client, string, error) {
+// client makes the client of a role's endpoint, for another model than the role's unless that is "". Its key is asked
+// of git's credential helpers if no variable has it.
+func (k *Kit) client(r config.Role, other string) (*model.Client, string, error) {
 	e := k.Config.Endpoint(r)
 	e.Model = cmp.Or(other, e.Model)
 	if e.BaseURL == "" {
@@ -230,7 +228,7 @@ func (k *Kit) Options(asked loop.Options) (loop.Options, error) {
 	if o.Worker.Client == nil && k.Config.Endpoint(config.Worker).BaseURL != "" &&
 		k.Config.Endpoint(config.Worker).Model != "" {
 		// A program works, but an endpoint can answer the question about learnings.
-		if o.Worker.Client, _, err = k.client(config.Worker); err != nil {
+		if o.Worker.Client, _, err = k.client(config.Worker, ""); err != nil {
 			return o, err
 		}
 	}

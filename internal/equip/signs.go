@@ -57,7 +57,7 @@ const versionTime = time.Minute
 const agentTime = time.Minute
 
 func (k *Kit) askEndpoint(role config.Role) record.Check {
-	client, name, err := k.client(role)
+	client, name, err := k.client(role, "")
 	if err != nil {
 		var refused *held.RefusedError
 		errors.As(err, &refused)
@@ -115,22 +115,18 @@ func (k *Kit) askProgram(role config.Role, p *agent.Program) record.Check {
 	if out.TimedOut {
 		said = "it did not answer within " + versionTime.String()
 	}
+	if err != nil {
+		said = cmp.Or(said, err.Error())
+	}
 	if err != nil || out.ExitCode != 0 {
 		return record.Check{Status: record.CheckFinding, Command: "npm install -g " + p.Package,
 			Detail: fmt.Sprintf("%s --version fails: %s", p.Name,
-				cmp.Or(said, reason(err), fmt.Sprintf("exit status %d without output", out.ExitCode)))}
+				cmp.Or(said, fmt.Sprintf("exit status %d without output", out.ExitCode)))}
 	}
 	if p.LoggedOut(k.Ctx, path, env) {
 		return record.Check{Status: record.CheckFinding, Detail: p.Name + " is not logged in", Command: p.Login}
 	}
 	return record.Check{Status: record.CheckOK, Detail: p.Name + " answers: " + text.Clip(said, 80)}
-}
-
-func reason(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // initialize starts an agent that speaks the Agent Client Protocol, without a conversation.

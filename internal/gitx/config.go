@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -375,18 +374,13 @@ func (g *Git) missingIdentity(values map[string]string) []string {
 	return vars
 }
 
-// userPath expands a path of the configuration as git does.
+// userPath expands a path of the configuration as git does, except for ~user.
 func (g *Git) userPath(dir, p string) string {
 	switch {
 	case p == "" || filepath.IsAbs(p):
 		return p
 	case p == "~" || strings.HasPrefix(p, "~/"):
 		return filepath.Join(proc.Getenv(g.env.raw, "HOME"), p[1:])
-	case p[0] == '~':
-		name, rest, _ := strings.Cut(p[1:], "/")
-		if u, err := user.Lookup(name); err == nil {
-			return filepath.Join(u.HomeDir, rest)
-		}
 	}
 	return filepath.Join(dir, p)
 }

@@ -112,20 +112,17 @@ func AdminDir(common, path string) (string, bool) {
 	}
 	all := filepath.Join(realCommon, "worktrees")
 	dotGit := filepath.Join(path, ".git")
-	own, _ := readGitFile(dotGit)
+	own, back, _ := readLink(path)
 	// A worktree that is whole names its entry, and the entry names it; the others need not be read then.
-	if real, err := filepath.EvalSymlinks(own); own != "" && err == nil && filepath.Dir(real) == all {
-		b, err := readFile(filepath.Join(real, "gitdir"))
-		if err == nil && samePlace(relativeTo(real, trimLine(b)), dotGit) {
-			return real, true
-		}
+	if filepath.Dir(own) == all && samePlace(back, dotGit) {
+		return own, true
 	}
 	fallback := ""
 	for admin, at := range entries(realCommon) {
 		switch {
 		case at != "" && samePlace(at, dotGit):
 			return admin, true
-		case at == "" && own != "" && sameFile(own, admin):
+		case at == "" && own == admin:
 			fallback = admin
 		}
 	}
@@ -292,17 +289,12 @@ func (g *Git) Relink(ctx context.Context, common, path string) (done bool, err e
 		}
 		return true, repairLinks(admin, path)
 	}
-	link, err := readGitFile(filepath.Join(path, ".git"))
+	admin, back, err := readLink(path)
 	real, realErr := filepath.EvalSymlinks(common)
-	admin, adminErr := filepath.EvalSymlinks(link)
-	if errors.Join(err, realErr, adminErr) != nil || filepath.Dir(admin) != filepath.Join(real, "worktrees") {
+	if errors.Join(err, realErr) != nil || filepath.Dir(admin) != filepath.Join(real, "worktrees") {
 		return false, nil
 	}
-	back, err := readFile(filepath.Join(admin, "gitdir"))
-	if err != nil {
-		return false, nil
-	}
-	if _, err := os.Lstat(relativeTo(admin, trimLine(back))); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(back); !errors.Is(err, os.ErrNotExist) {
 		return false, nil // a copy: the entry is the other one's
 	}
 	_, err = g.Mutate(ctx, InRepo(common, "worktree", "repair", path))

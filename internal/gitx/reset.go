@@ -29,7 +29,8 @@ func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string, files bool
 	})
 }
 
-// Reset moves the worktree's branch to sha. Index and files stay, conflicts of a merge in the index included; with
+// Reset moves the worktree's branch to sha, or puts the HEAD of a worktree without a branch there, detached. Index and
+// files stay, conflicts of a merge in the index included; with
 // files they become equal to sha, past an index that cannot be read and directories without the right to write. That
 // stops half-way with neither HEAD nor index moved, so that it can simply be done again.
 func (g *Git) Reset(ctx context.Context, wt Worktree, sha string, files bool) error {
@@ -38,16 +39,10 @@ func (g *Git) Reset(ctx context.Context, wt Worktree, sha string, files bool) er
 			return err
 		}
 	}
-	return g.moveHead(ctx, wt, sha)
-}
-
-// Detach puts HEAD at a commit, on no branch. Index and files stay.
-func (g *Git) Detach(ctx context.Context, wt Worktree, sha string) error {
-	return g.moveHead(ctx, wt, sha, "--no-deref")
-}
-
-func (g *Git) moveHead(ctx context.Context, wt Worktree, sha string, how ...string) error {
-	args := append(append([]string{"update-ref"}, how...), "-m", "reset: moving to "+sha, "HEAD", sha)
+	args := []string{"update-ref", "-m", "reset: moving to " + sha, "HEAD", sha}
+	if wt.Branch == "" {
+		args = slices.Insert(args, 1, "--no-deref")
+	}
 	return g.change(ctx, wt, g.InEntry(wt, args...))
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -48,12 +47,8 @@ func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktr
 		return Worktree{}, err
 	}
 	admin, found := AdminDir(common, path)
-	for n := 0; !found; n++ { // git's choice of a name
+	if !found {
 		admin = filepath.Join(common, "worktrees", filepath.Base(path))
-		if n > 0 {
-			admin += strconv.Itoa(n)
-		}
-		found = absent(admin)
 	}
 	return Worktree{Path: path, Branch: branch, Head: branch, Common: common, AdminDir: admin}, nil
 }
@@ -70,32 +65,40 @@ func registered(common, path string) (Worktree, error) {
 	if fi, err := os.Lstat(dotGit); err != nil || !fi.Mode().IsRegular() {
 		return refuse("it has no .git file")
 	}
-	admin, err := readGitFile(dotGit)
-	if err != nil {
-		return refuse("%v", err)
-	}
-	realCommon, err := filepath.EvalSymlinks(common)
+	real, err := filepath.EvalSymlinks(common)
 	if err != nil {
 		return refuse("its repository is gone: %v", err)
 	}
-	realAdmin, err := filepath.EvalSymlinks(admin)
-	if err != nil {
-		return refuse("the repository has forgotten it: %v", err)
-	}
-	if filepath.Dir(realAdmin) != filepath.Join(realCommon, "worktrees") {
-		return refuse("its .git file names %s, which is no worktree of %s", realAdmin, realCommon)
-	}
-	back, err := readFile(filepath.Join(realAdmin, "gitdir"))
+	admin, at, err := readLink(path)
 	if err != nil {
 		return refuse("%v", err)
 	}
-	if at := relativeTo(realAdmin, trimLine(back)); !sameFile(at, dotGit) {
+	if filepath.Dir(admin) != filepath.Join(real, "worktrees") {
+		return refuse("its .git file names %s, which is no worktree of %s", admin, real)
+	}
+	if !sameFile(at, dotGit) {
 		return refuse("the repository knows it at %s", filepath.Dir(at))
 	}
-	if of, err := commonDir(realAdmin); err != nil || of != realCommon {
-		return refuse("its administrative files do not lead to %s", realCommon)
+	if of, err := commonDir(admin); err != nil || of != real {
+		return refuse("its administrative files do not lead to %s", real)
 	}
-	return Worktree{Path: path, Common: realCommon, AdminDir: realAdmin}, nil
+	return Worktree{Path: path, Common: real, AdminDir: admin}, nil
+}
+
+// readLink follows the .git file of the worktree at path to the repository's entry. back is the .git file that the entry
+// names.
+func readLink(path string) (admin, back string, err error) {
+	if admin, err = readGitFile(filepath.Join(path, ".git")); err != nil {
+		return "", "", err
+	}
+	if admin, err = filepath.EvalSymlinks(admin); err != nil {
+		return "", "", err
+	}
+	b, err := readFile(filepath.Join(admin, "gitdir"))
+	if err != nil && !isAbsent(err) {
+		return "", "", err
+	}
+	return admin, relativeTo(admin, trimLine(b)), nil
 }
 
 // somethingAt returns errMissing if there is nothing at path that a worktree could not simply be added over.

@@ -231,7 +231,7 @@ func FoldLane(ctx context.Context, h *Handle, wt gitx.Worktree, base string) err
 	if err != nil {
 		return err
 	}
-	return h.Git.Detach(ctx, wt, base)
+	return h.Git.Reset(ctx, wt, base, false)
 }
 
 // MergeOnto merges the change from the commit base to a tree onto the commit tip, a descendant of base. It runs in
@@ -256,7 +256,7 @@ func MoveLane(ctx context.Context, h *Handle, wt gitx.Worktree, e *record.LaneMe
 	if err := Bring(ctx, h, wt, e.Was, e.Tree, now); err != nil {
 		return err
 	}
-	return h.Git.Detach(ctx, wt, e.Base)
+	return h.Git.Reset(ctx, wt, e.Base, false)
 }
 
 // Bring changes the files of a worktree from one tree to another; now is its tree. Files that changed since stay,
