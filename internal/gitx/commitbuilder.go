@@ -202,15 +202,3 @@ func (b *CommitBuilder) Commit(ctx context.Context, c TreeCommit) (string, error
 	}
 	return b.run(ctx, c.Message, vars, append(args, c.Tree)...)
 }
-
-// Hooks runs the repository's hooks for a commit that is not made yet, and takes over the message that they leave. dir
-// is their directory, a checkout of the user or the repository itself.
-func (b *CommitBuilder) Hooks(ctx context.Context, dir string, c *TreeCommit, names ...string) error {
-	wt, err := b.git.CheckoutAt(b.repo, dir)
-	if err != nil {
-		return err
-	}
-	seen, err := b.git.TryHooks(ctx, wt, *c, names)
-	c.Message = seen.Message
-	return err
-}

@@ -265,7 +265,7 @@ func (w *world) commit(ctx context.Context, wt Worktree, msg string, sign bool) 
 	sha, err = w.git.CommitTree(ctx, wt, TreeCommit{Tree: p.Tree, Parent: tip, Message: p.Message, Reflog: "x",
 		Sign: sign})
 	if err == nil {
-		w.git.AfterCommit(ctx, wt)
+		_, _ = w.git.RunHook(ctx, wt, "post-commit", nil, nil)
 	}
 	return sha, "", err
 }

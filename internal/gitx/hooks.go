@@ -62,13 +62,14 @@ func (s *settings) hooks(wt Worktree) string {
 	return cmp.Or(s.hooksPath, filepath.Join(wt.Common, "hooks"))
 }
 
-// RunHook runs a hook of the repository in quarantine, with all refs and a copy of the worktree's index. input is in
+// RunHook runs a hook of the repository, if it has the hook, in quarantine, with all refs and a copy of the worktree's index. input is in
 // the file that TILTH_HOOK_INPUT names, and on standard input if git can pass it on (2.40). It returns the hook's
 // output on both streams.
 func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byte, vars []string,
 	args ...string) (said string, err error) {
-	if g.dry {
-		return "", nil
+	_, has, err := g.Hooks(ctx, wt)
+	if err != nil || g.dry || !has(name) {
+		return "", err
 	}
 	err = g.quarantined(ctx, wt, false, func(in *Git) (err error) {
 		err = errors.Join(g.refs(ctx, in.in), writeIn(in.in.dir, hookInput, string(input)))
@@ -209,13 +210,6 @@ func (g *Git) propose(ctx context.Context, c *TreeCommit, names, vars []string) 
 		c.Tree, err = g.Mutate(ctx, g.InWorktree(g.in.wt, "write-tree"))
 	}
 	return err
-}
-
-// AfterCommit runs the hook that git commit runs after it made one, which has no say.
-func (g *Git) AfterCommit(ctx context.Context, wt Worktree, vars ...string) {
-	if _, has, err := g.Hooks(ctx, wt); err == nil && has("post-commit") {
-		_, _ = g.RunHook(ctx, wt, "post-commit", nil, vars)
-	}
 }
 
 // message reads a commit's message as --cleanup=whitespace takes it.

@@ -90,7 +90,7 @@ func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	if err != nil {
 		return "", err
 	}
-	h.Git.AfterCommit(live, wt, committing)
+	_, _ = h.Git.RunHook(live, wt, "post-commit", nil, []string{committing}) // it has no say
 	return sha, nil
 }
 

@@ -191,7 +191,12 @@ func (t *taker) commit(ctx context.Context, tree, subject string, parents []stri
 	}
 	c := gitx.TreeCommit{Tree: tree, Parent: t.Note.From, Message: strings.Join(lines, "\n") + "\n", Sign: t.Sign}
 	var refused *gitx.HookRefusedError
-	err := t.Hooks(ctx, cmp.Or(t.place, t.common), &c, hooks...)
+	wt, err := t.Git.CheckoutAt(t.common, cmp.Or(t.place, t.common))
+	if err == nil {
+		var seen gitx.TreeCommit
+		seen, err = t.Git.TryHooks(ctx, wt, c, hooks)
+		c.Message = seen.Message
+	}
 	if errors.As(err, &refused) {
 		return &held.RefusedError{Why: err.Error() + "; nothing was changed", Hint: "git tilth take --pick " + t.S.ID}
 	}
