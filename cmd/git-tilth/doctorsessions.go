@@ -154,7 +154,7 @@ func halfForks(store session.Store) (out []record.Check) {
 // removes an entry if the root has other sessions; an empty root may be on an unplugged disk. It removes a branch if
 // another branch, a tag or a remote has all of its commits.
 func orphans(ctx context.Context, g *gitx.Git, store session.Store, common string) ([]record.Check, error) {
-	entries, err := g.Worktrees(ctx, common, "")
+	entries, err := g.Worktrees(ctx, common)
 	if err != nil {
 		return nil, err
 	}

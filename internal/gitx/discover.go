@@ -27,19 +27,31 @@ type Location struct {
 // GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotFound or git's own.
 func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Location, error) {
 	env := append(with(withoutKeys(environ), unattendedVars...), "LC_ALL=C")
+	ask := func(what ...string) ([]string, error) {
+		out, err := g.Read(ctx, Command{Dir: dir, Args: append([]string{"rev-parse"}, what...), env: env})
+		return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"), err
+	}
 	// --show-toplevel comes last: in a bare repository or below .git git answers the others and then exits with an
 	// error.
-	out, err := g.Read(ctx, Command{Dir: dir, Args: []string{"rev-parse", "--is-bare-repository", "--git-common-dir",
-		"--absolute-git-dir", "--show-toplevel"}, env: env})
-	answers := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	questions := []string{"--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-toplevel"}
+	answers, err := ask(questions...)
+	var gitErr *commandError
 	switch {
 	case err == nil && len(answers) == 4:
-	case err == nil:
-		return Location{}, fmt.Errorf("%s: the path of the repository has a newline", dir)
-	case len(answers) == 3 && ExitCode(err) > 0:
+	case errors.As(err, &gitErr) && len(answers) == 3:
 		answers = append(answers, "")
-	case strings.Contains(saidBy(err).Stderr, "not a git repository"):
+	case errors.As(err, &gitErr) && strings.Contains(gitErr.Stderr, "not a git repository"):
 		return Location{}, fmt.Errorf("%s: %w", dir, errNotRepo)
+	case err == nil, errors.As(err, &gitErr) && len(answers) > 3:
+		// A path holds a newline: one question a command.
+		answers = answers[:0]
+		for _, q := range questions {
+			a, err := ask(q)
+			if err != nil && q != "--show-toplevel" {
+				return Location{}, err
+			}
+			answers = append(answers, strings.Join(a, "\n"))
+		}
 	default:
 		return Location{}, err
 	}

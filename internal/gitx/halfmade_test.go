@@ -80,7 +80,7 @@ func TestRemoveHalfEntries(t *testing.T) {
 // TestRunsAgainBesideOthers: another git makes a worktree's entry while a command reads it.
 func TestRunsAgainBesideOthers(t *testing.T) {
 	for name, do := range map[string]func(w *world) error{
-		"list": func(w *world) error { _, err := w.git.Worktrees(ctx, w.common, ""); return err },
+		"list": func(w *world) error { _, err := w.git.Worktrees(ctx, w.common); return err },
 		"add": func(w *world) error {
 			_, err := w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "new"), "session/new", w.base, true)
 			return err

@@ -167,19 +167,10 @@ type WorktreeEntry struct {
 	Gone             bool // Path does not exist; an unreadable path does not count
 }
 
-// Worktrees lists the worktrees of a repository, the main one first. Git may fail on an incomplete entry of a killed
-// git; if that entry is the one for path, which RemoveWorktree removes, the list is empty.
-func (g *Git) Worktrees(ctx context.Context, common, path string) ([]WorktreeEntry, error) {
+// Worktrees lists the worktrees of a repository, the main one first.
+func (g *Git) Worktrees(ctx context.Context, common string) ([]WorktreeEntry, error) {
 	list, err := g.List(ctx, InRepo(common, "worktree", "list", "--porcelain", "-z"))
-	if err == nil {
-		return parseWorktrees(list), nil
-	}
-	if admin, found := AdminDir(common, path); found {
-		if of, cerr := commonDir(admin); cerr == nil && of == admin {
-			err = nil
-		}
-	}
-	return nil, err
+	return parseWorktrees(list), err
 }
 
 // parseWorktrees reads `git worktree list --porcelain -z`: attributes end with NUL, entries with an empty attribute.
@@ -223,7 +214,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 		case found:
 			err = g.RemoveWorktree(ctx, common, path)
 		case g.dry: // below, no command fails in a dry run
-			_, err = g.dropStale(ctx, common, path, branch)
+			_, err = g.dropStale(ctx, common, branch)
 		}
 		if err != nil {
 			return wt, err
@@ -247,7 +238,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	_, err = g.Mutate(ctx, add)
 	if err != nil && branch != "" && ctx.Err() == nil {
 		// The branch may be checked out in a worktree that was deleted.
-		if dropped, derr := g.dropStale(ctx, common, path, branch); derr == nil && len(dropped) > 0 {
+		if dropped, derr := g.dropStale(ctx, common, branch); derr == nil && len(dropped) > 0 {
 			_, err = g.Mutate(ctx, add)
 		}
 	}
@@ -296,8 +287,8 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 // dropStale removes entries of worktrees with branch checked out that no longer exist at their recorded path: moved
 // with `git worktree move` or with their parent directory, and deleted there. Until then git takes the branch for
 // checked out. A locked entry stays, because users lock worktrees on removable disks. It returns the paths.
-func (g *Git) dropStale(ctx context.Context, common, path, branch string) (dropped []string, err error) {
-	entries, err := g.Worktrees(ctx, common, path)
+func (g *Git) dropStale(ctx context.Context, common, branch string) (dropped []string, err error) {
+	entries, err := g.Worktrees(ctx, common)
 	if err != nil {
 		return nil, err
 	}

@@ -261,7 +261,7 @@ func TestAddWorktreeAgain(t *testing.T) {
 	must(t, os.RemoveAll(w.path))
 	added(t)(w.git.AddWorktree(ctx, w.common, w.path, branch, "", true))
 	w.wt()
-	list, err := w.git.Worktrees(ctx, w.common, w.path)
+	list, err := w.git.Worktrees(ctx, w.common)
 	must(t, err)
 	i := slices.IndexFunc(list, func(e WorktreeEntry) bool { return e.Path == other })
 	if len(list) != 3 || i < 0 || !list[i].Prunable {

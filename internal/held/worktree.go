@@ -336,7 +336,7 @@ func LostLink(ctx context.Context, g *gitx.Git, common, path string) (bool, erro
 // again; "" if in none.
 func CheckedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, path, again string) (place,
 	hint string, err error) {
-	entries, err := g.Worktrees(ctx, common, path)
+	entries, err := g.Worktrees(ctx, common)
 	if err != nil {
 		return "", "", err
 	}

@@ -124,7 +124,7 @@ func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here str
 	}
 	// Where it has its entry git is not asked: it reads every worktree of the repository.
 	if _, r.Entry = gitx.AdminDir(r.Common, r.Worktree); !r.Entry {
-		entries, err := g.Worktrees(ctx, r.Common, r.Worktree)
+		entries, err := g.Worktrees(ctx, r.Common)
 		if err != nil {
 			return r, r.unclear(err)
 		}

@@ -282,7 +282,7 @@ func (t *taker) read(ctx context.Context) error {
 
 // target chooses the branch, and refuses a branch that cannot move without changing the user's work in progress.
 func (t *taker) target(ctx context.Context) error {
-	entries, err := t.Git.Worktrees(ctx, t.common, "")
+	entries, err := t.Git.Worktrees(ctx, t.common)
 	if err != nil {
 		return err
 	}
