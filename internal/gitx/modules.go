@@ -233,8 +233,8 @@ func (g *Git) modulesOf(ctx context.Context, common, tree string) (found []modul
 	return found, nil
 }
 
-// declared returns the submodules that a .gitmodules declares by their paths, with names and URLs. list begins a command
-// in its repository, and blob names the file there.
+// declared returns the submodules that a .gitmodules declares by their paths, with names and URLs. list begins a
+// command in its repository, and blob names the file there.
 func (g *Git) declared(ctx context.Context, list Command, blob string) (map[string]module, error) {
 	list.Args = append(list.Args, "config", "-z", "--blob", blob, "--get-regexp", `^submodule\..*\.(path|url)$`)
 	lines, err := g.List(ctx, list)

@@ -280,7 +280,9 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, a
 // notHalfWritten returns the paths, changed in tree since from, without those that a killed CatchUp left half written.
 // git removes a file and then writes it: a file that is missing, or is a prefix of its new content, was cut off. A
 // power cut may have left zeros at the end.
-func (g *Git) notHalfWritten(ctx context.Context, wt Worktree, from, to, tree string, paths []string) ([]string, error) {
+func (g *Git) notHalfWritten(ctx context.Context, wt Worktree, from, to, tree string, paths []string) (
+	[]string, error,
+) {
 	if len(paths) == 0 {
 		return nil, nil
 	}

@@ -214,7 +214,8 @@ func disturbed(ctx context.Context, err error, try int) bool {
 	said := saidBy(err).Stderr
 	again := strings.Contains(said, "bad object worktrees/") ||
 		strings.Contains(said, "failed to read ") && strings.Contains(said, "/commondir: ") ||
-		strings.Contains(said, "could not create directory of ") && strings.HasSuffix(said, ": No such file or directory")
+		strings.Contains(said, "could not create directory of ") &&
+			strings.HasSuffix(said, ": No such file or directory")
 	if again {
 		time.Sleep(time.Duration(try) * lockPoll)
 	}

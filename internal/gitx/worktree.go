@@ -85,8 +85,8 @@ func registered(common, path string) (Worktree, error) {
 	return Worktree{Path: path, Common: real, AdminDir: admin}, nil
 }
 
-// readLink follows the .git file of the worktree at path to the repository's entry. back is the .git file that the entry
-// names.
+// readLink follows the .git file of the worktree at path to the repository's entry. back is the .git file that the
+// entry names.
 func readLink(path string) (admin, back string, err error) {
 	if admin, err = readGitFile(filepath.Join(path, ".git")); err != nil {
 		return "", "", err
