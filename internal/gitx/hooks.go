@@ -63,8 +63,8 @@ func (s *settings) hooks(wt Worktree) string {
 }
 
 // RunHook runs a hook of the repository, if it has the hook, in quarantine, with all refs and a copy of the worktree's
-// index. input is in the file that TILTH_HOOK_INPUT names, and on standard input if git can pass it on (2.40). It returns
-// the hook's output on both streams.
+// index. input is in the file that TILTH_HOOK_INPUT names, and on standard input if git can pass it on (2.40). It
+// returns the hook's output on both streams.
 func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byte, vars []string,
 	args ...string) (said string, err error) {
 	_, has, err := g.Hooks(ctx, wt)
