@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // minPart is how short an abbreviated id may be: as short as git's abbreviated commits.
@@ -178,13 +179,9 @@ func RepoLink(dir string) string {
 
 // ValidID reports whether name has the form of a session id. The digits need not be a valid date, because a session's
 // clock may be wrong.
-func ValidID(name string) bool {
-	const digits = "0123456789"
-	date, rest, _ := strings.Cut(name, "-")
-	clock, part, _ := strings.Cut(rest, "-")
-	only := func(s string, n int, these string) bool { return len(s) == n && strings.Trim(s, these) == "" }
-	return only(date, 8, digits) && only(clock, 6, digits) && only(part, 6, digits+"abcdef")
-}
+func ValidID(name string) bool { return idForm().MatchString(name) }
+
+var idForm = pattern.New(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{6}$`)
 
 // IDTime is the time that an id carries, taken as UTC. ok is false when the id is invalid or its digits are
 // no date.
