@@ -342,6 +342,8 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	case errors.Is(err, gitx.ErrUnsigned):
 		x.out.Refused = &HookRefusal{Output: err.Error(), Verdict: a, Again: true}
 		return "", x.giveUp(a.TaskID, nil)
+	case err == nil:
+		x.out.JudgedTo, x.out.Unjudged = "", 0 // the verdict was on these commits too
 	}
 	return sha, err
 }

@@ -92,18 +92,21 @@ func (p Plan) BeginsAt() string {
 // Plan has the steps of a resume of a session in a State, in the order of its fields.
 type Plan struct {
 	State
-	Action     Action
-	Why, Hint  string
-	CommitTree *record.EvaluatorVerdict // an accepted tree to commit
-	Review     *record.CaseSubmitted    // a hand-in whose review was not finished
-	MarkDone   map[string]string        // task id to the commit that did it
-	Unwind     []gitx.Commit            // placeholders, and commits a worker left behind, newest first
-	Retried    []string                 // failed tasks that go back to pending
-	SetAside   string                   // a removed or skipped task, whose work in the worktree is stashed
-	Pending    []string                 // tasks that the loop will run, in order
-	Begun      string                   // the first of them, if its work is in the worktree
-	Waiting    map[string][]string      // tasks that cannot start yet, with their needs
-	Fresh      bool                     // the session was prepared and never run
+	Action           Action
+	Why, Hint        string
+	CommitTree       *record.EvaluatorVerdict // an accepted tree to commit
+	Review           *record.CaseSubmitted    // a hand-in whose review was not finished
+	MarkDone         map[string]string        // task id to the commit that did it
+	Unwind           []gitx.Commit            // placeholders, and commits a worker left behind, newest first
+	KeptPlaceholders []gitx.Commit            // placeholders of unfinished tasks below another commit
+	JudgedTo         string                   // from which commit on the next task is judged, "" for where it begins
+	Unjudged         int                      // the commits above it
+	Retried          []string                 // failed tasks that go back to pending
+	SetAside         string                   // a removed or skipped task, whose work in the worktree is stashed
+	Pending          []string                 // tasks that the loop will run, in order
+	Begun            string                   // the first of them, if its work is in the worktree
+	Waiting          map[string][]string      // tasks that cannot start yet, with their needs
+	Fresh            bool                     // the session was prepared and never run
 }
 
 // MakePlan decides what a resume does. It is the only place that decides: resume, its dry run, show and run's note call
@@ -127,7 +130,7 @@ type Plan struct {
 //	a commit for a task not done, of a tree that a     mark it done
 //	  verdict of that task accepted
 //	placeholders or worker's commits at the tip        unwind them, and only them
-//	a placeholder under another commit                 it stays: whoever committed on top of it wants it
+//	a placeholder under another commit                 it stays, and is judged with the next task's work (unjudged)
 //	a failed task                                      back to pending
 //	a failed task's case waits for a review            it comes before the others
 //	the task last worked on is not the first pending   it comes first: its partial work is in the worktree
@@ -298,6 +301,9 @@ func (p *Plan) settleTasks() map[string]string {
 			p.Retried = append(p.Retried, t.ID)
 		}
 	}
+	if from, commits := p.unjudged(); len(commits) > 0 {
+		p.JudgedTo, p.Unjudged = from, len(commits)
+	}
 	return status
 }
 
@@ -309,6 +315,11 @@ func (p *Plan) unwindTip(who held.Author, status map[string]string) {
 			break
 		}
 		p.Unwind = append(p.Unwind, c)
+	}
+	for _, c := range p.Commits[len(p.Unwind):] {
+		if task, failed := who.Placeholder(c); failed && status[task] != "done" {
+			p.KeptPlaceholders = append(p.KeptPlaceholders, c)
+		}
 	}
 }
 
@@ -359,4 +370,28 @@ func (s State) status() map[string]string {
 		status[t.ID] = t.Status
 	}
 	return status
+}
+
+// unjudged finds the commits that stay on the branch and are judged with the next task's work, and the commit before
+// them: a placeholder below another commit, made since the last attempt began and not accepted by a verdict since.
+func (p *Plan) unjudged() (from string, commits []gitx.Commit) {
+	from = p.History.Begun.Judged
+	if from == "" && len(p.KeptPlaceholders) > 0 {
+		from = p.History.Begun.Base
+	}
+	rest := p.Commits[len(p.Unwind):]
+	who, status := p.author(), p.status()
+	end := slices.IndexFunc(rest, func(c gitx.Commit) bool {
+		task, ok := who.Done(c)
+		return c.SHA == from || p.isAccepted(c) || ok && (status[task] == session.TaskDone || p.proven(c, who))
+	})
+	switch {
+	case from == "" || len(rest) == 0:
+		return "", nil
+	case end >= 0:
+		return rest[end].SHA, rest[:end]
+	case p.SeedKnown:
+		return rest[len(rest)-1].Parents[0], rest
+	}
+	return from, rest
 }

@@ -79,7 +79,8 @@ func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 		Commits: chain(plain("a person's"), failedBy(testID, "T-001")),
 	}
 	p := MakePlan(s)
-	if len(p.Unwind) != 0 {
+	if len(p.Unwind) != 0 || len(p.KeptPlaceholders) != 1 ||
+		!strings.Contains(p.String(), "keep the partial work in c1,") {
 		t.Errorf("%+v\n%s", p, p)
 	}
 }

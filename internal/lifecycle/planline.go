@@ -82,6 +82,12 @@ func (p Plan) line(aside string) string {
 	if n := len(p.Unwind); n > 0 {
 		add("unwind %s into the index", text.Plural(n, "commit"))
 	}
+	for _, c := range p.KeptPlaceholders {
+		add("keep the partial work in %.10s, because a later commit is based on it", c.SHA)
+	}
+	if p.Unjudged > 0 && p.CommitTree == nil && len(p.Pending) > 0 {
+		add("review %s since %.10s together with the task's work", text.Plural(p.Unjudged, "commit"), p.JudgedTo)
+	}
 	if len(p.Retried) > 0 {
 		add("retry %s", strings.Join(p.Retried, ", "))
 	}

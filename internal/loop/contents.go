@@ -36,7 +36,7 @@ func (a *attempt) showHidden(ctx context.Context, j *judged, readable map[string
 	if len(texts) == 0 {
 		return nil
 	}
-	patch, cut, err := a.run.Git.Diff(ctx, a.run.Common, a.base, j.tree, diffCap-int64(len(j.patch)), texts...)
+	patch, cut, err := a.run.Git.Diff(ctx, a.run.Common, a.judged, j.tree, diffCap-int64(len(j.patch)), texts...)
 	if cut {
 		j.hidden = append(j.hidden, texts...)
 	}

@@ -97,7 +97,7 @@ func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMe
 	if err := held.MoveLane(ctx, a.run.Handle, wt, e, e.Was); err != nil {
 		return err
 	}
-	a.base, a.beside.merged = e.Base, e
+	a.base, a.judged, a.beside.merged = e.Base, e.Base, e
 	changed, err := a.run.Git.Paths(ctx, wt, e.From, e.Base)
 	if err == nil {
 		a.at.setUpAgain(ctx, wt.Path, changed)

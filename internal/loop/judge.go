@@ -311,6 +311,7 @@ func (a *attempt) noteCommitted(j *judged) {
 	r := a.run
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.branch.judgedTo = ""
 	if validator.Known(r.Checkpoint.KnownFailures).Settle(j.report) { // saved with the task's end
 		r.Say("known failures pass now, and must pass from now on")
 	}

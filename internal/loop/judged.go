@@ -161,7 +161,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if j.tree, leftOut, err = a.stage(ctx, a.run.Git.Strict(), j.wt); err != nil {
 		return false, err
 	}
-	j.files, j.patch, j.cut, err = a.run.Git.Changes(ctx, a.run.Common, a.base, j.tree, diffCap)
+	j.files, j.patch, j.cut, err = a.run.Git.Changes(ctx, a.run.Common, a.judged, j.tree, diffCap)
 	if err != nil {
 		return false, err
 	}
@@ -317,7 +317,7 @@ func (a *attempt) measure(ctx context.Context, j *judged, vs []validator.Validat
 	if !slices.ContainsFunc(vs, validator.Validator.Measures) {
 		return nil
 	}
-	patch, _, err := a.run.Git.Diff(ctx, a.run.Common, a.base, j.tree, maxText)
+	patch, _, err := a.run.Git.Diff(ctx, a.run.Common, a.judged, j.tree, maxText)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (r *run) sideBySide() bool {
 	if r.stepsLeft() {
 		return false
 	}
-	if !standing && r.tasks[i].ID == r.o.From.Begun && !r.ended(r.o.From.Begun) {
+	if r.branch.judgedTo != "" || !standing && r.tasks[i].ID == r.o.From.Begun && !r.ended(r.o.From.Begun) {
 		return false
 	}
 	return r.o.Lanes > 1 || slices.ContainsFunc(r.tasks, func(t session.Task) bool {

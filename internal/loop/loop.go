@@ -145,8 +145,9 @@ type run struct {
 
 // branch has facts about the session's branch, where each attempt starts and ends.
 type branch struct {
-	checked bool // the validators can run on the base
-	linked  bool // a file that says so is a link
+	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
+	checked  bool   // the validators can run on the base
+	linked   bool   // a file that says so is a link
 }
 
 func newRun(h *held.Handle, o Options) *run {
@@ -155,8 +156,9 @@ func newRun(h *held.Handle, o Options) *run {
 		steps = o.From.Record.Steps
 	}
 	return &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
-		steps: steps,
-		turn:  make(chan struct{}, 1), limit: make(chan struct{}, 1)}
+		steps:  steps,
+		branch: branch{judgedTo: o.From.JudgedTo},
+		turn:   make(chan struct{}, 1), limit: make(chan struct{}, 1)}
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could

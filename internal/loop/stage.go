@@ -92,7 +92,7 @@ func (a *attempt) contents(ctx context.Context, wt gitx.Worktree, tree string, f
 
 // withoutUnfit returns a staged tree without files that must not be committed; these stay in the worktree.
 func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree string) (string, error) {
-	files, _, _, err := a.run.Git.Changes(ctx, a.run.Common, a.base, tree, 0)
+	files, _, _, err := a.run.Git.Changes(ctx, a.run.Common, a.judged, tree, 0)
 	if err != nil {
 		return "", err
 	}
@@ -100,7 +100,7 @@ func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree strin
 	if err != nil || len(of.unfit) == 0 {
 		return tree, err
 	}
-	c := a.run.Git.InWorktree(wt, "--literal-pathspecs", "reset", "--quiet", a.base, "--pathspec-from-file=-",
+	c := a.run.Git.InWorktree(wt, "--literal-pathspecs", "reset", "--quiet", a.judged, "--pathspec-from-file=-",
 		"--pathspec-file-nul")
 	for path := range of.unfit {
 		c.Stdin = append(c.Stdin, path+"\x00"...)

@@ -38,6 +38,7 @@ type attempt struct {
 	index   int
 	task    session.Task
 	base    string // commit at which the attempt began
+	judged  string // start of the judged range: base, or earlier if authors of later commits are unknown
 	trace   string // 32 hex digits
 	span    string // 16 hex digits, one per iteration
 	iter    int
@@ -121,6 +122,10 @@ func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
 	if a.beside.began != a.base {
 		reset.Since = a.beside.began
 	}
+	if a.judged = a.base; a.at.lane == "" && a.run.branch.judgedTo != "" && a.run.branch.judgedTo != a.base {
+		a.judged = a.run.branch.judgedTo
+		reset.Judged = a.judged
+	}
 	if err := a.emit(&reset); err != nil {
 		return wt, err
 	}
@@ -128,7 +133,7 @@ func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
 		return wt, err
 	}
 	if a.byPerson { // the worktree has the user's own change
-		a.context.project, err = a.run.projectAt(ctx, a.base)
+		a.context.project, err = a.run.projectAt(ctx, a.judged)
 		return wt, err
 	}
 	if v := a.run.o.From.Record.Carried(a.task.ID); v != nil && a.at.lane == "" {

@@ -153,6 +153,8 @@ type Preflight struct {
 type ContextReset struct {
 	Scope
 	Base string `json:"base"` // the commit at which the attempt begins
+	// Judged is the start of the judged range, "" for Base. A placeholder is above it.
+	Judged string `json:"judged,omitempty"`
 	// Done are the tasks that are done when the attempt begins; nil where another version or tool wrote the event.
 	Done *[]string `json:"done,omitempty"`
 	Lane bool      `json:"lane,omitempty"` // the attempt is made in a worktree of its task's own
