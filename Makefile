@@ -18,7 +18,7 @@ TEST_MODULES := internal/view/browsertest
 
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build test demo lint longlines install uninstall dist bench crash soak fuzz test-agents test-fleet clean
+.PHONY: build test demo lint longlines install uninstall dist bench nightly crash soak fuzz test-agents test-fleet clean
 
 build:
 	CGO_ENABLED=$(CGO) $(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
@@ -61,6 +61,11 @@ dist:
 # Each row is a ratio or a time against a floor that is measured in the same run.
 bench: build
 	$(GO) test -tags bench -count=1 -timeout 60m -v ./internal/bench
+
+# All that takes hours: the full tests, the kills and the simulated sessions.
+nightly:
+	TILTH_TESTS=full $(MAKE) test
+	$(MAKE) crash soak test-fleet
 
 # Kills the process at every file and git operation in turn. Needs the ptrace and seccomp of Linux.
 crash:
