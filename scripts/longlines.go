@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// rawLines are the numbers of the lines that hold a part of a raw string.
+// rawLines returns the numbers of the lines that hold a part of a raw string.
 func rawLines(src []byte) map[int]bool {
 	files := token.NewFileSet()
 	file := files.AddFile("", files.Base(), len(src))

@@ -70,7 +70,7 @@ func (p *process) app() *cli.App {
 	return app
 }
 
-// commands is the table of commands, in the order of the help. Each is declared in a separate file.
+// commands returns the table of commands, in the order of the help. Each is declared in a separate file.
 func (p *process) commands() []*cli.Command {
 	p.traits = map[*cli.Command]traits{}
 	return slices.Concat([]*cli.Command{
@@ -215,7 +215,7 @@ func usageError(ctx *cli.Context, err error, _ bool) error {
 // oneDash matches a flag in an error of Go's flag package, which writes flags with one dash.
 var oneDash = pattern.New(`for flag -([a-z][a-z-]+)`)
 
-// commandName is the command as its user types it.
+// commandName returns the command as its user types it.
 func commandName(ctx *cli.Context) string {
 	var words []string
 	for _, c := range ctx.Lineage() {
@@ -272,7 +272,7 @@ func (p *process) undeprecate(args []string) []string {
 	return args
 }
 
-// capFlags are the flags of settings that bound a run.
+// capFlags returns the flags of settings that bound a run.
 func capFlags() []cli.Flag {
 	var out []cli.Flag
 	for s := range config.FlagSettings {
@@ -291,7 +291,7 @@ func capFlags() []cli.Flag {
 	return out
 }
 
-// givenSettings are the settings given as flags.
+// givenSettings returns the settings given as flags.
 func givenSettings(ctx *cli.Context) map[string]string {
 	out := map[string]string{}
 	for s := range config.FlagSettings {

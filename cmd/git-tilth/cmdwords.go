@@ -96,7 +96,7 @@ func (w *commandLine) sort(c *cli.Command, name string, given []string) (flags, 
 
 func isFlag(word string) bool { return len(word) > 1 && word[0] == '-' }
 
-// flagName is a flag without its dashes and value.
+// flagName returns a flag without its dashes and value.
 func flagName(word string) string {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	return name
@@ -182,7 +182,7 @@ func takesValue(flags []cli.Flag, word string) bool {
 	})
 }
 
-// visibleFlags are the flags that -h shows.
+// visibleFlags returns the flags that -h shows.
 func visibleFlags(flags []cli.Flag) (list []cli.DocGenerationFlag) {
 	for _, f := range flags {
 		doc, ok := f.(cli.DocGenerationFlag)

@@ -102,7 +102,7 @@ func (w *repoContext) configRow(v config.Value) configRow {
 	return row
 }
 
-// detected are the validators that the user's checkout suggests.
+// detected returns the validators that the user's checkout suggests.
 func (w *repoContext) detected() []string {
 	top := w.Loc.TopLevel
 	files, err := w.trackedFiles(top)

@@ -41,7 +41,7 @@ func found(name, status, command, format string, args ...any) record.Check {
 	return record.Check{Name: name, Status: status, Command: command, Detail: fmt.Sprintf(format, args...)}
 }
 
-// checks are the checks of doctor, in their order.
+// checks returns the checks of doctor, in their order.
 func (d *setupDoctor) checks() []loop.Check {
 	return []loop.Check{
 		{Name: "git", Run: d.checkGit}, {Name: "sandbox", Run: d.checkSandbox}, {Name: "agents", Run: d.checkAgents},

@@ -101,7 +101,7 @@ func (p *process) sayMade(s *session.Session, err error) error {
 	return err
 }
 
-// inDir is a path as its user means it.
+// inDir returns a path as its user means it.
 func (p *process) inDir(file string) string {
 	if filepath.IsAbs(file) {
 		return file
@@ -120,7 +120,7 @@ func (w *repoContext) place(h *held.Handle, remote string) (fleet.Remote, error)
 	return place, nil
 }
 
-// placeHere is where sessions arrive: the repository of the command.
+// placeHere returns where sessions arrive: the repository of the command.
 func (w *repoContext) placeHere(remote string) (fleet.Remote, error) {
 	return fleet.Remote{
 		Deps: w.Deps(nil), Store: w.Store, Location: w.Loc, Remote: cmp.Or(remote, "origin"),
@@ -160,7 +160,7 @@ func isRepository(dir string) bool {
 	return bare == nil || checkout == nil
 }
 
-// remoteHere is a remote of the repository of the command.
+// remoteHere returns a remote of the repository of the command.
 func (w *repoContext) remoteHere(remote string) (fleet.Remote, error) {
 	place, err := w.placeHere(remote)
 	if err == nil {

@@ -59,7 +59,7 @@ func (w *repoContext) importForeign(r *prepRequest) (*seed.Imported, error) {
 	return im, nil
 }
 
-// shownForeign is the whole text of a task that others wrote.
+// shownForeign returns the whole text of a task that others wrote.
 func shownForeign(t session.Task) string {
 	return fmt.Sprintf("%s  %s (%s)\n    %s\n    - %s", t.ID, t.Title, t.Source,
 		strings.ReplaceAll(t.Description, "\n", "\n    "), strings.Join(t.AcceptanceCriteria, "\n    - "))

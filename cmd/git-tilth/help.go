@@ -96,7 +96,7 @@ func (p *process) printHelp(out io.Writer, cmds []*cli.Command, of helpSize) err
 	return nil
 }
 
-// helpColumns is the width of help: of the terminal up to 100 columns, else 80.
+// helpColumns returns the width of help: of the terminal up to 100 columns, else 80.
 func (p *process) helpColumns() int { return min(cmp.Or(p.terminal(false).Width, 80), 100) }
 
 // usageColumn is the column of a command's description in the help.

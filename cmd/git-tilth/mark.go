@@ -193,7 +193,7 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 	return nil
 }
 
-// workPlace is where the files of a task are.
+// workPlace returns where the files of a task are.
 func workPlace(h *held.Handle, task string) string {
 	if held.HasLane(h.S, task) {
 		return held.LanePath(h.S, task)

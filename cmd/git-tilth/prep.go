@@ -161,7 +161,7 @@ func refusedAtOnce(s *session.Session, r prepRequest, err error) *model.Failure 
 	return f
 }
 
-// again is the command of a preparation, with one flag more.
+// again returns the command of a preparation, with one flag more.
 func (r prepRequest) again(flag string) string {
 	words := []string{"git", "tilth", "prep-feature", flag}
 	for _, given := range [][2]string{{"--from", r.from}, {"--base", r.base}, {"--brief", r.brief}} {

@@ -94,10 +94,10 @@ func newProcess() *process {
 // getenv looks a variable up in the environment as it was gathered.
 func (p *process) getenv(name string) string { return proc.Getenv(p.environ, name) }
 
-// now is the clock.
+// now returns the clock.
 func (p *process) now() time.Time { return proc.Now() }
 
-// git is the seam to git, which prints its commands under -v.
+// git returns the seam to git, which prints its commands under -v.
 func (p *process) git(dry bool) *gitx.Git { return gitx.New(p.environ, dry, p.trace) }
 
 func (p *process) trace(c gitx.Call) {
@@ -206,14 +206,14 @@ func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	}
 }
 
-// terminal is how something is shown on standard output.
+// terminal returns how something is shown on standard output.
 func (p *process) terminal(asJSON bool) view.Terminal {
 	t := p.shownOn(p.stdout.file)
 	t.JSON = asJSON
 	return t
 }
 
-// shownOn is how something is shown on a file.
+// shownOn returns how something is shown on a file.
 func (p *process) shownOn(f *os.File) view.Terminal {
 	t := view.Terminal{TTY: isTerminal(f), Now: p.now()}
 	if !t.TTY {

@@ -237,7 +237,7 @@ func (p *proposal) known(of part) *session.Request {
 	return nil
 }
 
-// open are the parts whose requests are not merged.
+// open returns the parts whose requests are not merged.
 func (p *proposal) open(parts []part) []part {
 	return slices.DeleteFunc(slices.Clone(parts), func(of part) bool {
 		r := p.known(of)
@@ -336,7 +336,7 @@ func (p *proposal) request(of part, base string) (r *session.Request, err error)
 	return r, p.f.Set(p.w.p.ctx, r.Number, body, base)
 }
 
-// text is the review as the title and text of a request, with the issues that the request closes.
+// text returns the review as the title and text of a request, with the issues that the request closes.
 func (p *proposal) text(of part) (title, body string, err error) {
 	var b bytes.Buffer
 	report := p.w.report(p.s)
@@ -355,7 +355,7 @@ func (p *proposal) text(of part) (title, body string, err error) {
 	return title, b.String() + forge.Closing(tasks), nil
 }
 
-// forgeOf is the forge of a remote's address.
+// forgeOf returns the forge of a remote's address.
 func (w *repoContext) forgeOf(common, address string) (*forge.Forge, error) {
 	f, err := forge.Find(w.p.ctx, address, common, w.p.environ)
 	if err == nil {
@@ -364,7 +364,7 @@ func (w *repoContext) forgeOf(common, address string) (*forge.Forge, error) {
 	return f, err
 }
 
-// targetOf is the remote of the project that a request is for: of a fork the URL of its parent.
+// targetOf returns the remote of the project that a request is for: of a fork the URL of its parent.
 func targetOf(f *forge.Forge, remote, address string) string {
 	if f.Target == f.Path {
 		return remote

@@ -32,7 +32,7 @@ func detachFlag() cli.Flag {
 		Usage: "run in the background and write the output to run.log in the session's directory"}
 }
 
-// runFlags are the flags of the commands that run tasks.
+// runFlags returns the flags of the commands that run tasks.
 func runFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"},
@@ -195,7 +195,7 @@ func (w *repoContext) proceedWith(id string, r runRequest) error {
 	return w.proceed(s, r)
 }
 
-// preparedOf are the sessions that wait to be run, a rewind that only has to be finished included.
+// preparedOf returns the sessions that wait to be run, a rewind that only has to be finished included.
 func preparedOf(all []session.Overview) []session.Overview {
 	return slices.DeleteFunc(slices.Clone(all), func(o session.Overview) bool {
 		return o.Status != session.Prepared && !o.Rewinding || o.Resetting

@@ -245,7 +245,7 @@ var quietEvents = map[string]bool{
 	"session_start": true, "session_resume": true, "stop": true, "hook_run": true,
 }
 
-// describe is the line of an event, "" for none: its words after its task and, within one, its iteration.
+// describe returns the line of an event, "" for none: its words after its task and, within one, its iteration.
 func (p *runLines) describe(e record.Event) string {
 	in := e.Common()
 	if v, ok := e.(*record.EvaluatorVerdict); ok && v.Accepted() && v.By == "" {

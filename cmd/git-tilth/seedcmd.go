@@ -140,7 +140,7 @@ func (w *repoContext) editorEnviron() []string {
 	return append(slices.Clone(w.p.environ), "TERM=dumb")
 }
 
-// seedFiles are the test files of a seed's commit.
+// seedFiles returns the test files of a seed's commit.
 func (w *repoContext) seedFiles(h *held.Handle) ([]string, error) {
 	_, changes, err := h.SeedFiles(w.p.ctx)
 	var files []string

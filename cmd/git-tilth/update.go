@@ -143,7 +143,7 @@ func (u *updating) move(begun bool) (bool, error) {
 	return true, u.save()
 }
 
-// merged are the tasks of the merged requests of a stack.
+// merged returns the tasks of the merged requests of a stack.
 func (u *updating) merged() (map[string]bool, error) {
 	if !u.isStack() {
 		return nil, nil

@@ -99,7 +99,7 @@ func (f *acpError) Error() string {
 	return strings.Join(said, ": ")
 }
 
-// means is the way to fail that the error is, and when that is over.
+// means returns the way to fail that the error is, and when that is over.
 func (f *acpError) means() (How, time.Time) {
 	how, reset := acpMeaning(f.code, strings.Join(f.said, "\n"))
 	if !f.resets.IsZero() {

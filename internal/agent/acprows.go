@@ -212,7 +212,7 @@ func oneOf(key string, offered []string) string {
 	return "git config " + key + " " + text.ShellQuote(text.VisibleLine(offered[0]))
 }
 
-// optionValues are the values of an option, in groups or not.
+// optionValues returns the values of an option, in groups or not.
 func optionValues(options gjson.Result) (values []string) {
 	for _, o := range objects(options) {
 		if group := o.Get("options"); group.IsArray() {

@@ -98,7 +98,7 @@ func (c *acpConn) play(ctx context.Context, over <-chan struct{}) *ending {
 	return end
 }
 
-// endOf is the end that an error means.
+// endOf returns the end that an error means.
 func (c *acpConn) endOf(err error) *ending {
 	if end, ok := errors.AsType[*ending](err); ok {
 		return end
@@ -280,7 +280,7 @@ func (c *acpConn) begin(ctx context.Context) (gjson.Result, error) {
 	return said, nil
 }
 
-// where are the parameters with which a conversation is opened.
+// where returns the parameters with which a conversation is opened.
 func (c *acpConn) where(name, id string) map[string]any {
 	params := map[string]any{"cwd": c.dir, "mcpServers": []any{}}
 	if name != "" {

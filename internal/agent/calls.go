@@ -225,7 +225,7 @@ func (c Calls) wait(ctx context.Context, f *model.Failure, p Pause) error {
 	return proc.Sleep(ctx, p.Wait)
 }
 
-// replyCall is a healthy answer of a model as a model_call; its caller knows the phase and the session's total.
+// replyCall returns a healthy answer of a model as a model_call; its caller knows the phase and the session's total.
 func replyCall(r *model.Reply, attempt int) *record.ModelCall {
 	call := spent(r.Usage)
 	call.Attempt, call.FinishReason, call.Health = attempt, r.FinishReason, model.HealthOK
@@ -245,7 +245,7 @@ func failureCall(f *model.Failure, attempt int, wait time.Duration) *record.Mode
 	return call
 }
 
-// Call is a turn of a program as a model_call.
+// Call returns a turn of a program as a model_call.
 func (o Outcome) Call() *record.ModelCall {
 	call := spent(o.Usage)
 	call.Attempt, call.FinishReason, call.Health = 1, string(o.How), model.HealthOK

@@ -22,7 +22,7 @@ const TookOver = "took over"
 // Replaced is the recorded reason of a new conversation after one that was too long for the model.
 const Replaced = "replaced"
 
-// Fresh is the choice of a new conversation.
+// Fresh returns the choice of a new conversation.
 func (p *Program) Fresh(why string) Choice {
 	return Choice{Ref: Ref{ID: p.NewID()}, How: "fresh", Why: why}
 }

@@ -39,7 +39,7 @@ var customKeys = []struct {
 	{"turnLimit", own}, {"usageLimit", own},
 }
 
-// keysOf are the keys that mean something for some kind.
+// keysOf returns the keys that mean something for some kind.
 func keysOf(some kind) (names []string) {
 	for _, k := range customKeys {
 		if k.of&some != 0 {

@@ -59,7 +59,7 @@ func (p *Program) Environ(environ, keep []string) []string {
 	return ToolEnv(environ, p.kept(environ, keep))
 }
 
-// kept are the variables that the program finds although they look like keys.
+// kept returns the variables that the program finds although they look like keys.
 func (p *Program) kept(environ, keep []string) []string {
 	return slices.Concat(p.keyVars, p.named(environ), proxies, keep)
 }
@@ -93,7 +93,7 @@ func Dropped(environ, keep []string) []string {
 // maxSettings bounds how much of a program's settings is read.
 const maxSettings = 4 << 20
 
-// named are the variables that the user's own settings of the program name for its keys.
+// named returns the variables that the user's own settings of the program name for its keys.
 func (p *Program) named(environ []string) (names []string) {
 	if p.keyName == nil {
 		return nil

@@ -36,7 +36,7 @@ type ending struct {
 
 func (e *ending) Error() string { return e.why }
 
-// stoppable is the context of a turn, which stop ends.
+// stoppable returns the context of a turn, which stop ends.
 func (s *stream) stoppable(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.stop = func(how How, why string) { cancel(&ending{how: how, why: why}) }
@@ -222,7 +222,7 @@ func (s *stream) verdict(res proc.Outcome, cause *ending) (How, string) {
 	return meaning(said), said
 }
 
-// unfinished is the program's own words, and the event that is missing.
+// unfinished returns the program's own words, and the event that is missing.
 func (s *stream) unfinished(res proc.Outcome) string {
 	missing := fmt.Sprintf("it exited with status %d without %s", res.ExitCode, s.program.Terminal)
 	said := lastLine(string(res.Stderr))
@@ -250,7 +250,7 @@ func (s *stream) match(res proc.Outcome) (How, string) {
 	return "", ""
 }
 
-// oneLine is the first line of a text, shortened, with its control characters made visible.
+// oneLine returns the first line of a text, shortened, with its control characters made visible.
 func oneLine(s string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return text.HeadBytes(text.VisibleLine(strings.TrimSpace(first)), 300)

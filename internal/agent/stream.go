@@ -130,7 +130,7 @@ func (s *stream) emitWait(said string, d time.Duration) {
 	s.emit(&w)
 }
 
-// meaning is the way to fail that a program's words say.
+// meaning returns the way to fail that a program's words say.
 func meaning(said string) How {
 	switch model.KindOf(0, said) {
 	case model.UsageLimit:
@@ -163,7 +163,7 @@ func (s *stream) silence(now time.Time, limit time.Duration) {
 
 func silent(d time.Duration) string { return "it has said nothing for " + d.String() }
 
-// quietTime is how long a program that has reported may be quiet before its turn is over.
+// quietTime returns how long a program that has reported may be quiet before its turn is over.
 func (s *stream) quietTime() time.Duration { return cmp.Or(s.turn.Linger, linger) }
 
 // settle checks after each line whether the turn is over, except for the quiet time in which the program may continue

@@ -25,7 +25,7 @@ type param struct {
 	optional    bool
 }
 
-// tools is the table of tools.
+// tools returns the table of tools.
 func tools() []toolDef {
 	path := param{name: "path", kind: "string", description: "path relative to the top of the worktree"}
 	return []toolDef{{
@@ -76,7 +76,7 @@ func tools() []toolDef {
 	}}
 }
 
-// spec is the tool in the shape of an OpenAI-style request.
+// spec returns the tool in the shape of an OpenAI-style request.
 func (t *toolDef) spec() any {
 	props := map[string]any{}
 	required := []string{}

@@ -48,7 +48,7 @@ func (b *BuiltinTools) bash(ctx context.Context, in arguments) (ToolAnswer, erro
 	return report(o, limit), nil
 }
 
-// limit is the time that the command may take.
+// limit returns the time that the command may take.
 func (b *BuiltinTools) limit(in arguments) (time.Duration, error) {
 	secs, ok := in.num["timeout"]
 	if !ok {

@@ -74,7 +74,7 @@ func (b *BuiltinTools) readFile(_ context.Context, in arguments) (ToolAnswer, er
 	return ToolAnswer{Output: readable(data)}, nil
 }
 
-// cutFile is the beginning of a long file, up to the end of a line, and a note.
+// cutFile returns the beginning of a long file, up to the end of a line, and a note.
 func (b *BuiltinTools) cutFile(data []byte, size int64) string {
 	rest := "find the rest with grep, or read a part with sed -n in bash"
 	if b.opts.ReadOnly {

@@ -192,7 +192,7 @@ func (w *Worker) say(role, text string) error {
 	return w.keep(Message(role, text))
 }
 
-// Content is the text of a message.
+// Content returns the text of a message.
 func Content(message json.RawMessage) string {
 	m, _ := event(message)
 	return m.Get("content").Str
@@ -204,7 +204,7 @@ func IsUser(message json.RawMessage) bool {
 	return m.Get("role").Str == "user"
 }
 
-// Message is a message of a conversation as a request has it.
+// Message returns a message of a conversation as a request has it.
 func Message(role, text string) json.RawMessage {
 	return record.JSON(map[string]string{"role": role, "content": text})
 }

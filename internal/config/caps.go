@@ -99,5 +99,5 @@ func (c Caps) Reached(used map[string]float64) []Reached {
 	return out
 }
 
-// AllCaps is the table of caps.
+// AllCaps returns the table of caps.
 func AllCaps() []Cap { return slices.Clone(caps) }

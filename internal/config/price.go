@@ -42,7 +42,7 @@ func (c *Config) Price(model string) (prompt, answer float64, known bool) {
 	return p.prompt / 1e6, p.answer / 1e6, known
 }
 
-// PriceKey is the setting of a model's price.
+// PriceKey returns the setting of a model's price.
 func PriceKey(model string) string {
 	plain := strings.Trim(strings.ToLower(model), "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 	if plain && model != "" && strings.ToLower(model)[0] >= 'a' {

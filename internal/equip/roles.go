@@ -138,7 +138,7 @@ func (k *Kit) without(r config.Role, p *agent.Program) (hint string) {
 	return hint + k.unset("tilth."+string(r)+".agent")
 }
 
-// unset is the command that takes a setting back.
+// unset returns the command that takes a setting back.
 func (k *Kit) unset(name string) string {
 	if variable, is := strings.CutPrefix(k.Config.Get(name).Origin, "environment "); is {
 		return "unset " + variable
@@ -273,10 +273,10 @@ func (k *Kit) Judging(asked loop.Options) (loop.Options, error) {
 	return o, nil
 }
 
-// MaxOutage is the longest time of failures in a row, tilth.maxOutage. With 0 the first failure is the last.
+// MaxOutage returns the longest time of failures in a row, tilth.maxOutage. With 0 the first failure is the last.
 func (k *Kit) MaxOutage() time.Duration { return max(k.Config.Duration("tilth.maxOutage"), 1) }
 
-// gitConfigOf is the git command of the file that a setting is from.
+// gitConfigOf returns the git command of the file that a setting is from.
 func (k *Kit) gitConfigOf(name string) string {
 	origin := k.Config.Get(name).Origin
 	if file, ok := strings.CutPrefix(origin, "file:"); ok && !k.ofRepo(file) {
@@ -299,7 +299,7 @@ func (k *Kit) ofRepo(file string) bool {
 	return k.Common != "" && (!filepath.IsAbs(file) || err == nil && filepath.IsLocal(rel))
 }
 
-// PromptDir is the directory of the user's own prompts, "" for none.
+// PromptDir returns the directory of the user's own prompts, "" for none.
 func (k *Kit) PromptDir() string {
 	dir := k.Config.Text("tilth.prompts")
 	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
@@ -318,7 +318,7 @@ func (k *Kit) StartOf(o loop.Options) record.SessionStart {
 	}
 }
 
-// ModelOf is the model of a role, or the program that chooses one itself.
+// ModelOf returns the model of a role, or the program that chooses one itself.
 func ModelOf(r loop.Role) string {
 	if r.Model == "" && r.Program != nil {
 		return r.Program.Name

@@ -61,7 +61,7 @@ func (k *Kit) Box() *sandbox.Box {
 	return box
 }
 
-// places are the repository's, with those from which it borrows objects.
+// places returns the repository's, with those from which it borrows objects.
 func (k *Kit) places() []string {
 	if k.Common == "" {
 		return nil
@@ -105,7 +105,7 @@ func (k *Kit) SandboxState() (state record.Check, system sandbox.System) {
 	return state, system
 }
 
-// credentialFiles are the files in which git-credential-store keeps passwords where the user's configuration names
+// credentialFiles returns the files in which git-credential-store keeps passwords where the user's configuration names
 // them.
 func credentialFiles(entries []config.Entry) (files []string) {
 	for _, e := range entries {

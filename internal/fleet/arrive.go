@@ -150,7 +150,7 @@ type Remote struct {
 	MaxFetch int64  // bytes of a fetched session; 0 for no limit
 }
 
-// Shown is the remote as others may read it, without a password.
+// Shown returns the remote as others may read it, without a password.
 func (p Remote) Shown() string { return text.VisibleLine(text.WithoutPassword(p.Remote)) }
 
 // scratch opens the scratch repository of a session.

@@ -100,7 +100,7 @@ func parseClaim(id, message string) (c Claim, ok bool) {
 	return c, err == nil && c.Session == id && text.IsObjectID(c.State) && text.IsObjectID(c.Tip)
 }
 
-// Remotes are the sessions of a remote, newest first.
+// Remotes returns the sessions of a remote, newest first.
 func (p Remote) Remotes(ctx context.Context) ([]Claim, error) {
 	scratch, err := p.stage()
 	if err != nil {
@@ -189,7 +189,7 @@ func (p Remote) note(scratch *scratchRepo) error {
 	return jsonl.WriteFile(filepath.Join(scratch.dir, remoteFile), []byte(p.Remote+"\n"))
 }
 
-// RemoteOf is the remote of a session that was pushed or fetched, "" for none.
+// RemoteOf returns the remote of a session that was pushed or fetched, "" for none.
 func RemoteOf(s *session.Session) string {
 	name, _ := os.ReadFile(s.Path(session.TravelDir, remoteFile))
 	return strings.TrimSpace(string(name))

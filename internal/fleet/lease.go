@@ -44,7 +44,7 @@ type Lease struct {
 	away  bool   // the remote could not be reached
 }
 
-// lease is the claim of a session that is here, not taken yet.
+// lease returns the claim of a session that is here, not taken yet.
 func (p Remote) lease(ctx context.Context, s *session.Session, lasts time.Duration) (*Lease, error) {
 	scratch, err := p.scratch(ctx, s)
 	if err != nil {

@@ -154,7 +154,7 @@ func (s *scratchRepo) ref(name string) string {
 	return ""
 }
 
-// last is the newest session commit that was written here or came from the remote, "" for none.
+// last returns the newest session commit that was written here or came from the remote, "" for none.
 func (s *scratchRepo) last(id string) string { return cmp.Or(s.ref(writtenRef), s.ref(sessionRef(id))) }
 
 // setRef sets a ref of the scratch repository, or removes it for "".
@@ -251,7 +251,7 @@ func remoteError(err error) error {
 
 func (s *scratchRepo) command(args ...string) gitx.Command { return gitx.InRepo(s.dir, args...) }
 
-// messages are the messages of the commits that the refs below prefix name, by ref.
+// messages returns the messages of the commits that the refs below prefix name, by ref.
 func (s *scratchRepo) messages(ctx context.Context, prefix string) (map[string]string, error) {
 	out, err := s.git.Read(ctx, s.command("for-each-ref", "--format=%(refname)%00%(contents)%00%00", prefix))
 	found := map[string]string{}

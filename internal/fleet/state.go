@@ -132,7 +132,7 @@ func (s *scratchRepo) sameFiles(ctx context.Context, a, b string) (bool, error) 
 	return err == nil, err
 }
 
-// parents are the parents of a session commit: the one before, and the commits that it names.
+// parents returns the parents of a session commit: the one before, and the commits that it names.
 func (st state) parents(old string) (ids []string) {
 	all := []string{old, st.Tip, st.Files}
 	for _, name := range slices.Sorted(maps.Keys(st.Work)) {

@@ -125,7 +125,7 @@ func (f *Forge) comments(ctx context.Context, list []gjson.Result) (out []Commen
 // replyMark ends each answer of this program in a thread. It counts only in a comment of the user's login.
 const replyMark = "<!-- git-tilth -->"
 
-// lastOf is the index of the last comment of a kind, -1 for none.
+// lastOf returns the index of the last comment of a kind, -1 for none.
 func (t Thread) lastOf(is func(Comment) bool) int {
 	for i, c := range slices.Backward(t.Comments) {
 		if is(c) {
@@ -250,7 +250,7 @@ func (f *Forge) log(ctx context.Context, path string) (string, error) {
 	return failingPart(string(log)), nil
 }
 
-// jobs are the failed jobs of a merge request's newest pipeline.
+// jobs returns the failed jobs of a merge request's newest pipeline.
 func (f *Forge) jobs(ctx context.Context, number int64, commit string) (failed []Check, err error) {
 	lines, err := f.call(ctx, "GET", fmt.Sprintf("%s/%d/pipelines", f.requests(), number), nil)
 	if err != nil {

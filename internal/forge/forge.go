@@ -91,7 +91,7 @@ func (f *Forge) isLoggedIn(ctx context.Context, program string) bool {
 	return err == nil && out.ExitCode == 0 && !out.TimedOut
 }
 
-// HostOf is the host and the path of a remote's URL, without a user or password; "" of a path on this machine.
+// HostOf returns the host and the path of a remote's URL, without a user or password; "" of a path on this machine.
 func HostOf(address string) (host, path string) {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		host, path = u.Hostname(), u.Path
@@ -103,7 +103,7 @@ func HostOf(address string) (host, path string) {
 
 func (f *Forge) isLab() bool { return f.Program == gitLab }
 
-// project is the path of a project in the API.
+// project returns the path of a project in the API.
 func (f *Forge) project(name string) string {
 	if f.isLab() {
 		return "projects/" + url.PathEscape(name)

@@ -126,7 +126,7 @@ func (f *Forge) Set(ctx context.Context, number int64, body, base string) error 
 	return err
 }
 
-// HeadRef is the ref of the target project at which a request's head is.
+// HeadRef returns the ref of the target project at which a request's head is.
 func (f *Forge) HeadRef(r *session.Request) string {
 	if f.isLab() {
 		return fmt.Sprintf("refs/merge-requests/%d/head", r.Number)

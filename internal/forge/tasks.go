@@ -141,7 +141,7 @@ func (f *Forge) Issues(ctx context.Context, number, label string) (items []Item,
 	return items, err
 }
 
-// Closing is the line by which a request closes the issues of its tasks, "" for none.
+// Closing returns the line by which a request closes the issues of its tasks, "" for none.
 func Closing(tasks []session.Task) string {
 	var b strings.Builder
 	for _, t := range tasks {

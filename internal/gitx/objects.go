@@ -79,7 +79,7 @@ func IsBlob(id string, content []byte) bool {
 	return false
 }
 
-// newHash is the function by which an id was made.
+// newHash returns the function by which an id was made.
 func newHash(id string) hash.Hash {
 	if len(id) == 2*sha256.Size {
 		return sha256.New()
@@ -199,7 +199,7 @@ func readRef(common, ref string) (sha string, known bool) {
 	return "", err == nil && names && checkGitDir(common) == nil && !absent(filepath.Join(common, "refs"))
 }
 
-// readHead is the commit of the branch that a git directory's HEAD names, where git's files tell it.
+// readHead returns the commit of the branch that a git directory's HEAD names, where git's files tell it.
 func readHead(gitDir string) (sha string, known bool) {
 	common, err := commonDir(gitDir)
 	if err != nil {

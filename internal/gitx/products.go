@@ -45,12 +45,12 @@ func productRules() string {
 	return directoryRules(slices.Concat(project.Products, project.Built))
 }
 
-// directoryRules are the ignore rules for directories, and for the files that tools leave.
+// directoryRules returns the ignore rules for directories, and for the files that tools leave.
 func directoryRules(dirs []string) string {
 	return strings.Join(dirs, "/\n") + "/\n" + strings.Join(project.Leftovers, "\n") + "\n"
 }
 
-// productRulesBut are the rules once it is known which target directories there are: they cover those of the found
+// productRulesBut returns the rules once it is known which target directories there are: they cover those of the found
 // products and no other.
 func productRulesBut(found []string) string {
 	rules := directoryRules(project.Products)

@@ -68,7 +68,7 @@ func (g *Git) quarantinedIn(ctx context.Context, q *quarantine, do func(in *Git)
 	return q.takeOver(ctx, g)
 }
 
-// ObjectDirs are where a repository's objects are: its own directory and those from which it borrows.
+// ObjectDirs returns where a repository's objects are: its own directory and those from which it borrows.
 func ObjectDirs(common string) []string {
 	dirs := []string{filepath.Join(common, "objects")}
 	for i := 0; i < len(dirs) && len(dirs) < 16; i++ {

@@ -288,7 +288,7 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 		tree: tree != ""}
 }
 
-// commandEnv is the environment of one command. A command that only reads must not take optional locks: git status
+// commandEnv returns the environment of one command. A command that only reads must not take optional locks: git status
 // would rewrite the user's index.
 func (g *Git) commandEnv(c Command) []string {
 	env := c.env
@@ -346,7 +346,7 @@ func (g *Git) List(ctx context.Context, c Command) ([]string, error) {
 	return fields(out), err
 }
 
-// with is the command with these paths on its standard input, as those with -z or --pathspec-file-nul read them.
+// with returns the command with these paths on its standard input, as those with -z or --pathspec-file-nul read them.
 func (c Command) with(paths []string) Command {
 	c.Stdin = []byte(strings.Join(paths, "\x00") + "\x00")
 	return c

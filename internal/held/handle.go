@@ -119,10 +119,10 @@ func (h *Handle) RecordMark() (string, error) {
 	return fmt.Sprintf("%d %s", size, sum), err
 }
 
-// Path is the session's worktree as recorded.
+// Path returns the session's worktree as recorded.
 func (h *Handle) Path() string { return WorkspaceOf(h.S, h.Checkpoint) }
 
-// Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
+// Worktree returns the session's worktree, checked: registered with the source, at its path, on its branch.
 func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
 	if err := h.PutBackDotGit(ctx, h.Path()); err != nil {
 		return gitx.Worktree{}, err

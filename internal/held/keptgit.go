@@ -147,7 +147,7 @@ func dropKeptGit(s *session.Session) error {
 	return proc.RemoveAll(s.Path(session.KeptGitDir))
 }
 
-// readRef is the commit that a ref below refs/ names, "" for none.
+// readRef returns the commit that a ref below refs/ names, "" for none.
 func readRef(s *session.Session, ref string) string {
 	data, err := jsonl.ReadFile(s.Path(session.KeptGitDir, "refs", filepath.FromSlash(ref)))
 	if sha := strings.TrimSpace(string(data)); err == nil && text.IsSHA(sha) {

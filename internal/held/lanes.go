@@ -61,7 +61,7 @@ func LaneJudge(s *session.Session, number int) string {
 	return s.Path(session.LanesDir, judgingLanes, strconv.Itoa(number))
 }
 
-// LaneJudgeOnSeed is where they are tested with the seed's dependencies; 0 is the session's own worktree.
+// LaneJudgeOnSeed returns where they are tested with the seed's dependencies; 0 is the session's own worktree.
 func LaneJudgeOnSeed(s *session.Session, number int) string {
 	return s.Path(session.LanesDir, judgingLanes, "seed-"+strconv.Itoa(number))
 }
@@ -208,7 +208,7 @@ func DropLanes(h *Handle) error {
 	return errors.Join(dropJudging(h), proc.RemoveAll(h.S.Path(session.LanesDir)))
 }
 
-// LaneWorktree is a task's lane, checked: registered with the source, at its path.
+// LaneWorktree returns a task's lane, checked: registered with the source, at its path.
 func LaneWorktree(ctx context.Context, h *Handle, task string) (gitx.Worktree, error) {
 	path := LanePath(h.S, task)
 	if err := h.PutBackDotGit(ctx, path); err != nil {

@@ -69,19 +69,19 @@ func (d Deps) SignedOff(ctx context.Context, common string) string {
 	return trailer("Signed-off-by", ident[:end+1])
 }
 
-// PlaceholderMessage is the message of the commit that holds a failed task's partial work.
+// PlaceholderMessage returns the message of the commit that holds a failed task's partial work.
 func PlaceholderMessage(sessionID string, t session.Task, reason, mark string) string {
 	return message(fmt.Sprintf("FAILED (%s): %s %s", reason, t.ID, text.VisibleLine(text.OneLine(t.Title))),
 		"Partial work. git tilth resume takes this commit back into the index.", trailer(trailerSession, sessionID),
 		trailer(trailerTask, t.ID), trailer(trailerFailed, reason), trailer(trailerRecord, mark))
 }
 
-// SeedSubject is the subject of the commit that anchors a session.
+// SeedSubject returns the subject of the commit that anchors a session.
 func SeedSubject(tasks, tests int) string {
 	return fmt.Sprintf("seed: %d task(s) + %d acceptance test(s)", tasks, tests)
 }
 
-// SeedMessage is the message of the commit that anchors a session.
+// SeedMessage returns the message of the commit that anchors a session.
 func SeedMessage(sessionID string, tasks, tests int, mark, signedOff string) string {
 	return message(SeedSubject(tasks, tests), "", trailer(trailerSession, sessionID), trailer(trailerRecord, mark),
 		signedOff)
@@ -98,7 +98,7 @@ func WithRecord(body, mark string) string {
 	return strings.Join(lines, "\n")
 }
 
-// SessionLine is the line by which a commit's message says that it is a session's.
+// SessionLine returns the line by which a commit's message says that it is a session's.
 func SessionLine(id string) string { return trailer(trailerSession, id) }
 
 // trailer returns a line of a message's last block, "" without a value.

@@ -43,7 +43,7 @@ func (h *Handle) SeedCommit(ctx context.Context) (commit, parent string, err err
 	return commit, parent, nil
 }
 
-// SeedOf is the seed's commit as recorded: of the last seed_committed before anything ran, or on a new base.
+// SeedOf returns the seed's commit as recorded: of the last seed_committed before anything ran, or on a new base.
 func SeedOf(s *session.Session) (sha string, err error) {
 	b, err := SeedBeginning(s)
 	if err != nil {
@@ -58,7 +58,7 @@ func Seeded(s *session.Session) bool {
 	return err == nil
 }
 
-// SeedBeginning is the state of a record with a seed; without one it is an error.
+// SeedBeginning returns the state of a record with a seed; without one it is an error.
 func SeedBeginning(s *session.Session) (*record.State, error) { return withSeed(s.State()) }
 
 func withSeed(b *record.State, err error) (*record.State, error) {

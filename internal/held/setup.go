@@ -23,7 +23,7 @@ type Setup struct {
 	Run func(ctx context.Context, dir string, env ...string) error
 }
 
-// In are the commands for the tree in a directory.
+// In returns the commands for the tree in a directory.
 func (s Setup) In(dir string) []string {
 	if s.Commands == nil {
 		return nil

@@ -153,10 +153,10 @@ func (k *snapshotter) whole(ctx context.Context, s *session.Session, r SnapshotR
 	return k.in.commit(ctx, tree, k.Tip, string(record.JSON(r.Note(k.Snapshot)))+"\n")
 }
 
-// undoRef is the ref of a commit that an undo needs.
+// undoRef returns the ref of a commit that an undo needs.
 func undoRef(n int, name string) string { return path.Join("undo", strconv.Itoa(n), name) }
 
-// undoPack is the owner of an undo's pack.
+// undoPack returns the owner of an undo's pack.
 func undoPack(n int) string { return fmt.Sprintf("undo%d", n) }
 
 // Undos lists the numbers of the session's undos, in order.

@@ -125,7 +125,7 @@ func HasSession(common string, s *session.Session, path string) bool {
 	return found
 }
 
-// sourceNames are the paths by which the session's own files call its repository.
+// sourceNames returns the paths by which the session's own files call its repository.
 func sourceNames(s *session.Session, check *session.Checkpoint) []string {
 	marked, _ := ResetMark(s)
 	names := []string{marked}
@@ -186,7 +186,7 @@ func Renamed(ctx context.Context, g *gitx.Git, common string, s *session.Session
 	return on
 }
 
-// RenameBack is the command that gives the session's branch its name again.
+// RenameBack returns the command that gives the session's branch its name again.
 func RenameBack(common, renamed string, s *session.Session) string {
 	return GitLine(common, "branch", "-m", renamed, s.Branch())
 }

@@ -43,7 +43,7 @@ func (h *Handle) WriteViews(plan []session.Task) error {
 	})
 }
 
-// ProgressLines are the ends of attempts at tasks of a plan. A task that is done has one line that says so.
+// ProgressLines returns the ends of attempts at tasks of a plan. A task that is done has one line that says so.
 func ProgressLines(state *record.State, plan []session.Task) (lines []string) {
 	for _, end := range state.Progress {
 		if i := session.IndexOf(plan, end.Task); i >= 0 {
@@ -80,7 +80,7 @@ func (h *Handle) WriteLedger(task string) (changed bool, err error) {
 	return h.S.WriteLedger(task, state.Tasks[task])
 }
 
-// LedgerAppended is the event that follows a verdict's line in the ledger.
+// LedgerAppended returns the event that follows a verdict's line in the ledger.
 func LedgerAppended(v *record.EvaluatorVerdict) *record.LedgerAppended {
 	e := &record.LedgerAppended{VerdictSummary: v.Verdict}
 	if v.RejectionCategory != nil {

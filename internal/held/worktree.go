@@ -359,7 +359,7 @@ func CheckedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 	return "", "", nil
 }
 
-// GitLine is a git command as a line that can be pasted into a shell.
+// GitLine returns a git command as a line that can be pasted into a shell.
 func GitLine(dir string, args ...string) string {
 	return text.ShellQuote(append([]string{"git", "-C", dir}, args...)...)
 }

@@ -193,7 +193,7 @@ func (a *File) Same() (bool, error) {
 	return err == nil && os.SameFile(ours, there) && (a.dirty || there.Size() == a.size), nil
 }
 
-// Size is the length of the file in bytes.
+// Size returns the length of the file in bytes.
 func (a *File) Size() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

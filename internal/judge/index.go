@@ -13,7 +13,7 @@ type entry = gitx.IndexEntry
 
 const gitlink = 0o160000
 
-// directories are the directories that hold the entries, "." for the top.
+// directories returns the directories that hold the entries, "." for the top.
 func directories(entries []entry) map[string]bool {
 	dirs := map[string]bool{".": true}
 	for _, e := range entries {

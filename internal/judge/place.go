@@ -256,7 +256,7 @@ func (p *Checkout) remove(name string) error {
 	return proc.RemoveAll(filepath.Join(p.Dir, name))
 }
 
-// attributes are the entries that say how git lays out files.
+// attributes returns the entries that say how git lays out files.
 func attributes(entries []entry) (out []entry) {
 	for _, e := range entries {
 		if path.Base(e.Path) == ".gitattributes" {

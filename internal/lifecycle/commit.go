@@ -21,7 +21,7 @@ import (
 // branch.
 const CommittingVar = "TILTH_COMMITTING"
 
-// RefusedBy is the validator_run by which a commit hook's refusal is on record.
+// RefusedBy returns the validator_run by which a commit hook's refusal is on record.
 func RefusedBy(output string) *record.ValidatorRun {
 	return &record.ValidatorRun{Results: []record.ValidatorResult{{Name: record.CommitHook, Output: &output}}}
 }
@@ -128,7 +128,7 @@ func asJudged(ctx context.Context, h *held.Handle, t session.Task, msg, mark str
 var usualSubjects = []string{held.DefaultSubject, "{type}: {title:lower}", "{type}({scope}): {title:lower}",
 	"{type}: {title}", "{id}: {title}", "{id} {title}", "[{id}] {title}"}
 
-// keyedSubjects are the usual forms with a ticket's key.
+// keyedSubjects returns the usual forms with a ticket's key.
 func keyedSubjects(key string) (forms []string) {
 	if key == "" {
 		return nil
@@ -159,7 +159,7 @@ func ticketKey(ctx context.Context, h *held.Handle) string {
 	return ""
 }
 
-// UsualBranches are the forms of branch names that hooks ask for, with the ticket's key if there is one.
+// UsualBranches returns the forms of branch names that hooks ask for, with the ticket's key if there is one.
 func UsualBranches(ctx context.Context, h *held.Handle) (forms []string) {
 	parts := []string{"{label}"}
 	if key := ticketKey(ctx, h); key != "" {
@@ -173,7 +173,7 @@ func UsualBranches(ctx context.Context, h *held.Handle) (forms []string) {
 	return forms
 }
 
-// SubjectSetting is the command that sets a form of subjects.
+// SubjectSetting returns the command that sets a form of subjects.
 func SubjectSetting(form string) string {
 	return "git config tilth.commitSubject " + text.ShellQuote(form)
 }

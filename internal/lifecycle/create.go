@@ -66,7 +66,7 @@ func Create(ctx context.Context, d held.Deps, n New) (*held.Handle, error) {
 	return h, nil
 }
 
-// newID is the id of a session that is made now.
+// newID returns the id of a session that is made now.
 func newID(d held.Deps) string {
 	if d.Git.IsDryRun() {
 		return "<id>"
@@ -397,7 +397,7 @@ func recordSeed(ctx context.Context, h *held.Handle) error {
 	return noteSeed(h, sha)
 }
 
-// unrecordedSeed is a seed commit that is at the tip of the branch and not on record, "" for none: one with this
+// unrecordedSeed returns a seed commit that is at the tip of the branch and not on record, "" for none: one with this
 // session's trailer that names no task, before anything was run. It changes nothing: a dry run decides with it too.
 func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
 	common string) (string, error) {

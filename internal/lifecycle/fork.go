@@ -122,7 +122,7 @@ func (p *parent) stayed() error {
 	return err
 }
 
-// behind are the tasks that are done at the point, with their commits, or skipped.
+// behind returns the tasks that are done at the point, with their commits, or skipped.
 func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.TaskState, error) {
 	states := map[string]record.TaskState{}
 	for _, t := range p.tasks {

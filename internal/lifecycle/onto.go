@@ -301,7 +301,7 @@ func (m *move) merge(ctx context.Context, tip string, commits []gitx.Commit) err
 	return err
 }
 
-// acceptedTrees are the accepting verdicts of a record, by tree.
+// acceptedTrees returns the accepting verdicts of a record, by tree.
 func acceptedTrees(s *session.Session) (map[string]*record.EvaluatorVerdict, error) {
 	trees := map[string]*record.EvaluatorVerdict{}
 	_, _, err := record.Scan(s.Path(session.RecordFile), 0, func(l record.Line) error {

@@ -19,7 +19,7 @@ func (p Plan) Outline() []string {
 	return lines
 }
 
-// String is the plan as one line, as resume prints it and session_resume records it.
+// String returns the plan as one line, as resume prints it and session_resume records it.
 func (p Plan) String() string { return p.line("") }
 
 // remakes reports whether the worktree is missing or unregistered. A worktree on another branch is kept if nothing is
@@ -132,7 +132,7 @@ func (p Plan) next() string {
 	return "no task can start: " + strings.Join(waits, "; ")
 }
 
-// standing are the pending tasks that have a lane.
+// standing returns the pending tasks that have a lane.
 func (p Plan) standing() []string {
 	return slices.DeleteFunc(slices.Clone(p.Lanes), func(id string) bool { return !slices.Contains(p.Pending, id) })
 }

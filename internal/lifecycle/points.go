@@ -104,7 +104,7 @@ func (p Point) At(tasks []session.Task) (then []session.Task, drop []string) {
 	return then, drop
 }
 
-// toDo are the tasks that a resume does, or tries again.
+// toDo returns the tasks that a resume does, or tries again.
 func toDo(tasks []session.Task) []string {
 	var ids []string
 	for _, t := range tasks {

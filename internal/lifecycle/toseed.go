@@ -160,7 +160,7 @@ func PlanToSeed(ctx context.Context, h *held.Handle) (p GoBack, err error) {
 	return p, nil
 }
 
-// lineEnd is the offset behind the line of the record that begins at off, and behind its newline.
+// lineEnd returns the offset behind the line of the record that begins at off, and behind its newline.
 func lineEnd(s *session.Session, off int64) (int64, error) {
 	end, _, err := jsonl.Scan(s.Path(session.RecordFile), off, func(int64, []byte) error { return jsonl.ErrStop })
 	return end, err

@@ -166,7 +166,7 @@ func (a *attempt) withTests(files []string) ([]string, error) {
 	return files, nil
 }
 
-// ground is the worktree in which a preflight looks around: before there is one, a place for it.
+// ground returns the worktree in which a preflight looks around: before there is one, a place for it.
 func (a *attempt) ground(ctx context.Context) (gitx.Worktree, error) {
 	if a.run.ahead != nil {
 		return gitx.Worktree{Path: a.at.path, Common: a.run.Common}, nil

@@ -59,7 +59,7 @@ func (r *run) used() map[string]float64 {
 	return Usage(r.Checkpoint.TokensUsed, r.Checkpoint.Usage.Sum().Cost, elapsed)
 }
 
-// elapsed is how long the run has worked.
+// elapsed returns how long the run has worked.
 func (r *run) elapsed() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *run) turnTime() time.Duration {
 	return limit
 }
 
-// dollarsLeft is the rest of the dollar cap, for programs that take such a limit; 0 without a cap.
+// dollarsLeft returns the rest of the dollar cap, for programs that take such a limit; 0 without a cap.
 func (r *run) dollarsLeft() float64 {
 	most := r.o.Caps[config.MaxCost]
 	return max(0, most-r.used()[config.MaxCost])

@@ -36,7 +36,7 @@ func parseCase(args string) (*Case, error) {
 	return &c, nil
 }
 
-// Text is the case as the evaluator reads it.
+// Text returns the case as the evaluator reads it.
 func (c *Case) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(c.Summary))
@@ -46,7 +46,7 @@ func (c *Case) Text() string {
 	return b.String() + list("Work-arounds", c.WorkArounds) + list("Uncertain", c.Uncertainties)
 }
 
-// list is a list with a title as the part of a text, "" for an empty one.
+// list returns a list with a title as the part of a text, "" for an empty one.
 func list(title string, items []string) string {
 	if len(items) == 0 {
 		return ""
@@ -103,7 +103,7 @@ func parseVerdict(args string) (*Verdict, error) {
 // Accepted reports whether the change may be committed.
 func (v *Verdict) Accepted() bool { return v.Verdict == Accept }
 
-// Text is the verdict as the worker and later prompts read it.
+// Text returns the verdict as the worker and later prompts read it.
 func (v *Verdict) Text() string {
 	if v.Accepted() {
 		return "Accepted."

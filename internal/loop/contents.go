@@ -261,12 +261,12 @@ func contents(ctx context.Context, g *gitx.Git, common, tree string, changes []g
 	return s, err
 }
 
-// tooLarge is the reason against a file beyond tilth.maxFileSize.
+// tooLarge returns the reason against a file beyond tilth.maxFileSize.
 func tooLarge(size, maxSize int64) string {
 	return fmt.Sprintf("%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it", size, maxSize)
 }
 
-// unreviewable is the reason against code for a loader.
+// unreviewable returns the reason against code for a loader.
 func unreviewable(what string) string {
 	return what + " that nobody can review; leave it out, or have it built by the project"
 }

@@ -226,7 +226,7 @@ func (c *taskContext) ledger(entries []session.LedgerEntry) string {
 	return strings.TrimSpace(c.channel("note", notes.String(), ledgerCap) + "\n" + reviews)
 }
 
-// lastVerdict is the newest entry's verdict, for a conversation that knows the older ones.
+// lastVerdict returns the newest entry's verdict, for a conversation that knows the older ones.
 func lastVerdict(entries []session.LedgerEntry) string {
 	if len(entries) == 0 || entries[len(entries)-1].Note != "" {
 		return ""
@@ -241,7 +241,7 @@ func verdictText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// testTexts are the acceptance tests with their contents, for the evaluator.
+// testTexts returns the acceptance tests with their contents, for the evaluator.
 func testTexts(dir string, paths []string) string {
 	var b strings.Builder
 	for _, p := range paths {

@@ -14,7 +14,7 @@ type fence struct{ name string }
 
 func newFence() fence { return fence{randomHex(6)} }
 
-// wrap is a text as the part of a prompt; "" stays "".
+// wrap returns a text as the part of a prompt; "" stays "".
 func (f fence) wrap(part, s string) string {
 	if s == "" {
 		return ""

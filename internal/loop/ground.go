@@ -48,7 +48,7 @@ type ground struct {
 	nested     []string        // repositories whose .git was removed, not yet reported to the worker
 }
 
-// sessionGround is the session's own worktree.
+// sessionGround returns the session's own worktree.
 func (r *run) sessionGround() *ground {
 	return &ground{run: r, path: r.Path(), judging: r.S.Path(session.JudgeDir), private: r.S.Path(session.AgentDir),
 		removeTemp: func() {}, notified: map[string]bool{}}
@@ -185,7 +185,7 @@ func (g *ground) workBox(ctx context.Context, wt gitx.Worktree) *sandbox.Box {
 	return box.At(g.run.Place(ctx, wt.Path)).Interpreters(wt.Path)
 }
 
-// judgingPlace is the environment of validators.
+// judgingPlace returns the environment of validators.
 func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv {
 	box := a.at.judgingBox(j.dir).Reading(j.wt.Common)
 	if box != nil && box.Above != "" && j.place != nil && j.place == a.at.onSeed {
@@ -289,7 +289,7 @@ func (g *ground) hookHints(ctx context.Context, t session.Task, summary string) 
 	return subject, edit
 }
 
-// worktree is the checked worktree of the ground.
+// worktree returns the checked worktree of the ground.
 func (g *ground) worktree(ctx context.Context) (gitx.Worktree, error) {
 	if g.lane != "" {
 		return held.LaneWorktree(ctx, g.run.Handle, g.lane)

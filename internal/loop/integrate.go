@@ -114,7 +114,7 @@ func (a *attempt) news(ctx context.Context) (string, error) {
 	return a.changes(ctx, from)
 }
 
-// changes are the commits from one of the branch to the lane's base, each with its files.
+// changes returns the commits from one of the branch to the lane's base, each with its files.
 func (a *attempt) changes(ctx context.Context, from string) (string, error) {
 	commits, err := a.run.Git.Log(ctx, a.run.Common, a.base, from, 0)
 	if err != nil {
@@ -201,7 +201,7 @@ func (a *attempt) takenAway(ctx context.Context, j *judged) (string, error) {
 	return strings.ToValidUTF8(strings.Join(lost, "\n"), "\uFFFD"), nil
 }
 
-// changedLines are the lines of a file's patch that begin with sign, except for blank ones.
+// changedLines returns the lines of a file's patch that begin with sign, except for blank ones.
 func (a *attempt) changedLines(ctx context.Context, from, to, file, sign string) (lines []string, err error) {
 	patch, _, err := a.run.Git.Diff(ctx, a.run.Common, from, to, diffCap, file)
 	_, hunks, _ := strings.Cut(string(patch), "\n@@ ") // behind the headers
@@ -245,7 +245,7 @@ func (r *run) doneTasks() (n int) {
 	return n
 }
 
-// commitPlace is the worktree in which an accepted tree is committed, which its index holds: the session's.
+// commitPlace returns the worktree in which an accepted tree is committed, which its index holds: the session's.
 func (a *attempt) commitPlace(ctx context.Context, tree string) (gitx.Worktree, error) {
 	if a.at.lane == "" {
 		return a.settledWorktree(ctx)
@@ -305,7 +305,7 @@ func (a *attempt) leftInLane() (c *record.CaseSubmitted, refused *lifecycle.Hook
 	return last.Case, refused
 }
 
-// tip is the commit that the branch is at.
+// tip returns the commit that the branch is at.
 func (r *run) tip(ctx context.Context) (string, error) {
 	tip, ok, err := r.Git.BranchTip(ctx, r.Common, r.S.Branch())
 	if err == nil && !ok {

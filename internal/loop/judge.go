@@ -223,7 +223,7 @@ func (a *attempt) doneBefore(j *judged) bool {
 	return j.report.Passed && j.report.Ran() && len(a.context.Tests) > 0
 }
 
-// emptyDiff is the harness's own verdict on a change that changes nothing; no model is asked for it.
+// emptyDiff returns the harness's own verdict on a change that changes nothing; no model is asked for it.
 func emptyDiff(leftOut, ignored []string) *Verdict {
 	category := "acceptance_gap"
 	concern := "The change is empty: no file differs from the start of the task."

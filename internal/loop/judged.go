@@ -65,7 +65,7 @@ type judged struct {
 	done    int      // tasks that were done when it was laid out
 }
 
-// judgedIn is a change that is judged in a checkout.
+// judgedIn returns a change that is judged in a checkout.
 func judgedIn(place *judge.Checkout) *judged {
 	return &judged{place: place, dir: place.Dir, gitDir: filepath.Join(place.Dir, ".git")}
 }
@@ -191,7 +191,7 @@ func (a *attempt) unfitFiles(j *judged, found map[string]string) error {
 	return a.unfit(j, "cannot be committed: "+strings.Join(said, "\n"))
 }
 
-// alteredTests are the seed's acceptance tests that the laid-out tree does not have as the seed has them.
+// alteredTests returns the seed's acceptance tests that the laid-out tree does not have as the seed has them.
 func (a *attempt) alteredTests(laid judge.Laid) (altered []string) {
 	for file, blob := range a.run.seed.tests {
 		if laid.Blob(file) != blob {
@@ -252,7 +252,7 @@ func (a *attempt) tests() validator.Tasks {
 	return t
 }
 
-// known are the failures that are known from before any work.
+// known returns the failures that are known from before any work.
 func (r *run) known() validator.Known {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -228,7 +228,7 @@ func (s *schedule) fits(ctx context.Context, tasks []session.Task, t session.Tas
 	return true, nil
 }
 
-// touched are the paths that a task says it touches, nil where it does not say. Patterns that cannot be read, as a
+// touched returns the paths that a task says it touches, nil where it does not say. Patterns that cannot be read, as a
 // person may have written them since the plan was checked, say nothing.
 func touched(t session.Task) *pattern.Paths {
 	if len(t.Touches) == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// noCase is the end of a task with a worker that neither uses tools nor hands in.
+// noCase returns the end of a task with a worker that neither uses tools nor hands in.
 func noCase(turns int, last turn) Stop {
 	s := Stop{Reason: record.NoCase, Detail: fmt.Sprintf("%d turns in a row %s", turns, nudges[last.nudge].detail)}
 	if last.why != "" {

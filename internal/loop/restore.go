@@ -97,7 +97,7 @@ func split(file string, data []byte, tables []string) (p parts) {
 	return p
 }
 
-// dotted is the name of a table or a key without quotes and blanks.
+// dotted returns the name of a table or a key without quotes and blanks.
 func dotted(name string) string {
 	var out []string
 	for _, part := range namePart().FindAllString(name, -1) {

@@ -23,7 +23,7 @@ type Role struct {
 	Others []Role
 }
 
-// Name is the role's agent as the record and people know it.
+// Name returns the role's agent as the record and people know it.
 func (r Role) Name() string {
 	if r.Program != nil {
 		return r.Program.Name
@@ -45,7 +45,7 @@ func (a *attempt) toolEnv(ctx context.Context, dir string) []string {
 	return append(agent.ToolEnv(a.run.Git.Environ(ctx, dir), a.run.o.KeepEnv), a.at.environ()...)
 }
 
-// programEnv is the same for an agent program, which keeps its own keys.
+// programEnv returns the same for an agent program, which keeps its own keys.
 func (a *attempt) programEnv(ctx context.Context, p *agent.Program, dir string) []string {
 	return append(p.Environ(a.run.Git.Environ(ctx, dir), a.run.o.KeepEnv), a.at.environ()...)
 }

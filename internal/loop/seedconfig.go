@@ -130,7 +130,7 @@ func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, alter
 	return nil
 }
 
-// reconfigured are the files that decide how tests run and are not as the seed has them.
+// reconfigured returns the files that decide how tests run and are not as the seed has them.
 func (a *attempt) reconfigured(laid judge.Laid) (out []string) {
 	was := a.run.seed.tree
 	if a.run.seed.commit == "" {

@@ -20,7 +20,7 @@ func (j *judged) pins(file string) bool {
 	return project.IsLock(file) || j.place != nil && project.IsUnlocked(file, j.place.Has)
 }
 
-// dependencies are the files that pin dependencies and the directories of vendored code that the change alters.
+// dependencies returns the files that pin dependencies and the directories of vendored code that the change alters.
 func (j *judged) dependencies() (names []string) {
 	for _, f := range j.files {
 		for _, file := range []string{f.Path, f.OldPath} {
@@ -114,7 +114,7 @@ func (a *attempt) underSeedDependencies(ctx context.Context, j *judged, vs []val
 	return a.again(ctx, j, on, files, vs)
 }
 
-// seedPlace is the checkout in which changes are tested with the seed's dependencies.
+// seedPlace returns the checkout in which changes are tested with the seed's dependencies.
 func (g *ground) seedPlace(ctx context.Context) (_ *judge.Checkout, err error) {
 	if g.onSeed != nil && held.Exists(g.onSeed.Dir) {
 		return g.onSeed, nil

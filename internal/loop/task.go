@@ -236,7 +236,7 @@ func (a *attempt) beginsAt(ctx context.Context) (string, error) {
 	return a.run.tip(ctx)
 }
 
-// settledWorktree is the checked worktree. A HEAD that the worker moved to another branch is brought back, and a
+// settledWorktree returns the checked worktree. A HEAD that the worker moved to another branch is brought back, and a
 // merge or rebase that it left unfinished is dropped; its files stay in both cases.
 func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 	wt, err := a.at.worktree(ctx)
@@ -306,7 +306,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 	}
 }
 
-// limit is how many iterations the attempt may take.
+// limit returns how many iterations the attempt may take.
 func (a *attempt) limit() int { return int(a.run.o.Caps[config.MaxIterations]) + a.extra }
 
 // submitted judges a case. done means that the task is committed; otherwise the worker has its answer.

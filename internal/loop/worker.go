@@ -41,7 +41,7 @@ func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree, who Role) (w
 	return w, nil
 }
 
-// builtin is a model with the tools of git-tilth.
+// builtin returns a model with the tools of git-tilth.
 func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, error) {
 	a := w.a
 	box, err := agent.OpenTools(w.wt.Path, agent.ToolOptions{Env: a.toolEnv(ctx, w.wt.Path),

@@ -185,7 +185,7 @@ func looksLikeHTML(body []byte) bool {
 	return bytes.HasPrefix(start, []byte("<!doctype")) || bytes.HasPrefix(start, []byte("<html"))
 }
 
-// oneLine is the beginning of a text as an error can hold it, with its control characters made visible.
+// oneLine returns the beginning of a text as an error can hold it, with its control characters made visible.
 func oneLine[T ~string | ~[]byte](b T) string {
 	const most = 300
 	return text.Clip(text.VisibleLine(text.OneLine(string(b[:min(len(b), 4*most)]))), most)

@@ -35,7 +35,7 @@ func readUsage(r gjson.Result) (u Usage, known bool) {
 	return u, prompt || completion || u.CostKnown
 }
 
-// number is a JSON number, or one in a string.
+// number returns a JSON number, or one in a string.
 func number(r gjson.Result) (value float64, ok bool) {
 	if r.Type != gjson.Number && r.Type != gjson.String {
 		return 0, false
@@ -54,7 +54,7 @@ func count(r gjson.Result) int64 {
 	return int64(max(0, min(v, most)))
 }
 
-// textOf is a JSON string, or "".
+// textOf returns a JSON string, or "".
 func textOf(r gjson.Result) string {
 	if r.Type != gjson.String {
 		return ""
@@ -62,7 +62,7 @@ func textOf(r gjson.Result) string {
 	return strings.ToValidUTF8(r.Str, "\uFFFD")
 }
 
-// scalar is a JSON string or number as text; an object or list is its JSON.
+// scalar returns a JSON string or number as text; an object or list is its JSON.
 func scalar(r gjson.Result) string {
 	if r.Type == gjson.String || r.Type == gjson.Null {
 		return textOf(r)
@@ -70,7 +70,7 @@ func scalar(r gjson.Result) string {
 	return r.Raw
 }
 
-// contentOf is a message's content: a string, or the text parts of a list joined.
+// contentOf returns a message's content: a string, or the text parts of a list joined.
 func contentOf(r gjson.Result) string {
 	if !r.IsArray() {
 		return textOf(r)

@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Homes are the directories of a kind's packages.
+// Homes returns the directories of a kind's packages.
 func (p *Tree) Homes(k project.Kind) []string {
 	var dirs []string
 	for _, m := range k.Manifests {
@@ -42,7 +42,7 @@ func (p *Tree) Shows(s project.Sign, dir string, dirs []string) bool {
 	return false
 }
 
-// ManifestIn is the file by which a package in dir is known.
+// ManifestIn returns the file by which a package in dir is known.
 func (p *Tree) ManifestIn(k project.Kind, dir string) string {
 	for _, m := range k.Manifests {
 		for _, f := range p.Files {
@@ -146,7 +146,7 @@ func Has(program, dir string, env []string) bool {
 	return err == nil
 }
 
-// In is a command in a directory of the project.
+// In returns a command in a directory of the project.
 func In(dir, command string) string {
 	if dir == "." || dir == "" {
 		return command

@@ -53,7 +53,7 @@ type LockStep struct {
 	Missing string // the program that would run it and is not installed; "" where it is
 }
 
-// Commands are the commands that can run.
+// Commands returns the commands that can run.
 func (s LockSetup) Commands() (lines []string) {
 	for _, step := range s.Steps {
 		if step.Missing == "" {

@@ -35,7 +35,7 @@ type Impatience struct {
 	at     time.Time
 }
 
-// CountSignals is an Impatience of this process, which has had no signal yet.
+// CountSignals returns an Impatience of this process, which has had no signal yet.
 func CountSignals() Impatience { return Impatience{echoes: startedByGit()} }
 
 // Second reports whether a signal is the user's second one.

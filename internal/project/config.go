@@ -19,7 +19,7 @@ func Configures(file string) bool {
 	})
 }
 
-// Sections are the parts of a file that decide how tests run, none where the whole file does.
+// Sections returns the parts of a file that decide how tests run, none where the whole file does.
 func Sections(file string) []string {
 	var out []string
 	for _, k := range Kinds {

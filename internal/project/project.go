@@ -296,7 +296,7 @@ func IsLeftover(base string) bool {
 // Built are the names of directories that tools make next to a manifest.
 var Built = all(func(k Kind) []string { return k.Built })
 
-// all are the names that the kinds have, sorted, each once.
+// all returns the names that the kinds have, sorted, each once.
 func all(of func(Kind) []string) []string {
 	var out []string
 	for _, k := range Kinds {
@@ -306,7 +306,7 @@ func all(of func(Kind) []string) []string {
 	return slices.Compact(out)
 }
 
-// endings are a name with each of the endings, which a blank separates.
+// endings returns a name with each of the endings, which a blank separates.
 func endings(name, exts string) []string {
 	var out []string
 	for _, ext := range strings.Fields(exts) {

@@ -297,7 +297,7 @@ var Kinds = []Kind{{
 	},
 }}
 
-// testScript is the sign of words in the test script of package.json.
+// testScript returns the sign of words in the test script of package.json.
 func testScript(words string) Sign {
 	return Sign{File: "package.json", Text: `"test"\s*:\s*"[^"]*` + words}
 }

@@ -88,7 +88,7 @@ func init() {
 	}
 }
 
-// TypeOf is the name of an event's type in the record.
+// TypeOf returns the name of an event's type in the record.
 func TypeOf(ev Event) string {
 	if u, ok := ev.(*Unknown); ok {
 		return u.Type
@@ -105,7 +105,7 @@ func Labels() map[string]string {
 	return labels
 }
 
-// Types are the names of the events that this program writes, in the order in which a session has them.
+// Types returns the names of the events that this program writes, in the order in which a session has them.
 func Types() []string {
 	names := make([]string, len(rows))
 	for i, r := range rows {
@@ -128,7 +128,7 @@ func Decode(typ string, payload []byte) Event {
 	return ev
 }
 
-// Optional is a text that is null in the record if it is empty.
+// Optional returns a text that is null in the record if it is empty.
 func Optional(text string) *string {
 	if text == "" {
 		return nil

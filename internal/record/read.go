@@ -41,7 +41,7 @@ func Parse(line []byte) Line {
 	return l
 }
 
-// typeName is a copy of name; a type that is known costs none.
+// typeName returns a copy of name; a type that is known costs none.
 func typeName(name string) string {
 	if r, ok := byName[name]; ok && r.name == name {
 		return r.name

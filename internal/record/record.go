@@ -192,7 +192,7 @@ func (r *Record) encode(ev Event) (Line, error) {
 	return line, nil
 }
 
-// Size is the length of the record in bytes: where the next event will begin.
+// Size returns the length of the record in bytes: where the next event will begin.
 func (r *Record) Size() int64 { return r.out.Size() }
 
 // Close closes the file. Appending after it is an error.

@@ -53,7 +53,7 @@ func NewRedactor(environ []string, more map[string]string) *Redactor {
 
 var escapable = pattern.New(`[^A-Za-z0-9 ._+-]+`)
 
-// coreOf is the longest part of value that no JSON writer escapes, perhaps empty.
+// coreOf returns the longest part of value that no JSON writer escapes, perhaps empty.
 func coreOf(value string) string {
 	return slices.MaxFunc(escapable().Split(value, -1), func(a, b string) int { return cmp.Compare(len(a), len(b)) })
 }

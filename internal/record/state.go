@@ -249,7 +249,7 @@ func ReadBeginning(path string) (*State, error) {
 	return &s, err
 }
 
-// Clone is a copy that no Apply changes.
+// Clone returns a copy that no Apply changes.
 func (s *State) Clone() *State {
 	c := *s
 	c.Moment, c.Went, c.Limits = s.Moment.clone(), maps.Clone(s.Went), maps.Clone(s.Limits)
@@ -258,7 +258,7 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// clone is a copy that no Apply changes.
+// clone returns a copy that no Apply changes.
 func (m Moment) clone() Moment {
 	if m.Tasks = maps.Clone(m.Tasks); m.Tasks == nil {
 		m.Tasks = map[string]Task{}

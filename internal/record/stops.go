@@ -82,7 +82,7 @@ var reasons = []Reason{
 	{Word: ProviderFailure, Says: "the model endpoint failed", Status: "running", Exit: 3},
 }
 
-// Reasons is the table.
+// Reasons returns the table.
 func Reasons() []Reason { return slices.Clone(reasons) }
 
 // ReasonOf returns the Reason with this name. An unknown name is its own description.

@@ -47,7 +47,7 @@ func bypass(layer string) error {
 	return err
 }
 
-// layerMount is where a layer is mounted. A layer that is removed outside takes its mount along.
+// layerMount returns where a layer is mounted. A layer that is removed outside takes its mount along.
 func layerMount(layer string) string { return filepath.Join(layer, "mount") }
 
 // mountLayer mounts a directory with a layer over it, and between the two another layer with those that were accepted

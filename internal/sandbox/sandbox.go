@@ -148,7 +148,7 @@ func there(path string) bool {
 // In returns a Box with a directory for temporary files.
 func (b *Box) In(temp string) *Box { return b.but(func(out *Box) { out.Temp = temp }) }
 
-// but is a copy of a Box with a change.
+// but returns a copy of a Box with a change.
 func (b *Box) but(change func(*Box)) *Box {
 	if b == nil {
 		return nil
@@ -183,7 +183,7 @@ var tempVars = []string{"TMPDIR", "XDG_RUNTIME_DIR"}
 var helperVars = []string{"DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "TMUX", "STY", "SSH_AGENT_PID", "GPG_AGENT_INFO",
 	"SWAYSOCK", "VSCODE_IPC_HOOK_CLI"}
 
-// writable are the paths that may be changed, the directory for temporary files with them.
+// writable returns the paths that may be changed, the directory for temporary files with them.
 func (b *Box) writable() []string {
 	out := slices.Concat(b.Write, b.Caches, b.Through)
 	for _, s := range b.State {
@@ -221,7 +221,7 @@ func (b *Box) Secret(path string) bool {
 	})
 }
 
-// readable are the paths that may be read although they lie in a hidden directory.
+// readable returns the paths that may be read although they lie in a hidden directory.
 func (b *Box) readable() []string {
 	out := slices.Clone(b.Read)
 	for _, o := range b.Open {

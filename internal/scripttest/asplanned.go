@@ -67,7 +67,7 @@ func nameless(cmd string) string {
 	return ids.ReplaceAllString(cmd, "$1 <commit>")
 }
 
-// writes are the commands among those that -v printed which write in the repository or the worktree: not those of a
+// writes returns the commands among those that -v printed which write in the repository or the worktree: not those of a
 // look ahead, which has an index and objects of its own.
 func writes(said string) []string {
 	var out []string

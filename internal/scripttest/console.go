@@ -77,7 +77,7 @@ func console(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// environ is the script's environment, as its commands get it.
+// environ returns the script's environment, as its commands get it.
 func environ(ts *testscript.TestScript) []string {
 	var out []string
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM",

@@ -292,7 +292,7 @@ func (a *auditor) values(typ string, p gjson.Result) {
 	}
 }
 
-// reasons are the words of the table's rows that match.
+// reasons returns the words of the table's rows that match.
 func reasons(match func(record.Reason) bool) (words []string) {
 	for _, r := range record.Reasons() {
 		if match(r) {

@@ -173,7 +173,7 @@ func (f *stubForge) answer(r *http.Request, sent []byte, s *forgeState) (int, an
 	return http.StatusNotFound, missing
 }
 
-// threadsOf are the threads of the pull request that a query names. A thread without one is of each.
+// threadsOf returns the threads of the pull request that a query names. A thread without one is of each.
 func threadsOf(s *forgeState, query map[string]any) []map[string]any {
 	of := []map[string]any{}
 	variables, _ := query["variables"].(map[string]any)
@@ -185,7 +185,7 @@ func threadsOf(s *forgeState, query map[string]any) []map[string]any {
 	return of
 }
 
-// withHead is a pull request with the commit that its branch is at in the repository.
+// withHead returns a pull request with the commit that its branch is at in the repository.
 func (f *stubForge) withHead(pull map[string]any) map[string]any {
 	head := pull["head"].(map[string]any)
 	out, err := exec.Command("git", "--git-dir="+f.heads, "rev-parse",

@@ -99,7 +99,7 @@ func (h *heldRun) reached(typ string, n int) bool {
 	}
 }
 
-// recordLines are the whole lines of a record; there is none before the session has begun.
+// recordLines returns the whole lines of a record; there is none before the session has begun.
 func recordLines(path string) [][]byte {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

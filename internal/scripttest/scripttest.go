@@ -123,7 +123,7 @@ func Setup(env *testscript.Env) error {
 	return nil
 }
 
-// readme is the project's, of whatever package the test is.
+// readme returns the project's, of whatever package the test is.
 func readme() string {
 	path, err := filepath.Abs("../../README.md")
 	if err != nil {
@@ -144,7 +144,7 @@ func endRuns(root string) {
 	}
 }
 
-// rustupHome is where rustup keeps the toolchains that its cargo runs.
+// rustupHome returns where rustup keeps the toolchains that its cargo runs.
 func rustupHome() string {
 	if dir := os.Getenv("RUSTUP_HOME"); dir != "" {
 		return dir
@@ -203,7 +203,7 @@ func Condition(cond string) (bool, error) {
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
 
-// Commands are the commands that scripts have beside testscript's own.
+// Commands returns the commands that scripts have beside testscript's own.
 func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
 		"mkrepo": mkrepo, "fakeforge": fakeForge, "fakemodel": fakemodel, "fakeagent": fakeagent, "modelsaw": modelsaw,

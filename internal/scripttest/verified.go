@@ -60,7 +60,7 @@ func verifyAll(env *testscript.Env) {
 	}
 }
 
-// contractVerified are the differences in a session of a script that calls contract.
+// contractVerified returns the differences in a session of a script that calls contract.
 func contractVerified(ts *testscript.TestScript, s *session.Session) []string {
 	if _, ok := tampering[scriptOf(ts.Getenv("WORK"))]; ok {
 		return nil

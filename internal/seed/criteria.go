@@ -150,7 +150,7 @@ func (p *plan) take(begin, end int) {
 	}
 }
 
-// below is the line below a heading, an item's first paragraph, or a label.
+// below returns the line below a heading, an item's first paragraph, or a label.
 func (p *plan) below(b *block) int {
 	switch {
 	case b == p.root:
@@ -163,7 +163,7 @@ func (p *plan) below(b *block) int {
 	return b.begin + max(len(b.lines), 1)
 }
 
-// kept is a text without the lines that were taken.
+// kept returns a text without the lines that were taken.
 func (p *plan) kept(begin, end int) string {
 	var kept []string
 	for i := begin; i < end; i++ {

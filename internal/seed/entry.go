@@ -56,7 +56,7 @@ var (
 	dependsNouns = "task tasks story stories step steps issue issues and or the"
 )
 
-// at is the place of an entry for a message, such as tasks.md:12.
+// at returns the place of an entry for a message, such as tasks.md:12.
 func (e entry) at() string { return filepath.Base(e.file) + ":" + itoa(e.line) }
 
 // add turns entries into tasks: it leaves out finished ones, gives each an id, resolves needs, and counts. With unique
@@ -138,7 +138,7 @@ func (im *Imported) identify(entries []entry, unique bool) error {
 	return nil
 }
 
-// numberOf is our id for one of the list with a number, such as US-003, "" for another id.
+// numberOf returns our id for one of the list with a number, such as US-003, "" for another id.
 func numberOf(source string) string {
 	m := numberedID().FindStringSubmatch(source)
 	if m == nil || strings.Trim(m[1], "0") == "" {
@@ -277,7 +277,7 @@ func (im *Imported) ours(s string, x index) string {
 	})
 }
 
-// task is the entry as a task. Fields without a place in a task stay under their own keys.
+// task returns the entry as a task. Fields without a place in a task stay under their own keys.
 func (e entry) task(ours func(string) string) session.Task {
 	title, body := text.OneLine(ours(e.title)), strings.TrimSpace(ours(e.body))
 	var criteria []string

@@ -38,7 +38,7 @@ var lastFirst = []string{"design.md", "plan.md", "requirements.md", "spec.md", "
 var taskFileName = pattern.New(`^(?:(T-[0-9]{3,18}|task-[0-9]+(?:\.[0-9]+)*)(?:[-_. ]+(.*))?|` +
 	`([a-z]+-[0-9]+(?:\.[0-9]+)*) - (.*))\.(?:md|markdown)$`)
 
-// fileTask is the id and the title that a file's name gives its task, "" for another file.
+// fileTask returns the id and the title that a file's name gives its task, "" for another file.
 func fileTask(name string) (id, title string) {
 	if m := taskFileName().FindStringSubmatch(filepath.Base(name)); m != nil {
 		id, title = m[1]+m[3], strings.TrimSpace(strings.NewReplacer("-", " ", "_", " ").Replace(m[2]+m[4]))
@@ -179,7 +179,7 @@ func (d *dirImport) tasks(files []string) error {
 	return d.im.add(entries, true)
 }
 
-// numbersOf are the numbers in an id such as task-10.1, for sorting.
+// numbersOf returns the numbers in an id such as task-10.1, for sorting.
 func numbersOf(id string) (out []int) {
 	for _, n := range strings.FieldsFunc(id, func(r rune) bool { return r < '0' || r > '9' }) {
 		i, _ := strconv.Atoi(n)

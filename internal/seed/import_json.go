@@ -239,7 +239,7 @@ func (im *Imported) dropKeys(name string, given fields) {
 
 var overviewKeys = []string{"project", "projectname", "feature", "title", "name", "description"}
 
-// overviewOf is the title of a list of stories.
+// overviewOf returns the title of a list of stories.
 func overviewOf(top fields) string {
 	var said []string
 	for _, f := range top {

@@ -92,7 +92,7 @@ func (p *plan) noTasks() error {
 	return importError(p.name, line, fix, "%s", msg)
 }
 
-// said is the text of a heading, of an item's first paragraph, or of another block.
+// said returns the text of a heading, of an item's first paragraph, or of another block.
 func (p *plan) said(b *block) string {
 	if b.kind == other {
 		return strings.TrimSpace(p.text(b))
@@ -177,7 +177,7 @@ func (p *plan) findItems(b *block) {
 	})
 }
 
-// begin is the task of a block without its text.
+// begin returns the task of a block without its text.
 func (p *plan) begin(b *block) entry {
 	e := entry{file: p.name, line: p.first + b.begin, phase: b.phase(), source: b.id, title: b.title,
 		parallel: b.parallel}
@@ -189,7 +189,7 @@ func (p *plan) begin(b *block) entry {
 	return e
 }
 
-// sectionTask is the task of a heading. It is done if all its boxes are.
+// sectionTask returns the task of a heading. It is done if all its boxes are.
 func (p *plan) sectionTask(b *block) entry {
 	e := p.begin(b)
 	boxes, open := 0, 0
@@ -247,7 +247,7 @@ func (p *plan) itemTasks(b *block) (out []entry) {
 	return out
 }
 
-// section is the nearest heading above a block, nil for none.
+// section returns the nearest heading above a block, nil for none.
 func (b *block) section() *block {
 	for b = b.parent; b != nil && (b.kind != section || b.level == 0); b = b.parent {
 	}
@@ -256,7 +256,7 @@ func (b *block) section() *block {
 
 var phaseWord = pattern.New(`(?i)\bphase\b`)
 
-// phase is the line of the nearest heading above a block that names a phase, else of the nearest heading.
+// phase returns the line of the nearest heading above a block that names a phase, else of the nearest heading.
 func (b *block) phase() int {
 	phase := &block{}
 	for s := b.section(); s != nil; s = s.section() {

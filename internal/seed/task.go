@@ -127,7 +127,7 @@ func (im *Imported) readTask(name string, line int, members fields) (entry, erro
 	return e, nil
 }
 
-// name is an entry in a message.
+// name returns an entry in a message.
 func (e entry) name() string {
 	if s := cmp.Or(e.source, e.title); s != "" {
 		return quoteShort(s)
@@ -205,7 +205,7 @@ func (e entry) urgency() float64 {
 	return *e.priority
 }
 
-// textLines are the criteria of a text: its items, or else the text.
+// textLines returns the criteria of a text: its items, or else the text.
 func textLines(s string) (out []string) {
 	d, items := parseMarkdown("", s, 1), false
 	for _, b := range d.root.parts {
@@ -296,7 +296,7 @@ func (im *Imported) subtasks(name string, list field) (out []string, ok bool) {
 	return out, list.value.IsArray()
 }
 
-// leftBy is why a task with a status is left out, "" if it is to be done.
+// leftBy returns why a task with a status is left out, "" if it is to be done.
 func leftBy(status string) string {
 	switch normalKey(status) {
 	case "done", "complete", "completed", "closed", "passed", "merged", "finished":
@@ -310,7 +310,7 @@ func leftBy(status string) string {
 // priorities are the words for a priority, most urgent first.
 var priorities = []string{"critical urgent highest p0", "high p1", "medium normal p2", "low p3", "lowest p4"}
 
-// priorityOf is a priority that is a number or a word, nil for none.
+// priorityOf returns a priority that is a number or a word, nil for none.
 func priorityOf(word string) *float64 {
 	word = strings.ToLower(strings.TrimSpace(word))
 	if n, err := strconv.ParseFloat(word, 64); err == nil && !math.IsNaN(n) && !math.IsInf(n, 0) {

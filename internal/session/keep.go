@@ -132,7 +132,7 @@ func jsonWord(kind string) string {
 	return "a " + kind // string, number
 }
 
-// indent is how JSON files look on disk: two spaces, a newline at the end.
+// indent returns how JSON files look on disk: two spaces, a newline at the end.
 func indent(raw []byte, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func (s *Session) RecordedLedger(lines []int64) (entries []LedgerEntry, err erro
 	return entries, nil
 }
 
-// noteEntry is the user's note as a line of the ledger.
+// noteEntry returns the user's note as a line of the ledger.
 func noteEntry(ts, note string) LedgerEntry {
 	none := json.RawMessage(`{}`)
 	return LedgerEntry{TS: ts, Case: none, Verdict: none, Note: note}

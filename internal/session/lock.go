@@ -185,7 +185,7 @@ func (s *Session) holderOf(path string) *BusyError {
 	return e
 }
 
-// flockOwner is the process of this machine that has the exclusive flock on f, 0 if that is unknown. A line of
+// flockOwner returns the process of this machine that has the exclusive flock on f, 0 if that is unknown. A line of
 // /proc/locks: "3: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF".
 func flockOwner(path string) (pid int) {
 	var st unix.Stat_t

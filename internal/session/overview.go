@@ -90,7 +90,7 @@ func (c *TaskCounts) count(status string) {
 	}
 }
 
-// CountTasks are the tasks of a plan by status.
+// CountTasks returns the tasks of a plan by status.
 func CountTasks(plan []Task) (c TaskCounts) {
 	for _, t := range plan {
 		c.count(t.Status)
@@ -121,7 +121,7 @@ func (o Overview) State() string {
 	return "crashed"
 }
 
-// Word is the session's status, or proposed, taken or cleansed, for programs; damaged where that cannot be read.
+// Word returns the session's status, or proposed, taken or cleansed, for programs; damaged where that cannot be read.
 func (o Overview) Word() string {
 	switch {
 	case o.Cleansed:
@@ -251,7 +251,7 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// commonFromLink is the source's common directory by the worktree's own link to it, "" if there is none or it is
+// commonFromLink returns the source's common directory by the worktree's own link to it, "" if there is none or it is
 // relative: workspace/.git says "gitdir: <common>/worktrees/<name>".
 func (s *Session) commonFromLink() string {
 	data, _ := jsonl.ReadFile(s.Path(WorkspaceDir, ".git"))

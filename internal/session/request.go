@@ -57,7 +57,7 @@ func (s *Session) SaveRequest(r *Request, now time.Time) error {
 	return save(s.Path(requestFile), r)
 }
 
-// Name is the request's number as its forge writes it.
+// Name returns the request's number as its forge writes it.
 func (r *Request) Name() string {
 	if r.Forge == "glab" {
 		return fmt.Sprintf("MR !%d", r.Number)
@@ -70,7 +70,7 @@ func (r *Request) Merged(tip string) bool {
 	return r.State == RequestMerged && (r.Head == tip || r.Took == tip)
 }
 
-// Root is the branch that the lowest request was opened for.
+// Root returns the branch that the lowest request was opened for.
 func (r *Request) Root() string {
 	if len(r.Below) > 0 {
 		return r.Below[0].Base
@@ -78,7 +78,7 @@ func (r *Request) Root() string {
 	return r.Base
 }
 
-// Line is the request in one line, and those below it, with the time when they were seen.
+// Line returns the request in one line, and those below it, with the time when they were seen.
 func (r *Request) Line() string {
 	var all []string
 	for _, one := range append(r.Below[:len(r.Below):len(r.Below)], r) {

@@ -57,7 +57,7 @@ type Session struct {
 	branch atomic.Pointer[string]
 }
 
-// Path is a path in the session's directory.
+// Path returns a path in the session's directory.
 func (s *Session) Path(elem ...string) string {
 	return filepath.Join(append([]string{s.Dir}, elem...)...)
 }
@@ -98,7 +98,7 @@ func (s *Session) beganWith() (branch string) {
 // SetBranch names the branch of a session that has no checkpoint yet.
 func (s *Session) SetBranch(name string) { s.branch.Store(&name) }
 
-// DefaultBranch is the branch of a session that tilth.branch does not name.
+// DefaultBranch returns the branch of a session that tilth.branch does not name.
 func DefaultBranch(id string) string { return branchPrefix + id }
 
 // MarkVar is a variable in the environment of everything that a run starts; its value is the session's id.

@@ -77,7 +77,7 @@ func (st Store) Create(id string) (*Session, error) {
 	return s, jsonl.SyncDir(st.Root)
 }
 
-// Find is the session that part means: a full id, or at least four characters that occur in exactly one id.
+// Find returns the session that part means: a full id, or at least four characters that occur in exactly one id.
 // Anything else, a path or a symlink above all, is a *RefusedError.
 func (st Store) Find(part string) (*Session, error) { return st.FindFirst(part, nil) }
 
@@ -183,7 +183,7 @@ func ValidID(name string) bool { return idForm().MatchString(name) }
 
 var idForm = pattern.New(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{6}$`)
 
-// IDTime is the time that an id carries, taken as UTC. ok is false when the id is invalid or its digits are
+// IDTime returns the time that an id carries, taken as UTC. ok is false when the id is invalid or its digits are
 // no date.
 func IDTime(id string) (t time.Time, ok bool) {
 	if !ValidID(id) {

@@ -206,7 +206,7 @@ func (s *Session) storedSummary() (sum *Summary, end int64) {
 	return stored, m.Offset
 }
 
-// NewSummary is the roll-up of an empty record.
+// NewSummary returns the roll-up of an empty record.
 func NewSummary(sessionID string) *Summary {
 	return &Summary{Version: summaryVersion, SessionID: sessionID, State: &record.State{},
 		Tasks: map[string]*taskSummary{}, ToolHistogram: map[string]int64{}, Models: map[string]string{},

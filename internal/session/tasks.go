@@ -33,7 +33,7 @@ var taskID = regexp.MustCompile(`^T-[0-9]{3,}$`)
 // ValidTaskID reports whether id is T- and three or more digits.
 func ValidTaskID(id string) bool { return taskID.MatchString(id) }
 
-// TaskOf is the id of the task that a word names, "" for none: its id, or T and its number, or the number alone.
+// TaskOf returns the id of the task that a word names, "" for none: its id, or T and its number, or the number alone.
 func TaskOf(tasks []Task, word string) string {
 	number := func(s string) string {
 		return strings.TrimLeft(strings.TrimPrefix(strings.TrimPrefix(strings.ToUpper(s), "T"), "-"), "0")
@@ -50,7 +50,7 @@ func TaskOf(tasks []Task, word string) string {
 	return same
 }
 
-// IndexOf is where a plan has a task, -1 for nowhere.
+// IndexOf returns where a plan has a task, -1 for nowhere.
 func IndexOf(tasks []Task, id string) int {
 	return slices.IndexFunc(tasks, func(t Task) bool { return t.ID == id })
 }
@@ -74,7 +74,7 @@ type Task struct {
 	others map[string]json.RawMessage // the members that it has no field for
 }
 
-// PromptTitle is the title in a prompt: in a fence if others wrote it.
+// PromptTitle returns the title in a prompt: in a fence if others wrote it.
 func (t Task) PromptTitle() string {
 	if t.Source == "" {
 		return t.Title
@@ -82,10 +82,10 @@ func (t Task) PromptTitle() string {
 	return "`" + strings.ReplaceAll(t.Title, "`", "'") + "` (written by others)"
 }
 
-// SourceID is the id that an imported list gave the task, "" for none or the same.
+// SourceID returns the id that an imported list gave the task, "" for none or the same.
 func (t Task) SourceID() string { return gjson.ParseBytes(t.others["source_id"]).String() }
 
-// MarshalJSON is the task as an object with all members that it was read with.
+// MarshalJSON returns the task as an object with all members that it was read with.
 func (t Task) MarshalJSON() ([]byte, error) {
 	type plain Task
 	p := plain(t)
@@ -284,7 +284,7 @@ func settled(tasks []Task, state *record.State, written map[string]string) (_ []
 	return tasks, byHand
 }
 
-// ProgressLine is a line of progress.txt.
+// ProgressLine returns a line of progress.txt.
 func ProgressLine(task, state, title string) string {
 	return text.OneLine(task) + "\t" + text.OneLine(state) + "\t" + text.VisibleLine(text.OneLine(title))
 }

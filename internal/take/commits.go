@@ -57,7 +57,7 @@ func (t *taker) whole(ctx context.Context, there there) error {
 	return t.squash(ctx, m.Tree)
 }
 
-// mergeBase is where the branch and the session's commit parted.
+// mergeBase returns where the branch and the session's commit parted.
 func (t *taker) mergeBase(ctx context.Context, sha string) (string, error) {
 	base, err := t.Git.Line(ctx, gitx.InRepo(t.common, "merge-base", "--end-of-options", t.Note.From, sha))
 	if err == nil && base == "" {
@@ -67,7 +67,7 @@ func (t *taker) mergeBase(ctx context.Context, sha string) (string, error) {
 	return base, err
 }
 
-// taskOf is the task that is taken with a commit, "" for none.
+// taskOf returns the task that is taken with a commit, "" for none.
 func (t *taker) taskOf(c gitx.Commit) string {
 	for id, sha := range t.Note.Tasks {
 		if sha == c.SHA {
@@ -77,7 +77,7 @@ func (t *taker) taskOf(c gitx.Commit) string {
 	return ""
 }
 
-// order is the tasks that are taken, oldest first.
+// order returns the tasks that are taken, oldest first.
 func (t *taker) order() (ids []string) {
 	for _, c := range slices.Backward(t.commits) {
 		if id := t.taskOf(c); id != "" {

@@ -169,7 +169,7 @@ func Commits(ctx context.Context, g *gitx.Git, common string, s *session.Session
 	return taken
 }
 
-// takenNotes are the takes of a session, the last first.
+// takenNotes returns the takes of a session, the last first.
 func takenNotes(s *session.Session) (notes []Taken) {
 	_, _ = jsonl.Tail(s.Path(takenFile), func(_ int64, line []byte) bool {
 		var t Taken

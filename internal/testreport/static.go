@@ -36,7 +36,7 @@ var (
 	pyLeft  = pattern.New(`\b(?:skip\w*|xfail|expectedFailure)\b`)
 )
 
-// pythonTests are the functions of a module, and the methods of its classes, that pytest takes for tests.
+// pythonTests returns the functions of a module, and the methods of its classes, that pytest takes for tests.
 func pythonTests(where, source string) Wanted {
 	out := Wanted{}
 	class, classLeft, indent := "", false, ""
@@ -89,7 +89,7 @@ func pythonTests(where, source string) Wanted {
 	return out
 }
 
-// goTestsIn are the functions of a file that go test runs: tests, and fuzz tests with their seeds.
+// goTestsIn returns the functions of a file that go test runs: tests, and fuzz tests with their seeds.
 func goTestsIn(where string, source []byte) Wanted {
 	f, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
 	if f == nil || err != nil {
@@ -116,7 +116,7 @@ var (
 	rustFn   = pattern.New(`^(?:pub(?:\([^)]*\))?\s+)?(?:async\s+)?fn\s+(\w+)`)
 )
 
-// rustTests are the functions of a file that have a test attribute, by their names without those of modules.
+// rustTests returns the functions of a file that have a test attribute, by their names without those of modules.
 func rustTests(where, source string) Wanted {
 	out := Wanted{}
 	is, left := false, false

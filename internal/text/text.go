@@ -128,7 +128,7 @@ func Plural(n int, noun string) string {
 
 const shellSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:@%+,"
 
-// ShellQuote is a line that a POSIX shell reads as these words. Words that need no quotes have none.
+// ShellQuote returns a line that a POSIX shell reads as these words. Words that need no quotes have none.
 func ShellQuote(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

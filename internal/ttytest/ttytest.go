@@ -44,7 +44,7 @@ func Run(cmd *exec.Cmd, rows, columns uint16) (*os.File, error) {
 	return pty.StartWithSize(cmd, &pty.Winsize{Rows: rows, Cols: columns})
 }
 
-// Seen is all that was shown, as far as it was read.
+// Seen returns all that was shown, as far as it was read.
 func (c *Console) Seen() string { return c.seen.String() }
 
 // Expect reads until the texts have been shown in this order, after the texts expected before.

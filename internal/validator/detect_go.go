@@ -31,7 +31,7 @@ func golang(_ context.Context, p *layout) []Validator {
 	return vs
 }
 
-// goGiven are the acceptance tests of the module in dir. go test names a test by its package.
+// goGiven returns the acceptance tests of the module in dir. go test names a test by its package.
 func (p *layout) goGiven(dir string, modules []string) []given {
 	module := packages.Module(p.Read(path.Join(dir, "go.mod")))
 	files := packages.Owned(project.ByName(project.Go).Tests(p.required()), dir, modules)

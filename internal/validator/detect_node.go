@@ -49,7 +49,7 @@ func node(_ context.Context, p *layout) []Validator {
 var everyPackage = pattern.New(`\s(--workspaces|-ws|--recursive|-r)\b|\bworkspaces (foreach|run)\b|` +
 	`\b(turbo|nx|lerna|wireit|moon|rush|wsrun)\b`)
 
-// nodePackages are the directories of packages: the outermost, and those below with a test script, unless a script
+// nodePackages returns the directories of packages: the outermost, and those below with a test script, unless a script
 // above runs it.
 func (p *layout) nodePackages() (dirs []string) {
 	all := p.DirsOf("package.json")
@@ -106,7 +106,7 @@ func (p *layout) nodePackage(dir string, dirs []string) nodePackage {
 	return n
 }
 
-// scriptChecks are the package's own scripts for other checks than tests.
+// scriptChecks returns the package's own scripts for other checks than tests.
 func (n nodePackage) scriptChecks() (vs []Validator) {
 	for _, script := range []string{"lint", "typecheck", "type-check", "check-types"} {
 		if n.scripts[script] == "" {
@@ -174,7 +174,7 @@ var (
 	noTestYet = pattern.New(`no test specified`)
 )
 
-// validators are the checks of one package: its acceptance tests, and the rest of its suite.
+// validators returns the checks of one package: its acceptance tests, and the rest of its suite.
 func (n nodePackage) validators() []Validator {
 	script := strings.TrimSpace(n.scripts["test"])
 	if !isTestScript(script) {
@@ -199,7 +199,7 @@ func (n nodePackage) validators() []Validator {
 	return []Validator{plain}
 }
 
-// given are the package's acceptance tests that a run has to report on.
+// given returns the package's acceptance tests that a run has to report on.
 func (n nodePackage) given() []given { return givens(n.dir, n.required, joinedTo(n.dir)) }
 
 // others reports whether the package has tests besides the acceptance tests.
@@ -253,7 +253,7 @@ func (n nodePackage) ownRunner(name, before, last string) []Validator {
 	return vs
 }
 
-// bare is the check of a package without a test script: acceptance tests that
+// bare returns the check of a package without a test script: acceptance tests that
 // node runs by itself.
 func (n nodePackage) bare() (vs []Validator) {
 	files := packages.Ending(n.required, ".js", ".mjs", ".cjs")
@@ -324,7 +324,7 @@ func (n nodePackage) nodeTest(before, last string) (command string, own []string
 // byName matches the files that node's runner takes for tests by default.
 var byName = pattern.New(`^(?:test|test-.+|.+[._-]test)\.[cm]?[jt]s$`)
 
-// tests are the files that a test script on node's runner would run.
+// tests returns the files that a test script on node's runner would run.
 func (n nodePackage) tests(own []string) []string {
 	return slices.DeleteFunc(slices.Clone(n.all), func(f string) bool {
 		if len(own) == 0 {

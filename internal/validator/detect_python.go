@@ -96,7 +96,7 @@ func (p *layout) holds(program string) bool {
 	return err == nil && held
 }
 
-// interpreterOf is the interpreter that a script on PATH names in its first line, "" for none.
+// interpreterOf returns the interpreter that a script on PATH names in its first line, "" for none.
 func (p *layout) interpreterOf(program string) string {
 	at, err := proc.LookPath(program, p.Root, p.Env)
 	if err != nil {

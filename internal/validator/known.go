@@ -16,7 +16,7 @@ import (
 // known as a whole.
 type Known map[string][]string
 
-// keyOf is the key of a check in Known. A suite has the same key whether or not its acceptance tests run apart.
+// keyOf returns the key of a check in Known. A suite has the same key whether or not its acceptance tests run apart.
 func keyOf(name string) string { return strings.TrimSuffix(name, rest("")) }
 
 // SameCheck reports whether two checks run the same suite.

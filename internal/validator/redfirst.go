@@ -45,7 +45,7 @@ func OnBase(ctx context.Context, s Scene, tasks []string) (map[string][]string, 
 	return out, nil
 }
 
-// onlyGiven is the check without packages that have no acceptance test.
+// onlyGiven returns the check without packages that have no acceptance test.
 func (v Validator) onlyGiven() Validator {
 	if v.runner.Format == project.GoTest {
 		v.Argv = []string{"go", "test"}

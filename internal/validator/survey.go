@@ -16,7 +16,7 @@ type layout struct {
 	pyTools map[string][]string // command lines of Python tools, by module
 }
 
-// required are the acceptance tests that have to pass.
+// required returns the acceptance tests that have to pass.
 func (p *layout) required() []string {
 	out := slices.Concat(p.current, p.done)
 	slices.Sort(out)

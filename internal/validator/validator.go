@@ -280,7 +280,7 @@ func (r *Result) nothingToDo() {
 	r.Passed, r.Skipped, r.idle, r.Output = true, true, true, "there was nothing for it to do"
 }
 
-// Text is the report as a worker or an evaluator reads it.
+// Text returns the report as a worker or an evaluator reads it.
 func (r Report) Text() string {
 	var out strings.Builder
 	if r.Note != "" {

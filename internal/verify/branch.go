@@ -72,7 +72,7 @@ func (c *check) branch(ctx context.Context, common string) error {
 	return c.tests(ctx, common)
 }
 
-// shared is how many of the commits a fork may share with the session that it is from.
+// shared returns how many of the commits a fork may share with the session that it is from.
 func (c *check) shared() (n int) {
 	for i, commit := range c.commits {
 		if c.isShared(commit.SHA) {
@@ -130,7 +130,7 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 	return err
 }
 
-// at is where the record names a commit, -1 for nowhere.
+// at returns where the record names a commit, -1 for nowhere.
 func (c *check) at(sha string) int64 {
 	if s, ok := c.story.commits[sha]; ok {
 		return s.off

@@ -70,7 +70,7 @@ type Difference struct {
 	off int64 // in the record, from which Line is counted; -1 for none
 }
 
-// String is the difference as one line.
+// String returns the difference as one line.
 func (d Difference) String() string {
 	where := d.File
 	if d.Line > 0 {
@@ -274,7 +274,7 @@ func readStory(path string) (*history, error) {
 	return st, err
 }
 
-// seed is the seed's commit, "" where none is on record.
+// seed returns the seed's commit, "" where none is on record.
 func (st *history) seed() string {
 	if st.Seed == nil {
 		return ""

@@ -120,7 +120,7 @@ func (b *blocks) note(e record.Line) {
 	}
 }
 
-// sectionAt is the number of the first section that begins at off or behind it, 0 for none.
+// sectionAt returns the number of the first section that begins at off or behind it, 0 for none.
 func (b *blocks) sectionAt(off int64) int {
 	for _, s := range b.sections {
 		if s.off >= off {
@@ -130,7 +130,7 @@ func (b *blocks) sectionAt(off int64) int {
 	return 0
 }
 
-// elapsed is the time since the event before in milliseconds; clocks may go back.
+// elapsed returns the time since the event before in milliseconds; clocks may go back.
 func (b *blocks) elapsed(ts string) int64 {
 	at := b.last
 	if t := record.ParseTime(ts); !t.IsZero() {

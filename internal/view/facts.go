@@ -18,7 +18,7 @@ type facts struct {
 	Back    int     `json:"b,omitempty"` // of a rewind or undo: from 1, the first event that it superseded
 }
 
-// factsOf is the facts of an event, none for most types.
+// factsOf returns the facts of an event, none for most types.
 func factsOf(ev record.Event) (f facts) {
 	short := func(s string) string { return text.Clip(s, maxFact) }
 	switch ev := ev.(type) {

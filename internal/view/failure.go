@@ -126,7 +126,7 @@ func (f *failure) objections(task string, a record.Objected) {
 	}
 }
 
-// inWords is a reason for people, with its word in parentheses.
+// inWords returns a reason for people, with its word in parentheses.
 func inWords(reason string) string {
 	says := record.ReasonOf(reason).Says
 	if reason == "" || says == reason {

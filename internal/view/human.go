@@ -29,7 +29,7 @@ func decimal(v float64, places int) string {
 	return s
 }
 
-// Money is an amount in dollars: $0.42, and $0.0031 below a cent.
+// Money returns an amount in dollars: $0.42, and $0.0031 below a cent.
 func Money(v float64) string {
 	if v > 0 && v < 0.01 {
 		return "$" + strconv.FormatFloat(v, 'f', 4, 64)
@@ -37,7 +37,7 @@ func Money(v float64) string {
 	return "$" + strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// Span is a duration in the two units that matter: 42s, 12m, 3h 5m, 2d 4h.
+// Span returns a duration in the two units that matter: 42s, 12m, 3h 5m, 2d 4h.
 func Span(d time.Duration) string {
 	s := max(d, 0) / time.Second
 	switch {
@@ -51,7 +51,7 @@ func Span(d time.Duration) string {
 	return strings.TrimSuffix(fmt.Sprintf("%dd %dh", s/86400, s%86400/3600), " 0h")
 }
 
-// age is how long ago t was, empty when t is unknown.
+// age returns how long ago t was, empty when t is unknown.
 func age(now, t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -59,7 +59,7 @@ func age(now, t time.Time) string {
 	return Span(now.Sub(t)) + " ago"
 }
 
-// percent is a share of a cap, rounded down: a cap that is not reached must not look as if it were.
+// percent returns a share of a cap, rounded down: a cap that is not reached must not look as if it were.
 func percent(used, limit float64) string {
 	if limit <= 0 {
 		return ""

@@ -102,7 +102,7 @@ func byRole(role string) string {
 	return purple
 }
 
-// verdictOf is accept or reject, whichever way the record has it.
+// verdictOf returns accept or reject, whichever way the record has it.
 func verdictOf(ev *record.EvaluatorVerdict) string {
 	if ev.Accepted() {
 		return "accept"

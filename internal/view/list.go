@@ -27,7 +27,7 @@ type pageRow struct {
 	State string `json:"state"`
 }
 
-// pageRows is the overviews as rows of the page, in their order.
+// pageRows returns the overviews as rows of the page, in their order.
 func pageRows(all []session.Overview) []pageRow {
 	rows := make([]pageRow, len(all))
 	for i := range all {
@@ -36,7 +36,7 @@ func pageRows(all []session.Overview) []pageRow {
 	return rows
 }
 
-// rowOf is an overview in the shape of --json.
+// rowOf returns an overview in the shape of --json.
 func rowOf(o session.Overview) row {
 	r := row{Overview: o, State: o.State(), Word: o.Word()}
 	if r.objected() && o.Summary != nil {
@@ -85,7 +85,7 @@ func List(w io.Writer, all []session.Overview, o Terminal, many bool) error {
 	return t.write(w)
 }
 
-// listed is the session as a line of the list.
+// listed returns the session as a line of the list.
 func (r row) listed(o Terminal, many bool) tableRow {
 	label, style, tasks := r.Label, plain, taskCount(r.Tasks)
 	if r.ForkedFrom != "" {
@@ -141,7 +141,7 @@ type count struct {
 	so string
 }
 
-// counted is the counts that are not zero, each after a comma.
+// counted returns the counts that are not zero, each after a comma.
 func counted(counts ...count) (s string) {
 	for _, c := range counts {
 		if c.n > 0 {

@@ -66,7 +66,7 @@ func membersLine(payload []byte) string {
 	return strings.TrimPrefix(b.String(), "  ")
 }
 
-// joined is the parts that are not empty.
+// joined returns the parts that are not empty.
 func joined(between string, parts ...string) string {
 	kept := parts[:0]
 	for _, p := range parts {

@@ -104,7 +104,7 @@ func failedReview(st *record.State, task string) bool {
 	return st != nil && st.Tasks[task].Failure != nil && st.Tasks[task].Failure.Reason == record.ReviewerFailed
 }
 
-// helpIn is the command that helps against the last failure of a task, "" for none.
+// helpIn returns the command that helps against the last failure of a task, "" for none.
 func helpIn(st *record.State, task string) string {
 	if st == nil || st.Tasks[task].Failure == nil || !text.IsCommand(st.Tasks[task].Failure.Hint) {
 		return ""

@@ -206,7 +206,7 @@ func NewReport(s *session.Session, d Detail) *Report {
 	return r
 }
 
-// failureOf is how a task that is not done failed last, nil if it never did.
+// failureOf returns how a task that is not done failed last, nil if it never did.
 func (d Detail) failureOf(j ReportTask) *failure {
 	if d.Summary.State == nil || j.Status == session.TaskDone {
 		return nil
@@ -221,7 +221,7 @@ func (d Detail) failureOf(j ReportTask) *failure {
 	return f
 }
 
-// Task is the task with an id, nil for none.
+// Task returns the task with an id, nil for none.
 func (r *Report) Task(id string) *ReportTask {
 	if i := slices.IndexFunc(r.Tasks, func(t ReportTask) bool { return t.ID == id }); i >= 0 {
 		return &r.Tasks[i]
@@ -324,7 +324,7 @@ func (t *ReportTask) seeCase(v *record.EvaluatorVerdict) {
 
 const notBegun = "not started"
 
-// whyNot is why a task is not done, in one line.
+// whyNot returns why a task is not done, in one line.
 func (t *ReportTask) whyNot(d Detail) string {
 	refused := d.LastStop == record.CommitRefused && d.Failure != nil && d.Failure.Task == t.ID
 	if f := t.failure; f != nil && t.Status == session.TaskFailed {

@@ -165,7 +165,7 @@ func (r *Report) Unfinished(w io.Writer, o Terminal) {
 	out.Flush()
 }
 
-// done are the tasks that are done.
+// done returns the tasks that are done.
 func (r *Report) done() (done []*ReportTask) {
 	for i := range r.Tasks {
 		if t := &r.Tasks[i]; t.Status == session.TaskDone {
@@ -192,7 +192,7 @@ func (r *Report) riskRows(p printer) (rows []screenLine) {
 	return rows
 }
 
-// taskRows are the tasks, but for those that are left out.
+// taskRows returns the tasks, but for those that are left out.
 func (r *Report) taskRows(p printer, brief, wide bool, without []*ReportTask) (rows []screenLine) {
 	for i := range r.Tasks {
 		if t := &r.Tasks[i]; !slices.Contains(without, t) {
@@ -249,7 +249,7 @@ func (r *Report) refused(t *ReportTask) bool {
 	return len(r.HookSaid) > 0 && t.Status == session.TaskPending && strings.HasPrefix(t.Reason, "accepted, ")
 }
 
-// lines are a text in at most so many lines of the screen, or whole.
+// lines returns a text in at most so many lines of the screen, or whole.
 func (p printer) lines(indent, s string, most int, whole bool) (rows []screenLine) {
 	lines := []string{text.VisibleLine(s)}
 	if p.term.TTY {

@@ -28,7 +28,7 @@ func copyEvent(out, line []byte) (_ []byte, ok bool) {
 	return b.Bytes(), true
 }
 
-// depthOf is how deep objects and lists are nested in a JSON text.
+// depthOf returns how deep objects and lists are nested in a JSON text.
 func depthOf(text []byte) (most int) {
 	depth, within := 0, false // a string
 	for i := 0; i < len(text); i++ {

@@ -31,7 +31,7 @@ var responses = dialect{
 	},
 }
 
-// command is the answer as a shell command: Codex has no other tool for files that a stub could use.
+// command returns the answer as a shell command: Codex has no other tool for files that a stub could use.
 func (a answer) command() string {
 	switch {
 	case a.write != "":
@@ -79,7 +79,7 @@ var completions = dialect{
 	},
 }
 
-// offered is the first of these tools that a request offers, else the last: each program has its own.
+// offered returns the first of these tools that a request offers, else the last: each program has its own.
 func offered(body []byte, names ...string) string {
 	for _, name := range names {
 		if mentions(body, `"name":"`+name+`"`) {

@@ -124,7 +124,7 @@ func fault(err error) {
 	}
 }
 
-// acpStore is where conversations are kept: beside the log, which can be written in a sandbox too.
+// acpStore returns where conversations are kept: beside the log, which can be written in a sandbox too.
 func acpStore() string {
 	log := os.Getenv("FAKEAGENT_LOG")
 	if to, err := os.Readlink(log); err == nil {

@@ -112,7 +112,7 @@ func (claude) refused(p *player, why string) int {
 	return p.exit(1)
 }
 
-// shown is the id as events carry it: not at all if it is to be missing.
+// shown returns the id as events carry it: not at all if it is to be missing.
 func (p *player) shown() string {
 	if p.step.ID == "missing" || !p.said {
 		return ""

@@ -92,7 +92,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// body is the answer.
+// body returns the answer.
 func (t *turn) body() []byte {
 	st := t.step
 	switch {
@@ -153,7 +153,7 @@ func (st *Step) finish() string {
 	return "stop"
 }
 
-// message is the assistant's message of the nth request. Calls without an id get one made from n and their index.
+// message returns the assistant's message of the nth request. Calls without an id get one made from n and their index.
 func (st *Step) message(n int) json.RawMessage {
 	if len(st.Message) > 0 {
 		return st.Message

@@ -90,7 +90,7 @@ func unanswered(open map[string]bool) string {
 	return fmt.Sprintf("%d tool call(s) of the assistant message before were not answered", len(open))
 }
 
-// canonical is a message without the differences that mean nothing: space, and the order of fields.
+// canonical returns a message without the differences that mean nothing: space, and the order of fields.
 func canonical(raw []byte) string {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {

@@ -148,7 +148,7 @@ func Task(id string, iter int, more P) P {
 	return p
 }
 
-// TraceID is the trace of a task's first run.
+// TraceID returns the trace of a task's first run.
 func TraceID(id string) string {
 	return fmt.Sprintf("%032x", []byte(id))[:32]
 }
