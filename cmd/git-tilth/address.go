@@ -234,7 +234,7 @@ func (a *addressing) addTasks(items []forge.Item) error {
 	return nil
 }
 
-// work runs the tasks that are to do, those of lower requests of a stack after the commits of their own requests.
+// work runs the pending tasks. A task of a lower request of a stack starts after that request's commits.
 func (a *addressing) work() error {
 	tasks, err := a.unfinished()
 	if err != nil || len(tasks) == 0 {

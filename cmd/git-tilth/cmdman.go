@@ -103,7 +103,7 @@ func dashes(name string) string {
 	return "--" + name
 }
 
-// manText is paragraphs.
+// manText formats paragraphs.
 func manText(s string) string {
 	var b strings.Builder
 	for i, para := range strings.Split(strings.TrimSpace(s), "\n\n") {

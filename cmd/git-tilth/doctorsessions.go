@@ -20,8 +20,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// ofSession returns a finding about a session or its leftovers. mend does the same as command, if that can lose
-// nothing, else it is nil.
+// ofSession returns a finding about a session or its leftovers. mend does the same as command if that is safe, else it
+// is nil.
 func ofSession(id, what, command string, mend func(context.Context) error) record.Check {
 	return record.Check{Name: "session", Session: id, Status: record.CheckFinding, Detail: what, Command: command,
 		Safe: mend != nil, Fix: mend}

@@ -50,7 +50,7 @@ func refuse(hint, format string, args ...any) error {
 	return &exitError{code: exitRefused, hint: hint, msg: fmt.Sprintf(format, args...)}
 }
 
-// fail is an error of the world.
+// fail returns an error of git, the file system or an endpoint.
 func fail(hint string, err error) error {
 	return &exitError{code: exitFailed, hint: hint, msg: err.Error(), err: err}
 }

@@ -120,7 +120,7 @@ func (w *repoContext) place(h *held.Handle, remote string) (fleet.Remote, error)
 	return place, nil
 }
 
-// placeHere returns where sessions arrive: the repository of the command.
+// placeHere returns the destination of fetched sessions: the repository of the command.
 func (w *repoContext) placeHere(remote string) (fleet.Remote, error) {
 	return fleet.Remote{
 		Deps: w.Deps(nil), Store: w.Store, Location: w.Loc, Remote: cmp.Or(remote, "origin"),
@@ -197,7 +197,7 @@ func (p *process) remoteSession(place fleet.Remote, part string) (found fleet.Cl
 	return found, nil
 }
 
-// fleetError is why a session could not travel.
+// fleetError returns the error of a session that could not be pushed, fetched or claimed.
 func fleetError(err error, id string) error {
 	var other *fleet.HeldError
 	switch {

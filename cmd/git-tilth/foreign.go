@@ -14,7 +14,7 @@ import (
 // forgeWord matches an argument of run that names an issue, a label or a pull request.
 var forgeWord = pattern.New(`^(?:(?:issue|pr):[0-9]+|label:.+)$`)
 
-// importForeign makes tasks of issues, or of the review threads of a pull request, whose head becomes the base.
+// importForeign makes tasks of issues, or of the review threads of a pull request. The request's head becomes the base.
 func (w *repoContext) importForeign(r *prepRequest) (*seed.Imported, error) {
 	again := "git tilth run " + r.from
 	remote, address, err := w.pushRemote(w.Loc.CommonDir)

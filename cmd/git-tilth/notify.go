@@ -90,7 +90,7 @@ func (n *notifier) once(kind, which, reason string) {
 	n.pending.Go(func() { n.notify(reason, cost) })
 }
 
-// end notifies of a run's end, after what is notified in the background.
+// end notifies of a run's end, after the notifications in the background.
 func (n *notifier) end(h *held.Handle, reason string) {
 	n.pending.Wait()
 	if slices.Contains(n.on, "end") {

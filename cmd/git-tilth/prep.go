@@ -98,7 +98,7 @@ type prepRequest struct {
 }
 
 // prep makes a session and its seed, or continues one with an interview that was cut off. It returns nil if nothing was
-// made. All refusals come before the pause, and nothing changes before it is over.
+// made. All refusals come before the pause, and nothing changes before its end.
 func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 	if err := w.checkPrep(&r); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (r prepRequest) again(flag string) string {
 	return text.ShellQuote(words...)
 }
 
-// anew returns the command that makes a session of the same tasks again, from any directory, or "" if they cannot be
+// anew returns the command that imports the same tasks into a new session, from any directory, or "" if they cannot be
 // read again.
 func (w *repoContext) anew(r prepRequest) string {
 	if r.imported == nil || r.from == "-" {

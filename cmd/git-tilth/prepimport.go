@@ -72,7 +72,7 @@ func (w *repoContext) tasksOfSession(id string) []session.Task {
 	return tasks
 }
 
-// paidFor refuses tasks that a session of this repository has done and that are not taken, merged or pushed.
+// paidFor refuses tasks that are done in a session of this repository and not yet taken, merged or pushed.
 func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 	if w.Config.Bool("tilth.again") {
 		return nil

@@ -176,7 +176,7 @@ func (p *process) onSession(do sessionAction) cli.ActionFunc {
 	})
 }
 
-// orGone is why a look at a session failed: that it was removed meanwhile, or err.
+// orGone returns the error of a command that read a session: the session was deleted meanwhile, or err.
 func (w *repoContext) orGone(s *session.Session, err error) error {
 	if err == nil || w.p.ctx.Err() != nil {
 		return err

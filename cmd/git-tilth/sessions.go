@@ -164,9 +164,10 @@ func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 	return false, !errors.Is(err, held.ErrSourceUnknown)
 }
 
-// named reports whether a session belongs to this repository by its three names for it, each of which may be empty. It
-// is sure if all lead to one repository, or if that is missing: then the session belongs to this repository, moved
-// here, if this one has its branch or worktree. It must be quick, because it sorts ten thousand sessions.
+// named reports whether a session belongs to this repository, by its three names of its repository. Each name may be
+// empty. The answer is sure if all names lead to one repository. If that repository is missing, it may have moved here:
+// the session belongs to this repository if this one has its branch or worktree. named must be quick, because it sorts
+// ten thousand sessions.
 func (w *repoContext) named(s *session.Session, source, commonDir, linked string) (belongs, sure bool) {
 	var found []string
 	gone := source != "" && linked == ""

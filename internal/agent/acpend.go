@@ -25,7 +25,7 @@ var (
 	acpRetries = pattern.New(`(?i)retry`)
 )
 
-// acpError is the error with which an agent answered a request.
+// acpError is an agent's error answer to a request.
 type acpError struct {
 	code   int64
 	said   []string // its message, and the texts of its data
@@ -72,7 +72,7 @@ func (f *acpError) collect(v gjson.Result, key string, depth int) {
 	}
 }
 
-// number takes a number that says which failure it is, or when it is over.
+// number takes a number that identifies the failure, or the time of its end.
 func (f *acpError) number(key string, n float64) {
 	switch key = strings.NewReplacer("_", "", "-", "").Replace(key); key {
 	case "code", "status", "statuscode", "httpstatus", "httpstatuscode":
@@ -99,7 +99,7 @@ func (f *acpError) Error() string {
 	return strings.Join(said, ": ")
 }
 
-// means returns the way to fail that the error is, and when that is over.
+// means returns the kind of failure and the time at which it ends.
 func (f *acpError) means() (How, time.Time) {
 	how, reset := acpMeaning(f.code, strings.Join(f.said, "\n"))
 	if !f.resets.IsZero() {
@@ -125,7 +125,7 @@ func acpMeaning(code int64, said string) (How, time.Time) {
 // acpLimit are words of a limit that only an agent's own error says, without telling which limit.
 var acpLimit = pattern.New(`(?i)\b429\b|rate.?limit|too many requests|exhausted`)
 
-// resetIn is when a limit is over, as the APIs behind the agents say it; zero if they do not.
+// resetIn returns the time at which a limit resets, by the message of the API; zero if it names none.
 func resetIn(said string) time.Time {
 	if m := quotaReset().FindStringSubmatch(said); m != nil {
 		wait, _ := time.ParseDuration(m[1])

@@ -16,8 +16,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// acpRow describes a program that speaks the Agent Client Protocol. The first of its modes that the agent offers is
-// set: a mode in which the agent asks for permission here, not at a model. A name that begins with # is a suffix.
+// acpRow describes a program that speaks the Agent Client Protocol. git-tilth sets the first
+// of its modes that the agent offers: in this mode the agent asks git-tilth for permission, not a model. A name that
+// begins with # is a suffix.
 type acpRow struct {
 	command                  []string // after the program; nil as the row has it
 	modes, readOnly          []string
@@ -96,7 +97,7 @@ var acpOf = map[string]struct {
 }{
 	"claude": {"claude-agent-acp", "@agentclientprotocol/claude-agent-acp",
 		acpRow{modes: []string{"default"}, readOnly: []string{"plan"}, notice: pattern.New(`^\s*\*\*Warning:\*\* `)}},
-	// The older adapter of this name says nothing of tokens.
+	// The older adapter of this name does not report tokens.
 	"codex": {"codex-acp", "@agentclientprotocol/codex-acp",
 		acpRow{modes: []string{"agent"}, readOnly: []string{"read-only"},
 			boxed: []string{"agent-full-access", "full-access"}}},

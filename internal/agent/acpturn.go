@@ -32,7 +32,7 @@ type ACPInfo struct {
 
 type acpAuth struct{ id, kind string }
 
-// playACP is a turn of an agent that speaks the Agent Client Protocol. One process serves one turn.
+// playACP plays one turn of an agent that speaks the Agent Client Protocol. One process serves one turn.
 func (s *stream) playACP(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	t := s.turn
 	turn, cancel := s.stoppable(ctx)

@@ -33,7 +33,7 @@ const DefaultOutage = time.Hour
 type Calls struct {
 	// Chat makes one attempt, as a model.Client does.
 	Chat func(context.Context, model.Request) (*model.Reply, error)
-	// Program, if set, plays the turn, with a prompt that Tell makes of the conversation's messages.
+	// Program, if set, plays the turn. Tell makes its prompt from the conversation's messages.
 	Program *Program
 	Tell    func(context.Context, []json.RawMessage) (Turn, error)
 	// Heard gets the result of a turn after it is on record. again requests another turn without counting this one. An
@@ -62,8 +62,8 @@ type streak struct {
 	began             time.Time // of the first transient one
 }
 
-// Make makes one request until an answer is a turn, a retry cannot help, or the retries are used up; the history is the
-// same in each. Every attempt is on the record before the next one is made. The error is the one that Allow, Record,
+// Make repeats one request until it gets a turn, a retry cannot help, or no retry is left. The history is the same in
+// each. Every attempt is on the record before the next one is made. The error is the one that Allow, Record,
 // Wait or Emit returned, else the last *model.Failure. Make does not wait for the end of a usage limit.
 func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error) {
 	var row streak
@@ -150,7 +150,7 @@ func (c Calls) attempt(ctx context.Context, req model.Request, n int) (*model.Re
 	return nil, err
 }
 
-// play has the program answer.
+// play runs the program for an answer.
 func (c Calls) play(ctx context.Context, req model.Request, n int) (*model.Reply, error) {
 	for {
 		if err := c.allow(); err != nil {

@@ -19,7 +19,7 @@ type Choice struct {
 // TookOver is the recorded reason of an agent that took over a task from an unavailable one.
 const TookOver = "took over"
 
-// Replaced is the recorded reason of a new conversation after one that was too long for the model.
+// Replaced is the recorded reason of a new conversation after a conversation too long for the model.
 const Replaced = "replaced"
 
 // Fresh returns the choice of a new conversation.

@@ -56,7 +56,7 @@ func codex() *Program {
 var codexDir = place{"CODEX_HOME", "", ".codex"}
 
 // codexBoxed turns off Codex's sandbox inside ours: bubblewrap cannot start there, and without it Codex runs no
-// command, not even one that reads.
+// command, not even a read-only one.
 var codexBoxed = [][]string{{"-s", "danger-full-access"}}
 
 func codexUsage(u gjson.Result) Usage {
@@ -133,7 +133,7 @@ func (s *stream) codexError(text string) {
 	}
 }
 
-// codexResetIn is when a used up allowance is filled again, zero if the error does not say so.
+// codexResetIn returns the time at which a usage limit resets, zero if the error does not name it.
 func codexResetIn(text string) time.Time {
 	m := codexReset().FindStringSubmatch(text)
 	if m == nil {

@@ -89,12 +89,12 @@ func (p *Program) arguments(t *Turn, r rights) [][]string {
 	return slices.Concat([][]string{base}, own, r.args, rest)
 }
 
-// outside is the empty directory in which an ACP agent reviews, because it reads settings and instructions in its
-// directory.
+// outside is the empty working directory of an ACP agent that reviews, because the agent reads settings and
+// instructions there.
 const outside = "outside"
 
-// private makes the directory of a turn in which an agent by ACP judges, "" for any other turn. A kill leaves it
-// behind. The caller names it, so that it can be removed later.
+// private makes the working directory of a reviewer that uses ACP; it returns "" for any other turn. A kill leaves the
+// directory behind. The caller chooses its path and can remove it later.
 func (p *Program) private(t *Turn) (dir string, err error) {
 	if !t.ReadOnly || p.acp == nil {
 		return "", nil

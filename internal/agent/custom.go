@@ -211,7 +211,7 @@ func describe(name string, set map[string]string) (*Program, error) {
 	return p, nil
 }
 
-// borrow copies the reader of events and related fields from a row of the table.
+// borrow copies the event reader and related fields from a row of the table.
 func (p *Program) borrow(name, format string) error {
 	if format == "" || format == "text" {
 		return nil

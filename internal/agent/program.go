@@ -1,8 +1,8 @@
 // Package agent drives coding agents that are installed on this machine: one turn of a program in the session's
 // worktree, with a conversation that can be continued later.
 //
-// Every program is a row of one table (see programs). A row says how the program is started and resumed, where it
-// keeps its conversations, what it prints and how it fails; the code around it never asks for a program by name.
+// Every program is a row of one table (see programs). A row describes the program's start, resume, conversations,
+// output and failures. The code around it never asks for a program by name.
 // Three rules hold for all rows:
 //   - success is the program's own terminal event; exit status 0 proves nothing,
 //   - a conversation's id is reported before the program can do work, if the program makes that possible,

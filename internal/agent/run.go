@@ -190,8 +190,8 @@ func (s *stream) outcome(res proc.Outcome, cause *ending) Outcome {
 	return out
 }
 
-// verdict applies the rules in the order of what can be trusted: our own doing, the program's terminal event, its
-// words for failures, and its exit last.
+// verdict applies the rules in the order of trust: an end by git-tilth, the program's terminal event, its error
+// messages, and its exit status last.
 func (s *stream) verdict(res proc.Outcome, cause *ending) (How, string) {
 	// A program that was done while it was being told to stop was done.
 	done := s.success && s.how == "" && (len(s.under) == 0 || !res.TimedOut && !res.Canceled)

@@ -20,8 +20,9 @@ import (
 
 // state is a directory or file that a program writes. The end of a turn discards the changes, because later
 // conversations and the user's own would obey changed settings, memory, hooks and plugins. keeps names the exceptions:
-// logins (files) and conversations (directories, with a slash at the end). A leading hyphen marks a directory in a kept
-// one that is discarded as well. {tree} is the turn's directory in Claude Code's spelling, "/" is everything.
+// logins (files) and conversations (directories, with a slash at the end). A leading hyphen marks a directory that
+// is discarded although it is in a kept one. {tree} is the turn's directory in Claude Code's spelling, "/" is
+// everything.
 type state struct {
 	place
 	keeps []string

@@ -163,10 +163,10 @@ func (s *stream) silence(now time.Time, limit time.Duration) {
 
 func silent(d time.Duration) string { return "it has said nothing for " + d.String() }
 
-// quietTime returns how long a program that has reported may be quiet before its turn is over.
+// quietTime returns how long a program may be silent after its report before the turn ends.
 func (s *stream) quietTime() time.Duration { return cmp.Or(s.turn.Linger, linger) }
 
-// settle checks after each line whether the turn is over, except for the quiet time in which the program may continue
+// settle checks after each line whether the turn has ended, except for the quiet time in which the program may continue
 // or exit. It is not over while subagents are running.
 func (s *stream) settle(quiet time.Duration, over func()) {
 	s.reported = s.reported || s.success

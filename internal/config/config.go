@@ -88,7 +88,7 @@ func Load(environ []string, flags map[string]string, entries []Entry) (*Config, 
 const signCommits = "tilth.signcommits"
 
 // sortEntries groups the tilth.* entries by lower-case name and takes out the agent
-// descriptions (tilth.agent.<name>.<key>), whose keys the agent package knows, and the prices of models.
+// descriptions (tilth.agent.<name>.<key>) (the agent package knows their keys), and the prices of models.
 func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
 	known := map[string]Setting{}
 	for _, s := range settings {
@@ -344,7 +344,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// All returns every setting in the order of their names, secrets masked, those within URLs too.
+// All returns all settings, sorted by name. It masks secrets, also those in URLs.
 func (c *Config) All() []Value {
 	var out []Value
 	for _, v := range c.values {

@@ -208,7 +208,7 @@ func checkNotifyOn(value string) error {
 	return nil
 }
 
-// checkLease refuses a claim that is over before it can be renewed.
+// checkLease refuses a claim that expires before it can be renewed.
 func checkLease(value string) error {
 	if d, err := time.ParseDuration(value); err == nil && d < 2*time.Second {
 		return errors.New("must be at least 2s")
@@ -234,7 +234,7 @@ func checkBranch(form string) error {
 
 var subjectPart = pattern.New(`\{[^}]*\}`)
 
-// checkSubject refuses a form of subjects that names something that tasks do not have, or nothing of the task.
+// checkSubject refuses a form of subjects with an unknown {field}, or without any.
 func checkSubject(form string) error {
 	parts := subjectPart().FindAllString(form, -1)
 	for _, part := range parts {

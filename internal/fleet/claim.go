@@ -11,8 +11,8 @@
 // directory. The record only grows, so that a later push sends its last chunk, as a difference to the one before. The
 // message is the state: the branch's tip, the commits of stashed work and, of a session that is not running, a commit
 // of the uncommitted work. All of them are parents, and so is the session commit before. Ignored files, the undos,
-// chat.html and what can be made again stay at home; so do the ids of agent programs' conversations, which mean nothing
-// elsewhere.
+// chat.html and generated files stay at home, and so do the ids of agent programs' conversations, because other
+// machines do not have these conversations.
 //
 // The claim commit has no parent and no files. Its message is the [Claim]. It moves only by compare-and-swap
 // (--force-with-lease), so only one of two machines can take it. The push of a state includes its claim: a machine that
@@ -302,8 +302,8 @@ func (p Remote) changedByHand(ctx context.Context, s *session.Session) (changed 
 }
 
 // Next returns the session for a worker: the oldest runnable one without a holder that skip does not exclude. If
-// workers choose at the same time, all but one lose; after each loss a worker chooses among twice as many. waiting says
-// that a runnable session has a holder, who may release it.
+// workers choose at the same time, all but one lose; after each loss a worker chooses among twice as many. waiting
+// reports whether a runnable session has a holder that may release it.
 func Next(claims []Claim, now time.Time, lost int, pick func(n int) int, skip func(id string) bool) (c Claim, found,
 	waiting bool) {
 	var free []Claim

@@ -178,8 +178,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// push moves branch, state and claim on the remote together, with one git process where all is well. idle says that no
-// run is at work on the session, release that none will be.
+// push moves branch, state and claim on the remote together, usually with one git process. idle means that no run works
+// on the session, release that none will.
 func (l *Lease) push(ctx context.Context, idle, release bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -56,8 +56,8 @@ type writer struct {
 	begins  bool // a run starts and repairs the worktree: a broken worktree is left out
 }
 
-// commit writes the session's state as a session commit and returns it. idle says that no run is at work, so that the
-// worktree is part of the state.
+// commit writes the session's state as a session commit and returns it. idle means that no run works on the session,
+// so the worktree is part of the state.
 func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, err error) {
 	old := w.scratch.last(w.s.ID)
 	was, had, err := w.read(ctx, old)

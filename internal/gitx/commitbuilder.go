@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// CommitBuilder makes trees and commits that no ref names yet: until a branch is moved to one, nothing of the
-// repository has changed but for objects that a gc takes away. In a dry run even those are made elsewhere.
+// CommitBuilder makes trees and commits without a ref. Until a branch moves to one of them, the repository gets only
+// unreferenced objects, which a gc removes. In a dry run the objects are written elsewhere.
 type CommitBuilder struct {
 	git  *Git
 	repo string
@@ -22,8 +22,8 @@ type CommitBuilder struct {
 	anon bool     // its commits are nobody's
 }
 
-// CommitsIn makes commits in the repository at repo that no branch of the user's ever has; vars say where objects are
-// read and written.
+// CommitsIn makes commits in the repository at repo that never get onto a branch of the user. vars name the places of
+// its objects.
 func CommitsIn(g *Git, repo string, vars []string) *CommitBuilder {
 	return &CommitBuilder{git: g, repo: repo, vars: vars, anon: true}
 }
@@ -33,7 +33,7 @@ func NewCommitBuilder(g *Git, common string) (b *CommitBuilder, remove func(), e
 	return newBuilder(g, common, g.dry)
 }
 
-// newBuilder makes them; with aside their objects are gone after remove.
+// newBuilder returns a builder. With aside, remove deletes its objects.
 func newBuilder(g *Git, common string, aside bool) (b *CommitBuilder, remove func(), err error) {
 	dir, remove, err := proc.TempDir()
 	if err != nil {

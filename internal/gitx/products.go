@@ -62,7 +62,7 @@ func productRulesBut(found []string) string {
 	return rules
 }
 
-// exactRule returns the ignore rule that matches exactly this path. A newline cannot stand in a rule; ? stands for it.
+// exactRule returns the ignore rule that matches exactly this path. A rule cannot contain a newline; ? matches it.
 func exactRule(p string) string { return "/" + ruleQuoter.Replace(p) }
 
 var ruleQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, " ", `\ `,

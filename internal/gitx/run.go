@@ -6,7 +6,7 @@
 //     so that git never climbs to an enclosing repository.
 //   - The environment is scrubbed once, in [New]. Nothing that git exports to hooks and aliases reaches a command,
 //     except in [Git.Discover].
-//   - Commands that read and commands that change something are told apart: a dry run leaves the latter out.
+//   - A dry run skips commands that change something; they are marked as such.
 //   - Output is read with -z from plumbing, so that the user's settings for colour, quoting, renames or diff programs
 //     do not affect it.
 //

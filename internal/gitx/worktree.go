@@ -261,8 +261,8 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 
 // RemoveWorktree removes the repository's worktree at path with everything in it, also if it is locked, has submodules
 // or is half removed, and the entries that killed git processes left of it. It leaves a directory alone for which the
-// repository has no entry. The files go first: git refuses to remove a worktree with a broken link, or beside an entry
-// that another git left incomplete. The entry is removed without it then.
+// repository has no entry. It deletes the files first, because git refuses to remove a worktree with a broken link, or
+// next to an entry that another git left incomplete. Then it removes the entry itself.
 func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 	if admin, found := AdminDir(common, path); found {
 		if g.plan(path, removed); !g.dry {

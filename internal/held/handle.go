@@ -45,7 +45,7 @@ type Handle struct {
 	Common     string // the source's common git directory, "" where sourceErr says why it has none
 	Base       string // of a session that is being made: the commit at which its branch begins
 	Unlock     func()
-	// putAway are the worktrees, by path, in which a repository had replaced the .git file.
+	// putAway are the paths of worktrees where a repository had replaced the .git file.
 	putAway sync.Map
 	// Kept serialises the lanes' access to kept.git; Open says that this process has prepared it.
 	Kept struct {

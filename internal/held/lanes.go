@@ -46,8 +46,8 @@ import (
 // Commands on the whole session, such as a rewind, a fork or a push, first stash the lanes' work (StashLanes), like
 // the work of a failed task. The next attempt gets it back.
 
-// Places beside the lanes: marks of those that are being made, and where changes are judged, by the lanes' numbers.
-// What is in the latter serves one process.
+// Directories next to the lanes: marks of unfinished lanes, and the judged checkouts, by the lanes' numbers. The latter
+// serve one process.
 const (
 	newLanes     = ".new"
 	judgingLanes = ".judge"
@@ -187,8 +187,7 @@ func removePlace(h *Handle, dir string) error {
 	return errors.Join(proc.RemoveAll(dir), proc.RemoveAll(h.S.Path(session.CachesDir, layers)))
 }
 
-// dropJudging removes the places in which changes of lanes were judged, all at once: that is mostly waiting for the
-// disk.
+// dropJudging removes the judged checkouts of lanes concurrently, because most of the time is waiting for the disk.
 func dropJudging(h *Handle) error {
 	places := LaneJudges(h.S)
 	errs := make([]error, len(places))

@@ -26,8 +26,8 @@ import (
 // Snapshot is the state of a worktree for a later restore: branch, index and files. All of it is in kept.git, as two
 // commits. The tree of "whole" has the archive state.tar with the Loose files, the index and directories of the
 // session; its message is the caller's note. "staged" has the blobs of the index, on the branch's tip. An operation
-// that replaces the worktree packs them first, and gives them their refs below refs/undo/<n>/ when it is over: then
-// they are an undo.
+// that replaces the worktree packs them first. At its end it gives them refs below refs/undo/<n>/, and they become an
+// undo.
 type Snapshot struct {
 	Tip string `json:"tip"` // of the branch
 	// Loose are the files, relative to the worktree, that a checkout of Tip does not make: changed, deleted, or
@@ -38,7 +38,7 @@ type Snapshot struct {
 	Indexed bool     `json:"indexed"` // there was an index
 }
 
-// SnapshotRequest says what to save before a worktree changes.
+// SnapshotRequest selects the state to save before a worktree changes.
 type SnapshotRequest struct {
 	Number  int                // of the snapshot
 	Becomes Snapshot           // the next state of the worktree

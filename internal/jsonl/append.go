@@ -82,8 +82,8 @@ func repair(f *os.File) (Repair, error) {
 	return r, err
 }
 
-// unended returns the repair of a file whose last line begins at start. A line without its newline is complete if it is
-// an object: a prefix of a JSON object is never one, so no partial line is kept.
+// unended returns the repair of a file and the start of its last line. A line without its newline is complete if it is
+// a JSON object, because a prefix of a JSON object is never an object.
 func unended(f *os.File) (start int64, r Repair, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -106,7 +106,7 @@ func unended(f *os.File) (start int64, r Repair, err error) {
 	return start, Repair{CutBytes: size - start}, nil
 }
 
-// lastLine is where that begins which follows the last newline before size.
+// lastLine returns the offset of the line that begins after the last newline before size.
 func lastLine(r io.ReaderAt, size int64) (int64, error) {
 	buf := make([]byte, tailBlock)
 	for end := size; end > 0; {

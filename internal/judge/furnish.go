@@ -118,7 +118,7 @@ func (p *Checkout) drop(name string) error {
 	return nil
 }
 
-// setUp runs the setup in the tree that is laid out. of is the tree in which alone it counts.
+// setUp runs the setup in the checked-out tree. The setup is valid only for the tree of.
 func (p *Checkout) setUp(ctx context.Context, commit, tree, of string) error {
 	if err := p.o.Setup(ctx, p.Dir); err != nil {
 		// An incomplete setup does not count: the next judgement repeats it.

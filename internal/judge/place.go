@@ -30,7 +30,7 @@ type Options struct {
 	Repaired func(what, done string) error
 }
 
-// Checkout is the directory in which changes are judged. It is one process's, and serves one judgement after the other.
+// Checkout is the directory where changes are judged. It belongs to one process and serves one judgement at a time.
 type Checkout struct {
 	Dir string
 
@@ -170,7 +170,7 @@ func (p *Checkout) forget() {
 }
 
 // recheck opens the checkout and compares its directories with their stamps. It removes added files. If the directory
-// is not the one that was laid out, it starts again.
+// was replaced, it starts again.
 func (p *Checkout) recheck() error {
 	if p.top == nil {
 		return p.begin()

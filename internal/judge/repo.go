@@ -44,8 +44,8 @@ var takenSettings = []string{
 	"core.longpaths", "extensions.objectformat",
 }
 
-// settings makes the configuration of a git directory in which files are checked out and staged as in the worktrees of
-// a repository that has all of these.
+// settings returns the configuration of a git directory that checks out and stages files as a repository with all of
+// these entries does.
 func settings(all []config.Entry) []byte {
 	var b bytes.Buffer
 	b.WriteString(ownSettings)

@@ -94,8 +94,8 @@ func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	return sha, nil
 }
 
-// hooksOfSeed reports whether hooks in the tree are as the seed has them. Others are a worker's, who could close issues
-// or sign off by their message.
+// hooksOfSeed reports whether hooks in the tree are the seed's. Other hooks are a worker's and could close issues or
+// sign off by their message.
 func hooksOfSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, tree string) bool {
 	dir, _, err := h.Git.Hooks(ctx, wt)
 	if err != nil || dir == "" {

@@ -82,7 +82,7 @@ func begin(h *held.Handle, n New) error {
 	return h.Append(&start)
 }
 
-// undoCreate takes back a session in which nothing can have been done yet.
+// undoCreate deletes a session without any work.
 func undoCreate(ctx context.Context, h *held.Handle) {
 	if h.Git.IsDryRun() {
 		return
@@ -325,8 +325,8 @@ func Checkout(h *held.Handle) (gitx.Worktree, error) {
 	return h.Git.CheckoutAt(h.Common, h.Checkpoint.Source)
 }
 
-// HasRun reports whether the seed has been worked on and must not be replaced: in a run, also one that was undone, or
-// before a fork.
+// HasRun reports whether the seed must not be replaced because a run, also an undone one, or the session before a fork
+// has worked on it.
 func HasRun(ctx context.Context, h *held.Handle) (ran bool, err error) {
 	if h.Checkpoint.Status != session.Prepared || held.Unfinished(h.S) {
 		return true, nil
@@ -346,7 +346,7 @@ func HasRun(ctx context.Context, h *held.Handle) (ran bool, err error) {
 // Reseed adopts an edited plan before any work was done: the seed is committed again on the same parent.
 //
 // The state on disk after each step:
-//  1. prd.json                  the new plan over the old seed commit, whose tests are the same
+//  1. prd.json                  the new plan over the old seed commit, with the same tests
 //  2. the branch at a new seed  recordSeed finds it
 //  3. seed_committed            done
 func Reseed(ctx context.Context, h *held.Handle, tasks []session.Task, tests int) error {

@@ -196,7 +196,7 @@ func writeViews(h *held.Handle) error {
 	return cmp.Or(h.WriteViews(plan), h.Sync())
 }
 
-// settleRecord puts on record what the user set in prd.json, and completes the ledgers.
+// settleRecord records the user's edits of prd.json, and completes the ledgers.
 func settleRecord(h *held.Handle, p Plan) error {
 	if !p.Fresh {
 		if err := adoptEdits(h, p.MarkDone); err != nil {

@@ -103,7 +103,7 @@ func PlanOnto(ctx context.Context, h *held.Handle, o Onto) (p GoBack, err error)
 	return p, nil
 }
 
-// move is a PlanOnto at work.
+// move executes a PlanOnto.
 type move struct {
 	Onto
 	h        *held.Handle
@@ -119,8 +119,8 @@ func (m *move) has(ctx context.Context, tip, commit string) (bool, error) {
 	return base == commit, err
 }
 
-// commits lists the commits from the seed to the tip, oldest first. The tip is that on the forge if it has all of the
-// session's commits; else beside are the commits that others pushed.
+// commits lists the commits from the seed to the tip, oldest first. The tip is the forge's if it has all of the
+// session's commits; else beside has the commits that others pushed.
 func (m *move) commits(ctx context.Context) (tip string, commits, beside []gitx.Commit, err error) {
 	g, common := m.h.Git, m.h.Common
 	tip = m.plan.From

@@ -26,7 +26,7 @@ type State struct {
 	SeedKnown  bool   // the branch contains it
 	Worked     bool   // without a recorded seed: the branch has work after a seed
 	NoBase     bool   // the record does not name the commit at which the branch begins
-	// Interviewed reports whether a session without a seed has an interview that can be gone on with.
+	// Interviewed reports whether a session without a seed has an interview that can continue.
 	Interviewed bool
 	Anew        string // the command that makes the same session again, "" if unknown
 	BranchTip   string // "" without a branch
@@ -109,39 +109,39 @@ type Plan struct {
 	Fresh            bool                     // the session was prepared and never run
 }
 
-// MakePlan decides what a resume does. It is the only place that decides: resume, its dry run, show and run's note call
-// it. The rows, first match first:
+// MakePlan plans a resume. All decisions are here: resume, its dry run, show and run's note call it. The first matching
+// row applies:
 //
 //	state                                              decision
-//	a teardown was begun                               refuse: reset finishes it
+//	a teardown is unfinished                           refuse: reset finishes it
 //	no seed was ever committed                         refuse: reset, prep-feature
-//	the record of one is lost, and work was done       refuse: git's own commands show and take it
-//	the record does not say where the branch begins    refuse: reset
+//	its record is lost, and work was done              refuse: git's own commands show and take it
+//	the record does not name the base of the branch    refuse: reset
 //	prd.json cannot be read, or has no tasks           refuse: reset
 //	the source repository is gone                      refuse
 //	the branch is gone                                 refuse
-//	no worktree, the branch is checked out elsewhere   refuse, and say how to free it
-//	a rewind or an undo was begun                      finish it, then decide anew
-//	the branch no longer holds the seed                trust prd.json, unwind only placeholders with our trailers
+//	no worktree, the branch is checked out elsewhere   refuse, with a command to free it
+//	a rewind or an undo is unfinished                  finish it, then plan again
+//	the branch no longer contains the seed                trust prd.json, unwind only placeholders with our trailers
 //	an accepted tree, judged on the branch's tip       commit it, unless the files have changed since
-//	a case was being reviewed, on the branch's tip     go on with the review, unless the files have changed since
+//	a case was being reviewed, on the branch's tip     continue the review, unless the files have changed since
 //	a commit at the tip with the trailers of a task    unwind it: a commit hook had changed the tree
-//	  whose verdicts do not name its tree
-//	a commit for a task not done, of a tree that a     mark it done
+//	  without a verdict on its tree
+//	a commit of a pending task with a tree that a      mark it done
 //	  verdict of that task accepted
 //	placeholders or worker's commits at the tip        unwind them, and only them
-//	a placeholder under another commit                 it stays, and is judged with the next task's work (unjudged)
+//	a placeholder under another commit                 keep it, and judge it with the next task's work (unjudged)
 //	a failed task                                      back to pending
-//	a failed task's case waits for a review            it comes before the others
-//	the task last worked on is not the first pending   it comes first: its partial work is in the worktree
-//	the task last worked on is skipped or removed, and its work in the worktree is set aside
-//	  left work
-//	a need is not done                                 the task waits, unless it was begun
+//	a failed task's case waits for a review            run it before the others
+//	the task last worked on is not the first pending   run it first: its partial work is in the worktree
+//	the task last worked on is skipped or removed,     stash its work
+//	  and its work is in the worktree
+//	a need is not done                                 the task waits, unless it was started
 //	the worktree is missing, unregistered              re-create it, register it
-//	another directory stands there                     move that aside, re-create it
-//	a merge or the like was left unfinished            drop it, files kept
-//	HEAD was moved to another branch                   bring it back
-//	nothing pending, status or last stop all_done      nothing; the status is brought up to the stop
+//	another directory is at its path                   rename that, re-create the worktree
+//	a merge or the like is unfinished                  abort it, keep the files
+//	HEAD is on another branch                          move it back
+//	nothing pending, status or last stop all_done      nothing; update the status from the last stop
 //	nothing pending, any other status                  conclude as all_done
 //	else                                               continue
 func MakePlan(s State) Plan {

@@ -23,7 +23,7 @@ import (
 // The state on disk after each step. Before the journal the session is unchanged. After it every command that changes
 // the session first finishes the operation; `reset` removes it with the session, and `reset --to-seed` (toseed.go),
 // with the same journal file, replaces it. Each step may be repeated:
-//  1. the snapshot's pack in kept.git       unchanged; the next snapshot of this number is made beside it
+//  1. the snapshot's pack in kept.git       unchanged; the next snapshot of this number gets another pack
 //  2. going-back.json, the journal          from here on the operation is carried out
 //  3. session_rewound or session_undone     recognised by its number
 //  4. the loose files removed from the worktree

@@ -343,7 +343,7 @@ func removeDir(s *session.Session) error {
 	return os.RemoveAll(s.Dir)
 }
 
-// placesOf returns the directories in which a run of a session has commands run; worktree is the session's own.
+// placesOf returns the working directories of the commands of a session's run; worktree is the session's own.
 func placesOf(s *session.Session, worktree string) []string {
 	places := []string{worktree, s.Path(session.JudgeDir)}
 	for _, task := range held.Lanes(s) {

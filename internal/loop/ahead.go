@@ -124,7 +124,7 @@ func lookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (
 	return &Checked{found: found, of: of, known: a.run.Checkpoint.KnownFailures, place: a.at.place}, nil
 }
 
-// standIn writes the base's manifests and lock files to the place of the future worktree.
+// standIn writes the base's manifests and lock files to the path of the future worktree.
 func (a *attempt) standIn(ctx context.Context) error {
 	deciding, err := a.decidingFiles(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *attempt) withTests(files []string) ([]string, error) {
 	return files, nil
 }
 
-// ground returns the worktree in which a preflight looks around: before there is one, a place for it.
+// ground returns the worktree of a preflight, or the path of the future worktree.
 func (a *attempt) ground(ctx context.Context) (gitx.Worktree, error) {
 	if a.run.ahead != nil {
 		return gitx.Worktree{Path: a.at.path, Common: a.run.Common}, nil

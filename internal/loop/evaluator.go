@@ -130,7 +130,7 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 // plainPath matches paths that can stand outside of a fence.
 var plainPath = pattern.New(`^[\w./@-]*$`)
 
-// quoted returns a list of paths in which no name of a directory reads like a part of the prompt.
+// quoted returns a list of paths and quotes names that could be read as a part of the prompt.
 func quoted(paths []string) []string {
 	out := slices.Clone(paths)
 	for i, p := range out {

@@ -31,7 +31,7 @@ type ground struct {
 	lane   string // the task of the lane; "" for the session's worktree
 	number int    // of the lane
 	holds  bool   // the turn to commit
-	// askAlone waits until no other lane is at work.
+	// askAlone waits until no other lane works.
 	askAlone   func(context.Context) error
 	path       string          // of the worktree
 	judging    string          // of the place where changes are judged

@@ -15,8 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// beside is an attempt's state about other lanes' commits. Its change is always reviewed and committed as merged onto
-// the branch's tip.
+// beside is an attempt's state about other lanes' commits. The attempt's change is always reviewed and committed as
+// merged onto the branch's tip.
 type beside struct {
 	began     string             // the commit at which the work in the lane began
 	told      string             // the last of the other tasks' commits that the worker knows of
@@ -235,7 +235,7 @@ func (a *attempt) stillGiven(v *Verdict, j *judged) {
 	a.beside.given = &given{verdict: v, by: j.by, tree: j.tree, base: a.base, becomes: j.tree}
 }
 
-// doneTasks returns the number of finished tasks, whose tests a change must pass.
+// doneTasks returns the number of finished tasks. A change must pass their tests.
 func (r *run) doneTasks() (n int) {
 	for _, t := range r.taskList() {
 		if t.Status == session.TaskDone {
@@ -245,7 +245,7 @@ func (r *run) doneTasks() (n int) {
 	return n
 }
 
-// commitPlace returns the worktree in which an accepted tree is committed, which its index holds: the session's.
+// commitPlace returns the worktree that commits an accepted tree, with the tree in its index: the session's.
 func (a *attempt) commitPlace(ctx context.Context, tree string) (gitx.Worktree, error) {
 	if a.at.lane == "" {
 		return a.settledWorktree(ctx)

@@ -127,8 +127,8 @@ type refusal struct {
 	c           *Case
 }
 
-// refusedByHook hands a commit hook's refusal to the worker, as a validator that failed. Where the hook says the same
-// of the same change again, and not for want of another summary, no worker can mend it.
+// refusedByHook passes a commit hook's refusal to the worker, like a failed validator. If the hook repeats its message
+// for the same change, and another summary cannot help, no worker can fix the cause.
 func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) {
 	again := f.tree != "" && f.tree == a.refusal.tree && text.SaySame(f.words, a.refusal.words)
 	subjectHint := sync.OnceValue(func() string {

@@ -21,7 +21,7 @@ import (
 // they commit one at a time, in the session's worktree. One goroutine, runLanes, starts tasks. held/lanes.go describes
 // the state on disk after each step.
 
-// lane is one task at work, as runLanes knows it.
+// lane is the state of one running task in runLanes.
 type lane struct {
 	*ground
 	index   int
@@ -305,7 +305,7 @@ func (r *run) laneGround(session *ground, task string, number int) *ground {
 		hooked: session.hooked, hooks: session.hooks, removeTemp: func() {}, notified: map[string]bool{}}
 }
 
-// askAlone waits until no other lane is at work.
+// askAlone waits until no other lane works.
 func (s *schedule) askAlone(ctx context.Context, l *lane) error {
 	s.news <- report{lane: l}
 	select {

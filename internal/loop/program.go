@@ -89,7 +89,7 @@ func (w *worker) tell(ctx context.Context, messages []json.RawMessage) (agent.Tu
 	return t, nil
 }
 
-// heard records a turn's outcome and decides: an answer, another try, or the end of the attempt.
+// heard records a turn's outcome and decides between an answer, a retry, and the end of the attempt.
 func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err error) {
 	a, p, choice := w.a, w.who.Program, w.conversation.choice
 	if out.Conversation != "" {

@@ -114,7 +114,7 @@ func (a *attempt) underSeedDependencies(ctx context.Context, j *judged, vs []val
 	return a.again(ctx, j, on, files, vs)
 }
 
-// seedPlace returns the checkout in which changes are tested with the seed's dependencies.
+// seedPlace returns the checkout for tests with the seed's dependencies.
 func (g *ground) seedPlace(ctx context.Context) (_ *judge.Checkout, err error) {
 	if g.onSeed != nil && held.Exists(g.onSeed.Dir) {
 		return g.onSeed, nil

@@ -20,11 +20,11 @@ import (
 // The state on disk after each step of a task's change, and a resume's reaction:
 //  1. context_reset, lane_merged      merges again, or takes the recorded merge if it conflicted
 //  2. the merge in index and files    the same; files that somebody changed since stay
-//  3. those of any attempt; the step is over with the worker's prompt, the case for the reviewer or the commit
+//  3. those of any attempt; the step ends with the worker's prompt, the case for the reviewer or the commit
 //
 // Of a commit of the user:
-//  1. the commit                      makes it again, which changes nothing: the step is over
-//  2. commit_repeated                 goes on with the next step
+//  1. the commit                      makes it again, which changes nothing: the step ends
+//  2. commit_repeated                 continues with the next step
 
 // nextStep returns the index of the task of the next commit to repeat, or -1. It repeats the user's commits before it.
 func (r *run) nextStep(ctx context.Context) (int, error) {

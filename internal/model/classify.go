@@ -88,7 +88,7 @@ func redirectTarget(h http.Header) string {
 	return oneLine(shownURL(u))
 }
 
-// complete gives a failure its status and its message.
+// complete sets the status and the message of a failure.
 func (c *Client) complete(f *Failure, status int) *Failure {
 	f.Status = status
 	f.Said = c.hideKey(f.Said)

@@ -126,7 +126,7 @@ func (p *Tree) Lock(kind project.Kind, dir string) (project.Lock, bool) {
 	return project.Lock{}, false
 }
 
-// dataDirs are the names of directories whose projects are data of tests.
+// dataDirs are the names of directories with projects that are test data.
 var dataDirs = []string{"testdata", "fixtures", "__fixtures__"}
 
 // DirsOf returns the directories that hold a file of that name, "." or "sub/dir", but for those of test data.

@@ -150,7 +150,7 @@ const (
 	keeperRest  = 10 * time.Second     // the longest pause, where the kernel cannot end a process
 )
 
-// init is what the keeper does after it has waited.
+// init runs the keeper after its wait.
 func init() {
 	if !keeper.Is() {
 		return

@@ -81,7 +81,7 @@ func (p *pipes) closeChildEnds() {
 	p.child = nil
 }
 
-// abandon closes everything if there is no child.
+// abandon closes all pipes of a child that did not start.
 func (p *pipes) abandon() {
 	p.closeChildEnds()
 	for _, f := range []*os.File{p.in, p.out, p.err} {

@@ -98,7 +98,7 @@ type Outcome struct {
 	Truncated bool
 	// TimedOut says that the time limit ended the command.
 	TimedOut bool
-	// Exceeded is the setting whose limit of processes, memory or disk the command was killed for, "" for none.
+	// Exceeded is the setting of the limit (processes, memory, disk) that killed the command, "" for none.
 	Exceeded string
 	// Canceled says that the context ended the command.
 	Canceled bool

@@ -114,7 +114,7 @@ type Runner struct {
 	Name   string
 	Format Format
 	Report []string // arguments for a report besides its output
-	// Coverage are the ways in which projects measure which lines the tests run.
+	// Coverage are the ways to measure the lines that the tests run.
 	Coverage []Coverage
 }
 
@@ -248,7 +248,7 @@ func IsBuilt(dir string, there func(file string) bool) bool {
 	})
 }
 
-// OnDisk returns a function that reports whether a directory has a file, whose name may be a pattern.
+// OnDisk returns a function that reports whether a directory has a file. The file's name may be a pattern.
 func OnDisk(top string) func(file string) bool {
 	return func(file string) bool {
 		at := filepath.Join(top, filepath.FromSlash(file))

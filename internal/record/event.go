@@ -37,7 +37,7 @@ type Scope struct {
 	SpanID  string `json:"span_id,omitempty"`  // 16 hex digits, one per iteration
 	Iter    int    `json:"iter,omitempty"`     // from 1
 	Phase   string `json:"phase,omitempty"`    // one of the roles; empty for the worker
-	// RolledForward marks an event that a later process wrote for one that died.
+	// RolledForward marks an event that a process wrote for an earlier, killed process.
 	RolledForward bool `json:"rolled_forward,omitempty"`
 }
 

@@ -246,7 +246,7 @@ type ModelCall struct {
 	OtherCost        string          `json:"other_cost,omitempty"` // in another currency; not booked
 }
 
-// HealthCut is the health of a program's turn that was ended from outside after the program had reported and gone on.
+// HealthCut is the health of a turn that git-tilth ended after the program had reported its result and continued.
 const HealthCut = "cut"
 
 // EmptyModelResponse follows the model_call of an answer that held nothing.

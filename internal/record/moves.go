@@ -10,7 +10,7 @@ type SessionRewound struct {
 	SHA  string `json:"sha"`  // its current commit
 	Undo int    `json:"undo"` // the number by which an undo takes this back
 	Note string `json:"note,omitempty"`
-	// Noted is the task whose ledger begins with the note.
+	// Noted is the task with the note at the start of its ledger.
 	Noted string `json:"noted,omitempty"`
 	// Counts is the offset up to which earlier events count; those between it and this event are superseded.
 	Counts int64 `json:"counts"`

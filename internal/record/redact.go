@@ -116,8 +116,8 @@ func (r *Redactor) jsonString(literal []byte) []byte {
 	return JSON(clean)
 }
 
-// jsonForms are value, the ways in which JSON writers put it into a string, without the quotes, and those in which they
-// put a JSON text with that string into another string, as they do with the arguments of a tool.
+// jsonForms returns value and its spellings in a JSON string, without quotes. It includes the spellings in a JSON text
+// that is itself a JSON string, such as the arguments of a tool.
 func jsonForms(value string) []string {
 	enc := JSON(value)
 	once := spellings(string(enc[1 : len(enc)-1]))

@@ -249,7 +249,7 @@ func ReadBeginning(path string) (*State, error) {
 	return &s, err
 }
 
-// Clone returns a copy that no Apply changes.
+// Clone returns a copy that later calls of Apply do not change.
 func (s *State) Clone() *State {
 	c := *s
 	c.Moment, c.Went, c.Limits = s.Moment.clone(), maps.Clone(s.Went), maps.Clone(s.Limits)

@@ -41,7 +41,7 @@ func (b *Box) At(p Place) *Box {
 	})
 }
 
-// canCover reports whether a checkout holds nothing that commands need besides the repository.
+// canCover reports whether commands need no file of a checkout except the repository.
 func (b *Box) canCover(dir, tree string) bool {
 	needed := []string{tree, b.home, b.Layers, b.Temp, "/dev", "/tmp"}
 	for _, s := range b.State {

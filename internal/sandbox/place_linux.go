@@ -21,8 +21,8 @@ const (
 	opText  = "text"  // a file with another content, to read
 )
 
-// placing passes to add the operations that show the tree at the checkouts. The git directory of a checkout is not
-// there then, so it is shown beside the tree, and the files of the tree that name it name that path.
+// placing passes to add the operations that show the tree at the checkouts. This hides the git directory of a
+// checkout, so it is shown next to the tree, and the files of the tree that name it contain that path.
 func (b *Box) placing(add func(kind, path, arg string)) {
 	p := b.place
 	if p == nil {

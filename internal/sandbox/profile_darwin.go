@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// profile returns the box in the language of macOS's sandbox, in which the last rule that matches holds.
+// profile returns the box in the language of macOS's sandbox. The last matching rule applies.
 func (b *Box) profile() string {
 	var out strings.Builder
 	out.WriteString("(version 1)\n(allow default)\n(deny file-write*)\n" +

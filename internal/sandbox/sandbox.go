@@ -20,7 +20,7 @@
 //   - seccomp cuts off the network: a socket of another family than Unix or netlink cannot be made.
 //   - Namespaces, if they can be made, cover the rest (sockets with a path, modes and times, shared memory, terminals,
 //     arguments of processes). A holder, which is this program again, makes one set for each Box: everything read-only
-//     except writable paths, with an empty directory over each closed one that shows only its open paths. The holder
+//     except writable paths. An empty directory hides each closed one and shows only its open paths. The holder
 //     starts commands there as children of this process.
 //   - Without namespaces the user's terminals are hidden with the other devices, also those that a command would make.
 //

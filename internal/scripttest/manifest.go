@@ -64,7 +64,7 @@ func manifestOf(ts *testscript.TestScript, name string) string {
 			ignored[path] = true
 		}
 	}
-	// A directory in which something is ignored stays for its sake.
+	// A directory with ignored files stays.
 	for path := range ignored {
 		for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
 			ignored[dir] = true

@@ -203,7 +203,7 @@ func Condition(cond string) (bool, error) {
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
 
-// Commands returns the commands that scripts have beside testscript's own.
+// Commands returns the commands of scripts in addition to testscript's own.
 func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
 		"mkrepo": mkrepo, "fakeforge": fakeForge, "fakemodel": fakemodel, "fakeagent": fakeagent, "modelsaw": modelsaw,

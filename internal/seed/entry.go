@@ -194,8 +194,7 @@ func newIndex(entries []entry) index {
 	return x
 }
 
-// find is our id for one of the list, "" for none. An id that occurs several times, because numbers restart in each
-// phase, is that of the same phase.
+// find returns our id for an id of the list, "" for none. If numbers restart in each phase, it prefers the same phase.
 func (x index) find(word string, phase int) string {
 	word = strings.ToLower(strings.Trim(word, "#.,;:`[]'\" "))
 	whole, _, _ := strings.Cut(word, ".") // of a part that is no task

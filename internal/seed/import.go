@@ -100,7 +100,7 @@ const (
 )
 
 // Import reads tasks from a file, from a directory, or from stdin if path is "-". It changes nothing. The formats are
-// in the constants above; a file's format is told by its content. With optional it takes optional tasks as well.
+// in the constants above; the content decides the format. With optional it imports optional tasks as well.
 //
 // A directory is laid out like the worktree: a file in it that is named by one of its tasks (tests/test_t001_add.py,
 // calc/t001_add_test.go) is imported as an acceptance test at the same relative path.

@@ -31,7 +31,7 @@ var listPlaces = []string{"tasks.md", "*/tasks.md", "changes/*/tasks.md", "specs
 // backlogPlaces are where Backlog.md keeps its tasks.
 var backlogPlaces = []string{".", "tasks", "backlog/tasks"}
 
-// lastFirst are the documents beside a list that are read first, the last one before all others.
+// lastFirst are the documents next to a list in reverse reading order.
 var lastFirst = []string{"design.md", "plan.md", "requirements.md", "spec.md", "proposal.md"}
 
 // taskFileName matches the name of a file with one task: T-NNN, or of Backlog.md, which may have another prefix.

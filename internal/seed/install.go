@@ -13,11 +13,11 @@ import (
 )
 
 // Install installs a checked bundle: its test files into the worktree, then seed-meta.json and prd.json into the
-// session's directory. If it fails, nothing of the bundle is left; undo removes all of it while the seed is not on
+// session's directory. If it fails, no file of the bundle stays; undo removes all of them while the seed is not on
 // record.
 //
 // The state on disk after each step, and the next command's reaction:
-//  1. test files, each whole or being written   no seed: only a reset goes on, which removes the worktree
+//  1. test files, each whole or being written   no seed: only reset continues, and removes the worktree
 //  2. seed-meta.json                            the same
 //  3. prd.json                                  the same: the tasks are listed, and resume refuses
 //  4. the seed's commit (lifecycle.CommitSeed)  lifecycle.Open puts it on record: its plan is there

@@ -45,7 +45,7 @@ var (
 	ErrAnswers = errors.New("the answers ran out")
 )
 
-// Deps is everything that an interview touches.
+// Deps is the environment of an interview.
 type Deps struct {
 	Brief   string
 	Context string   // the project's own guidance (AGENTS.md and the like), or ""

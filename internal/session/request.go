@@ -78,7 +78,7 @@ func (r *Request) Root() string {
 	return r.Base
 }
 
-// Line returns the request in one line, and those below it, with the time when they were seen.
+// Line returns the request and the requests below it in one line, with the time of the last look.
 func (r *Request) Line() string {
 	var all []string
 	for _, one := range append(r.Below[:len(r.Below):len(r.Below)], r) {

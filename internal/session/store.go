@@ -193,6 +193,6 @@ func IDTime(id string) (t time.Time, ok bool) {
 	return t, err == nil
 }
 
-// DraftPrefix is the prefix of the directory of a session without a name. The next new session removes one that a kill
-// left behind.
+// DraftPrefix is the prefix of the directory of a session without a name. The next new session removes a leftover of
+// a killed process.
 const DraftPrefix = ".fork-"

@@ -82,8 +82,8 @@ type onlyHereCommits map[string][]string
 // usualBranches are the branches of sessions that tilth.branch does not name.
 const usualBranches = "session/*"
 
-// onlyHere finds the commits that only branches of some patterns reach, below some commits. A commit that the
-// repository lacks is unknown.
+// onlyHere finds the commits below ends that only the branches in but reach. A commit that the repository lacks is
+// unknown.
 func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string, but ...string) (onlyHereCommits, error) {
 	ask := gitx.InRepo(common, "cat-file", "--batch-check=%(objectname)")
 	ask.Stdin = []byte(strings.Join(ends, "\n") + "\n")
@@ -115,7 +115,7 @@ func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string, bu
 	return only, nil
 }
 
-// left are the commits of a session, the last first, that no other branch has, as they are or as they were taken there.
+// left returns the commits of a session that no other branch has, either unchanged or as taken, the last first.
 func (only onlyHereCommits) left(tip string, notes []Taken) (left []string) {
 	taken, seen := map[string]bool{}, map[string]bool{}
 	for _, n := range notes {

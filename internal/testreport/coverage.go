@@ -9,8 +9,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// Coverage reads a report of the lines that tests ran, and calls add with each line. name is the name of the report,
-// whose ending says its form; module is the module of a Go package.
+// Coverage reads a report of the lines that tests ran, and calls add with each line. The ending of the report's
+// name decides its format; module is the module of a Go package.
 func Coverage(name string, data []byte, module string, add func(file string, line int, ran bool)) {
 	switch path.Ext(name) {
 	case ".xml":

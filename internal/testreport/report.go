@@ -55,7 +55,7 @@ func (r *Report) add(where, name string, s State) {
 	r.Tests[t] = max(s, r.Tests[t])
 }
 
-// FileItself is the name of the test that stands for a file without tests, or that cannot be loaded.
+// FileItself is the test name of a file without tests, or of a file that cannot be loaded.
 const FileItself = "the file itself"
 
 // Read reads a report in a format. file is the content of the report file, output the runner's output; root is the base

@@ -88,7 +88,7 @@ func isPlain(s string) bool {
 }
 
 // isHidden reports whether a terminal does not draw a character, or draws it elsewhere: C1 controls, bidirectional and
-// other format characters, line separators, fillers, and selectors of a variant, in which a text can be hidden.
+// other format characters, line separators, fillers, and variation selectors, which can hide a text.
 func isHidden(r rune) bool {
 	switch {
 	case r < 0x80:

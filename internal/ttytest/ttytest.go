@@ -1,5 +1,4 @@
-// Package ttytest drives a program at a pseudo-terminal of its own, so that the signals and the line discipline that a
-// test meets are the real ones.
+// Package ttytest drives a program at its own pseudo-terminal, so a test gets real signals and a real line discipline.
 package ttytest
 
 import (

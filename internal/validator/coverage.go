@@ -73,7 +73,7 @@ func (v Validator) measured(ctx context.Context, in ExecEnv, command proc.Cmd, d
 	return out
 }
 
-// maxUncovered bounds the files whose lines are named.
+// maxUncovered limits the number of files with listed lines.
 const maxUncovered = 20
 
 // Uncovered returns the added lines of a patch that no test ran, a text for each file. The tests of a check that did

@@ -169,7 +169,7 @@ func ruff(ctx context.Context, p *layout, dir string) Validator {
 	return Validator{Name: at("ruff", dir), Dir: dir, Argv: append(argv, "."), Env: []string{noBytecode}}
 }
 
-// mypyTargets matches a configuration that says what mypy checks.
+// mypyTargets matches a configuration with targets of mypy.
 var mypyTargets = pattern.New(`(?m)^\s*(files|packages|modules)\s*=`)
 
 func mypy(ctx context.Context, p *layout, dir string) Validator {

@@ -17,7 +17,7 @@ type given struct {
 	where string // the runner's name for it, or its package
 }
 
-// givens are the acceptance tests of a package in dir, whose files are relative to it. where returns the runner's name
+// givens returns the acceptance tests of a package in dir. files are relative to dir. where returns the runner's name
 // of a file.
 func givens(dir string, files []string, where func(file string) string) (out []given) {
 	for _, f := range files {

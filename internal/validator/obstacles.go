@@ -18,9 +18,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// obstacle is a way in which a validator cannot start. A line of its output that matches one of the signs names the
-// missing thing; mend reports whether that is a dependency of the project rather than a task's work, and returns the
-// command that installs it, "" if unknown.
+// obstacle is a reason that prevents a validator's start. A line of its output that matches one of the signs names the
+// missing program or module. mend reports whether that is a dependency of the project rather than a task's work, and
+// returns the command that installs it, "" if unknown.
 type obstacle struct {
 	signs []pattern.Regexp
 	mend  func(p *layout, s Scene, v Validator, res Result, missing string) (command string, ok bool)
@@ -138,7 +138,7 @@ func (p *layout) home(v Validator, manifests ...string) (dir string, ok bool) {
 	return ".", false
 }
 
-// copiedFile is for a file that git ignores: the user's checkout has it, the tree has not.
+// copiedFile handles an ignored file that the user's checkout has and the tree does not.
 func copiedFile(p *layout, s Scene, v Validator, _ Result, missing string) (string, bool) {
 	if filepath.IsAbs(missing) {
 		rel, err := filepath.Rel(p.Root, missing)
@@ -158,7 +158,7 @@ func copiedFile(p *layout, s Scene, v Validator, _ Result, missing string) (stri
 	return "git config --add tilth.copy " + text.ShellQuote(missing), true
 }
 
-// nodeModule is for a package that package.json names, or a program while nothing is installed at all.
+// nodeModule handles a package of package.json, or a program if nothing is installed.
 func nodeModule(p *layout, s Scene, v Validator, res Result, missing string) (string, bool) {
 	dir, ok := p.home(v, "package.json")
 	if !ok {
@@ -272,7 +272,7 @@ func (p *layout) venv(dir string, more ...string) string {
 	return "python3 -m venv --system-site-packages .venv && .venv/bin/pip install " + args
 }
 
-// goModule is for a module that go.mod requires.
+// goModule handles a module that go.mod requires.
 func goModule(p *layout, s Scene, v Validator, _ Result, missing string) (string, bool) {
 	dir, ok := p.home(v, "go.mod")
 	return s.Setting.Add(p.install(project.Go, dir)), ok && strings.Contains(p.Read(path.Join(dir, "go.mod")), missing)

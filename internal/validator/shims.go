@@ -29,7 +29,7 @@ var shimWords = []struct {
 	{pattern.New(`(?m)^Volta error: Node is not available.*$`), "volta install node"},
 }
 
-// standsForNothing is the line in which a shim says that it has no program to start, and the command that installs one.
+// standsForNothing returns the message of a shim without a program to start, and the command that installs the program.
 func standsForNothing(output string) (why, mend string) {
 	for _, w := range shimWords {
 		if m := w.sign().FindStringSubmatchIndex(output); m != nil {

@@ -218,7 +218,7 @@ func (c *check) judged(s said, commit gitx.Commit) {
 	}
 }
 
-// marked takes the mark of a commit that the record names at an offset, -1 for another session's record.
+// marked adds the mark of a commit. at is the commit's offset in the record, -1 for another session's record.
 func (c *check) marked(marks []mark, commit gitx.Commit, sig held.Signature, at int64) []mark {
 	m := mark{commit: commit.SHA}
 	n, err := fmt.Sscanf(sig.Record, "%d %64s", &m.size, &m.sum)

@@ -89,7 +89,7 @@ func stillFailed(stop *record.Stop, st *record.State) string {
 	return strings.Join(failed, "; ")
 }
 
-// lessCap is a detail that is not the cap alone which was reached: the reason names it.
+// lessCap returns a detail, or "" if it is only the number of the reached cap, because the reason names that.
 func lessCap(detail string) string {
 	if strings.Trim(detail, "0123456789") == "" {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// morning is the report at the top of a page. It is in the HTML itself, so that it can be read without script: the
-// outcome first, then each task.
+// morning is the report at the top of a page: the outcome first, then each task. It is part of the HTML, so a browser
+// shows it without JavaScript.
 var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"shown": text.VisibleLine,
 	"word": statusWord, "first": func(t *ReportTask) string {
 		return strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")

@@ -202,8 +202,8 @@ func (r *Report) taskRows(p printer, brief, wide bool, without []*ReportTask) (r
 	return rows
 }
 
-// rowsOf is one task. A brief failure has one line, with its cause in place of its title; else the reason has a line
-// and its cause two, or all that it needs if wide.
+// rowsOf returns the lines of one task. A brief failure has one line, with its cause instead of its title. Else the
+// reason has one line and its cause two, or as many as it needs if wide.
 func (r *Report) rowsOf(p printer, t *ReportTask, brief, wide bool) (rows []screenLine) {
 	const indent = "        "
 	says, first := t.line(p.term.Width-len(indent)), strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")

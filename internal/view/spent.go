@@ -37,7 +37,7 @@ func (r *Report) costWords() (cost, tokens string) {
 	return cost, tokens
 }
 
-// span is from when to when the run went, in local time.
+// span returns the start and the end of the run, in local time.
 func (r *Report) span() string {
 	from, to := record.ParseTime(r.Begun), record.ParseTime(r.Ended)
 	if from.IsZero() || to.IsZero() {

@@ -45,7 +45,7 @@ func New(t testing.TB, store session.Store) *Writer {
 	return Open(t, s)
 }
 
-// Open goes on with a session's record.
+// Open continues a session's record.
 func Open(t testing.TB, s *session.Session) *Writer {
 	t.Helper()
 	f, err := os.OpenFile(s.Path(session.RecordFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
