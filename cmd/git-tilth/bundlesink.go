@@ -25,7 +25,7 @@ type bundleSink struct {
 	approve func(context.Context, *seed.Bundle) error
 }
 
-// propose judges a bundle and puts it in place.
+// propose checks a bundle and installs it.
 func (s *bundleSink) propose(ctx context.Context, b *seed.Bundle) ([]seed.Violation, error) {
 	if err := s.look(ctx, b); err != nil {
 		return nil, err

@@ -158,8 +158,8 @@ func unknownFlag(command string, flags []cli.Flag, word string) error {
 	return held.Refuse(command+" -h", "unknown flag %s%s", shown, near)
 }
 
-// taskNumber is the number by which a word names a task, without leading zeros: T-004, t4 and 4 are 4. It is "" for a
-// word that names none.
+// taskNumber returns the task number in a word, without leading zeros: 4 for T-004, t4 and 4. It returns "" for a word
+// that names no task.
 func taskNumber(word string) string {
 	digits := word
 	if word != "" && word[0]|0x20 == 't' {

@@ -87,8 +87,8 @@ func (d *setupDoctor) checkAgents(context.Context) (checks []record.Check, err e
 	return checks, nil
 }
 
-// checkPreflight tries everything that a run tries before a model is paid, on the current commit, and leaves nothing
-// behind.
+// checkPreflight runs every check that a run makes before its first model call, on the current commit, and leaves
+// nothing behind.
 func (d *setupDoctor) checkPreflight(ctx context.Context) (checks []record.Check, err error) {
 	if d.Loc.CommonDir == "" || d.Dry {
 		return nil, nil

@@ -27,7 +27,7 @@ func remoteFlag() cli.Flag {
 		Usage: "the remote `NAME` or a path (default: the session's own, else the only one, else origin)"}
 }
 
-// fleetCommands are those that move sessions between machines.
+// fleetCommands returns the commands that move sessions between machines.
 func (p *process) fleetCommands() []*cli.Command {
 	return []*cli.Command{
 		p.declare(traits{wish: "share", rare: true}, &cli.Command{

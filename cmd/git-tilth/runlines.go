@@ -308,7 +308,7 @@ func (p *runLines) describe(e record.Event) string {
 	return in.TaskID + "  " + says
 }
 
-// maxSaid is how many characters of an event's line a run prints.
+// maxSaid is the maximum number of characters that a run prints of an event's line.
 const maxSaid = 400
 
 // spent returns the iterations and the time of a task so far.

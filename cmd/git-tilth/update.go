@@ -90,7 +90,7 @@ func (u *updating) update() error {
 	return nil
 }
 
-// move moves the branch to the current base, and reports whether commits are to be repeated. It first finishes an
+// move moves the branch to the current base, and reports whether there are commits to repeat. It first finishes an
 // unfinished move.
 func (u *updating) move(begun bool) (bool, error) {
 	w, s := u.w, u.s

@@ -129,7 +129,7 @@ func (w *repoContext) openURL(url string) (forget func()) {
 	return func() { os.Remove(f.Name()) }
 }
 
-// say prints the name of a file or URL and shows it in the user's browser if it is to be opened.
+// say prints the name of a file or URL and opens it in the user's browser if open is true.
 func (w *repoContext) say(what string, open bool) {
 	w.p.printf("%s\n", what)
 	if open {

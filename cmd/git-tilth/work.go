@@ -131,7 +131,7 @@ func (p *process) workPlace(ctx *cli.Context) (fleet.Remote, *repoContext, error
 // errNotTaken is a session that another worker was quicker to take.
 var errNotTaken = errors.New("not taken")
 
-// workOn runs a session, or prints the plan of a run. over says that no further session is to be taken.
+// workOn runs a session, or prints the plan of a run. over means that work takes no further session.
 func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end error, over bool) {
 	place, w, err := p.workPlace(ctx)
 	if err != nil {

@@ -145,7 +145,7 @@ func resetIn(said string) time.Time {
 	return codexResetIn(said)
 }
 
-// quotaReset is how Gemini CLI says it.
+// quotaReset matches that time in a message of Gemini CLI.
 var quotaReset = pattern.New(`quota will reset after ((?:\d{1,6}[hms])+)`)
 
 var resetAt = pattern.New(`(?i)(?:reset|again|until|available)[^\n]{0,20}?` +

@@ -280,7 +280,7 @@ func (c *acpConn) begin(ctx context.Context) (gjson.Result, error) {
 	return said, nil
 }
 
-// where returns the parameters with which a conversation is opened.
+// where returns the parameters that open a conversation.
 func (c *acpConn) where(name, id string) map[string]any {
 	params := map[string]any{"cwd": c.dir, "mcpServers": []any{}}
 	if name != "" {
@@ -332,7 +332,7 @@ func (c *acpConn) prompt(ctx context.Context) error {
 	return err
 }
 
-// took takes the answer to the prompt.
+// took handles the answer to the prompt.
 func (c *acpConn) took(said gjson.Result, err error) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()

@@ -26,7 +26,7 @@ const (
 	programWait  = 5 * time.Second
 )
 
-// DefaultOutage is how long failures in a row are retried unless tilth.maxOutage says otherwise.
+// DefaultOutage is the time that failures in a row are retried unless tilth.maxOutage says otherwise.
 const DefaultOutage = time.Hour
 
 // Calls makes the model calls of one role. An agent program may replace the model: its turn is an answer.

@@ -255,7 +255,7 @@ func readText(s *stream, line []byte) {
 	s.partial = tailOf(append(append(s.partial, line...), '\n'), maxText)
 }
 
-// conversationLine is how a program without events can say its conversation's id.
+// conversationLine matches the line that names the conversation of a program without events.
 var conversationLine = pattern.New(`^TILTH_CONVERSATION=(\S+)\s*$`)
 
 // finishText ends the message of a program without events. Without a line that reports success, only the exit status

@@ -21,13 +21,13 @@ const (
 	linger = 20 * time.Second
 	// grace is the time between SIGTERM and SIGKILL: time for a program to write its conversation down.
 	grace = 5 * time.Second
-	// patience is how long a program may wait for its API by itself, and say nothing without being named.
+	// patience is the time that a program may wait for its API without output before the run reports the wait.
 	patience = 5 * time.Minute
 	// outputKept bounds the kept output and standard error of a program, in bytes each.
 	outputKept = 64 << 10
 )
 
-// ending is how a turn ended, or is to end, otherwise than by the program's own last event.
+// ending is an end of a turn without the program's own last event.
 type ending struct {
 	how       How // "" where the program is ended because it does not exit by itself
 	why, hint string

@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// globCap is how many matches one call shows.
+// globCap is the maximum number of matches that one call shows.
 const globCap = 1000
 
 func (b *BuiltinTools) glob(ctx context.Context, in arguments) (ToolAnswer, error) {

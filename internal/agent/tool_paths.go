@@ -51,7 +51,7 @@ func (b *BuiltinTools) inside(name string) (string, bool) {
 
 var errGitsOwn = &blocked{"git's own files must not be read or written; use git commands"}
 
-// hasGit reports whether a component is git's own name, which file systems that ignore case know under others.
+// hasGit reports whether a component is .git, in any spelling that a file system ignoring case accepts.
 func hasGit(rel string) bool {
 	return slices.ContainsFunc(strings.Split(rel, "/"), func(part string) bool {
 		return strings.EqualFold(strings.TrimRight(part, ". "), ".git")
@@ -100,7 +100,7 @@ func cause(err error) error {
 	return err
 }
 
-// describePath is the error about a path, in the model's words.
+// describePath returns the error about a path in words for the model.
 func describePath(name string, err error) error {
 	inner := cause(err)
 	if strings.Contains(inner.Error(), "escapes from parent") {

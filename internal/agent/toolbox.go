@@ -202,7 +202,7 @@ func finished(res ToolAnswer) ToolAnswer {
 }
 
 // sendable makes an output that a request can hold: some endpoints refuse one with control characters in it. They are
-// written as an escape (\x00), but for those of ordinary text.
+// written as an escape (\x00), except those of ordinary text.
 func sendable(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	isControl := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' }

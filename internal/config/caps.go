@@ -63,7 +63,7 @@ func capSettings() []Setting {
 	return rows
 }
 
-// Caps are the limits of a run by their names. 0 is no limit, but for MaxIterations.
+// Caps are the limits of a run by their names. 0 is no limit, except for MaxIterations.
 type Caps map[string]float64
 
 // Caps returns the limits as configured.

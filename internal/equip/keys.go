@@ -22,7 +22,7 @@ func askKey(name string) string {
 	return "echo 'paste the key, then Enter:' && read -rs " + name + " && export " + name
 }
 
-// helperPatience is how long a credential helper may take: some ask a server.
+// helperPatience is the time that a credential helper may take: some ask a server.
 const helperPatience = 30 * time.Second
 
 // credential returns the key that git's credential helpers have for a URL. They are asked once. No key is no error:

@@ -124,7 +124,7 @@ var pathKeys = []string{"core.excludesfile", "core.attributesfile", "core.hooksp
 	"init.templatedir", "mailmap.file", "blame.ignorerevsfile", "http.sslcainfo", "http.sslcapath",
 	"gpg.ssh.allowedsignersfile"}
 
-// namedFiles are those, and the files of the configuration itself.
+// namedFiles returns the credential files and the files of the configuration itself.
 func namedFiles(entries []config.Entry) (files []string) {
 	for _, e := range entries {
 		if file, ok := strings.CutPrefix(e.Origin, "file:"); ok && filepath.IsAbs(file) {

@@ -28,7 +28,7 @@ func CommitsIn(g *Git, repo string, vars []string) *CommitBuilder {
 	return &CommitBuilder{git: g, repo: repo, vars: vars, anon: true}
 }
 
-// NewCommitBuilder makes them in the repository at common; remove takes its scratch files away.
+// NewCommitBuilder returns a builder for the repository at common; remove deletes its scratch files.
 func NewCommitBuilder(g *Git, common string) (b *CommitBuilder, remove func(), err error) {
 	return newBuilder(g, common, g.dry)
 }

@@ -76,7 +76,7 @@ func without(env []string, goes func(name string) bool) []string {
 	})
 }
 
-// withoutKeys returns the lines of env but for keys and the settings of git-tilth.
+// withoutKeys returns the lines of env except keys and the settings of git-tilth.
 func withoutKeys(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		return text.HoldsKey(entry) || proc.IsSetting(entry)

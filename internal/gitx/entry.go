@@ -194,7 +194,7 @@ func repairEntry(admin, path string) error {
 	return replaceFile(back, dotGit+"\n")
 }
 
-// tempMark is how the names of replaceFile's temporary files begin, which git takes for no ref.
+// tempMark is the prefix of replaceFile's temporary files. git does not accept such a name as a ref.
 const tempMark = ".tilth-"
 
 // replaceFile replaces whatever is at path by a file; it does not follow a symlink.

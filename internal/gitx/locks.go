@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// lockPatience is how long a live git process is waited for.
+	// lockPatience is the maximum wait for a live git process.
 	lockPatience = 5 * time.Second
 	lockPoll     = 20 * time.Millisecond
 )

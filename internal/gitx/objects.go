@@ -133,7 +133,7 @@ func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string
 	return files, nil
 }
 
-// blobChunk is how many bytes of blobs EachBlob holds at a time.
+// blobChunk is the number of bytes of blobs that EachBlob holds at a time.
 const blobChunk = 64 << 20
 
 // EachBlob calls use with the size and content of each blob, as the objects are. Of a blob beyond 64 MB content is the

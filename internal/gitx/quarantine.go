@@ -191,7 +191,7 @@ func (g *Git) copyRefs(ctx context.Context, q *quarantine) error {
 	return errors.Join(err, writeIn(q.dir, "HEAD", "ref: refs/heads/"+branch+"\n"))
 }
 
-// refs gives the quarantine all refs of the repository, but for the user's stashes.
+// refs gives the quarantine all refs of the repository, except the user's stashes.
 func (g *Git) refs(ctx context.Context, q *quarantine) error {
 	out, err := g.PackedRefs(ctx, q.wt.Common)
 	var packed strings.Builder

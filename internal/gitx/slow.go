@@ -61,7 +61,7 @@ func outOfMemory(c Command, err error) (removed bool) {
 // lookupTime is longer than the time between a process's lookup of a name and its open.
 const lookupTime = time.Second
 
-// maxHeld is how many pipes are held open for that long.
+// maxHeld is the maximum number of pipes that are held open for that long.
 const maxHeld = 100
 
 // unblock removes files in a worker's tree that git waits for: pipes and too large files among the files that git

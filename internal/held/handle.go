@@ -31,7 +31,7 @@ type Deps struct {
 	BranchForm    string // of a new session's branch (tilth.branch), "" for the default
 	SignOff       bool   // commits of tasks have the user's Signed-off-by
 	KeepEmptySeed bool   // make an empty commit for a seed without acceptance tests
-	// UndoKeep is how many undos a session keeps.
+	// UndoKeep is the number of undos that a session keeps.
 	UndoKeep int
 	Setup    Setup // of a new worktree
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// setupTimeout is how long one setup command may take: it may install all of a project's dependencies.
+// setupTimeout is the time that one setup command may take: it may install all of a project's dependencies.
 const setupTimeout = 30 * time.Minute
 
 // setupOutput bounds the output of a setup command, in bytes.

@@ -291,7 +291,7 @@ func (p *Checkout) adopt(tree string, index []byte, entries []entry) error {
 	return nil
 }
 
-// stampDirs takes the stamps of the touched directories. A missed one only costs a look next time. A directory that the
+// stampDirs takes the stamps of the touched directories. A missing stamp only costs another scan. A directory that the
 // last tree lacked may contain earlier builds.
 func (p *Checkout) stampDirs() error {
 	dirs := p.dirs
@@ -343,7 +343,7 @@ func (p *Checkout) changed(stamps map[string]stamp, known func(name string) bool
 	return names, nil
 }
 
-// removeIn removes the entries of a directory for which goes is true.
+// removeIn removes the entries of a directory for which goes returns true.
 func removeIn(dir string, goes func(name string) bool) error {
 	entries, err := os.ReadDir(dir)
 	for _, d := range entries {

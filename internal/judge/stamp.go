@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockTick is how long two changes of a file may carry the same ctime, with room to spare.
+// clockTick is more than the longest time between two changes of a file with the same ctime.
 const clockTick = 20 * time.Millisecond
 
 // stamp is the state of a file or directory when it was last verified.

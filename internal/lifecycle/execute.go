@@ -49,7 +49,7 @@ func PlanOf(ctx context.Context, h *held.Handle) (Plan, error) {
 type Execution struct {
 	// Start is the session_start event for a run of a prepared session.
 	Start record.SessionStart
-	// Settings are those that decide how work is judged. They are recorded with the changes since the last start.
+	// Settings are the settings for validation and review. They are recorded with the changes since the last start.
 	Settings map[string]record.Setting
 	// First leaves session_resume out for a prepared session: `git tilth run` begins it, and nothing is resumed.
 	First bool

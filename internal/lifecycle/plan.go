@@ -323,7 +323,7 @@ func (p *Plan) unwindTip(who held.Author, status map[string]string) {
 	}
 }
 
-// unwinds reports whether a commit at the tip goes back into the index.
+// unwinds reports whether a commit at the tip is reset into the index.
 func (s State) unwinds(c gitx.Commit, who held.Author, status map[string]string) bool {
 	if task, failed := who.Placeholder(c); failed {
 		return status[task] != session.TaskDone // the user may have marked its task as done

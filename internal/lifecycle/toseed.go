@@ -52,7 +52,7 @@ type cut struct {
 	Keep [][]byte `json:"keep,omitempty"`
 }
 
-// notRewound is why a session cannot be rewound; nothing has been changed.
+// notRewound returns the error of a session that cannot be rewound; nothing has been changed.
 func notRewound(h *held.Handle, format string, args ...any) error {
 	return held.Refuse("git tilth reset "+h.S.ID+" && git tilth prep-feature", "session %s cannot be rewound: %s",
 		h.S.ID, fmt.Sprintf(format, args...))

@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// A change that conflicts with other tasks' changes goes back to its worker. This file has the worker's messages, and
+// A change that conflicts with other tasks' changes returns to its worker. This file has the worker's messages, and
 // the checks that keep the change from a review until the conflict is resolved.
 
 // maxConflicts is the number of conflicts after which a task continues alone.

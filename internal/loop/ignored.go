@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// maxIgnored is how many ignored files are named.
+// maxIgnored is the maximum number of ignored files to name.
 const maxIgnored = 20
 
 // noteIgnored remembers the ignored files that the worktree has before the worker begins.

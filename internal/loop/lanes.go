@@ -84,7 +84,7 @@ func (r *run) stashedAt(task string) string {
 	return t.Attempt.Base()
 }
 
-// ended reports whether nothing is to be done of a task.
+// ended reports whether a task needs no more work.
 func (r *run) ended(task string) bool {
 	tasks := r.taskList()
 	i := session.IndexOf(tasks, task)

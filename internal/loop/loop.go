@@ -27,7 +27,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Stop is how a run ended.
+// Stop is the end of a run.
 type Stop struct {
 	Reason string
 	Task   string // of a task's reason, and of error
@@ -83,7 +83,7 @@ type Options struct {
 	Lanes       int           // how many tasks are worked on at the same time
 	// Given are the command's flags, as --name=value.
 	Given []string
-	// From is where a plan has brought the session to.
+	// From is the state of the session after its plan.
 	From        lifecycle.Outcome
 	Awake       func(bool)                   // keeps the machine awake, or lets it sleep; nil for neither
 	Validating  func(task, validator string) // hears of each validator before it runs
@@ -92,7 +92,7 @@ type Options struct {
 	Checked     *Checked // the preflight that was passed before the session was made; nil for none
 	// KnownFailures continues although validators fail before any work; they block nothing until they have passed.
 	KnownFailures bool
-	// Ready checks agents and everything else outside the session before a model is paid.
+	// Ready checks agents and everything else outside the session before the first model call.
 	Ready func(context.Context) ([]record.Check, error)
 	// ValidatorConfig is the git command of the place where tilth.validator is set.
 	ValidatorConfig string
@@ -124,7 +124,7 @@ type run struct {
 	limit   chan struct{} // held by the lane that waits for a usage limit
 	// validating is read-locked while a lane's validators run, and locked to run them alone.
 	validating sync.RWMutex
-	// testing is how many lanes' validators run, and tested how often any began.
+	// testing is the number of lanes with running validators; tested counts the starts of validators.
 	testing, tested atomic.Int64
 	notAlone        sync.Once // the note that validators disturb each other was printed
 	tasks           []session.Task

@@ -35,8 +35,8 @@ func (r *run) recheck(files []gitx.FileChange) {
 	}
 }
 
-// preflight opens the judged checkout, and checks that the validators can run on task i's base before a model is paid.
-// It runs once for the same validators, lock files and machine: the checkpoint notes a passed preflight.
+// preflight opens the judged checkout, and checks before the first model call that the validators can run on task i's
+// base. It runs once for the same validators, lock files and machine: the checkpoint notes a passed preflight.
 //
 // A process that dies here has changed only the judged checkout; the next one starts again.
 func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {

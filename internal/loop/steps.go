@@ -151,7 +151,7 @@ func (a *attempt) keep() error {
 	return a.settle(session.TaskDone)
 }
 
-// stepsLeft reports whether commits are to be repeated.
+// stepsLeft reports whether there are commits to repeat.
 func (r *run) stepsLeft() bool {
 	return slices.ContainsFunc(r.steps, func(s record.Step) bool {
 		i := session.IndexOf(r.tasks, s.Task)

@@ -17,7 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// silentTurns is how many turns in a row without tool or case end a task.
+// silentTurns is the number of turns in a row without tool or case after which a task ends.
 const silentTurns = 3
 
 // turn is the result of one iteration of a worker.
@@ -306,7 +306,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 	}
 }
 
-// limit returns how many iterations the attempt may take.
+// limit returns the maximum number of iterations of the attempt.
 func (a *attempt) limit() int { return int(a.run.o.Caps[config.MaxIterations]) + a.extra }
 
 // submitted judges a case. done means that the task is committed; otherwise the worker has its answer.

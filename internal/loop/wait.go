@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// tick is how often a wait is recorded again.
+// tick is the interval between records of a wait.
 const tick = time.Minute
 
 // longestAwake is the longest wait during which the machine is kept awake.

@@ -164,7 +164,7 @@ func Module(gomod string) string {
 	return ""
 }
 
-// Without returns files but for those in out.
+// Without returns files except those in out.
 func Without(files, out []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(f string) bool { return slices.Contains(out, f) })
 }

@@ -129,7 +129,7 @@ func (p *Tree) Lock(kind project.Kind, dir string) (project.Lock, bool) {
 // dataDirs are the names of directories with projects that are test data.
 var dataDirs = []string{"testdata", "fixtures", "__fixtures__"}
 
-// DirsOf returns the directories that hold a file of that name, "." or "sub/dir", but for those of test data.
+// DirsOf returns the directories that hold a file of that name, "." or "sub/dir", except those of test data.
 func (p *Tree) DirsOf(name string) []string {
 	var out []string
 	for _, f := range p.Files {

@@ -1,9 +1,9 @@
 package pattern
 
-// maxAlternatives is how many ways of reading a glob are tried with each name.
+// maxAlternatives is the maximum number of alternatives of a glob to try with each name.
 const maxAlternatives = 4096
 
-// Endless reports whether a glob with {a,b} in it has so many alternatives that to try them all takes for ever.
+// Endless reports whether a glob with {a,b} has too many alternatives to try them all.
 func Endless(glob string) bool {
 	ways, open := 1, []int{}
 	for _, c := range []byte(glob) {

@@ -22,7 +22,7 @@ import (
 // the tree, can make one.
 type group string
 
-// groupName is how the name of a group begins, with the pid namespace and the id of the process that made it.
+// groupName is the start of a group's name, with the pid namespace and the id of the process that made it.
 const groupName = "tilth-%d.%d."
 
 // ownGroup returns the control group in which this process makes others, "" if there is none. A line of
@@ -109,7 +109,7 @@ func (g group) start(cmd *exec.Cmd, start func(*exec.Cmd) error) error {
 	return start(cmd)
 }
 
-// groupPatience is how long a killed group takes at most to become empty.
+// groupPatience is the longest time that a killed group takes to become empty.
 const groupPatience = 100 * time.Millisecond
 
 // end kills all processes in the group in one step, which no process outruns by forking, and removes the group. It

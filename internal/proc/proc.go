@@ -229,7 +229,7 @@ func (c Cmd) diskFull() bool {
 	})
 }
 
-// DiskFree returns how many bytes are left on the disk of a directory; known is false if it cannot be asked.
+// DiskFree returns the number of free bytes on the disk of a directory; known is false if the system does not tell.
 func DiskFree(dir string) (free int64, known bool) {
 	var disk unix.Statfs_t
 	err := unix.Statfs(dir, &disk)

@@ -19,7 +19,7 @@ type Event interface {
 	Common() *Scope
 }
 
-// MaxText is how many characters of a text an event holds.
+// MaxText is the maximum number of characters of a text in an event.
 const MaxText = 16_000
 
 // Roles that spend tokens; also the names of the members of a checkpoint's usage.

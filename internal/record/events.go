@@ -71,7 +71,7 @@ type SessionStart struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	// Settings are the settings that affect validation and review, by name.
 	Settings map[string]Setting `json:"settings,omitempty"`
-	// Tasks are those of a fork that are done, with the commits that it shares.
+	// Tasks are the finished tasks of a fork, with the commits that it shares.
 	Tasks map[string]TaskState `json:"tasks,omitempty"`
 }
 
@@ -381,7 +381,7 @@ type LogRepaired struct {
 	Done string `json:"done,omitempty"`
 }
 
-// Stop is how a run ended.
+// Stop is the end of a run.
 type Stop struct {
 	Scope
 	Reason  string   `json:"reason"`

@@ -28,15 +28,15 @@ type State struct {
 	Prepared *SessionPrepared `json:"prepared,omitempty"` // with the tokens that were used before a run
 	Ran      bool             `json:"ran,omitempty"`      // a run has started, even if it was undone since
 	Resumed  bool             `json:"resumed,omitempty"`  // so was a resume, a rewind or an undo
-	// Settings are those that decide how work is judged, as the last start noted them; nil where none did.
+	// Settings are the settings for validation and review at the last start; nil if no start recorded them.
 	Settings map[string]Setting `json:"settings,omitempty"`
 	// Limits are the ends of the agents' usage limits, by agent.
 	Limits map[string]string `json:"limits,omitempty"`
-	// PassesOnBase is that of all preflights that passed.
+	// PassesOnBase joins PassesOnBase of all passed preflights.
 	PassesOnBase map[string][]string `json:"passes_on_base,omitempty"`
-	// BaseSeconds is how long each validator took on the base, by its name.
+	// BaseSeconds is the time that each validator took on the base, by its name.
 	BaseSeconds map[string]float64 `json:"base_seconds,omitempty"`
-	// BaseTests is how many tests each validator ran on the base, without acceptance tests.
+	// BaseTests is the number of tests that each validator ran on the base, without acceptance tests.
 	BaseTests map[string]int `json:"base_tests,omitempty"`
 
 	Moment
@@ -68,14 +68,14 @@ type Moment struct {
 	Rewound string `json:"rewound,omitempty"`
 }
 
-// Beginning is where the branch begins.
+// Beginning is the start of the branch.
 type Beginning struct {
 	Base   string         `json:"base,omitempty"`    // the commit at which the branch begins
 	Seed   *SeedCommitted `json:"seed,omitempty"`    // the last one before a run, or that of a new base; nil for none
 	SeedAt int64          `json:"seed_at,omitempty"` // where its line begins
 }
 
-// End is how an attempt at a task ended: done, or failed and why.
+// End is the end of an attempt at a task: done, or failed with a reason.
 type End struct{ Task, As string }
 
 // Task is the state of a task.
@@ -90,7 +90,7 @@ type Task struct {
 	First   *Begin   `json:"first,omitempty"`   // how its first attempt began
 	Last    int64    `json:"last,omitempty"`    // where its last one began; 0 for none
 	Attempt Attempt  `json:"attempt"`           // the last one
-	// Failure is how it failed last; nil if it never did.
+	// Failure is its last failure; nil if it never failed.
 	Failure *Failure `json:"failure,omitempty"`
 	// Case is the case that waits for a review because no reviewer gave a verdict on it; nil for none.
 	Case *CaseSubmitted `json:"case,omitempty"`
@@ -139,7 +139,7 @@ func (f *Failure) Why() string {
 	return why
 }
 
-// Begin is how the first attempt at a task began.
+// Begin is the start of the first attempt at a task.
 type Begin struct {
 	ContextReset
 	Counts int64 `json:"counts"` // the record up to it

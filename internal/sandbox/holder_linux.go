@@ -31,7 +31,7 @@ type view struct {
 // noView is the answer if the mount namespace cannot be made.
 const noView = "no view"
 
-// maxViews is how many mount namespaces are kept. A run takes turns with a few.
+// maxViews is the maximum number of mount namespaces to keep. A run alternates between a few.
 const maxViews = 8
 
 type viewStart struct {

@@ -21,10 +21,10 @@
 //	asplanned CODE COMMAND ARGS...  git tilth -n prints the git commands that git tilth -v then runs
 //	keep NAME DIR                  remembers everything about a user's repository
 //	kept NAME DIR                  it is byte-identical now
-//	keepdir NAME DIR, keptdir ...  the same for a directory's files, but for .git and files that git ignores
+//	keepdir NAME DIR, keptdir ...  the same for a directory's files, except .git and files that git ignores
 //	manifest NAME VAR              remembers all of a session that a rewind takes back: branch, index, files, tasks,
 //	                               ledgers
-//	same NAME VAR [FILE]...        it is byte-identical now, but for these files of the session's directory
+//	same NAME VAR [FILE]...        it is byte-identical now, except these files of the session's directory
 //	contract VAR                   every file of the session follows the contract: events, ledgers, summary,
 //	                               modes; verify finds nothing
 //	leaks DIR TEXT                 some file under DIR holds the text (! for none)

@@ -42,7 +42,7 @@ const (
 	leftOptional = "optional"
 )
 
-// maxTitle is how many characters of a title are kept, because it becomes the subject of a commit.
+// maxTitle is the maximum number of characters of a title, because it becomes the subject of a commit.
 const maxTitle = 72
 
 var (

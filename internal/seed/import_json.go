@@ -130,7 +130,7 @@ var (
 	groupKeys = []string{"epics", "phases", "milestones", "sprints"}
 )
 
-// listIn is the list of tasks in an object: one of tasks, else one of groups, with something in it if there is one.
+// listIn returns the list of tasks in an object, else the list of groups. It prefers a list that is not empty.
 func listIn(top fields) (list field, ok bool) {
 	best := 0
 	for _, f := range top {

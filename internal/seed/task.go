@@ -150,7 +150,7 @@ func (im *Imported) objectTask(name string, f field) (entry, error) {
 	return e, err
 }
 
-// maxGroups is how deep tasks may be in groups: epics with features with stories.
+// maxGroups is the maximum depth of nested groups: epics with features with stories.
 const maxGroups = 3
 
 // objects reads tasks that are JSON objects. Each has its own id, but numbers may restart in each group.

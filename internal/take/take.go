@@ -212,7 +212,7 @@ func (t *taker) there(ctx context.Context) (of there, err error) {
 	return of, err
 }
 
-// read finds the commits of the tasks that are to be taken. A commit is a task's where the record says so: subjects and
+// read finds the commits of the tasks to take. A commit is a task's where the record says so: subjects and
 // trailers prove nothing.
 func (t *taker) read(ctx context.Context) error {
 	s := t.S

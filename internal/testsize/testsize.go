@@ -23,7 +23,7 @@ func Of(few, full int) int {
 // IsSlow reports whether CI runs on such a machine.
 func IsSlow() bool { return IsFull() && share() < 0.5 }
 
-// usual is how long the start of a git takes on a machine with time for all of them.
+// usual is the time that git takes to start on an idle machine.
 const usual = 2500 * time.Microsecond
 
 var share = sync.OnceValue(func() float64 {

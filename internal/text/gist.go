@@ -8,8 +8,8 @@ import (
 
 var (
 	colours = pattern.New(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
-	// varies matches the words of a program that differ each time it says the same: times, counts, ids, the places of
-	// files that it made for a moment.
+	// varies matches the words that differ if a program repeats a message: times, counts, ids, the paths of temporary
+	// files.
 	varies = pattern.New(`\S*(?:/tmp/|/temp/|/var/folders/)\S*|\S*[0-9]\S*`)
 )
 

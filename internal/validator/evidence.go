@@ -276,7 +276,7 @@ func (r *Report) Lack(before []Validator) {
 	}
 }
 
-// Holds reports whether all that passed under one configuration passed under another one, too. Where tests were
+// Holds reports whether all tests that passed under one configuration also passed under another one. Where tests were
 // reported only there, they have not run here, and the report fails.
 func (r *Report) Holds(other Report) bool {
 	holds := other.Passed

@@ -72,7 +72,7 @@ func (c *check) branch(ctx context.Context, common string) error {
 	return c.tests(ctx, common)
 }
 
-// shared returns how many of the commits a fork may share with the session that it is from.
+// shared returns the number of commits that a fork may share with its original session.
 func (c *check) shared() (n int) {
 	for i, commit := range c.commits {
 		if c.isShared(commit.SHA) {

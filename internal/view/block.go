@@ -79,7 +79,7 @@ func (b *blocks) add(e record.Line) (full bool) {
 	return b.index.N >= blockEvents || len(b.events) >= blockBytes
 }
 
-// maxBeginning is how many bytes are shown of an event that is too deep or too big for a page.
+// maxBeginning is the number of bytes that a page shows of an event that is too deep or too big for it.
 const maxBeginning = 64 << 10
 
 // asText appends the beginning of such an event as one string.

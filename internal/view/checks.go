@@ -44,7 +44,7 @@ func (t *ReportTask) seeChecks(run *record.ValidatorRun) {
 	}
 }
 
-// shownOutput is how many lines of a failed validator's output the review of a task has.
+// shownOutput is the number of lines of a failed validator's output in the review of a task.
 const shownOutput = 20
 
 const notChecked = "NOT checked: "

@@ -135,7 +135,7 @@ func taskCount(c session.TaskCounts) string {
 	return fmt.Sprintf("%d/%d", c.Done, c.Total) + strings.Replace(more, ",", "", 1)
 }
 
-// count is how many things are so.
+// count is a number and its word, such as 2 failed.
 type count struct {
 	n  int
 	so string

@@ -229,7 +229,7 @@ func (r *Report) Task(id string) *ReportTask {
 	return nil
 }
 
-// maxRejections is how many rejections of a task a review reads.
+// maxRejections is the maximum number of rejections of a task in a review.
 const maxRejections = 100
 
 // question returns the last sentence of a text if it is a question.

@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// screenLines is how many lines the review of a session has at most: one screen of a terminal.
+// screenLines is the maximum number of lines of a session's review: one screen of a terminal.
 const screenLines = 24
 
 // Write prints the review, or that of one task, for a terminal, a program or in Markdown for a pull request.
@@ -175,7 +175,7 @@ func (r *Report) done() (done []*ReportTask) {
 	return done
 }
 
-// fewCommands is how many commands a screen has that has no room for more.
+// fewCommands is the number of commands on a full screen.
 const fewCommands = 5
 
 // riskRows returns the points to check, each in at most two lines.
@@ -192,7 +192,7 @@ func (r *Report) riskRows(p printer) (rows []screenLine) {
 	return rows
 }
 
-// taskRows returns the tasks, but for those that are left out.
+// taskRows returns the lines of the tasks, except those in without.
 func (r *Report) taskRows(p printer, brief, wide bool, without []*ReportTask) (rows []screenLine) {
 	for i := range r.Tasks {
 		if t := &r.Tasks[i]; !slices.Contains(without, t) {

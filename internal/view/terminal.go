@@ -61,7 +61,7 @@ func (t Terminal) Finding(head, says, command string) string {
 	return line + "\n"
 }
 
-// Width returns how many columns s takes on a terminal.
+// Width returns the number of columns of s on a terminal.
 func Width(s string) (n int) {
 	for _, r := range s {
 		n += runeWidth(r)

@@ -59,7 +59,7 @@ func (s *stub) play(brain func(n int, body string) answer) {
 	s.brain, s.n, s.log, s.given = brain, 0, nil, 0
 }
 
-// answered returns how many answers the model has given since play.
+// answered returns the number of answers of the model since play.
 func (s *stub) answered() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
