@@ -25,7 +25,8 @@ func (p *process) addressCommand() *cli.Command {
 			"like any other. address pushes the commits once, at the end.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "reply", Usage: "answer each thread with its commit"},
-			&cli.BoolFlag{Name: "watch", Usage: "wait for new threads and checks until it is merged or closed"},
+			&cli.BoolFlag{Name: "watch",
+				Usage: "wait for new threads and checks until the request is merged or closed"},
 			&cli.IntFlag{Name: "max-rounds", Value: 3, Usage: "stop watching after `N` rounds of the session"},
 		}, runFlags()...),
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
@@ -147,7 +148,7 @@ func (a *addressing) usersCommits() error {
 			return err
 		}
 	case len(state.Steps) > 0:
-		return refuse(hint, "session %s is not yet on its new base", a.s.ID)
+		return refuse(hint, "the update of session %s is not finished", a.s.ID)
 	}
 	tip, there, err := w.Git.BranchTip(w.p.ctx, a.common, a.s.Branch())
 	if err != nil {

@@ -53,7 +53,7 @@ const manWhat = "Runs a coding agent over a list of tasks in a separate git work
 
 const manFiles = "One directory per session. TILTH_SESSIONS_DIR, TILTH_HOME or tilth.sessionsDir put it elsewhere."
 
-var manExits = ".SH EXIT STATUS\n" + manText("0 did what was asked; 1 a task failed, or you said no; 2 refused before "+
+var manExits = ".SH EXIT STATUS\n" + manText("0 success; 1 a task failed, or you answered no; 2 refused before "+
 	"anything was changed; 3 git, the filesystem or the model endpoint failed; 4 the session is in use by another "+
 	"process; 5 stopped at a cap, a usage limit or a full disk, resumable; 130 interrupted.")
 

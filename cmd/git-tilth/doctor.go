@@ -17,7 +17,7 @@ func (p *process) doctorCommand() *cli.Command {
 		Name:  "doctor",
 		Usage: "check your setup and print a fix for each problem",
 		Description: "Checks settings, git, sandbox, endpoint or agent programs, disk, and the sessions of " +
-			"this repository, and tries everything that a run tries before a model is paid. --fix " +
+			"this repository, and runs every check that a run makes before its first model call. --fix " +
 			"applies the fixes that cannot lose anything: it finishes interrupted resets and forks, " +
 			"and removes leftover entries and merged branches of deleted sessions.",
 		Flags: []cli.Flag{

@@ -17,7 +17,7 @@ var exampleLines = map[string][]string{
 	"stop":         {"git tilth stop", "git tilth stop 20261122-08"},
 	"retry":        {`git tilth retry -m "use the v2 API" T-006`, "git tilth retry 6 && git tilth resume"},
 	"skip":         {"git tilth skip T-005", "git tilth skip 5 20261122-08"},
-	"done":         {"git tilth done T-004", `git tilth done -m "Parse dates by hand" T-004`},
+	"done":         {"git tilth done T-004", `git tilth done -m "Parse dates without a library" T-004`},
 	"plan":         {"git tilth plan", "git tilth plan 20261122-08"},
 	"review":       {"git tilth review", "git tilth review T-003"},
 	"diff":         {"git tilth diff T-003", "git tilth diff --stat -- src"},

@@ -69,7 +69,7 @@ func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 		if found[0].Busy != nil {
 			what = "--keep-existing starts alongside"
 		}
-		return nil, refuse(next, "sessions of this repository are in flight; %s:\n  %s", what,
+		return nil, refuse(next, "this repository has unfinished sessions; %s:\n  %s", what,
 			strings.Join(names, "\n  "))
 	}
 	return w.menu(r, newest, found[0], names)
@@ -116,7 +116,7 @@ func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Ov
 	case way == "":
 		first = "(nothing to run: it has no seed)"
 	}
-	w.p.warnf("Sessions of this repository are in flight:\n  %s\n\n  1  %s (%s)\n"+
+	w.p.warnf("This repository has unfinished sessions:\n  %s\n\n  1  %s (%s)\n"+
 		"  2  discard it and start over\n  3  start alongside\n  4  cancel\n> ", strings.Join(names, "\n  "),
 		first, o.ID)
 	line, err := w.p.readLine()

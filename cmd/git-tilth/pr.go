@@ -41,7 +41,7 @@ func (w *repoContext) pullRequest(s *session.Session, base string, stack, draft,
 		return refuse("git tilth review "+s.ID, "no task of session %s is done yet", s.ID)
 	}
 	if state, err := s.State(); err == nil && len(state.Steps) > 0 {
-		return refuse("git tilth update "+s.ID, "session %s is not yet on its new base", s.ID)
+		return refuse("git tilth update "+s.ID, "the update of session %s is not finished", s.ID)
 	}
 	p := &proposal{w: w, s: s, again: "git tilth pr " + s.ID, draft: draft, refresh: true}
 	if stack {
@@ -56,7 +56,7 @@ func (w *repoContext) pullRequest(s *session.Session, base string, stack, draft,
 			return fail("", err)
 		}
 		if tasks, err := p.unfinished(); err != nil || len(tasks) > 0 && p.lacks(tip) {
-			return cmp.Or(err, refuse("git tilth update "+s.ID, "session %s is not yet on its new base", s.ID))
+			return cmp.Or(err, refuse("git tilth update "+s.ID, "the update of session %s is not finished", s.ID))
 		}
 	}
 	stack = stack || p.isStack()
@@ -137,8 +137,8 @@ func (p *proposal) create(base string, web bool) error {
 		argv = append(argv, "--web")
 	}
 	if err := proc.Attach(p.dir, argv, w.p.environ, nil, w.p.stdin, w.p.stdout.file, w.p.stderr); err != nil {
-		return &exitError{code: exitFailed, msg: "the branch is pushed; " + argv[0] + " opened no request", hint: at,
-			err: err}
+		return &exitError{code: exitFailed, msg: "the branch is pushed, but " + argv[0] + " could not open the request",
+			hint: at, err: err}
 	}
 	return nil
 }

@@ -227,7 +227,7 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		common, err := gitx.CommonDirOf(dir)
 		if err == nil && common == w.Loc.CommonDir && held.Exists(filepath.Join(dir, ".git")) {
 			return refuse(w.Change("tilth.sessionsDir", "~/.tilth/sessions"),
-				"the sessions directory %s is inside of the worktree %s, whose tests and tools would find the sessions",
+				"the sessions directory %s is inside the worktree %s: its tests and tools would find the sessions",
 				w.Store.Root, dir)
 		}
 	}

@@ -41,7 +41,7 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "wait", Hidden: true}, // the default
 		&cli.BoolFlag{Name: "no-preflight", Usage: "skip the checks before the first task"},
 		&cli.BoolFlag{Name: "known-failures",
-			Usage: "continue if validators fail on the base; such a failure blocks nothing until it has passed once"},
+			Usage: "continue if validators fail on the base; ignore each of these failures until its test passes"},
 		&cli.BoolFlag{Name: "json", Usage: "print the events, one JSON object per line"},
 	}, capFlags()...)
 }

@@ -19,7 +19,7 @@ func (p *process) takeCommand() *cli.Command {
 		ArgsUsage: "[<task>...] [<session>]",
 		Description: "Takes the whole session, or the given tasks with their acceptance tests. A conflict or a " +
 			"refusing hook changes nothing. Uncommitted changes stop take only where they would stop git " +
-			"merge. take names work that the branch has reverted, and leaves it reverted. If the branch no " +
+			"merge. take lists work that the branch has reverted, and does not take it again. If the branch no " +
 			"longer has the session's base (amended, rebased), the default is --pick.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "onto", Usage: "take into `BRANCH` instead of the current branch"},

@@ -25,7 +25,7 @@ func (p *process) visualizeCommand() *cli.Command {
 		Usage:     "write a session as one HTML file, or serve it live",
 		ArgsUsage: "[<session>]",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "open", Usage: "open it in the browser"},
+			&cli.BoolFlag{Name: "open", Usage: "open the page in the browser"},
 			&cli.BoolFlag{Name: "serve", Usage: "serve the live page and a list of all sessions on loopback"},
 			&cli.StringFlag{Name: "addr", Value: view.DefaultAddr,
 				Usage: "listen on this loopback `ADDRESS`, with --serve"},

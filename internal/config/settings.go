@@ -58,8 +58,8 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "key of the endpoint (default: from git credential)"},
 
 	{Name: "tilth.worker.agent", judges: true,
-		Help: "builtin, claude, codex, gemini, opencode, copilot, qwen, or one of yours; claude,codex: the next goes " +
-			"on at a limit"},
+		Help: "builtin, claude, codex, gemini, opencode, copilot, qwen, or one of yours; claude,codex: codex takes " +
+			"over at a limit"},
 	{Name: "tilth.worker.model", judges: true, Flag: "model", Help: "model that does the tasks"},
 	{Name: "tilth.worker.baseUrl", judges: true, kind: kindURL, Help: "endpoint of the worker, if not tilth.baseUrl"},
 	{Name: "tilth.worker.apiKey", kind: kindSecret, envOnly: true, Help: "key of the worker's endpoint"},

@@ -61,7 +61,7 @@ func checkObject(ctx context.Context, name, id string) error {
 		return errors.Join(ctx.Err(), err)
 	}
 	if _, err := in.ReadByte(); err != io.EOF || hex.EncodeToString(h.Sum(nil)) != id {
-		return errors.New("its hash is another")
+		return errors.New("its hash does not match its content")
 	}
 	return nil
 }

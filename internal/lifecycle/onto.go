@@ -151,7 +151,7 @@ func (m *move) commits(ctx context.Context) (tip string, commits, beside []gitx.
 		return m.Head, append(commits, pushed...), nil, err
 	case m.Merge && err == nil:
 		err = held.Refuse("git tilth update --rebase "+m.h.S.ID,
-			"both session %s and its branch on the forge have commits that the other lacks", m.h.S.ID)
+			"session %s and its branch on the forge have diverged", m.h.S.ID)
 	}
 	return tip, commits, pushed, err
 }

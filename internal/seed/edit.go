@@ -88,7 +88,7 @@ func (c *checker) editedPairing(before []session.Task, files []string, paired bo
 		allTested = allTested && len(tests) > 0
 		stays := session.IndexOf(c.bundle.Tasks, t.ID) >= 0
 		if !stays && len(tests) > 0 {
-			instead := "reset the session and prepare anew"
+			instead := "reset the session and prepare it again"
 			if !paired {
 				instead = "git tilth skip " + t.ID + " leaves it out"
 			}
@@ -99,7 +99,7 @@ func (c *checker) editedPairing(before []session.Task, files []string, paired bo
 	for _, t := range c.bundle.Tasks {
 		if allTested && len(validator.AcceptanceTests(files, t.ID)) == 0 {
 			c.add("task-without-test", "%s is new and has no acceptance test in the seed, unlike every other task: "+
-				"leave it out, or reset the session and prepare anew", quoteShort(t.ID))
+				"leave it out, or reset the session and prepare it again", quoteShort(t.ID))
 		}
 	}
 }

@@ -28,7 +28,7 @@ func Install(b *Bundle, worktree string, s *session.Session) (undo func(), err e
 	in := &installation{worktree: worktree, session: s}
 	if err := in.install(b); err != nil {
 		in.undo()
-		return nil, fmt.Errorf("putting the seed in place: %w", err)
+		return nil, fmt.Errorf("install the seed: %w", err)
 	}
 	return in.undo, nil
 }

@@ -132,7 +132,7 @@ func (t *taker) work(ctx context.Context) error {
 			return err
 		}
 		if t.want.How == Merge {
-			return &held.RefusedError{Why: "a merge would bring along the seed's commit, which is empty",
+			return &held.RefusedError{Why: "a merge would include the empty seed commit",
 				Hint: "git tilth take --pick " + t.S.ID}
 		}
 	}
@@ -258,7 +258,7 @@ func (t *taker) read(ctx context.Context) error {
 		}
 		if task.Status != session.TaskDone {
 			if len(t.want.Tasks) > 0 {
-				return &held.RefusedError{Why: task.ID + " is " + task.Status + "; take only brings finished tasks",
+				return &held.RefusedError{Why: task.ID + " is " + task.Status + "; take needs finished tasks",
 					Hint: "git tilth review " + task.ID + " " + s.ID}
 			}
 			t.Left = append(t.Left, task.ID+" "+task.Status)
