@@ -31,7 +31,7 @@ import (
 // workers,sessions,kills,seed.
 func TestWorkersDrainARemote(t *testing.T) {
 	t.Parallel()
-	size := []int{testsize.Of(2, 8), testsize.Of(3, 40), testsize.Of(2, 24), 1}
+	size := []int{testsize.Of(2, 6), testsize.Of(3, 16), testsize.Of(2, 8), 1}
 	for i, n := range strings.Split(os.Getenv("TILTH_FLEET"), ",") {
 		if v, err := strconv.Atoi(n); err == nil && i < len(size) {
 			size[i] = v

@@ -31,10 +31,10 @@ type walk struct {
 const person = "A Person"
 
 // TestHonestSessions runs random commands on sessions without tampering. After every step verify finds no difference,
-// and names the user's commits as such. TILTH_TESTS=full runs up to 60 sessions.
+// and names the user's commits as such. TILTH_TESTS=full runs up to 20 sessions.
 func TestHonestSessions(t *testing.T) {
 	t.Parallel()
-	most, steps := testsize.Of(1, 60), testsize.Of(12, 40)
+	most, steps := testsize.Of(1, 20), testsize.Of(12, 40)
 	seen := 0
 	for seed := uint64(1); seen < most && seed <= 100 && !t.Failed(); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

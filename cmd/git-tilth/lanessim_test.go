@@ -31,7 +31,7 @@ import (
 // TILTH_LANES_SESSIONS=500 so many, from TILTH_LANES_FIRST on. TILTH_LANES_KEEP names a directory for failed ones.
 func TestLanesSimulated(t *testing.T) {
 	t.Parallel()
-	first, sessions := 1, testsize.Of(5, 60)
+	first, sessions := 1, testsize.Of(3, 20)
 	number := func(name string, otherwise int) int {
 		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(otherwise)))
 		if err != nil {

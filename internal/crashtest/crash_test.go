@@ -181,7 +181,7 @@ func (s story) test(t *testing.T, f *fixtures) {
 	case os.Getenv("TILTH_CRASH") == "full":
 		turns, few = s.turns, cmp.Or(s.most, len(all))
 	case testsize.IsFull():
-		few = testsize.Of(1, 4*few)
+		few = testsize.Of(1, 2*few)
 	default:
 		few = 1 // the full tests and make crash have the others
 	}
