@@ -267,7 +267,7 @@ func TestCtrlCWhileTheModelThinks(t *testing.T) {
 		},
 	)
 	c := p.console("prep", "--brief", "x")
-	c.Expect("read calc.py", "thinking")
+	c.Expect("read_file calc.py", "thinking")
 	c.Send("\x03")
 	c.Ends(130)
 	endedInterview(t, p, session.Failed, "interrupted")

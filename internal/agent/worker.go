@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -38,7 +39,9 @@ type Worker struct {
 	PostEdit   func(ctx context.Context, tool, path string) // hears of a file that a tool wrote
 
 	history []json.RawMessage
-	pending string // id of the Final call that Answer will answer
+	pending string       // id of the Final call that Answer will answer
+	failing bytes.Buffer // the calls of this turn and their results
+	worked  bool         // one of them succeeded
 }
 
 // Said is the content of one answer: a case, tool calls, or text alone. For an agent program, which runs its tools
@@ -47,6 +50,7 @@ type Said struct {
 	Case     string           // the arguments of the Final call, "" when there was none
 	RawCalls []model.ToolCall // the message's tool calls as the model wrote them; none where it was silent
 	Text     string
+	Failing  string // its calls and their errors, if all of them failed
 }
 
 // Start begins the history with a system and a user message.
@@ -108,6 +112,8 @@ func (w *Worker) Turn(ctx context.Context) (Said, error) {
 	}
 	turn := Said{RawCalls: reply.ToolCalls, Text: reply.Content}
 	w.pending = ""
+	w.failing.Reset()
+	w.worked = false
 	for _, call := range reply.ToolCalls {
 		if err := ctx.Err(); err != nil {
 			return turn, err
@@ -131,6 +137,9 @@ func (w *Worker) Turn(ctx context.Context) (Said, error) {
 			return turn, err
 		}
 	}
+	if !w.worked && turn.Case == "" {
+		turn.Failing = w.failing.String()
+	}
 	return turn, nil
 }
 
@@ -145,6 +154,8 @@ func (w *Worker) use(ctx context.Context, call model.ToolCall) error {
 		return err
 	}
 	res := w.Box.Call(ctx, call.Name, call.Arguments)
+	w.worked = w.worked || res.Blocked == "" && !res.IsError
+	w.failing.WriteString(call.Name + " " + call.Arguments + "\n" + res.Blocked + res.Output + "\n")
 	// A tool that a signal cut short is answered on resume, as interrupted.
 	if err := cmp.Or(res.Err, ctx.Err()); err != nil {
 		return err

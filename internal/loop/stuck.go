@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -28,6 +29,20 @@ func (a *attempt) hears(line, about, words string, help func() string) error {
 	}
 	return Stop{Reason: record.Stuck, Detail: fmt.Sprintf("%d times in a row", stuckAfter), Objection: a.objection,
 		Hint: help()}
+}
+
+// failsAgain ends the task if the worker's tools failed in the same way three turns in a row.
+func (a *attempt) failsAgain(t turn) error {
+	if what := text.Gist(t.failing); t.failing == "" || what != a.failing.what {
+		a.failing = heard{what: what}
+	}
+	if a.failing.times++; t.failing == "" || a.failing.times < stuckAfter {
+		return nil
+	}
+	call, said, _ := strings.Cut(strings.TrimSpace(t.failing), "\n")
+	a.objection = text.Clip(text.OneLine(a.run.Redact.String(call+": "+text.FailingLine(said))), 300)
+	return Stop{Reason: record.Stuck, Detail: fmt.Sprintf("%d times in a row", stuckAfter), Objection: a.objection,
+		Hint: a.retryHint()}
 }
 
 // retryHint returns the command that retries the task with the user's note.

@@ -29,6 +29,7 @@ type turn struct {
 	idle     bool     // nothing was done: three such turns in a row end the task
 	noTools  string   // the model, where it has never called a tool
 	stopped  []string // tasks in the background that the worker's program stopped at its exit
+	failing  string   // the tools and their errors, if each failed
 }
 
 // attempt is one attempt at one task.
@@ -55,9 +56,10 @@ type attempt struct {
 	// objection is the last objection to the change, in one line.
 	objection string
 	heard     heard
-	carried   bool // its change was made on another base
-	byPerson  bool // the user marked the task as done: no worker, no evaluator
-	left      left // by the last run
+	failing   heard // of tools, turn after turn
+	carried   bool  // its change was made on another base
+	byPerson  bool  // the user marked the task as done: no worker, no evaluator
+	left      left  // by the last run
 	beside    beside
 	extra     int      // iterations that a conflict gave
 	ignored   []string // ignored files of the worktree before the worker began
@@ -303,6 +305,9 @@ func (a *attempt) iterations(ctx context.Context) error {
 			}
 		}
 		silent = 0
+		if err := a.failsAgain(t); err != nil {
+			return err
+		}
 	}
 }
 

@@ -163,7 +163,7 @@ func (w *worker) iterate(ctx context.Context) (turn, error) {
 		return t, nil
 	}
 	w.a.run.callTools.Store(w.who.who(), true)
-	return turn{caseArgs: said.Case, rawCalls: w.a.run.rawCalls(said.RawCalls)}, nil
+	return turn{caseArgs: said.Case, rawCalls: w.a.run.rawCalls(said.RawCalls), failing: said.Failing}, nil
 }
 
 // close saves the worker's state.
