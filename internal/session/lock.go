@@ -66,7 +66,13 @@ func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 		_, _ = f.WriteAt(append(data, '\n'), 0)
 	}
 	dirs, _ := filepath.Glob(s.Path(KeptGitDir, "refs/*/*"))
-	for _, dir := range append(dirs, s.Dir, s.Path(TravelDir), s.Path(AsideDir)) {
+	dirs = append(dirs, s.Dir)
+	for _, name := range []string{LedgerDir, TravelDir, AsideDir} {
+		if s.checkDir(name) == nil {
+			dirs = append(dirs, s.Path(name))
+		}
+	}
+	for _, dir := range dirs {
 		removeStaleTemps(dir, now)
 	}
 	return func() {

@@ -166,6 +166,29 @@ func TestLockRemovesWhatAKilledWriterLeft(t *testing.T) {
 	}
 }
 
+func TestLockRemovesHalfWrittenLedgers(t *testing.T) {
+	s, elsewhere := newSession(t), t.TempDir()
+	const name = ".T-002.jsonl.tmp-1"
+	for _, c := range []struct {
+		place func() error
+		want  bool
+	}{
+		{func() error { return os.MkdirAll(s.Path(LedgerDir), 0o700) }, false},
+		{func() error {
+			return errors.Join(os.RemoveAll(s.Path(LedgerDir)), os.Symlink(elsewhere, s.Path(LedgerDir)))
+		}, true},
+	} {
+		must(t, c.place())
+		write(t, s.Path(LedgerDir, name), "x")
+		unlock, err := s.Lock(testNow)
+		must(t, err)
+		unlock()
+		if _, err := os.Stat(s.Path(LedgerDir, name)); (err == nil) != c.want {
+			t.Errorf("the file is there: %v, want %v", err == nil, c.want)
+		}
+	}
+}
+
 func TestWriteFileAtomic(t *testing.T) {
 	s := newSession(t)
 	path := s.Path("x.json")
