@@ -169,6 +169,14 @@ func (w *world) events() []gjson.Result {
 	return all
 }
 
+// accepted reports whether the reviewer accepted a task.
+func (w *world) accepted(task string) bool {
+	return slices.ContainsFunc(w.events(), func(e gjson.Result) bool {
+		return e.Get("type").Str == "evaluator_verdict" && e.Get("payload.verdict").Str == "accept" &&
+			e.Get("payload.task_id").Str == task
+	})
+}
+
 // status reads the status of each task from prd.json.
 func (w *world) status() (map[string]string, error) {
 	data, err := os.ReadFile(w.file("prd.json"))

@@ -172,17 +172,14 @@ func newFixtures(base, binary, url string, r *remotes) (*fixtures, error) {
 	if f.crashed, err = f.copy(f.prepared); err != nil {
 		return nil, err
 	}
-	commits := 0
 	out, err := f.crashed.trace(func(_ int, o op) way {
-		if o.call == "exec" && strings.Contains(o.program, " commit-tree ") {
-			if commits++; commits == 2 {
-				return power // T-002 is accepted and not committed
-			}
+		if o.call == "exec" && strings.Contains(o.program, " commit-tree ") && f.crashed.accepted("T-002") {
+			return power // before its commit
 		}
 		return live
 	}, "run")
 	if err == nil && !out.killed {
-		err = fmt.Errorf("no second commit: %s", out.output)
+		err = fmt.Errorf("no commit of T-002: %s", out.output)
 	}
 	if err != nil {
 		return nil, err
