@@ -77,7 +77,7 @@ func (g *Git) stagePreview(ctx context.Context, wt Worktree, base, dir string) (
 	ahead.dry, ahead.trace = false, g.tracePreview(wt.AdminDir, wt.AdminDir)
 	q := quarantine{wt: wt, look: true}
 	if dir != "" {
-		q.objects = filepath.Join(dir, "objects")
+		q.objects, q.private = filepath.Join(dir, "objects"), true
 	}
 	return ahead.stageIn(ctx, q, base)
 }

@@ -34,6 +34,7 @@ type quarantine struct {
 	objects string      // the directory of objects that takes the new ones; "" for none
 	users   string      // the user's own ignore rules
 	look    bool        // the index does not change
+	private bool        // only the user may read the directory of objects
 	shut    bool        // the worktree may not be written either
 	tip     string      // the commit of a branch that does not exist yet, "" for none
 }
@@ -207,6 +208,9 @@ func (g *Git) refs(ctx context.Context, q *quarantine) error {
 func (q *quarantine) environ(before string, hooks bool) []string {
 	own := []string{"core.excludesFile=" + q.file("excludes"), "core.attributesFile=" + q.file("attributes"),
 		"core.splitIndex=false", "core.protectHFS=true", "core.protectNTFS=true"}
+	if q.private {
+		own = append(own, "core.sharedRepository=0600")
+	}
 	if hooks {
 		own = append(own, "core.hooksPath="+q.hooks(q.wt))
 	}
@@ -270,6 +274,10 @@ func (q *quarantine) takeObjects(ctx context.Context) error {
 	if !q.owns("objects") {
 		return nil
 	}
+	mode := fs.FileMode(0o755)
+	if q.private {
+		mode = 0o700
+	}
 	fans, err := os.ReadDir(q.file("objects"))
 	for _, fan := range fans {
 		if len(fan.Name()) != 2 || !fan.IsDir() {
@@ -283,7 +291,7 @@ func (q *quarantine) takeObjects(ctx context.Context) error {
 			if err != nil || !sole(fi) || !absent(to) || checkObject(ctx, from, fan.Name()+o.Name()) != nil {
 				continue
 			}
-			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			if err := os.MkdirAll(filepath.Dir(to), mode); err != nil {
 				return err
 			}
 			if err := takeFile(from, to); err != nil && !errors.Is(err, fs.ErrExist) {
