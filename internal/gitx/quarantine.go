@@ -383,19 +383,19 @@ func takeFile(from, to string) error {
 
 // FetchMissing fetches the missing objects of trees and commits into a partial clone. Git itself would fetch one after
 // another, and in the sandbox without the user's credentials. After missing trees it fetches their contents, unless an
-// option of git rev-list before the objects leaves these out.
-func (g *Git) FetchMissing(ctx context.Context, common string, of ...string) error {
-	s, err := g.settingsAt(ctx, common, InRepo(common))
+// option of git rev-list before the objects leaves these out. HEAD is that of the worktree's entry.
+func (g *Git) FetchMissing(ctx context.Context, wt Worktree, of ...string) error {
+	s, err := g.settingsAt(ctx, wt.Common, InRepo(wt.Common))
 	if err != nil || s.promisor == "" || g.dry {
 		return err
 	}
 	for asked := ""; ; {
 		list := []string{"rev-list", "--objects", "--no-walk", "--missing=print"}
-		out, err := g.Read(ctx, InRepo(common, append(list, of...)...))
+		out, err := g.Read(ctx, g.InEntry(wt, append(list, of...)...))
 		if err != nil {
 			return err
 		}
-		fetch := InRepo(common, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags",
+		fetch := InRepo(wt.Common, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags",
 			"--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none", "--stdin", s.promisor)
 		for line := range strings.Lines(string(out)) {
 			if id, missing := strings.CutPrefix(line, "?"); missing {

@@ -21,7 +21,7 @@ func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string, files bool
 	if !files {
 		return g.change(ctx, wt, g.InWorktree(wt, "read-tree", "--reset", tree))
 	}
-	if err := g.FetchMissing(ctx, wt.Common, tree); err != nil {
+	if err := g.FetchMissing(ctx, wt, tree); err != nil {
 		return err
 	}
 	return g.orAsTheyLie(ctx, func(g *Git) error {
@@ -269,7 +269,7 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, a
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := g.FetchMissing(ctx, wt.Common, to+"^{tree}"); err != nil {
+	if err := g.FetchMissing(ctx, wt, to+"^{tree}"); err != nil {
 		return err
 	}
 	c := g.InWorktree(wt, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",

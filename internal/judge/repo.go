@@ -171,7 +171,8 @@ func (p *Checkout) git(ctx context.Context, paths []string, args ...string) erro
 //
 // The checkout's git directory has no remote, so missing objects of a partial clone are fetched before.
 func (p *Checkout) checkOut(ctx context.Context, tree string, reset bool) (index []byte, entries []entry, err error) {
-	if err := p.o.Git.FetchMissing(ctx, p.o.Common, tree); err != nil {
+	repo := gitx.Worktree{Common: p.o.Common, AdminDir: p.o.Common}
+	if err := p.o.Git.FetchMissing(ctx, repo, tree); err != nil {
 		return nil, nil, err
 	}
 	if !reset {

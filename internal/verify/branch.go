@@ -288,7 +288,7 @@ func changedFiles(ctx context.Context, g *gitx.Git, common string, commits []git
 		ids := append([]string{c.SHA}, c.Parents[:min(1, len(c.Parents))]...)
 		read.Stdin, all = append(read.Stdin, strings.Join(ids, " ")+"\n"...), append(all, ids...)
 	}
-	if err := g.FetchMissing(ctx, common, all...); err != nil {
+	if err := g.FetchMissing(ctx, gitx.Worktree{Common: common, AdminDir: common}, all...); err != nil {
 		return nil, err
 	}
 	// <commit> NUL, then for each of its files :100644 100644 <oid> <oid> M NUL path NUL
