@@ -62,7 +62,7 @@ func TestHostileBundles(t *testing.T) {
 		{"absolute", at("/tmp/test_t001_out.py"), []string{"path-absolute"}},
 		{"home", at("~/test_t001_out.py"), []string{"path-absolute"}},
 		{"backslashes", at(`..\\test_t001_out.py`), []string{"path"}},
-		{"a symlink", at("out/test_t001_out.py"), []string{"path-place", "symlink"}},
+		{"a symlink", at("out/test_t001_out.py"), []string{"path-place", "a file of git"}},
 		{".git", at(".git/hooks/t001"), []string{"path-git"}},
 		{".GIT", at(".GIT/hooks/t001"), []string{"path-git"}},
 		{
@@ -114,10 +114,10 @@ func TestHostileBundles(t *testing.T) {
 			for i := range 6 {
 				tests[fmt.Sprintf("tests/test_t001_%d.py", i)] = strings.Repeat("assert x\n", 950<<10/9)
 			}
-		}), []string{"size", "5.0 MB"}},
+		}), []string{"size", "5120 KB"}},
 		{"10 MB in one file", proposed(1, func(_ []map[string]any, tests map[string]string) {
 			tests["tests/test_t001_sub.py"] = strings.Repeat("assert x\n", 10<<20/9)
-		}), []string{"size", "1.0 MB"}},
+		}), []string{"size", "1024 KB"}},
 	}
 	p := newPlace(t)
 	p.write("tests/test_t001_old.py", "assert True\n")
