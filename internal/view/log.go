@@ -59,8 +59,8 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 		})
 		skipped += n
 		l.showDoing(s)
-		if err == nil {
-			err = l.out.Flush()
+		if failed := l.out.Flush(); failed != nil {
+			err = failed // of the output, where poll names the record
 		}
 		if ctx.Err() != nil {
 			return skipped, nil
