@@ -24,6 +24,9 @@ func (s *State) Apply(l Line, e Event) {
 	case *TaskMarked:
 		s.marked(l.Off, e)
 		return // between two runs, mostly: no event of an attempt
+	case *LogRepaired: // its task may be removed from the plan
+		s.follow(e)
+		return
 	case *SessionStart:
 		s.become(e.Tasks)
 		s.Begun = s.Begun || e.Phase == "run"
@@ -235,6 +238,9 @@ func (s *State) marked(off int64, e *TaskMarked) {
 	}
 	if e.Mark == "removed" {
 		delete(s.Tasks, e.TaskID)
+		if s.Head == e.TaskID { // events without a task do not add it again
+			s.Head = ""
+		}
 		return
 	}
 	s.change(e.TaskID, func(t *Task) {

@@ -175,6 +175,16 @@ func TestAttemptsSideBySide(t *testing.T) {
 	}
 }
 
+// The repair that stashes the work of a removed task does not add the task again.
+func TestRepairOfARemovedTask(t *testing.T) {
+	s, err := stateOf(t, inMemory(t, &SessionStart{Phase: "run"}, &ContextReset{Scope: in("T-001")},
+		&Stop{Scope: in("T-001"), Reason: Interrupted}, &TaskMarked{Scope: in("T-001"), Mark: "removed"},
+		&LogRepaired{Scope: in("T-001"), Why: "had work"}, &SessionResume{}, &Stop{Reason: AllDone}))
+	if err != nil || len(s.Tasks) > 0 || s.SessionStatus() != ReasonOf(AllDone).Status {
+		t.Errorf("%v %s %+v", err, s.SessionStatus(), s.Tasks)
+	}
+}
+
 func TestBeginning(t *testing.T) {
 	used := int64(5)
 	path := filepath.Join(t.TempDir(), "events.jsonl")

@@ -91,7 +91,7 @@ type mark struct {
 	Sum string `json:"sum"`
 }
 
-const foldVersion = 8
+const foldVersion = 9
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
@@ -270,18 +270,18 @@ func (s *Summary) count(ts string, e record.Event) {
 		s.Evaluator.count(e)
 		t.Evaluator.count(e)
 	}
-	switch e := e.(type) {
+	switch e.(type) {
 	case *record.SessionStart, *record.SessionResume, *record.SessionRewound, *record.SessionUndone:
 		for id := range s.State.Tasks {
 			s.task(id, 0).stands(s.State.Tasks[id], ts)
 		}
-	case *record.TaskMarked:
-		if e.Mark == "removed" {
-			delete(s.Tasks, e.TaskID)
-			return
-		}
 	}
-	t.stands(s.State.Tasks[e.Common().TaskID], ts)
+	now, known := s.State.Tasks[e.Common().TaskID]
+	if !known { // removed from the plan
+		delete(s.Tasks, e.Common().TaskID)
+		return
+	}
+	t.stands(now, ts)
 }
 
 // stands sets the state of the task since then.
