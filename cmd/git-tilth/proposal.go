@@ -74,6 +74,9 @@ func (p *proposal) find() error {
 	} else if top, err = p.now(known); err == nil {
 		top.Below, err = p.below(known)
 	}
+	if err == nil && top != nil && len(top.Below) == 0 {
+		top.Below, err = p.unrecorded(top)
+	}
 	if err != nil {
 		return err
 	}
@@ -101,6 +104,26 @@ func (p *proposal) below(top *session.Request) (list []*session.Request, err err
 	}
 	return list, nil
 }
+
+// unrecorded finds the requests below the highest one of a stack by their branches: a pr that was killed after it
+// opened them has not stored them.
+func (p *proposal) unrecorded(top *session.Request) (list []*session.Request, err error) {
+	for base := top.Base; strings.HasPrefix(base, p.stackBranch("")); base = list[0].Base {
+		r, err := p.f.Find(p.w.p.ctx, base)
+		if err != nil || r == nil {
+			return list, err
+		}
+		if slices.ContainsFunc(list, func(known *session.Request) bool { return known.Number == r.Number }) {
+			return list, nil // somebody made their bases a circle
+		}
+		r.Task = strings.TrimPrefix(base, p.stackBranch(""))
+		list = slices.Insert(list, 0, r)
+	}
+	return list, nil
+}
+
+// stackBranch returns the branch on the forge for a task of a stack.
+func (p *proposal) stackBranch(task string) string { return "stack/" + p.s.ID + "/" + task }
 
 // now reads the current state of a request. An open one of the same branch takes the place of a closed one.
 func (p *proposal) now(known *session.Request) (*session.Request, error) {
@@ -216,7 +239,7 @@ func (p *proposal) parts(stack bool) (parts []part, err error) {
 			last.tasks = append(last.tasks, tasks[i].ID)
 		}
 		if own {
-			last.task, last.branch = tasks[i].ID, "stack/"+p.s.ID+"/"+tasks[i].ID
+			last.task, last.branch = tasks[i].ID, p.stackBranch(tasks[i].ID)
 		}
 	}
 	if len(parts) == 0 && err == nil {
