@@ -33,11 +33,7 @@ var author = Author{SessionID: ownID, Tasks: map[string]string{"T-001": "", "T-0
 func TestPlaceholderIsRecognised(t *testing.T) {
 	twice := failing(ownID, "T-002")
 	twice.Trailers[trailerSession] = []string{theirID, ownID} // the summary quoted another's trailer
-	cases := []struct {
-		name   string
-		commit gitx.Commit
-		task   string // "" for none
-	}{
+	cases := []authored{
 		{"own", failing(ownID, "T-002"), "T-002"},
 		{"own, a trailer quoted before the harness's", twice, "T-002"},
 		{"another session's", failing(theirID, "T-002"), ""},
@@ -46,22 +42,11 @@ func TestPlaceholderIsRecognised(t *testing.T) {
 		{"the seed", saying(ownID, "seed: 2 task(s) + 0 acceptance test(s)"), ""},
 		{"a person's", gitx.Commit{Subject: "FAILED (iter_cap): T-002 Title"}, ""},
 	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			task, ok := author.Placeholder(c.commit)
-			if ok != (c.task != "") || ok && task != c.task {
-				t.Errorf("%q %v, want %q", task, ok, c.task)
-			}
-		})
-	}
+	recognise(t, author.Placeholder, cases)
 }
 
 func TestDoneCommitIsRecognised(t *testing.T) {
-	cases := []struct {
-		name   string
-		commit gitx.Commit
-		task   string
-	}{
+	cases := []authored{
 		{"own", doing(ownID, "T-001"), "T-001"},
 		{"a placeholder", failing(ownID, "T-001"), ""},
 		{"another session's", doing(theirID, "T-001"), ""},
@@ -69,9 +54,20 @@ func TestDoneCommitIsRecognised(t *testing.T) {
 		{"the seed", saying(ownID, "seed: 2 task(s)"), ""},
 		{"a person's with the same subject", gitx.Commit{Subject: "T-001: Title"}, ""},
 	}
+	recognise(t, author.Done, cases)
+}
+
+// authored is a commit with the task that it is recognised as, "" for none.
+type authored struct {
+	name   string
+	commit gitx.Commit
+	task   string
+}
+
+func recognise(t *testing.T, as func(gitx.Commit) (string, bool), cases []authored) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			task, ok := author.Done(c.commit)
+			task, ok := as(c.commit)
 			if ok != (c.task != "") || ok && task != c.task {
 				t.Errorf("%q %v, want %q", task, ok, c.task)
 			}
