@@ -120,7 +120,7 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 		remove()
 		return nil, err
 	}
-	q.box = q.box.Of(q.wt.Path).With(q.dir).Reading(ObjectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
+	q.box = q.box.Of(q.wt.Path).With(q.dir).Touching(ObjectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
 	q.box = q.box.In(filepath.Join(q.dir, "tmp"))
 	if q.wt.Path != "" {
 		q.box = q.box.Showing(filepath.Join(q.wt.Path, ".git"), q.file(linkName))

@@ -19,7 +19,7 @@ var helpers = []string{"/run/docker.sock", "/run/podman", "/run/containerd", "/r
 // the caches of build tools.
 func Default(g Given) *Box {
 	open, trails := g.openings()
-	runtime := cmp.Or(g.Getenv("XDG_RUNTIME_DIR"), userRuntime())
+	runtime := cmp.Or(g.Getenv("XDG_RUNTIME_DIR"), "/run/user/"+strconv.Itoa(os.Getuid()))
 	b := &Box{Hide: slices.Concat(g.closed(), g.secret(), []string{runtime}), Open: open, trails: trails,
 		home: real(g.Getenv("HOME")), secret: g.secret()}
 	b.Sockets = append([]string{
@@ -35,8 +35,6 @@ func Default(g Given) *Box {
 	b.Caches = caches(g)
 	return b
 }
-
-func userRuntime() string { return "/run/user/" + strconv.Itoa(os.Getuid()) }
 
 func under(dir, name string) string {
 	if dir == "" {

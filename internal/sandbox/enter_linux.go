@@ -136,7 +136,7 @@ func (b *Box) inSpace(inside *exec.Cmd, rules, report *os.File) (tree *Tree, err
 // ownTemp reports whether all of /tmp may be changed, without read-only files of the outer /tmp in it.
 func ownTemp(ops []string) bool {
 	for i := 0; i < len(ops); i += 3 {
-		if ops[i] == opShow && below(ops[i+1], "/tmp") {
+		if (ops[i] == opShow || ops[i] == opTouch) && below(ops[i+1], "/tmp") {
 			return false
 		}
 	}

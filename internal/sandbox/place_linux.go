@@ -69,7 +69,7 @@ func source(ops []string, i int) string {
 		return layerMount(arg)
 	case opCopy, opFrom:
 		return arg
-	case opShow, opWrite, opFix, opShown:
+	case opShow, opTouch, opWrite, opFix, opShown:
 		return path
 	case opTree, opRead:
 		tree, _, _ := strings.Cut(arg, "\n")

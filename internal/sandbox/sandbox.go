@@ -73,6 +73,8 @@ type Box struct {
 	MaxProcesses, MaxMemory int64
 	// MinFree are the bytes that a command leaves on its disks.
 	MinFree int64
+	// Touch may be read, and its times changed: git does that with an object that it would write and has.
+	Touch []string
 	// Terminals lets commands have a terminal also where only the user's can be opened: they are open then.
 	Terminals bool
 	home      string
@@ -110,6 +112,11 @@ func (b *Box) With(write ...string) *Box {
 // Reading returns a Box in which these may be read too.
 func (b *Box) Reading(read ...string) *Box {
 	return b.but(func(out *Box) { out.Read = append(slices.Clip(out.Read), read...) })
+}
+
+// Touching returns a Box in which these may be read, and their times changed.
+func (b *Box) Touching(touch ...string) *Box {
+	return b.but(func(out *Box) { out.Touch = append(slices.Clip(out.Touch), touch...) })
 }
 
 // Showing returns a Box in which another file is at a path, if the system supports that.
@@ -223,7 +230,7 @@ func (b *Box) Secret(path string) bool {
 
 // readable returns the paths that may be read although they lie in a hidden directory.
 func (b *Box) readable() []string {
-	out := slices.Clone(b.Read)
+	out := slices.Concat(b.Read, b.Touch)
 	for _, o := range b.Open {
 		out = append(out, o.Path)
 	}

@@ -193,6 +193,7 @@ const (
 	opWrite = "write" // the same, to write
 	opLayer = "layer" // the same, written to a layer
 	opCopy  = "copy"  // a copy of a file, which gets the writes
+	opTouch = "touch" // the same, to read, with times that may be changed
 	opFix   = "fix"   // the same, to read, in a directory that may be written
 	opLink  = "link"  // a symbolic link
 )
@@ -241,7 +242,7 @@ func (b *Box) mounts() []string {
 	for _, some := range []struct {
 		kind  string
 		paths []string
-	}{{opWrite, b.Through}, {opShow, b.readable()}} {
+	}{{opWrite, b.Through}, {opTouch, b.Touch}, {opShow, b.readable()}} {
 		for _, path := range b.links.reals(some.paths) {
 			if there(path) {
 				add(some.kind, path, look(path))
@@ -274,8 +275,8 @@ func (b *Box) mounts() []string {
 		} else if below(o.path, "/dev/shm") { // it is empty there
 			around = opCover
 		}
-		if o.kind == around || (around == opWrite || around == opLayer) && o.kind == opShow ||
-			o.kind == opLink && around != opCover ||
+		if o.kind == around || (around == opWrite || around == opLayer) && (o.kind == opShow || o.kind == opTouch) ||
+			around == opTouch && o.kind == opShow || o.kind == opLink && around != opCover ||
 			(o.kind == opCover || o.kind == opBlank) && around == opCover {
 			continue
 		}
