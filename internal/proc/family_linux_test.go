@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "forgets":
 		forget := Keep()
+		KeepFile(os.Getenv("PROC_TEST_FILE"), "kept")
 		startKeeper()
 		word := fmt.Sprintf("8%d", os.Getpid())
 		if err := exec.Command("setsid", "sleep", word).Start(); err != nil {

@@ -5,9 +5,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/testsize"
 )
@@ -59,10 +62,16 @@ func running(word string) (found []int) {
 	return found
 }
 
-// A normal exit leaves detached children running.
+// A normal exit leaves detached children running. It waits for no lock on the directory of a kept file.
 func TestForgettingKillsNothing(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := lockDir(dir, unix.LOCK_EX)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "PROC_TEST_ROLE=forgets")
+	cmd.Env = append(os.Environ(), "PROC_TEST_ROLE=forgets", "PROC_TEST_FILE="+filepath.Join(dir, ".git"))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,10 @@ package proc
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A command's directory for temporary files goes with a cache that a build tool has closed in it.
@@ -23,5 +26,41 @@ func TestTempDirWithAClosedCache(t *testing.T) {
 	remove()
 	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
 		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// A process that can read a temporary directory's parent, as another lane reads the repository's objects, may lock the
+// directory first. Nothing waits for that lock.
+func TestTempDirThatAnotherProcessLocksFirst(t *testing.T) {
+	parent := t.TempDir()
+	lost := make(chan bool, 1)
+	go func() {
+		for {
+			entries, _ := os.ReadDir(parent)
+			for _, e := range entries {
+				dir := filepath.Join(parent, e.Name())
+				lock, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB)
+				if err != nil {
+					continue
+				}
+				for there := err; there == nil; _, there = os.Lstat(dir) {
+					runtime.Gosched()
+				}
+				lock.Close()
+				lost <- true
+				return
+			}
+		}
+	}()
+	for first := false; !first; {
+		_, remove, err := TempDirIn(parent, "x-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		remove()
+		select {
+		case first = <-lost:
+		default:
+		}
 	}
 }
