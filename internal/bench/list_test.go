@@ -71,7 +71,8 @@ func (w *world) readSmall() time.Duration {
 	return time.Since(start)
 }
 
-// manySessions writes session files directly, which is faster than making the sessions.
+// manySessions writes session files directly, which is faster than making the sessions. Like real ones they have the
+// roll-up of their record.
 func (w *world) manySessions(n int) {
 	w.t.Helper()
 	filler := strings.Repeat(`{"ts":"2026-06-01T10:00:00.000Z","type":"tool_result","payload":{"task_id":"T-001","iter":1,"result_preview":"`+
@@ -106,5 +107,8 @@ func (w *world) manySessions(n int) {
 		} {
 			must(w.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
+		s, err := session.Store{Root: w.sessions}.Find(id)
+		must(w.t, err)
+		must(w.t, s.WriteSummary())
 	}
 }

@@ -88,9 +88,13 @@ func (s *State) Apply(l Line, e Event) {
 	}
 	s.follow(e)
 	s.end(e)
-	s.change(e.Common().TaskID, func(t *Task) { t.see(l.Off, e) })
 	task := cmp.Or(e.Common().TaskID, s.Head)
-	s.change(task, func(t *Task) { t.Attempt.see(l.TS, e) })
+	s.change(task, func(t *Task) {
+		if e.Common().TaskID != "" {
+			t.see(l.Off, e)
+		}
+		t.Attempt.see(l.TS, e)
+	})
 	if stop, ok := e.(*Stop); ok {
 		s.Stop, s.Stopped = &LastStop{Reason: stop.Reason, TS: l.TS}, stop
 		if task != s.Head {

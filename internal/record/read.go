@@ -54,29 +54,28 @@ func (l Line) Event() Event { return Decode(l.Type, l.Payload) }
 
 // Task returns the task of the event and its iteration. It decodes nothing else, so it is cheap for a line of any
 // length.
-func (l Line) Task() (id string, iter int64) {
+func (l Line) Task() (id string, iter int) {
 	payload := jsonl.Text(l.Payload)
-	return strings.Clone(gjson.Get(payload, "task_id").String()), gjson.Get(payload, "iter").Int()
+	return strings.Clone(gjson.Get(payload, "task_id").String()), int(gjson.Get(payload, "iter").Int())
 }
 
 // Brief decodes the event without the texts of prompts and tool results, which are most of a record.
 func (l Line) Brief() Event {
-	var b struct {
-		Scope
-		Role string `json:"role"`
+	var scope Scope
+	switch l.Type {
+	case "prompt_assembled", "memory_load", "tool_result":
+		scope.TaskID, scope.Iter = l.Task()
+	default:
+		return l.Event()
 	}
+	role := strings.Clone(gjson.Get(jsonl.Text(l.Payload), "role").String())
 	switch l.Type {
 	case "prompt_assembled":
-		_ = json.Unmarshal(l.Payload, &b)
-		return &PromptAssembled{Scope: b.Scope, Role: b.Role}
+		return &PromptAssembled{Scope: scope, Role: role}
 	case "memory_load":
-		_ = json.Unmarshal(l.Payload, &b)
-		return &MemoryLoad{Scope: b.Scope, Role: b.Role}
-	case "tool_result":
-		_ = json.Unmarshal(l.Payload, &b)
-		return &ToolResult{Scope: b.Scope}
+		return &MemoryLoad{Scope: scope, Role: role}
 	}
-	return l.Event()
+	return &ToolResult{Scope: scope}
 }
 
 // Scan hands fn the lines of the record at path from the byte offset from on; see jsonl.Scan.

@@ -129,7 +129,7 @@ func (s *Session) transcriptPath(role, task string, create bool) (string, error)
 func appendMessage(out *jsonl.File, message []byte) error {
 	line := oneLine(message)
 	if !jsonl.IsObject(line) {
-		return fmt.Errorf("transcript: the message %w", checkObject(line))
+		return fmt.Errorf("transcript: the message %w", decode(line, &struct{}{}))
 	}
 	if len(line) >= jsonl.MaxLine {
 		return fmt.Errorf("transcript: the message is %d bytes long, longer than a line may be", len(line))

@@ -14,32 +14,24 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// checkObject returns why data is not a JSON object.
-func checkObject(data []byte) error {
-	if string(bytes.TrimSpace(data)) == "null" {
-		return errors.New("is null, want an object")
-	}
-	if err := json.Unmarshal(data, &struct{}{}); err != nil {
-		return jsonError(data, err)
-	}
-	return nil
-}
-
 // decode fills the struct that dst points to from a JSON object. The error is that of the first member that does not
 // fit its field, except for members in loose. All other fields are filled in any case.
 func decode(data []byte, dst any, loose ...string) error {
-	if err := checkObject(data); err != nil {
-		return err
+	if string(bytes.TrimSpace(data)) == "null" {
+		return errors.New("is null, want an object")
 	}
 	err := json.Unmarshal(data, dst)
-	if misfit, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+	if err == nil {
+		return nil
+	}
+	if misfit, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && misfit.Field != "" {
 		name, _, _ := strings.Cut(misfit.Field, ".")
 		if slices.Contains(loose, name) {
 			return nil
 		}
 		return fmt.Errorf("%q %w", misfit.Field, jsonError(data, err))
 	}
-	return err
+	return jsonError(data, err)
 }
 
 // encode returns v in the form of JSON files: two spaces, a newline at the end. Members of old, the text of the file

@@ -140,7 +140,7 @@ type SeedMeta struct {
 func (s *Session) SeedMeta() (*SeedMeta, error) {
 	return readJSON(s.Path(SeedMetaFile), func(data []byte) (*SeedMeta, error) {
 		m := &SeedMeta{}
-		if err := checkObject(data); err != nil {
+		if err := decode(data, &struct{}{}); err != nil {
 			return nil, err
 		}
 		_ = json.Unmarshal(data, m)

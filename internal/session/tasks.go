@@ -104,16 +104,27 @@ func (t *Task) UnmarshalJSON(data []byte) error {
 	if status := gjson.GetBytes(data, "status"); t.Status == "" && status.Type != gjson.Null {
 		t.Status = status.Raw
 	}
-	_ = json.Unmarshal(data, &t.others)
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Task]()) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		delete(t.others, name)
-	}
-	if len(t.others) == 0 {
-		t.others = nil
-	}
+	gjson.ParseBytes(data).ForEach(func(name, value gjson.Result) bool {
+		if !taskMembers[name.String()] {
+			if t.others == nil {
+				t.others = map[string]json.RawMessage{}
+			}
+			t.others[name.String()] = json.RawMessage(value.Raw)
+		}
+		return true
+	})
 	return err
 }
+
+// taskMembers are the names of the fields of Task.
+var taskMembers = func() map[string]bool {
+	names := map[string]bool{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Task]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names[name] = true
+	}
+	return names
+}()
 
 // WaitsFor lists the needs of a task that are not done, with why not where no run will do them by itself.
 func (t Task) WaitsFor(tasks []Task) (open []string) {
