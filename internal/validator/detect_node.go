@@ -3,6 +3,7 @@ package validator
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -237,15 +238,16 @@ func (n nodePackage) ownRunner(name, before, last string) []Validator {
 	v := Validator{Name: name, runner: project.ByName(project.Node).Runner("node --test")}
 	var vs []Validator
 	command, own := n.nodeTest(before, last)
+	after := n.hook("posttest", " && %s")
 	if len(n.required) > 0 {
 		given := v
-		given.Command, given.given = command+text.ShellQuote(n.required...), n.given()
+		given.Command, given.given = command+text.ShellQuote(n.required...)+after, n.given()
 		vs, v.Name = append(vs, given), rest(name)
 	}
 	others := packages.Without(packages.Without(n.tests(own), n.later), n.required)
 	switch {
 	case len(others) > 0:
-		v.Command = command + text.ShellQuote(others...)
+		v.Command = command + text.ShellQuote(others...) + after
 		vs = append(vs, v)
 	case len(vs) == 0:
 		vs = append(vs, Validator{Name: name, Skip: "there are no tests to run yet"})
@@ -283,8 +285,16 @@ var nodeValued = []string{"--import", "--require", "-r", "--loader", "--experime
 	"--test-reporter-destination", "--test-name-pattern", "--conditions", "-C", "--env-file", "--test-concurrency",
 	"--test-timeout", "--tsconfig"}
 
-// nodeTest returns a test script of node's own runner up to its files, and the files that it names. It includes npm's
-// pre and post scripts, and replaces the reporters with ours.
+// hook returns the command that runs a script before or after the tests in a form, "" if there is no such script.
+func (n nodePackage) hook(script, form string) string {
+	if n.scripts[script] == "" {
+		return ""
+	}
+	return fmt.Sprintf(form, n.manager[0]+" run "+script)
+}
+
+// nodeTest returns a test script of node's own runner up to its files, and the files that it names. It includes the
+// script pretest, and replaces the reporters with ours.
 func (n nodePackage) nodeTest(before, last string) (command string, own []string) {
 	words := strings.Fields(last)
 	var kept []string
@@ -314,11 +324,7 @@ func (n nodePackage) nodeTest(before, last string) (command string, own []string
 			own = append(own, strings.Trim(w, `"'`))
 		}
 	}
-	command = before + strings.Join(kept, " ") + " " + reportArgs + " "
-	if n.scripts["pretest"] != "" {
-		command = n.manager[0] + " run pretest && " + command
-	}
-	return command, own
+	return n.hook("pretest", "%s && ") + before + strings.Join(kept, " ") + " " + reportArgs + " ", own
 }
 
 // byName matches the files that node's runner takes for tests by default.

@@ -216,6 +216,15 @@ func TestNodeOwnRunner(t *testing.T) {
 	rep = judge(t, dir, Tasks{Current: "T-003", Done: []string{"T-001"}, All: three})
 	wantPassed(t, rep, true)
 	wantText(t, rep, "## npm test: passed, 1 of 1 test", "## npm test (suite): passed, 1 of 1 test")
+	// A script behind the tests counts as for npm test.
+	for script, passes := range map[string]bool{"echo posttest was run": true, "echo posttest was run; exit 3": false} {
+		put(t, dir, "package.json", `{"scripts": {"test": "node --test test/", "posttest": "`+script+`"}}`)
+		for _, task := range []string{"T-001", "T-003"} {
+			rep = judge(t, dir, Tasks{Current: task, All: three})
+			wantPassed(t, rep, passes)
+			wantText(t, rep, "posttest was run", ", 1 of 1 test")
+		}
+	}
 
 	put(t, dir, "package.json", `{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}`)
 	rep = judge(t, dir, Tasks{Current: "T-001", All: three})
