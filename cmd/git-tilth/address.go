@@ -46,17 +46,17 @@ func (p *process) addressCommand() *cli.Command {
 	})
 }
 
-// addressing is the work on a session's request.
+// addressing works on a session's request.
 //
-// After a kill, the same command continues from the state on disk and at the forge: the tasks in prd.json, each with
-// the id of its thread or check (source); their commits; the branch on the remote, compared with the session's; the
-// answers, searched for in each thread before one is written.
+// After a kill, the same command continues. It reads the state from the disk and the forge: the tasks in prd.json,
+// each with the id of its thread or check (source); their commits; the branch on the remote; and the answers in the
+// threads.
 type addressing struct {
 	*proposal
 	reply  bool
-	rounds int // the most; 0 for no round
+	rounds int // rounds int
 	run    runRequest
-	seen   []looked // the requests
+	seen   []looked // seen   []looked
 }
 
 // say prints a line for people: with --json, standard output has only events.
@@ -161,7 +161,7 @@ func (a *addressing) usersCommits() error {
 		return refuse(hint, "%s has commits that session %s does not have", a.top.Name(), a.s.ID)
 	}
 	commits, at, err := held.CommitsSince(w.p.ctx, w.Git, a.common, tip, cmp.Or(a.top.Took, state.Seed.SHA))
-	if at.SHA == "" && err == nil { // the commits were made again
+	if at.SHA == "" && err == nil { // a rebase changed the hashes
 		commits, _, err = held.CommitsSince(w.p.ctx, w.Git, a.common, tip, state.Seed.SHA)
 	}
 	if err != nil {
@@ -176,8 +176,7 @@ func (a *addressing) usersCommits() error {
 	return nil
 }
 
-// newFeedback returns the threads and checks without a task. A thread with a comment after this program's answer is
-// new.
+// newFeedback returns the threads and checks without a task. A thread with a comment after git-tilth's answer is new.
 func (a *addressing) newFeedback() (items []forge.Item, err error) {
 	tasks, err := a.s.Tasks()
 	if err != nil {
@@ -235,7 +234,7 @@ func (a *addressing) addTasks(items []forge.Item) error {
 	return nil
 }
 
-// work runs the pending tasks. A task of a lower request of a stack starts after that request's commits.
+// work runs the pending tasks. In a stack, a task starts after the commits of its request.
 func (a *addressing) work() error {
 	tasks, err := a.unfinished()
 	if err != nil || len(tasks) == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// answer answers each thread of a finished task with its commit, once: a thread that has the answer of a killed command
-// is left out.
+// answer answers each thread of a finished task once, with the task's commit. It skips a thread that a killed command
+// has answered.
 func (a *addressing) answer() error {
 	w := a.w
 	tasks, err := a.s.Tasks()
@@ -46,7 +46,7 @@ func (a *addressing) answer() error {
 	return nil
 }
 
-// watch works round after round. The rounds of the session count, those of earlier commands too.
+// watch works round after round. The limit counts all rounds of the session, also those of earlier commands.
 func (a *addressing) watch() error {
 	w := a.w
 	for told := false; ; {
@@ -70,7 +70,7 @@ func (a *addressing) watch() error {
 	}
 }
 
-// watched works a round, if one is left, else looks for open threads and checks.
+// watched works one round if the limit allows it. Otherwise it looks for open threads and checks.
 func (a *addressing) watched() error {
 	if known := a.s.Request(); known == nil || known.Round < a.rounds {
 		return a.round()
@@ -86,7 +86,7 @@ func (a *addressing) watched() error {
 	return err
 }
 
-// over returns the error at the end of a watch: nil for a merged request, exit code 1 for open threads or checks.
+// over returns the result of a watch: nil for a merged request, exit code 1 for open threads or checks.
 func (a *addressing) over(err error) error {
 	if a.top != nil && a.top.State == session.RequestMerged {
 		a.say("%s is merged\nnext: git tilth cleanse %s\n", a.top.Name(), a.s.ID)

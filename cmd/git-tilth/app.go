@@ -36,7 +36,7 @@ func (p *process) app() *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}
 	cli.VersionPrinter = func(*cli.Context) { p.printf("git-tilth version %s\n", version) }
 	cli.HelpPrinter = func(out io.Writer, templ string, data any) {
-		switch of := data.(type) { // output reports a write that failed
+		switch of := data.(type) { // output keeps its first write error
 		case *cli.App:
 			_ = p.printHelp(out, of.Commands, usual)
 		case *cli.Command:
@@ -53,7 +53,7 @@ func (p *process) app() *cli.App {
 		Version:         version,
 		HideHelpCommand: true,
 		Writer:          p.stdout,
-		ErrWriter:       io.Discard, // errors are reported in one place, exitCode
+		ErrWriter:       io.Discard, // exitCode reports errors
 		Flags:           append(p.globalFlags(), cli.HelpFlag),
 		Commands:        p.commands(),
 		ExitErrHandler:  func(*cli.Context, error) {},
@@ -89,18 +89,18 @@ func (p *process) commands() []*cli.Command {
 
 // traits are the properties of a command beyond its flags and arguments.
 type traits struct {
-	wish string // heading in the help; "" for a command that is not listed
-	rare bool   // it is for rarer days
-	// looks: it changes neither sessions nor the repository, and may be called from inside a run.
+	wish string // heading in the help; "" hides the command
+	rare bool   // listed only by help --all
+	// looks: the command changes neither sessions nor the repository, and may be called from inside a run.
 	looks bool
-	// starts: it starts agents or runs a worker's code; these processes end if git-tilth is killed.
+	// starts: the command starts agents or runs a worker's code; these processes end if git-tilth is killed.
 	starts bool
 	// hooked: in a commit hook that git-tilth runs, the command prints a note and does nothing. Otherwise it would
 	// start itself again, or fail the hook and block every commit.
 	hooked bool
-	// ends: its exit code is the end of a run.
+	// ends: the exit code reports the end of a run.
 	ends   bool
-	counts bool // its -n is a number, as git log's is
+	counts bool // -n takes a number, as in git log
 }
 
 // declare stores the traits of a command.
@@ -170,7 +170,8 @@ func mostArgs(usage string) int {
 	return strings.Count(usage, "<")
 }
 
-// anyBool looks for a flag in the command and its parents: git tilth -v run, git tilth run -v.
+// anyBool looks for a flag in the command and its parents, because git tilth -v run and git tilth run -v mean the
+// same.
 func anyBool(ctx *cli.Context, name string) bool {
 	for _, c := range ctx.Lineage() {
 		if c.Bool(name) {
@@ -185,11 +186,11 @@ func checkArgs(ctx *cli.Context, most int) error {
 	args := ctx.Args().Slice()
 	name := commandName(ctx)
 	if slices.ContainsFunc(args, func(arg string) bool { return strings.TrimSpace(arg) == "" }) {
-		// A script's unset variable must not mean "the newest".
+		// A script's unset variable must not select the newest session.
 		return refuse(name+" -h", "an argument is empty")
 	}
 	for _, place := range []string{"from", "base", "onto", "remote"} {
-		if ctx.IsSet(place) && ctx.String(place) == "" { // nor "the usual one"
+		if ctx.IsSet(place) && ctx.String(place) == "" { // an empty value must not select the default
 			return refuse(name+" -h", "--%s is empty", place)
 		}
 	}
@@ -215,7 +216,7 @@ func usageError(ctx *cli.Context, err error, _ bool) error {
 // oneDash matches a flag in an error of Go's flag package, which writes flags with one dash.
 var oneDash = pattern.New(`for flag -([a-z][a-z-]+)`)
 
-// commandName returns the command as its user types it.
+// commandName returns the command as the user types it.
 func commandName(ctx *cli.Context) string {
 	var words []string
 	for _, c := range ctx.Lineage() {
@@ -226,8 +227,8 @@ func commandName(ctx *cli.Context) string {
 	return strings.Join(append([]string{"git tilth"}, words...), " ")
 }
 
-// checkVariables warns of variables that look like settings but are not. A command that starts work is refused if one
-// of them is a misspelled setting, because the run would use other settings than intended.
+// checkVariables warns about variables that look like settings but are not. For a misspelled setting, it refuses a
+// command that starts work, because the run would use other settings than intended.
 func (p *process) checkVariables(c *cli.Command) error {
 	begins := p.runs || c.Name == "prep-feature"
 	for _, v := range config.UnknownVariables(p.environ) {
@@ -245,12 +246,12 @@ func (p *process) checkVariables(c *cli.Command) error {
 	return nil
 }
 
-// verbs are the top-level flags of an earlier form of the command line and the commands that took their place.
+// verbs maps the top-level flags of an earlier command line to the commands that replaced them.
 var verbs = map[string]string{
 	"--resume": "resume", "--reset": "reset", "--visualize": "visualize", "--prep-feature": "prep-feature",
 }
 
-// undeprecate turns a deprecated top-level flag into its verb. The flag may carry its value either way:
+// undeprecate replaces a deprecated top-level flag by its command. The flag may have its value after a space or a =:
 // --resume ID, --resume=ID.
 func (p *process) undeprecate(args []string) []string {
 	for i, a := range args[1:] {
@@ -272,13 +273,13 @@ func (p *process) undeprecate(args []string) []string {
 	return args
 }
 
-// capFlags returns the flags of settings that bound a run.
+// capFlags returns the flags of settings that limit a run.
 func capFlags() []cli.Flag {
 	var out []cli.Flag
 	for s := range config.FlagSettings {
 		usage := s.Help + " (" + s.Name + ")"
 		if s.Given != "" {
-			given, _, _ := strings.Cut(strings.TrimPrefix(s.Help, s.Given+": "), "; ") // the other values are no flag's
+			given, _, _ := strings.Cut(strings.TrimPrefix(s.Help, s.Given+": "), "; ") // one value only
 			out = append(out, &cli.BoolFlag{Name: s.Flag, Usage: given + " (" + s.Name + ")"})
 			continue
 		}

@@ -52,7 +52,7 @@ func (s *bundleSink) propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 	return nil, err
 }
 
-// look reads the parts of the worktree that the rules need: the places of the bundle's tests.
+// look reads the parts of the worktree that the rules need: the paths of the bundle's tests.
 func (s *bundleSink) look(ctx context.Context, b *seed.Bundle) (err error) {
 	s.rules.Root, s.rules.Tracked, s.rules.Ignored = s.h.Path(), nil, nil
 	if len(b.TestFiles) == 0 {
@@ -69,7 +69,7 @@ func (s *bundleSink) look(ctx context.Context, b *seed.Bundle) (err error) {
 	for path := range b.TestFiles {
 		ask.Stdin = append(ask.Stdin, path+"\x00"...)
 	}
-	// Where none is, that is an error; and a path that git cannot take breaks a rule that Check knows.
+	// List fails if no path is ignored, or if git rejects a path. Check has a rule for the second case.
 	s.rules.Ignored, _ = s.w.Git.List(ctx, ask)
 	return nil
 }

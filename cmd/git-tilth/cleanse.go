@@ -22,7 +22,7 @@ func (p *process) cleanseCommand() *cli.Command {
 			defer unlock()
 			remote := fleet.RemoteOf(s)
 			if common, err := commonOf(s); err == nil && remote == "" {
-				remote, _, _ = w.pushRemote(common) // none is fine
+				remote, _, _ = w.pushRemote(common) // a remote is optional
 			}
 			return lifecycle.Cleanse(p.ctx, w.Git, s, w.Loc.CommonDir, remote, p.sayRemoved)
 		}),

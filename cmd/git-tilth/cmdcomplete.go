@@ -14,8 +14,8 @@ import (
 // candidate is a completion of the word being typed, with its description.
 type candidate struct{ Word, What string }
 
-// completions returns the completions of the last word after `git tilth`. values returns the values of a flag, given
-// its name, or of an argument, given its name in ArgsUsage.
+// completions returns the completions of the last word after `git tilth`. values returns the values of a flag or of an
+// argument, by its name in ArgsUsage.
 func completions(app *cli.App, words []string, values func(kind string) []candidate) []candidate {
 	before, word := words[:len(words)-1], words[len(words)-1]
 	list := candidates(app, before, strings.HasPrefix(word, "-"), values)
@@ -66,13 +66,14 @@ func candidates(app *cli.App, before []string, isFlag bool, values func(kind str
 	return list
 }
 
-// elsewhere are the names that other tools have for a command.
+// elsewhere maps the command names of other tools to ours.
 var elsewhere = map[string]string{
 	"status": "show", "info": "show", "ls": "list", "rm": "reset", "remove": "reset", "delete": "reset",
 	"merge": "take", "continue": "resume", "start": "run", "init": "prep-feature", "rollback": "rewind",
 }
 
-// suggest asks whether the command was meant that a mistyped name is nearest to, or begins like; "" for none.
+// suggest returns a question that names the command nearest to a mistyped one, or one that begins with it; "" if there
+// is none.
 func suggest(name string, cmds []*cli.Command) string {
 	var names []string
 	for _, c := range cmds {

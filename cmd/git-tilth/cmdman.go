@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// manPages returns git-tilth(1) and one page a command, by their names. examples returns the examples of a command.
+// manPages returns git-tilth(1) and one page for each command, by name. examples returns the examples of a command.
 func manPages(app *cli.App, version, date string, examples func(*cli.Command) []string) map[string]string {
 	head := func(page, what string) string { return manHead(page, what, version, date) }
 	var list strings.Builder
@@ -64,7 +64,7 @@ func manHead(page, what, version, date string) string {
 
 func manSynopsis(line string) string { return ".SH SYNOPSIS\n" + manText(line) }
 
-// placeholder is the value in a flag's usage, in back quotes.
+// placeholder matches the value in a flag's usage, in back quotes.
 var placeholder = pattern.New("`([^`]+)`")
 
 func manFlags(flags []cli.Flag) string {
@@ -84,7 +84,7 @@ func manFlags(flags []cli.Flag) string {
 	return b.String()
 }
 
-// manExamples returns the section with the examples of a command, "" without any.
+// manExamples returns the examples section of a command's page, or "".
 func manExamples(examples []string) string {
 	if len(examples) == 0 {
 		return ""

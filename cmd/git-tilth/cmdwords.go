@@ -1,4 +1,4 @@
-// Command lines are parsed as git does it.
+// Command lines are parsed as git parses them.
 
 package main
 
@@ -14,13 +14,13 @@ import (
 
 // commandLine sorts a command line into flags and arguments, and keeps the flags and paths for git.
 type commandLine struct {
-	ForGit   string   // the git command that gets all other flags
-	GitFlags []string // of git, as they were given
+	ForGit   string   // git command that gets all other flags
+	GitFlags []string // flags for git, unchanged
 	GitPaths []string // arguments after --, for git
 }
 
-// Arrange puts a command line into the order in which the library reads it: the command, its flags, --, its arguments.
-// On the command line flags may stand anywhere, as in git; -- ends them.
+// Arrange sorts a command line into the order that the library reads: the command, its flags, --, its arguments. As in
+// git, the user may type flags anywhere before --.
 func (w *commandLine) Arrange(app *cli.App, args []string) ([]string, error) {
 	var global, names []string
 	rest := args[1:]
@@ -102,15 +102,15 @@ func flagName(word string) string {
 	return name
 }
 
-// hasFlag reports whether a word is one of the flags or of the flags that all commands have.
+// hasFlag reports whether a word is a flag of the command or a global flag.
 func hasFlag(flags []cli.Flag, word string) bool {
 	name := flagName(word)
 	has := func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }
 	return name == "h" || name == "help" || name == "version" || slices.ContainsFunc(flags, has)
 }
 
-// shortFlags splits a word into flags for the library: several letters after one dash, the last one possibly with its
-// value (-kn, -j4). It returns nil for an unknown flag.
+// shortFlags splits a word such as -kn or -j4 into flags for the library; the last one may have a value. It returns
+// nil for an unknown flag.
 func shortFlags(flags []cli.Flag, word string) (split []string) {
 	if hasFlag(flags, word) {
 		return []string{word}
@@ -131,8 +131,8 @@ func shortFlags(flags []cli.Flag, word string) (split []string) {
 	return split
 }
 
-// ofGitFlag reports whether a word is the value of the git diff flag before it: the flag takes a separate value, or the
-// word can be neither a task nor a session.
+// ofGitFlag reports whether a word is the value of the git diff flag before it. It is if the flag takes a separate
+// value, or if the word can be neither a task nor a session.
 func ofGitFlag(flag, word string) bool {
 	if isFlag(word) || strings.Contains(flag, "=") {
 		return false
@@ -143,7 +143,7 @@ func ofGitFlag(flag, word string) bool {
 	return taskNumber(word) == "" && strings.Trim(word, "0123456789abcdef-") != ""
 }
 
-// unknownFlag names the flag that a mistyped one is nearest to.
+// unknownFlag returns an error that suggests the flag nearest to a mistyped one.
 func unknownFlag(command string, flags []cli.Flag, word string) error {
 	known := []string{"help"}
 	for _, f := range visibleFlags(flags) {
@@ -158,8 +158,8 @@ func unknownFlag(command string, flags []cli.Flag, word string) error {
 	return held.Refuse(command+" -h", "unknown flag %s%s", shown, near)
 }
 
-// taskNumber returns the task number in a word, without leading zeros: 4 for T-004, t4 and 4. It returns "" for a word
-// that names no task.
+// taskNumber returns the task number in a word, without leading zeros: 4 for T-004, t4 and 4. It returns "" for any
+// other word.
 func taskNumber(word string) string {
 	digits := word
 	if word != "" && word[0]|0x20 == 't' {

@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// completeCommand answers a shell: for the words after `git tilth` it prints the completions of the last one, one a
-// line, with a description after a tab. The definitions are those of -h.
+// completeCommand answers a shell. It reads the words after `git tilth` and prints the completions of the last one,
+// one per line, with a description after a tab. They come from the same definitions as -h.
 func (p *process) completeCommand() *cli.Command {
 	return p.declare(traits{looks: true}, &cli.Command{
 		Name: "complete", Hidden: true, SkipFlagParsing: true,
@@ -30,7 +30,7 @@ func (p *process) completeCommand() *cli.Command {
 	})
 }
 
-// valuesOf returns the values of a flag or an argument; a shell completes files if there are none. Errors are dropped,
+// valuesOf returns the values of a flag or an argument. Without values the shell completes files. Errors are dropped,
 // because a shell cannot show them.
 func (p *process) valuesOf(kind string) (list []candidate) {
 	if kind == "type" {

@@ -23,7 +23,7 @@ func (p *process) configCommand() *cli.Command {
 	})
 }
 
-// configRow is one setting as `config --json` shows it.
+// configRow is one setting in the output of `config --json`.
 type configRow struct {
 	Name   string `json:"name"`
 	Value  any    `json:"value"` // a string; a list of strings for a repeatable setting
@@ -53,7 +53,7 @@ func (w *repoContext) showConfig(asJSON bool) error {
 	if asJSON {
 		return w.p.printJSON(rows)
 	}
-	// A long value makes its own row long, not every row.
+	// A long value widens only its own row.
 	for _, r := range rows {
 		value := fmt.Sprint(r.Value)
 		if list, ok := r.Value.([]string); ok {
@@ -102,7 +102,7 @@ func (w *repoContext) configRow(v config.Value) configRow {
 	return row
 }
 
-// detected returns the validators that the user's checkout suggests.
+// detected returns the validators detected in the user's checkout.
 func (w *repoContext) detected() []string {
 	top := w.Loc.TopLevel
 	files, err := w.trackedFiles(top)

@@ -57,7 +57,7 @@ func (p *process) demo() error {
 	git := p.inDemo(dir, repo, url).git(false)
 	sessions := filepath.Join(dir, "sessions")
 	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"},
-		// In the repository's settings, so that commands typed there need no environment.
+		// The repository's config has the settings, so that commands typed there need no environment.
 		{"config", "tilth.sessionsDir", sessions}, {"config", "tilth.validator", "checks=sh checks.sh"},
 		{"config", "user.name", "Demo"}, {"config", "user.email", "demo@localhost"},
 		{"add", "--all"}, {"commit", "--quiet", "--no-verify", "-m", "A word counter, still empty"}} {
@@ -70,7 +70,7 @@ func (p *process) demo() error {
 	for _, step := range [][]string{{"run", "--from", "tasks"}, {"review"}, {"take"}} {
 		p.printf("\n$ git tilth %s\n\n", strings.Join(step, " "))
 		if step[0] == "run" {
-			step = []string{"run", "--from", filepath.Join(dir, "tasks"), "--yes"} // next to the repository
+			step = []string{"run", "--from", filepath.Join(dir, "tasks"), "--yes"} // a directory next to the repository
 		}
 		if err := p.inDemo(dir, repo, url).run(append([]string{"git-tilth"}, step...)); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// demoModel is the demo's endpoint: its answers in the order in which the run asks for them.
+// demoModel is the demo's endpoint. It gives its answers in the order of the run's requests.
 type demoModel struct {
 	given   atomic.Int64
 	answers []demoAnswer
@@ -37,7 +37,7 @@ func serveDemoModel(script []byte) (server *http.Server, url string, err error) 
 		return nil, "", err
 	}
 	server = &http.Server{Handler: m, ReadHeaderTimeout: 30 * time.Second}
-	go server.Serve(listener) // ends with the server
+	go server.Serve(listener) // server.Close ends it
 	return server, "http://" + listener.Addr().String() + "/v1", nil
 }
 
@@ -52,7 +52,7 @@ func (m *demoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 	case <-time.After(time.Duration(answer.DelayMS) * time.Millisecond):
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(answer.completion(n)) // a client that left needs no answer
+		json.NewEncoder(w).Encode(answer.completion(n)) // the client may have left
 	}
 }
 

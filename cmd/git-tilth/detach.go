@@ -11,8 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// detach starts this program in the background, with its output in the session's directory, and returns once the child
-// holds the session. If the child ends before that, detach prints its log.
+// detach starts this program in the background, with its output in the session's directory, and returns when the child
+// has locked the session. If the child ends before that, detach prints its log.
 func (w *repoContext) detach(s *session.Session, r runRequest) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -44,7 +44,7 @@ func (w *repoContext) detach(s *session.Session, r runRequest) error {
 	}
 }
 
-// childEnded returns the result of a child that ended before its run was visible: a short or a refused run.
+// childEnded returns the result of a child that ended before detach saw its run: a short or refused run.
 func (w *repoContext) childEnded(out io.Writer, s *session.Session, log string, code int) error {
 	text, _ := os.ReadFile(log)
 	w.p.stderr.Write(text)

@@ -44,7 +44,7 @@ func (p *process) doctorCommand() *cli.Command {
 			set := found("settings", record.CheckOK, "", "%d of %d are set", len(rows), len(w.Config.All()))
 			checks, err := loop.RunChecks(p.ctx, d.checks(), nil)
 			if err != nil {
-				return err // a check cut off by a signal is not a finding
+				return err // a signal interrupted the check
 			}
 			if ctx.Bool("fix") && !d.Dry {
 				applyFixes(p.ctx, checks)
@@ -135,7 +135,7 @@ func (p *process) printChecks(checks []record.Check, settings []configRow) {
 		about := strings.TrimSpace(strings.Join(append([]string{c.Name}, c.Also...), ", ") + " " + c.Session)
 		command := c.Command
 		if i+1 < len(checks) && checks[i+1].Command == c.Command || c.Status != record.CheckFinding {
-			command = "" // the next one is mended by the same
+			command = "" // the same command fixes the next finding
 		}
 		p.printf("%s", term.Finding(fmt.Sprintf("%-7s  ", c.Status), about+": "+c.Detail, command))
 		if c.Name == "settings" {

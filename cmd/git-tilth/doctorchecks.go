@@ -30,10 +30,10 @@ import (
 // setupDoctor checks the setup of the current directory.
 type setupDoctor struct {
 	*equip.Kit
-	Dry    bool                                         // nothing is tried that makes something
-	Of     func(*session.Session) (belongs, known bool) // whether one is of this repository; nil for all
+	Dry    bool                                         // try nothing that creates files
+	Of     func(*session.Session) (belongs, known bool) // nil: all sessions
 	Hint   func(error) (msg, hint string)               // the message of an error
-	Trying func(task, name string)                      // is called before each part of the preflight; may be nil
+	Trying func(task, name string)                      // called before each part of the preflight; may be nil
 }
 
 // found returns one check.
@@ -41,7 +41,7 @@ func found(name, status, command, format string, args ...any) record.Check {
 	return record.Check{Name: name, Status: status, Command: command, Detail: fmt.Sprintf(format, args...)}
 }
 
-// checks returns the checks of doctor, in their order.
+// checks returns the checks of doctor in their order.
 func (d *setupDoctor) checks() []loop.Check {
 	return []loop.Check{
 		{Name: "git", Run: d.checkGit}, {Name: "sandbox", Run: d.checkSandbox}, {Name: "agents", Run: d.checkAgents},
@@ -72,7 +72,7 @@ func (d *setupDoctor) checkSandbox(context.Context) ([]record.Check, error) {
 	return []record.Check{state, spaces}, nil
 }
 
-// checkAgents returns the agents of the roles. A problem of several roles is one finding.
+// checkAgents checks the agents of the roles. A problem shared by several roles is one finding.
 func (d *setupDoctor) checkAgents(context.Context) (checks []record.Check, err error) {
 	answers := map[string]record.Check{}
 	for _, role := range []config.Role{config.Worker, config.Evaluator, config.Prep} {
@@ -100,7 +100,7 @@ func (d *setupDoctor) checkPreflight(ctx context.Context) (checks []record.Check
 	}
 	var result *record.Preflight
 	err = d.inDraft(base, func(draft *held.Handle, o loop.Options, what loop.Ahead) error {
-		o.Ready, o.Validating = nil, d.Trying // the agents were checked already
+		o.Ready, o.Validating = nil, d.Trying // checkAgents has checked the agents
 		result, err = loop.LookAhead(ctx, draft, o, what)
 		return err
 	})

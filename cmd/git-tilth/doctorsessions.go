@@ -20,8 +20,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// ofSession returns a finding about a session or its leftovers. mend does the same as command if that is safe, else it
-// is nil.
+// ofSession returns a finding about a session or its leftovers. mend applies the fix if that is safe, else it is nil.
 func ofSession(id, what, command string, mend func(context.Context) error) record.Check {
 	return record.Check{Name: "session", Session: id, Status: record.CheckFinding, Detail: what, Command: command,
 		Safe: mend != nil, Fix: mend}
@@ -31,7 +30,7 @@ func ofSession(id, what, command string, mend func(context.Context) error) recor
 func checkSession(ctx context.Context, d held.Deps, s *session.Session) []record.Check {
 	unchanged, err := held.UnchangedSince(s)
 	if err != nil {
-		return nil // it changes during the check
+		return nil // a run may change it during the check
 	}
 	found := findings(ctx, d, s)
 	if len(found) > 0 && !unchanged() {
@@ -62,7 +61,7 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []record.Che
 	}
 	check, err := s.Checkpoint()
 	if err != nil {
-		return out // among the problems
+		return out // one of the findings
 	}
 	st, err := lifecycle.ReadState(ctx, d.Git, s, check)
 	if err != nil {
@@ -80,7 +79,7 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []record.Che
 	}
 	switch {
 	case plan.Action == lifecycle.Refuse && st.BranchTip == "" && o.Status == session.AllDone && st.SourceGone == "":
-		// The work was taken and the branch deleted; the record may be kept.
+		// The user has taken the work and deleted the branch, and may keep the record.
 	case plan.Action == lifecycle.Refuse:
 		add(plan.Hint, "%s", plan.Why)
 	case plan.GoingBack != "":
@@ -93,7 +92,7 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []record.Che
 	}
 	if words, _ := st.Standing(); st.Tree != held.TreeFine && words != "" {
 		mend := resume
-		if plan.Action == lifecycle.Nothing && st.Tree == held.TreeElsewhere { // no resume looks at it
+		if plan.Action == lifecycle.Nothing && st.Tree == held.TreeElsewhere { // a resume does not check it
 			mend = held.GitLine(held.WorkspaceOf(s, check), "switch", s.Branch())
 		}
 		add(mend, "its worktree %s: %s", held.WorkspaceOf(s, check), words)
@@ -104,8 +103,8 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []record.Che
 	return out
 }
 
-// checkLeft finds files that a dead process left half written or locked. The next resume repairs them, and so can the
-// fix, which loses nothing. wt is the zero Worktree if there is none.
+// checkLeft finds half-written files and stale locks of a dead process. The next resume repairs them, and so does
+// --fix, without losing anything. wt is the zero Worktree if there is none.
 func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []record.Check) {
 	add := func(what, command string, mend func(context.Context) error) {
 		out = append(out, ofSession(s.ID, what, command, func(ctx context.Context) error {
@@ -136,9 +135,9 @@ func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []record.
 	return out
 }
 
-// halfForks returns findings for unfinished sessions without a name in a sessions root.
+// halfForks returns findings for unfinished forks without a name in a sessions root.
 func halfForks(store session.Store) (out []record.Check) {
-	_ = held.UnderRoot(store, func() error { // while another process has the root none is found
+	_ = held.UnderRoot(store, func() error { // UnderRoot fails while another process has the lock
 		for _, dir := range held.Unnamed(store) {
 			mend := func(context.Context) error {
 				return held.UnderRoot(store, func() error { return proc.RemoveAll(dir) })
@@ -150,8 +149,8 @@ func halfForks(store session.Store) (out []record.Check) {
 	return out
 }
 
-// orphans returns findings for branches and worktree entries with the name of a deleted session of this root. The fix
-// removes an entry if the root has other sessions; an empty root may be on an unplugged disk. It removes a branch if
+// orphans returns findings for branches and worktree entries of deleted sessions of this root. The fix removes an
+// entry only if the root has other sessions, because an empty root may be an unplugged disk. It removes a branch if
 // another branch, a tag or a remote has all of its commits.
 func orphans(ctx context.Context, g *gitx.Git, store session.Store, common string) ([]record.Check, error) {
 	entries, err := g.Worktrees(ctx, common)
@@ -178,7 +177,7 @@ func orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 			mend = func(ctx context.Context) error {
 				return held.UnderRoot(store, func() error {
 					if !gone(id) {
-						return nil // it was fetched again since
+						return nil // fetched again since
 					}
 					return do(ctx)
 				})
@@ -199,7 +198,7 @@ func orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 			continue
 		}
 		if _, still := gitx.AdminDir(common, e.Path); !still {
-			continue // a reset was at work
+			continue // a reset was interrupted
 		}
 		add(id, "it was deleted, but git still has an entry for its worktree",
 			held.GitLine(common, "worktree", "remove", "--force", e.Path),

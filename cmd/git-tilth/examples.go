@@ -5,7 +5,7 @@ import "github.com/urfave/cli/v2"
 // examples returns the lines that -h and the man page of a command show as examples.
 func (p *process) examples(c *cli.Command) []string { return exampleLines[c.Name] }
 
-// exampleLines are command lines by the name of their command.
+// exampleLines are the example command lines of each command.
 var exampleLines = map[string][]string{
 	"run":          {"git tilth run tasks.md", `git tilth run "Say hello in French too"`},
 	"prep-feature": {`git tilth prep-feature --brief "export reports as CSV"`, "git tilth prep-feature --from tasks/"},

@@ -22,10 +22,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// The exit codes, one table for all commands.
+// The exit codes of all commands.
 const (
 	exitOK          = 0
-	exitNo          = 1   // a task failed, or the user said no
+	exitNo          = 1   // a task failed, or the user answered no
 	exitRefused     = 2   // refused before anything was changed
 	exitFailed      = 3   // git, the filesystem or the model endpoint failed
 	exitBusy        = 4   // the session is in use by another process
@@ -65,7 +65,7 @@ func (p *process) exitCode(err error) (code int) {
 		code, msg, hint = p.interruptedOr(err)
 		if msg != "" {
 			msg = "git-tilth: " + strings.TrimSpace(msg)
-			if !strings.Contains(msg, "\n") { // several lines are commands to paste
+			if !strings.Contains(msg, "\n") { // a hint of several lines has commands to paste
 				msg = p.shownOn(p.stderr).Fold(msg)
 			}
 			p.warnf("%s\n", msg)
@@ -79,12 +79,12 @@ func (p *process) exitCode(err error) (code int) {
 		p.warnf("%s", hinted(hint))
 	}
 	if p.twice.Load() {
-		return exitInterrupted // even if the second signal made something fail
+		return exitInterrupted // even if the second signal caused an error
 	}
 	return code
 }
 
-// hinted returns a hint for printing. Each line is a command that can be pasted; an indented line explains one.
+// hinted formats a hint. Each line is a command to paste; an indented line explains one.
 func hinted(hint string) string {
 	var b strings.Builder
 	for line := range strings.Lines(hint) {
@@ -96,8 +96,8 @@ func hinted(hint string) string {
 	return b.String()
 }
 
-// interruptedOr is exitFor, except for failures that a signal caused: an ended git command, and a refusal without that
-// command's answer.
+// interruptedOr is exitFor, except for failures caused by a signal: an interrupted git command, and a refusal that
+// follows from it.
 func (p *process) interruptedOr(err error) (code int, msg, hint string) {
 	code, msg, hint = p.exitFor(err)
 	switch {
@@ -143,8 +143,8 @@ func (p *process) exitFor(err error) (code int, msg, hint string) {
 
 var dubious = pattern.New(`dubious ownership in repository at '(.*?)'(?:[;\s]|$)`)
 
-// worldHint returns the fix for an error of the environment: git trusts no repository of another user, and sessions
-// need a writable directory. It returns "" for any other error.
+// worldHint returns the fix for a problem of the environment: a repository that git does not trust because another
+// user owns it, or a sessions root that is not writable. It returns "" for any other error.
 func worldHint(err error) string {
 	said := err.Error()
 	if m := dubious().FindStringSubmatch(said); m != nil {
@@ -161,8 +161,8 @@ func worldHint(err error) string {
 	return ""
 }
 
-// executionError returns the error of a session that failed before its loop. Its state is kept, so the hint is a
-// resume, unless the cause has a better hint.
+// executionError returns the error of a session that failed before its loop. The hint is a resume, unless the cause
+// has a better one, because the session's state is kept.
 func (p *process) executionError(err error, sessionID string) error {
 	resume := "git tilth resume " + sessionID
 	switch {
@@ -179,8 +179,8 @@ func (p *process) executionError(err error, sessionID string) error {
 	return fail(resume, err)
 }
 
-// outcome returns a run's stop as the command's result. A signal after the recorded stop, to a tilth-post-run hook,
-// does not change the run's end; but an interrupted command never reports success.
+// outcome returns the command's result for a run's stop. A signal after the recorded stop, for example during a
+// tilth-post-run hook, does not change the stop; but an interrupted command never reports success.
 func (p *process) outcome(s loop.Stop) error {
 	err := stopError(s)
 	if !p.interrupted() || s.Reason == record.Interrupted {
@@ -250,7 +250,7 @@ func stopError(s loop.Stop) error {
 	return e
 }
 
-// resumeOf returns the command that resumes another session, by the caps of this repository.
+// resumeOf returns the command that resumes another session, with this repository's caps.
 func (w *repoContext) resumeOf(o session.Overview) string {
 	return loop.Resume(o.ID, w.Config.Caps().Reached(loop.Usage(o.TokensUsed, o.Cost, 0)))
 }

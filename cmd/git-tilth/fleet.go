@@ -101,7 +101,7 @@ func (p *process) sayMade(s *session.Session, err error) error {
 	return err
 }
 
-// inDir returns a path as its user means it.
+// inDir resolves a path that the user typed.
 func (p *process) inDir(file string) string {
 	if filepath.IsAbs(file) {
 		return file
@@ -115,12 +115,12 @@ func (w *repoContext) place(h *held.Handle, remote string) (fleet.Remote, error)
 		return fleet.Remote{}, refuse("git tilth show "+h.S.ID,
 			"the repository of session %s is not on this machine", h.S.ID)
 	}
-	place, _ := w.placeHere(cmp.Or(remote, fleet.RemoteOf(h.S))) // the command may be called elsewhere
+	place, _ := w.placeHere(cmp.Or(remote, fleet.RemoteOf(h.S))) // the command may run in another directory
 	place.Location.Source, place.Location.CommonDir = h.Checkpoint.Source, h.Common
 	return place, nil
 }
 
-// placeHere returns the destination of fetched sessions: the repository of the command.
+// placeHere returns the remote in the command's repository from which sessions are fetched.
 func (w *repoContext) placeHere(remote string) (fleet.Remote, error) {
 	return fleet.Remote{
 		Deps: w.Deps(nil), Store: w.Store, Location: w.Loc, Remote: cmp.Or(remote, "origin"),
@@ -128,8 +128,8 @@ func (w *repoContext) placeHere(remote string) (fleet.Remote, error) {
 	}, w.repo()
 }
 
-// settleRemote completes a remote that the user named, or did not name. Without a name the repository's only remote is
-// used, as git fetch does. A path begins in the directory of the command, and has to be that of a repository.
+// settleRemote completes the name of a remote. Without a name it is the repository's only remote, as for git fetch. A
+// path is relative to the command's directory and must be a repository.
 func (w *repoContext) settleRemote(place *fleet.Remote, named string) error {
 	names, err := w.Git.Line(w.p.ctx, gitx.InRepo(place.Location.CommonDir, "remote"))
 	known := strings.Fields(names)
@@ -169,7 +169,7 @@ func (w *repoContext) remoteHere(remote string) (fleet.Remote, error) {
 	return place, err
 }
 
-// remoteSession returns the remote session with a name, or the newest unclaimed one.
+// remoteSession returns the named remote session, or the newest unclaimed one.
 func (p *process) remoteSession(place fleet.Remote, part string) (found fleet.Claim, err error) {
 	claims, err := place.Remotes(p.ctx)
 	if err != nil {
@@ -189,7 +189,7 @@ func (p *process) remoteSession(place fleet.Remote, part string) (found fleet.Cl
 		}
 	}
 	if part == "" {
-		return claims[0], nil // all are held
+		return claims[0], nil // every session is claimed
 	}
 	if len(ids) != 1 {
 		return found, refuse("git tilth list --remote", "%d sessions of the remote match %q", len(ids), part)
@@ -229,7 +229,7 @@ func (w *repoContext) listRemote(remote string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	place.Deps.Git = w.p.git(false) // a dry run lists too
+	place.Deps.Git = w.p.git(false) // a dry run lists as well
 	rows, err := w.remoteRows(p.ctx, place)
 	if err != nil {
 		return fleetError(err, "")
@@ -251,7 +251,7 @@ func (w *repoContext) listRemote(remote string, asJSON bool) error {
 	return nil
 }
 
-// holderOf returns the holder of a remote session.
+// holderOf names the holder of a remote session.
 func holderOf(c fleet.Claim, now time.Time) string {
 	switch {
 	case c.Held(now):
@@ -262,14 +262,14 @@ func holderOf(c fleet.Claim, now time.Time) string {
 	return "free"
 }
 
-// remoteRow is a session of a remote in a list, with the members that every list has.
+// remoteRow is a session of a remote in a list.
 type remoteRow struct {
 	fleet.Claim
-	State     string `json:"state"` // as of a session that is here; of a program's list the status
+	State     string `json:"state"` // with --json, the status
 	Source    string `json:"source"`
 	Branch    string `json:"branch"`
 	StartedAt string `json:"started_at"`
-	Held      string `json:"held"` // by whom, in words
+	Held      string `json:"held"` // name of the holder, for people
 	Seen      string `json:"last_event_at"`
 }
 
@@ -288,9 +288,9 @@ func (w *repoContext) remoteRows(ctx context.Context, place fleet.Remote) ([]rem
 	return rows, err
 }
 
-// claim claims a session with a remote for a run. The context ends with the claim. release gives the claim back at the
-// end, and returns the error of the command from that of the run; it does nothing in a dry run. For a worker of a
-// remote (forRemote), an end that could not be pushed is a failure, because only the remote knows the session.
+// claim claims a session on a remote for a run. The context ends when the claim is lost. release releases the claim
+// and returns the command's error, given the run's; it does nothing in a dry run. For a worker of a remote
+// (forRemote), a failed last push is a failure, because only the remote knows the session.
 func (w *repoContext) claim(ctx *context.Context, h *held.Handle, o *loop.Options, forRemote bool) (
 	release func(error) error, err error) {
 	if fleet.RemoteOf(h.S) == "" {

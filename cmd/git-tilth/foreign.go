@@ -14,7 +14,7 @@ import (
 // forgeWord matches an argument of run that names an issue, a label or a pull request.
 var forgeWord = pattern.New(`^(?:(?:issue|pr):[0-9]+|label:.+)$`)
 
-// importForeign makes tasks of issues, or of the review threads of a pull request. The request's head becomes the base.
+// importForeign imports issues or the review threads of a pull request as tasks. The request's head becomes the base.
 func (w *repoContext) importForeign(r *prepRequest) (*seed.Imported, error) {
 	again := "git tilth run " + r.from
 	remote, address, err := w.pushRemote(w.Loc.CommonDir)
@@ -59,7 +59,7 @@ func (w *repoContext) importForeign(r *prepRequest) (*seed.Imported, error) {
 	return im, nil
 }
 
-// shownForeign returns the whole text of a task that others wrote.
+// shownForeign returns the whole text of a task written by others.
 func shownForeign(t session.Task) string {
 	return fmt.Sprintf("%s  %s (%s)\n    %s\n    - %s", t.ID, t.Title, t.Source,
 		strings.ReplaceAll(t.Description, "\n", "\n    "), strings.Join(t.AcceptanceCriteria, "\n    - "))
@@ -92,7 +92,7 @@ func (w *repoContext) importThreads(f *forge.Forge, number int64, remote string,
 	return items, nil
 }
 
-// fetch fetches a ref of a remote as the user does. It changes no branch.
+// fetch fetches a ref of a remote with the user's git. It changes no branch.
 func (w *repoContext) fetch(ctx context.Context, common, dir, remote, ref string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -40,11 +40,11 @@ func unknownCommand(name string, cmds []*cli.Command) error {
 	return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, cmds))
 }
 
-// helpSize is how much of the help is printed.
+// helpSize is the length of the printed help.
 type helpSize int
 
 const (
-	brief helpSize = iota // short enough for a screen with the repository's state
+	brief helpSize = iota // with the repository's state, on one screen
 	usual                 // one screen
 	whole
 )
@@ -102,7 +102,7 @@ func (p *process) helpColumns() int { return min(cmp.Or(p.terminal(false).Width,
 // usageColumn is the column of a command's description in the help.
 const usageColumn = 27
 
-// sayStanding prints the state of the repository and the next command, in at most five lines.
+// sayStanding prints the state of the repository and the next command in at most five lines.
 func (p *process) sayStanding() {
 	say := func(format string, args ...any) { p.printf(format+"\n", args...) }
 	w, err := p.enter("", nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// inFlight asks about unfinished sessions of this repository: prepared, running or failed. A request with an empty base
-// has been answered in another way.
+// inFlight asks about unfinished sessions of this repository: prepared, running or failed. It returns a request with
+// an empty base if the user chose something else.
 func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 	if r.keep {
 		return nil, nil
@@ -75,11 +75,11 @@ func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 	return w.menu(r, newest, found[0], names)
 }
 
-// goOn is the command that continues an interview.
+// goOn returns the command that continues an interview.
 const goOn = "git tilth prep-feature --continue"
 
-// nextVerb returns the command that continues a session in flight: run or resume, or "" if it cannot be continued, as
-// after an interview without a seed.
+// nextVerb returns the command that continues a session in flight: run or resume. It returns "" for a session that
+// cannot be continued, for example after an interview without a seed.
 func (w *repoContext) nextVerb(s *session.Session) string {
 	plan, err := w.planOf(s)
 	switch {

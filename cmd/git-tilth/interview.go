@@ -19,7 +19,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// readyInterview checks the needs of an interview before anything is made: a model, answers and a brief.
+// readyInterview checks that an interview has a model, answers and a brief before anything is created.
 func (w *repoContext) readyInterview(r *prepRequest) error {
 	if r.imported != nil || w.p.dryRun {
 		return nil
@@ -68,11 +68,11 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 	return nil
 }
 
-// interview lets the model ask until it hands in a seed.
+// interview lets the model ask questions until it hands in a seed.
 func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink) (*seed.Bundle, error) {
 	source := w.Loc.TopLevel
 	if source == "" {
-		// A bare repository has no tree to read; the new worktree is one.
+		// A bare repository has no tree to read; the new worktree has one.
 		source = h.Path()
 	}
 	box, err := agent.OpenTools(source, agent.ToolOptions{ReadOnly: true})
@@ -138,7 +138,7 @@ func (w *repoContext) interviewTurn(h *held.Handle, r loop.Role, source string) 
 	}
 }
 
-// begun returns the messages of a session's interview, nil if there is none to continue.
+// begun returns the messages of a session's interview, or nil.
 func begun(s *session.Session) []json.RawMessage {
 	history, err := s.ReadTranscript(record.RoleInterview, "")
 	if err != nil || agent.Continuable(history) != nil {
@@ -163,7 +163,7 @@ func (w *repoContext) unseeded() (*session.Session, error) {
 	return nil, refuse("git tilth prep-feature", "no unfinished interview in this repository")
 }
 
-// continuePrep continues an interview that was interrupted or killed: its answers are in interview.jsonl.
+// continuePrep continues an interrupted interview from interview.jsonl.
 func (w *repoContext) continuePrep(r prepRequest) (*session.Session, error) {
 	s, err := w.unseeded()
 	if err != nil {
@@ -182,7 +182,7 @@ func (w *repoContext) continuePrep(r prepRequest) (*session.Session, error) {
 	}
 	defer h.Close()
 	if held.Seeded(h.S) {
-		return s, nil // the process had died behind the seed's commit
+		return s, nil // the process died after the seed's commit
 	}
 	if err := lifecycle.Reopen(w.p.ctx, h); err != nil {
 		return nil, fail("git tilth reset "+s.ID, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// version is set by the Makefile from git; a plain go build leaves it.
+// version is set by the Makefile from git; a plain go build does not set it.
 var version = "0.1.0-dev"
 
 func main() { os.Exit(Main()) }

@@ -10,7 +10,7 @@ import (
 // date is the date of the man pages, set by the Makefile from git.
 var date = "1970-01-01"
 
-// manCommand writes the man pages, git-tilth(1) and one a command, from the definitions that -h prints.
+// manCommand writes the man pages, git-tilth(1) and one per command, from the definitions of -h.
 func (p *process) manCommand() *cli.Command {
 	return p.declare(traits{looks: true}, &cli.Command{
 		Name: "man", Hidden: true, Usage: "write the man pages into a directory", ArgsUsage: "<directory>",

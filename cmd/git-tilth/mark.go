@@ -14,10 +14,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// taskAction carries out the user's decision on a task, with a note, in a session with this plan.
+// taskAction applies the user's decision on a task, with a note, to a session with this plan.
 type taskAction func(w *repoContext, h *held.Handle, plan lifecycle.Plan, task, note string) error
 
-// markCommands returns the commands for manual decisions on one task.
+// markCommands returns the commands that decide on one task manually.
 func (p *process) markCommands() []*cli.Command {
 	note := func(usage string) []cli.Flag {
 		return []cli.Flag{&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: usage}}
@@ -49,7 +49,7 @@ func (p *process) markCommands() []*cli.Command {
 	}
 }
 
-// onTask holds the session of the task that a command means. A done task is refused.
+// onTask locks the session of a task and refuses a done task.
 func (w *repoContext) onTask(s *session.Session, task, note string, do taskAction) error {
 	show := w.newProgress(s, false)
 	h, err := w.hold(s, show.Event)
@@ -65,7 +65,7 @@ func (w *repoContext) onTask(s *session.Session, task, note string, do taskActio
 	}
 	tasks, err := tasksWith(s, []string{task})
 	if err != nil {
-		return err // a plan that was being edited has left it out
+		return err // an edited plan has removed it
 	}
 	isDone := func(t session.Task) bool { return t.ID == task && t.Status == session.TaskDone }
 	if slices.ContainsFunc(tasks, isDone) || plan.MarkDone[task] != "" {
@@ -106,7 +106,7 @@ func (w *repoContext) mark(h *held.Handle, task, mark, note, will string) error 
 	return err
 }
 
-// conclude ends a session without remaining work, and returns the next command.
+// conclude ends a session without remaining work and returns the next command.
 func (w *repoContext) conclude(h *held.Handle) (next string, err error) {
 	tasks, err := h.S.Tasks()
 	open := func(t session.Task) bool { return t.Status != session.TaskDone && t.Status != session.TaskSkipped }
@@ -115,7 +115,7 @@ func (w *repoContext) conclude(h *held.Handle) (next string, err error) {
 	}
 	plan, err := lifecycle.PlanOf(w.p.ctx, h)
 	if err != nil || plan.Action == lifecycle.Refuse || plan.NeedsWorker() {
-		return "resume", nil // a resume says why
+		return "resume", nil // a resume prints the reason
 	}
 	o, err := w.Judging(loop.Options{})
 	if err != nil {
@@ -158,7 +158,7 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 	if w.p.dryRun {
 		return w.planDone(h, plan, task, note)
 	}
-	// An accepted tree that a commit hook refuses, or changes, is work that waits in the worktree like any other.
+	// If a commit hook refuses or changes an accepted tree, the work stays in the worktree.
 	if dirty, err := w.Git.IsDirty(w.p.ctx, h.Path()); out.Begun != "" && out.Begun != task && (err != nil || dirty) {
 		o.From = out
 		if err := loop.Leave(h, o, out.Begun); err != nil {
@@ -193,7 +193,7 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 	return nil
 }
 
-// workPlace returns where the files of a task are.
+// workPlace returns the directory with a task's files.
 func workPlace(h *held.Handle, task string) string {
 	if held.HasLane(h.S, task) {
 		return held.LanePath(h.S, task)
@@ -210,7 +210,7 @@ func (w *repoContext) planDone(h *held.Handle, plan lifecycle.Plan, task, note s
 	w.p.printf("%s: would validate and commit the work in %s\n", task, workPlace(h, task))
 	wt, err := h.Worktree(w.p.ctx)
 	if err != nil {
-		return nil // it is made first
+		return nil // done creates the worktree first
 	}
 	i := session.IndexOf(tasks, task)
 	_, err = lifecycle.CommitTask(w.p.ctx, h, wt, tasks[i], &record.EvaluatorVerdict{Summary: note,

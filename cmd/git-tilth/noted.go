@@ -9,11 +9,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// maxNoted is the longest value of a setting that is recorded in full.
+// maxNoted is the longest value of a setting that the record stores in full.
 const maxNoted = 500
 
-// noted are the settings that decide how work is judged, as each start of a run puts them on record. Prompts are noted
-// by their content: their files may change where the setting does not.
+// noted returns the settings for validation and review, which each start of a run records. Prompts are recorded by
+// their content, because their files may change while the setting does not.
 func (w *repoContext) noted(o loop.Options) map[string]record.Setting {
 	all := map[string]record.Setting{}
 	for _, v := range w.Config.Judging() {

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	notifyPatience = 30 * time.Second // the longest time of one notification
-	briefOutage    = time.Minute      // the longest outage that is not notified
+	notifyPatience = 30 * time.Second // time limit of one notification
+	briefOutage    = time.Minute      // shorter outages are not notified
 )
 
-// notifier runs tilth.notify at a run's end, and at the failures, limits and outages that tilth.notifyOn names. An
-// error in it is printed and changes nothing.
+// notifier runs tilth.notify at a run's end, and at the failures, limits and outages in tilth.notifyOn. It prints its
+// errors and does not fail the run.
 type notifier struct {
 	w       *repoContext
 	s       *session.Session
-	on      []string // of tilth.notifyOn; nil if nothing is to be notified
+	on      []string // tilth.notifyOn; nil turns notifications off
 	cost    float64  // of the session so far
 	told    map[string]bool
-	outages map[string]time.Time // when the outage of each endpoint or agent program began
-	waiting map[string]string    // the endpoint or agent program that each role of each task waits for
+	outages map[string]time.Time // start of the outage of each endpoint or agent program
+	waiting map[string]string    // by task and role, the endpoint or agent program it waits for
 	pending sync.WaitGroup
 }
 
@@ -65,7 +65,7 @@ func (n *notifier) event(l record.Line) {
 		n.once("failure", e.TaskID, e.Reason)
 	case *record.AgentWaits:
 		switch until := record.ParseTime(e.Until); {
-		case e.Attempt == 0: // the program waits by itself
+		case e.Attempt == 0: // a wait reported by the program itself
 		case e.Reason == record.UsageLimit:
 			n.once("limit", e.Who+e.Until, e.Reason)
 		default:
@@ -80,7 +80,7 @@ func (n *notifier) event(l record.Line) {
 	}
 }
 
-// once notifies in the background of something that tilth.notifyOn names, unless it was notified before.
+// once notifies in the background, unless tilth.notifyOn excludes the event or it was notified before.
 func (n *notifier) once(kind, which, reason string) {
 	if !slices.Contains(n.on, kind) || n.told[kind+which] {
 		return
@@ -122,7 +122,7 @@ func (n *notifier) notify(reason string, cost float64) {
 		fmt.Sprintf("TILTH_NOTIFY_FAILED=%d", tasks.Failed),
 		fmt.Sprintf("TILTH_NOTIFY_PENDING=%d", tasks.Pending),
 		fmt.Sprintf("TILTH_NOTIFY_COST=%.4f", cost))
-	// A run that ended by a signal is notified too.
+	// A run ended by a signal is notified too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.p.ctx), notifyPatience)
 	defer cancel()
 	out, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: w.p.dir, Env: env, OutputCap: 4096})

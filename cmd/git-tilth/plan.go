@@ -24,8 +24,8 @@ func (p *process) planCommand() *cli.Command {
 	})
 }
 
-// editPlan lets the user edit the remaining tasks. prd.json is replaced in one step; until then the text is in a draft,
-// and the same command continues with it.
+// editPlan lets the user edit the remaining tasks. Until prd.json is replaced in one step, the text is in a draft, and
+// the same command continues with it.
 func (w *repoContext) editPlan(h *held.Handle) error {
 	s := h.S
 	if _, err := os.Stat(s.Path(draftFile)); err == nil && !held.Seeded(s) {
@@ -64,7 +64,7 @@ func (w *repoContext) editPlan(h *held.Handle) error {
 	})
 }
 
-// editRefused opens the seed that ended an interview.
+// editRefused opens the refused seed of an interview.
 func (w *repoContext) editRefused(h *held.Handle) error {
 	draft := h.S.Path(draftFile)
 	if w.p.dryRun {
@@ -78,8 +78,8 @@ func (w *repoContext) editRefused(h *held.Handle) error {
 	return nil
 }
 
-// editTasks lets the user edit a plan and replaces it if it changed. again is the command that continues with a refused
-// text, done are finished tasks that are not in the text, nil before a run.
+// editTasks lets the user edit a plan and replaces it if it changed. again is the command that continues with a
+// refused text. done are the finished tasks, which the text leaves out; nil before a run.
 func (w *repoContext) editTasks(h *held.Handle, again string, old []byte, done []session.Task,
 	replace func(tasks []session.Task, tests int) (says string, err error)) error {
 	files, err := w.seedFiles(h)

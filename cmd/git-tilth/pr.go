@@ -35,7 +35,7 @@ func (p *process) prCommand() *cli.Command {
 	})
 }
 
-// pullRequest pushes the branch and opens its request or those of its stack, or prints the URL for it.
+// pullRequest pushes the branch and opens its request or stack of requests. Without a forge program it prints a URL.
 func (w *repoContext) pullRequest(s *session.Session, base string, stack, draft, web bool) error {
 	if s.Overview().Tasks.Done == 0 {
 		return refuse("git tilth review "+s.ID, "no task of session %s is done yet", s.ID)
@@ -50,7 +50,7 @@ func (w *repoContext) pullRequest(s *session.Session, base string, stack, draft,
 	if err := p.read(); err != nil {
 		return err
 	}
-	if p.top != nil && p.top.Head == p.top.Took { // the request has nothing but the session's commits
+	if p.top != nil && p.top.Head == p.top.Took { // the request has only the session's commits
 		tip, _, err := w.Git.BranchTip(w.p.ctx, p.common, s.Branch())
 		if err != nil {
 			return fail("", err)
@@ -93,7 +93,7 @@ func (w *repoContext) pullRequest(s *session.Session, base string, stack, draft,
 	return nil
 }
 
-// create pushes the branch and opens a request as its user would, with gh or glab, else prints a URL for it.
+// create pushes the branch and opens a request with gh or glab, else prints a URL for it.
 func (p *proposal) create(base string, web bool) error {
 	w, branch := p.w, p.s.Branch()
 	parts, err := p.parts(false)

@@ -72,33 +72,33 @@ func (p *process) prepCommand() *cli.Command {
 // prepRequest has the arguments of a preparation and the results of checkPrep.
 type prepRequest struct {
 	brief, from, base, answers string
-	sentence                   bool // from is one task, in words
+	sentence                   bool // from is a task written as a sentence
 	foreign                    bool // from names an issue, a label or a pull request
 	force, keep, cont, all     bool
-	committed                  bool // the base has commits of all tasks of the list
+	committed                  bool // the base has the commits of all tasks in the list
 	runs, json                 bool // run follows; print the events as they happen
 	noPreflight                bool
-	unready                    error // why it could not
-	// before prints a note before anything is made, and reports whether to pause; nil for none.
+	unready                    error // reason why check failed
+	// before prints a note before anything is created, and reports whether to pause; nil for none.
 	before func() (wait bool)
-	// check runs the preflight before a session is made; nil for none.
+	// check runs the preflight before a session is created; nil for none.
 	check func(*held.Handle, loop.Ahead) error
 
 	baseSHA  string
 	imported *seed.Imported
-	discard  *session.Session  // to be torn down first
-	asFound  session.Overview  // that session at the time of the note
+	discard  *session.Session  // session to delete first
+	asFound  session.Overview  // the session to discard, as the note showed it
 	history  []json.RawMessage // of the continued interview
 
-	// For an interview: the interviewer and the source of the answers.
+	// The interviewer and the source of the answers, for an interview.
 	interviewer loop.Role
 	prompts     *text.Prompts
 	in          *text.Lines
 	typed       bool // typed by the user
 }
 
-// prep makes a session and its seed, or continues one with an interview that was cut off. It returns nil if nothing was
-// made. All refusals come before the pause, and nothing changes before its end.
+// prep creates a session and its seed, or continues an interrupted interview. It returns nil if it created nothing. It
+// makes all refusals before the pause, and changes nothing before the pause ends.
 func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 	if err := w.checkPrep(&r); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 			_, r.unready = w.Role(config.Prep)
 		}
 		if r.unready != nil {
-			w.p.warnf("note: without -n this is refused: %s\n", r.unready) // the plan can be shown without it
+			w.p.warnf("note: without -n this is refused: %s\n", r.unready) // a dry run shows the plan anyway
 		}
 	} else if wait {
 		if err := w.pause(); err != nil {
@@ -147,21 +147,21 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 	return s, err
 }
 
-// refusedAtOnce returns the failure of an agent program that could not start the interview, because it is logged out or
+// refusedAtOnce returns the failure of an agent program that could not start the interview because it is logged out or
 // has a wrong setting. It returns nil after a start, and for any other error.
 func refusedAtOnce(s *session.Session, r prepRequest, err error) *model.Failure {
 	f, failed := errors.AsType[*model.Failure](err)
 	if !failed || s == nil || r.interviewer.Program == nil || f.Kind != model.Fatal {
 		return nil
 	}
-	const asked = 2 // messages: the instructions and the brief
+	const asked = 2 // number of messages: the instructions and the brief
 	if history, err := s.ReadTranscript(record.RoleInterview, ""); err != nil || len(history) > asked {
 		return nil
 	}
 	return f
 }
 
-// again returns the command of a preparation, with one flag more.
+// again returns the command of a preparation with one more flag.
 func (r prepRequest) again(flag string) string {
 	words := []string{"git", "tilth", "prep-feature", flag}
 	for _, given := range [][2]string{{"--from", r.from}, {"--base", r.base}, {"--brief", r.brief}} {
@@ -172,8 +172,8 @@ func (r prepRequest) again(flag string) string {
 	return text.ShellQuote(words...)
 }
 
-// anew returns the command that imports the same tasks into a new session, from any directory, or "" if they cannot be
-// read again.
+// anew returns the command that imports the same tasks into a new session, from any directory. It returns "" if they
+// cannot be read again.
 func (w *repoContext) anew(r prepRequest) string {
 	if r.imported == nil || r.from == "-" {
 		return ""
@@ -194,7 +194,7 @@ func (w *repoContext) anew(r prepRequest) string {
 	return text.ShellQuote(append(words, "--from", w.p.inDir(r.from))...)
 }
 
-// unchanged refuses to discard a session that was run or edited since the user chose to discard it, for example while
+// unchanged refuses to discard a session that was run or edited after the user chose to discard it, for example while
 // they typed a brief.
 func (r prepRequest) unchanged() error {
 	if now := r.discard.Overview(); now.Status != r.asFound.Status || now.LastEventAt != r.asFound.LastEventAt {
@@ -204,7 +204,7 @@ func (r prepRequest) unchanged() error {
 	return nil
 }
 
-// checkPrep refuses an impossible preparation before anything changes: no repository, no commit, tasks that break a
+// checkPrep refuses an impossible preparation before anything changes: no repository, no commit, or tasks that break a
 // rule.
 func (w *repoContext) checkPrep(r *prepRequest) error {
 	if err := w.repo(); err != nil {
@@ -217,7 +217,7 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		return refuse("git tilth prep-feature -h",
 			"--continue keeps the brief and base of that interview; leave the other options out")
 	}
-	// checkpoint.json and the record are JSON: a path that is not UTF-8 could not be found again.
+	// checkpoint.json and the record are JSON and cannot store a path that is not UTF-8.
 	for _, path := range []string{w.Loc.Source, w.Loc.CommonDir, w.Store.Root} {
 		if !utf8.ValidString(path) {
 			return refuse("", "the path %q is not UTF-8, so it cannot be recorded", path)
@@ -238,7 +238,7 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		}
 		return refuse("git log --oneline --all", "--base %s is not a commit", r.base)
 	}
-	// Refs are files: a branch named session leaves no room for session/<id>.
+	// Refs are files: if a branch named session exists, session/<id> cannot.
 	form := w.Config.Text("tilth.branch")
 	for dir := path.Dir(form); dir != "."; dir = path.Dir(dir) {
 		if _, taken, err := w.Git.BranchTip(w.p.ctx, w.Loc.CommonDir, dir); err == nil && taken {
@@ -258,7 +258,7 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 	return w.trySignature(r)
 }
 
-// prepare makes a session and its seed. The session that it returns is prepared and not held.
+// prepare creates a session and its seed. It returns the prepared session, unlocked.
 func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 	// With --json, standard output has only events.
 	out, sink := w.p.humanOut(r.json), (func(record.Line))(nil)
@@ -305,7 +305,7 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 	return h.S, w.seedIt(h, r)
 }
 
-// noteBehind says that the base is behind its upstream, as it was fetched last.
+// noteBehind prints a note if the base is behind its upstream as last fetched.
 func (w *repoContext) noteBehind(r prepRequest) {
 	git := func(args ...string) string {
 		out, _ := w.Git.Line(w.p.ctx, w.Git.In(w.Loc.Source, args...)) // "" without an upstream
@@ -317,7 +317,7 @@ func (w *repoContext) noteBehind(r prepRequest) {
 	}
 }
 
-// prepStart returns the session_start event of a new session: its worker and evaluator as configured now. The run
+// prepStart returns the session_start event of a new session, with the worker and evaluator configured now. A run
 // writes another session_start.
 func (w *repoContext) prepStart() record.SessionStart {
 	return record.SessionStart{
@@ -327,7 +327,7 @@ func (w *repoContext) prepStart() record.SessionStart {
 	}
 }
 
-// seedIt makes the session's seed, or ends the session with the reason for the failure.
+// seedIt creates the session's seed, or ends the session with the reason for the failure.
 func (w *repoContext) seedIt(h *held.Handle, r prepRequest) error {
 	err := w.fillSeed(h, r)
 	switch {
@@ -336,7 +336,7 @@ func (w *repoContext) seedIt(h *held.Handle, r prepRequest) error {
 	case w.p.dryRun:
 		return fail("", err)
 	case held.Seeded(h.S):
-		// The seed is complete, only the checkpoint does not say so.
+		// The seed is complete; only the checkpoint lacks it.
 		return fail("git tilth resume "+h.S.ID, err)
 	}
 	reason := record.Errored
@@ -349,7 +349,7 @@ func (w *repoContext) seedIt(h *held.Handle, r prepRequest) error {
 	return prepError(err, h.S, h.Setup.Setting, reason)
 }
 
-// draftFile holds the refused seed that ended an interview, for git tilth plan.
+// draftFile has the refused seed of an interview, for git tilth plan.
 const draftFile = "seed-draft.json"
 
 func prepError(err error, s *session.Session, setup packages.SetupSetting, reason string) error {
@@ -383,7 +383,7 @@ func prepError(err error, s *session.Session, setup packages.SetupSetting, reaso
 	return e
 }
 
-// fillSeed gets the bundle, puts it in place and commits it.
+// fillSeed gets the bundle, installs and commits it.
 func (w *repoContext) fillSeed(h *held.Handle, r prepRequest) error {
 	if r.history == nil {
 		if err := h.RunSetup(w.p.ctx, h.Path()); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// importTasks reads existing tasks without those that the base has. It checks them by the rules of a bundle as far as
-// possible without the worktree, which will be equal to the base commit.
+// importTasks reads existing tasks and skips those that the base has. It checks them by a bundle's rules, except the
+// rules that need the worktree.
 func (w *repoContext) importTasks(r *prepRequest) (err error) {
 	from := r.from
 	switch {
@@ -62,7 +62,7 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 	return nil
 }
 
-// tasksOfSession returns the tasks of a session by its id, none for an unknown session.
+// tasksOfSession returns the tasks of a session by its id, or none for an unknown session.
 func (w *repoContext) tasksOfSession(id string) []session.Task {
 	s, err := w.Store.Find(id)
 	if err != nil {
@@ -97,7 +97,7 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 		if len(ids) == 0 {
 			continue
 		}
-		// A new clone at the path of a deleted one has its sessions, but not their branches.
+		// A new clone at the path of a deleted one finds its sessions, but has none of their branches.
 		if _, there, err := w.Git.BranchTip(w.p.ctx, w.Loc.CommonDir, o.Branch); there || err != nil {
 			return refuse("git tilth take "+o.ID,
 				"%s of %s: done by session %s, and not taken yet; --again redoes them", strings.Join(ids, ", "),
@@ -107,7 +107,7 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 	return nil
 }
 
-// nothingLeft says that there is nothing to do of the tasks that were given.
+// nothingLeft returns the message for a list whose tasks are all done.
 func (w *repoContext) nothingLeft(r *prepRequest) bool {
 	if r.imported == nil || len(r.imported.Tasks) > 0 {
 		return false
@@ -126,12 +126,12 @@ func (w *repoContext) nothingLeft(r *prepRequest) bool {
 	return true
 }
 
-// describeImport prints how much was imported and everything that was left out; with each also the tasks, as their
-// workers see them.
+// describeImport prints the number of imported tasks and everything that was left out. With each, it also prints every
+// task as its worker would see it.
 func describeImport(out io.Writer, im *seed.Imported, each bool) {
 	fmt.Fprintln(out, im.Counts())
 	for _, t := range im.Tasks {
-		if t.Source != "" { // others wrote it
+		if t.Source != "" { // written by others
 			fmt.Fprintln(out, shownForeign(t))
 		}
 	}

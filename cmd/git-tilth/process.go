@@ -21,7 +21,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// process is the outside world, gathered once and passed down.
+// process holds the environment of this process: streams, arguments, variables, signals.
 type process struct {
 	ctx         context.Context
 	dir         string
@@ -33,27 +33,27 @@ type process struct {
 	stopSignals func()
 
 	traits          map[*cli.Command]traits
-	args            []string // as they were given
+	args            []string // as typed
 	verbose, dryRun bool
-	gitFlags        []string  // of git diff, which gets them as they were given
+	gitFlags        []string  // flags for git diff, as typed
 	gitPaths        []string  // arguments after --, for git diff
 	changes         bool      // the command may change something
-	runs            bool      // its exit code reports the end of a run
-	planOut         io.Writer // where a dry run prints the git commands; nil for standard output
+	runs            bool      // the exit code reports the end of a run
+	planOut         io.Writer // for the git commands of a dry run; nil for standard output
 	traceMu         sync.Mutex
 	interrupted     func() bool
-	twice           atomic.Bool // a second signal came
-	editing         atomic.Bool // an editor has the terminal: a Ctrl-C is meant for it
+	twice           atomic.Bool // after a second signal
+	editing         atomic.Bool // an editor has the terminal and gets Ctrl-C
 }
 
 // output is standard output.
 type output struct {
 	file *os.File
 	tty  bool
-	json bool // output is JSON, so foreign text is escaped; other output is sanitized already
+	json bool // output is JSON with escaped text; other output is already sanitized
 	mu   sync.Mutex
-	part []byte // of an incomplete character
-	err  error  // the first of writing to it
+	part []byte // an incomplete character
+	err  error  // first write error
 }
 
 func (o *output) Write(b []byte) (int, error) {
@@ -83,7 +83,7 @@ func (o *output) failed() error {
 func newProcess() *process {
 	dir, err := os.Getwd()
 	if err != nil {
-		dir = "." // a deleted directory: git says so itself
+		dir = "." // git reports the deleted directory
 	}
 	p := &process{dir: dir, environ: os.Environ(), stdin: os.Stdin, lines: text.NewLines(os.Stdin),
 		stdout: &output{file: os.Stdout, tty: isTerminal(os.Stdout)}, stderr: os.Stderr}
@@ -91,13 +91,13 @@ func newProcess() *process {
 	return p
 }
 
-// getenv looks a variable up in the environment as it was gathered.
+// getenv returns a variable of the process's environment.
 func (p *process) getenv(name string) string { return proc.Getenv(p.environ, name) }
 
-// now returns the clock.
+// now returns the current time.
 func (p *process) now() time.Time { return proc.Now() }
 
-// git returns the seam to git, which prints its commands under -v.
+// git returns a gitx.Git that prints its commands with -v.
 func (p *process) git(dry bool) *gitx.Git { return gitx.New(p.environ, dry, p.trace) }
 
 func (p *process) trace(c gitx.Call) {
@@ -127,10 +127,10 @@ func (p *process) trace(c gitx.Call) {
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// interactive reports whether the user can be asked: standard input and standard error are terminals.
+// interactive reports whether git-tilth can ask the user: standard input and standard error are terminals.
 func (p *process) interactive() bool { return isTerminal(p.stdin) && isTerminal(p.stderr) }
 
-// printf prints human-readable lines and makes foreign text in them harmless.
+// printf prints lines for people and escapes foreign text in them.
 func (p *process) printf(format string, args ...any) {
 	fmt.Fprint(p.stdout, text.Visible(fmt.Sprintf(format, args...)))
 }
@@ -154,8 +154,8 @@ func (p *process) warnf(format string, args ...any) {
 	fmt.Fprint(p.stderr, text.Visible(fmt.Sprintf(format, args...)))
 }
 
-// confirm asks a yes-or-no question, unless yes is set. No is the default, and returns an error with otherwise. Without
-// a terminal it asks nothing: the error names the flag that answers.
+// confirm asks a yes-or-no question, unless yes is set. The default answer is no, which returns an error with the text
+// otherwise. Without a terminal it does not ask, and the error names the flag to use.
 func (p *process) confirm(yes bool, question, otherwise string) error {
 	if yes || p.dryRun {
 		return nil
@@ -175,7 +175,8 @@ func (p *process) confirm(yes bool, question, otherwise string) error {
 	return nil
 }
 
-// readLine reads one line of standard input, or ends with the context. The end of the input is an empty line.
+// readLine reads one line of standard input, or stops when the context ends. At the end of the input it returns an
+// empty line.
 func (p *process) readLine() (string, error) {
 	line, err := p.lines.Next(p.ctx)
 	switch {
@@ -187,7 +188,8 @@ func (p *process) readLine() (string, error) {
 	return line, err
 }
 
-// await returns the result of do, or the end of the context. Nothing else ends a read of a pipe without a writer.
+// await returns the result of do, or the context's error if the context ends first. Otherwise a read from a pipe
+// without a writer could block for ever.
 func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type outcome struct {
 		v   T
@@ -206,14 +208,14 @@ func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	}
 }
 
-// terminal returns how something is shown on standard output.
+// terminal returns the terminal properties of standard output.
 func (p *process) terminal(asJSON bool) view.Terminal {
 	t := p.shownOn(p.stdout.file)
 	t.JSON = asJSON
 	return t
 }
 
-// shownOn returns how something is shown on a file.
+// shownOn returns the terminal properties of a file.
 func (p *process) shownOn(f *os.File) view.Terminal {
 	t := view.Terminal{TTY: isTerminal(f), Now: p.now()}
 	if !t.TTY {

@@ -29,17 +29,17 @@ type proposal struct {
 	s       *session.Session
 	again   string           // the command that continues
 	f       *forge.Forge     // nil if there is no program for the remote
-	missing error            // why no program answers for the remote's API
-	top     *session.Request // the request, the highest of a stack; nil for none
+	missing error            // why no forge program can reach the remote
+	top     *session.Request // highest request of a stack; nil for none
 	draft   bool
 	refresh bool // push and set the text of each request again, even if nothing changed
-	lease   bool // replace the commits that the forge has by the session's, which include them
+	lease   bool // replace the forge's commits by the session's, which include them
 
 	common, remote, address string
-	dir                     string // in the repository, where a remote's relative path begins
+	dir                     string // directory in the repository, for a remote's relative path
 }
 
-// read finds the session's remote, checks login and permission, and reads the session's requests.
+// read finds the session's remote, checks the login and the permission, and reads the session's requests.
 func (p *proposal) read() (err error) {
 	w, s := p.w, p.s
 	if p.common, err = commonOf(s); err != nil {
@@ -65,7 +65,7 @@ func (p *proposal) read() (err error) {
 	return w.forgeError(err, p.again)
 }
 
-// find reads the current state of the session's requests. A request that is merged or closed is stored and refused.
+// find reads the current state of the session's requests. It stores and refuses a merged or closed request.
 func (p *proposal) find() error {
 	var top *session.Request
 	var err error
@@ -105,8 +105,8 @@ func (p *proposal) below(top *session.Request) (list []*session.Request, err err
 	return list, nil
 }
 
-// unrecorded finds the requests below the highest one of a stack by their branches: a pr that was killed after it
-// opened them has not stored them.
+// unrecorded finds the requests below the highest one of a stack by their branches. A killed pr may have opened them
+// without storing them.
 func (p *proposal) unrecorded(top *session.Request) (list []*session.Request, err error) {
 	for base := top.Base; strings.HasPrefix(base, p.stackBranch("")); base = list[0].Base {
 		r, err := p.f.Find(p.w.p.ctx, base)
@@ -114,7 +114,7 @@ func (p *proposal) unrecorded(top *session.Request) (list []*session.Request, er
 			return list, err
 		}
 		if slices.ContainsFunc(list, func(known *session.Request) bool { return known.Number == r.Number }) {
-			return list, nil // somebody made their bases a circle
+			return list, nil // the bases form a cycle
 		}
 		r.Task = strings.TrimPrefix(base, p.stackBranch(""))
 		list = slices.Insert(list, 0, r)
@@ -125,7 +125,7 @@ func (p *proposal) unrecorded(top *session.Request) (list []*session.Request, er
 // stackBranch returns the branch on the forge for a task of a stack.
 func (p *proposal) stackBranch(task string) string { return "stack/" + p.s.ID + "/" + task }
 
-// now reads the current state of a request. An open one of the same branch takes the place of a closed one.
+// now reads the current state of a request. An open request of the same branch replaces a closed one.
 func (p *proposal) now(known *session.Request) (*session.Request, error) {
 	r, err := p.f.Request(p.w.p.ctx, known.Number)
 	if err == nil && r.State == session.RequestClosed {
@@ -161,7 +161,7 @@ func (p *proposal) lacks(tip string) bool {
 	return err != nil
 }
 
-// unfinished returns the session's tasks that are to do.
+// unfinished returns the session's pending tasks.
 func (p *proposal) unfinished() ([]session.Task, error) {
 	tasks, err := p.s.Tasks()
 	if err != nil {
@@ -193,7 +193,7 @@ func (p *proposal) look() (seen []looked, err error) {
 	return seen, p.save()
 }
 
-// save stores the requests as seen now.
+// save stores the current requests.
 func (p *proposal) save() error {
 	if p.w.p.dryRun {
 		return nil
@@ -204,7 +204,7 @@ func (p *proposal) save() error {
 	return nil
 }
 
-// part is the work for one request: the whole session, or a task's commit and those of its threads and checks.
+// part is the branch of one request: the whole session, or a task's commit and the commits of its threads and checks.
 type part struct {
 	task, tip, branch string // task is "" for the whole session
 	tasks             []string
@@ -300,7 +300,7 @@ func (p *proposal) push(parts []part) error {
 		return nil
 	}
 	if refused := new(forge.Error); p.missing == nil && errors.As(p.f.Enter(p.w.p.ctx, true), &refused) {
-		return p.w.forgeError(refused, p.again) // the permission is gone
+		return p.w.forgeError(refused, p.again) // the permission was withdrawn
 	}
 	out := &exitError{code: exitFailed, msg: "the branch was not pushed to " + p.remote, hint: p.again, err: err}
 	if len(refs) > 1 {
@@ -333,7 +333,7 @@ func (p *proposal) publish(stack bool, base string) error {
 			if r, err = p.request(of, base); err != nil {
 				return p.w.forgeError(err, p.again)
 			}
-			r.Failed = 0 // of another commit
+			r.Failed = 0 // the checks are of another commit
 		}
 		r.Task, r.Head, r.Took = of.task, of.tip, of.tip
 		below, base = append(below, r), of.branch
@@ -378,7 +378,7 @@ func (p *proposal) text(of part) (title, body string, err error) {
 	return title, b.String() + forge.Closing(tasks), nil
 }
 
-// forgeOf returns the forge of a remote's address.
+// forgeOf returns the forge of a remote's URL.
 func (w *repoContext) forgeOf(common, address string) (*forge.Forge, error) {
 	f, err := forge.Find(w.p.ctx, address, common, w.p.environ)
 	if err == nil {
@@ -387,7 +387,7 @@ func (w *repoContext) forgeOf(common, address string) (*forge.Forge, error) {
 	return f, err
 }
 
-// targetOf returns the remote of the project that a request is for: of a fork the URL of its parent.
+// targetOf returns the remote that gets the request: for a fork, the URL of its parent.
 func targetOf(f *forge.Forge, remote, address string) string {
 	if f.Target == f.Path {
 		return remote
@@ -395,7 +395,7 @@ func targetOf(f *forge.Forge, remote, address string) string {
 	return strings.Replace(address, f.Path, f.Target, 1)
 }
 
-// forgeError is a failure of the forge as a command's error. again is the command that continues.
+// forgeError returns a command's error for a failure of the forge. again is the command that continues.
 func (w *repoContext) forgeError(err error, again string) error {
 	var refused *forge.Error
 	var rate *forge.RateError
@@ -431,7 +431,7 @@ func (w *repoContext) pushRemote(common string) (name, url string, err error) {
 		return "", "", nil
 	}
 	url, err = ask("remote", "get-url", "--push", "--", name)
-	for _, key := range []string{"pushurl", "url"} { // git may rewrite it to a path
+	for _, key := range []string{"pushurl", "url"} { // git config may rewrite the URL to a path
 		if host, _ := forge.HostOf(url); host == "" && err == nil {
 			configured, _ := ask("config", "--get", "remote."+name+"."+key)
 			url = cmp.Or(configured, url)

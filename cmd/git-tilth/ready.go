@@ -12,7 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// tryFirst tries in a draft of a session whether it could be run, and leaves the draft for the session to be made of.
+// tryFirst runs the preflight in a draft of a session and keeps the draft for the session.
 func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
 	draft, err := lifecycle.Draft(w.p.ctx, w.Deps(nil), *n)
 	if err != nil {
@@ -27,7 +27,7 @@ func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
 	return nil
 }
 
-// trySignature refuses a preparation if its seed cannot be signed. The preflight of a run checks that by itself.
+// trySignature refuses a preparation if the seed cannot be signed. The preflight of a run has its own check.
 func (w *repoContext) trySignature(r *prepRequest) error {
 	if r.check != nil || r.noPreflight || w.p.dryRun || !w.Deps(nil).Sign {
 		return nil
@@ -42,7 +42,7 @@ func (w *repoContext) trySignature(r *prepRequest) error {
 	return w.preflightRefusal(loop.Stop{Detail: "signature: " + text.OneLine(err.Error()), Hint: loop.Unsigned})
 }
 
-// awayRefusal returns the error of a command with an interviewer that does not answer. mend is the fix.
+// awayRefusal returns a command's error for an interviewer that does not answer. mend is the fix.
 func (w *repoContext) awayRefusal(why, mend string) error {
 	if !text.IsCommand(mend) || mend == equip.NoCommand {
 		mend = ""
@@ -50,8 +50,8 @@ func (w *repoContext) awayRefusal(why, mend string) error {
 	return w.preflightRefusal(loop.Stop{Detail: string(config.Prep) + ": " + why, Away: true, Hint: mend})
 }
 
-// preflightRefusal returns the error of a command with a failed preflight: no session was made, and the command has to
-// be repeated.
+// preflightRefusal returns a command's error for a failed preflight. No session exists, so the user must repeat the
+// command.
 func (w *repoContext) preflightRefusal(err error) error {
 	var stop loop.Stop
 	switch {

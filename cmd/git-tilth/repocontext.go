@@ -21,21 +21,20 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// repoContext is the context of a command: the repository in which it was called, if any, its settings, and the
-// sessions root.
+// repoContext is the context of a command: its repository, if any, the settings, and the sessions root.
 type repoContext struct {
 	*equip.Kit
 	p      *process
 	inRepo bool
-	flags  map[string]string // the settings among the command's flags
-	tasks  []string          // that the command names
+	flags  map[string]string // settings given as flags
+	tasks  []string          // tasks named by the command
 
-	repos sync.Map                              // the repositories of paths that sessions name
-	holds func() func(branch, path string) bool // whether the repository has a session's branch or worktree, read once
+	repos sync.Map                              // repositories by the paths that sessions name
+	holds func() func(branch, path string) bool // whether the repository has a session's branch or worktree; read once
 }
 
-// enter finds the command's repository. dir is the workspace argument, "" for the current directory. git's variables
-// are honoured once, here, unless a directory was named, which takes precedence.
+// enter finds the command's repository. dir is the workspace argument, or "" for the current directory. enter reads
+// git's environment variables once; a named directory takes precedence.
 func (p *process) enter(dir string, flags map[string]string) (*repoContext, error) {
 	w := &repoContext{p: p, flags: flags, Kit: equip.New(&equip.Kit{Ctx: p.ctx, Dir: p.dir, Environ: p.environ,
 		Version: version, Changes: p.changes, Verbose: p.verbose, Warnf: p.warnf, Git: p.git(p.dryRun)})}
@@ -62,7 +61,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	}
 	root := w.Config.Text("tilth.sessionsDir")
 	if root != "" {
-		root = w.InHome(root) // the repository that a relative one is read in varies
+		root = w.InHome(root) // a relative root is below the home directory, for every repository
 	}
 	w.Store = session.Store{Root: sessionsRoot(p.getenv, root)}
 	if w.Store.Root == "" {
@@ -74,7 +73,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	return w, w.notInside()
 }
 
-// readHoldings reads the repository's branches and worktrees.
+// readHoldings reads the repository's branches and worktrees once.
 func (w *repoContext) readHoldings() func(branch, path string) bool {
 	refs, err := w.Git.Refs(w.p.ctx, w.Loc.CommonDir, "refs/heads/")
 	places := gitx.WorktreesBelow(w.Loc.CommonDir, w.Store.Root)
@@ -83,8 +82,8 @@ func (w *repoContext) readHoldings() func(branch, path string) bool {
 	}
 }
 
-// notInside refuses a changing command that a run's worker, validator or hook calls. A variable marks such a call.
-// This is advice for a well-meaning worker; the sandbox stops the others.
+// notInside refuses a changing command inside a run's worker, validator or hook, which a variable marks. This is
+// advice for a well-meaning worker; the sandbox stops the others.
 func (w *repoContext) notInside() error {
 	id := w.p.getenv(session.MarkVar)
 	if !w.p.changes || w.p.dryRun || id == "" {
@@ -93,8 +92,8 @@ func (w *repoContext) notInside() error {
 	return refuse("", "this command runs inside the run of session %s, where git tilth changes nothing", id)
 }
 
-// settingsOf returns the git directory with the settings of a location: a linked worktree's own (git config
-// --worktree), except for a session's worktree, where a worker could change them.
+// settingsOf returns the git directory that has a location's settings. That is a linked worktree's own (git config
+// --worktree), except for a session's worktree, because a worker could change its settings.
 func settingsOf(loc gitx.Location) string {
 	if session.IsWorkplace(loc.TopLevel) {
 		return loc.CommonDir
@@ -102,7 +101,7 @@ func settingsOf(loc gitx.Location) string {
 	return loc.GitDir
 }
 
-// configure loads the settings of a repository, "" for none, as read in one of its git directories.
+// configure loads the settings of a repository, or the defaults for "", from one of its git directories.
 func (w *repoContext) configure(common, in string) error {
 	entries, err := w.Git.ConfigList(w.p.ctx, in)
 	if err != nil {
@@ -119,16 +118,16 @@ func (w *repoContext) configure(common, in string) error {
 	return nil
 }
 
-// configureFor loads the settings of the session's repository, wherever the command is typed: another repository's
-// validators might accept a change that the session's own refuse.
+// configureFor loads the settings of the session's repository, from any directory. Another repository's validators
+// might accept a change that the session's own refuse.
 func (w *repoContext) configureFor(s *session.Session) error {
 	check, err := s.Checkpoint()
 	if err != nil {
-		return nil // the next read reports it
+		return nil // the next read reports the error
 	}
 	common, err := held.CommonOf(s, check)
 	if err != nil || common == w.Common {
-		return nil // without its repository nothing is judged
+		return nil // without its repository, nothing is judged
 	}
 	err = w.configure(common, common)
 	if failed := new(exitError); errors.As(err, &failed) && failed.code == exitFailed {
@@ -146,7 +145,7 @@ func (w *repoContext) repo() error {
 	return nil
 }
 
-// hold takes a session for this process.
+// hold locks a session for this process.
 func (w *repoContext) hold(s *session.Session, sink func(record.Line)) (*held.Handle, error) {
 	return lifecycle.Open(w.p.ctx, w.Deps(sink), s)
 }
@@ -166,17 +165,17 @@ func (p *process) in(do func(*cli.Context, *repoContext) error) cli.ActionFunc {
 	}
 }
 
-// sessionAction is a command's action on its last argument, a session.
+// sessionAction is a command's action on the session in its last argument.
 type sessionAction func(*cli.Context, *repoContext, *session.Session) error
 
-// onSession is the action of a command that only looks at a session.
+// onSession is the action of a command that only reads a session.
 func (p *process) onSession(do sessionAction) cli.ActionFunc {
 	return p.on(false, func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 		return w.orGone(s, do(ctx, w, s))
 	})
 }
 
-// orGone returns the error of a command that read a session: the session was deleted meanwhile, or err.
+// orGone returns err, or a better error if the session was deleted meanwhile.
 func (w *repoContext) orGone(s *session.Session, err error) error {
 	if err == nil || w.p.ctx.Err() != nil {
 		return err
@@ -190,8 +189,8 @@ func (w *repoContext) orGone(s *session.Session, err error) error {
 	return err
 }
 
-// atRest refuses a session that is in use. changed reports whether the session changed since, so that a reader discards
-// its findings.
+// atRest refuses a session that is in use. changed reports whether the session has changed since; the reader then
+// discards its findings.
 func (w *repoContext) atRest(s *session.Session) (changed func() error, err error) {
 	unchanged, err := held.UnchangedSince(s)
 	return func() error {
@@ -202,10 +201,10 @@ func (w *repoContext) atRest(s *session.Session) (changed func() error, err erro
 	}, err
 }
 
-// onSessionToChange is the action of a command that changes one.
+// onSessionToChange is the action of a command that changes a session.
 func (p *process) onSessionToChange(do sessionAction) cli.ActionFunc { return p.on(true, do) }
 
-// onHeld is the action of a command that takes one for this process.
+// onHeld is the action of a command that locks a session.
 func (p *process) onHeld(do func(*cli.Context, *repoContext, *held.Handle) error) cli.ActionFunc {
 	return p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 		h, err := w.hold(s, nil)
@@ -245,7 +244,7 @@ func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 	})
 }
 
-// taskFlags are the flags for a task in commands with a session as their argument.
+// taskFlags are the task flags of commands with a session argument.
 var taskFlags = map[string]string{"log": "--task", "fork": "--at"}
 
 // tasksAndSession reads the arguments of a command on tasks: tasks, then an optional session. A number is a task if the
@@ -288,7 +287,7 @@ func tasksOf(s *session.Session) ([]session.Task, error) {
 	return s.Tasks()
 }
 
-// tasksIn returns the ids of the tasks that words name. Other words are returned unchanged.
+// tasksIn returns the ids of the tasks in a list of words. It returns other words unchanged.
 func tasksIn(s *session.Session, words []string) (ids []string) {
 	plan, _ := s.Tasks() // later readers report an unreadable plan
 	for _, word := range words {
@@ -301,13 +300,13 @@ func tasksIn(s *session.Session, words []string) (ids []string) {
 	return ids
 }
 
-// tasksWith are a session's tasks. A list that cannot be read is refused, and so is one without a task that is named.
+// tasksWith returns a session's tasks. It refuses an unreadable list, and a list that lacks a named task.
 func tasksWith(s *session.Session, named []string) ([]session.Task, error) {
 	plan, err := s.Tasks()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if holder, busy := s.Holder(); busy {
-			return nil, holder // it is being made
+			return nil, holder // another process is creating the session
 		}
 		hint := "git tilth reset " + s.ID
 		if _, err := os.Lstat(s.Path(session.InterviewFile)); err == nil {

@@ -35,7 +35,7 @@ func (p *process) resetCommand() *cli.Command {
 	})
 }
 
-// tearDown is `git tilth reset`. may is called under the session's lock.
+// tearDown is `git tilth reset`. It calls may under the session's lock.
 func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) error {
 	unlock, err := held.Lock(w.Deps(nil), s)
 	if err != nil {
@@ -47,7 +47,7 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 	}
 	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.Git, s, w.Loc.CommonDir, w.p.sayRemoved)
 	if err = cmp.Or(w.p.ctx.Err(), err); err != nil {
-		return err // nothing is removed yet, and a signal kept some of the plan from being read
+		return err // a signal interrupted the reading of the plan; nothing is removed yet
 	}
 	w.describeTeardown(plan)
 	if err := w.p.confirm(yes, "Remove all of this?", "nothing was removed"); err != nil {
@@ -67,7 +67,7 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 	return nil
 }
 
-// takeBack removes a session that this command made, without a word.
+// takeBack silently removes a session that this command created.
 func (w *repoContext) takeBack(s *session.Session) error {
 	unlock, err := held.Lock(w.Deps(nil), s)
 	if err != nil {
@@ -81,7 +81,7 @@ func (w *repoContext) takeBack(s *session.Session) error {
 	return plan.Execute(w.p.ctx)
 }
 
-// sayRemoved prints a step of a removal.
+// sayRemoved prints one step of a removal.
 func (p *process) sayRemoved(step, skipped string) {
 	switch {
 	case p.dryRun:
@@ -130,8 +130,8 @@ func (w *repoContext) describeTeardown(r lifecycle.Teardown) {
 		branch += " (gone)"
 	}
 	status := r.Status
-	if o := r.S.Overview(); o.Status == status { // readable
-		o.Busy, o.Resetting = nil, false // by this process
+	if o := r.S.Overview(); o.Status == status { // the overview is readable
+		o.Busy, o.Resetting = nil, false // the holder is this process
 		status = w.withElsewhere([]session.Overview{o})[0].State()
 	}
 	w.p.printf("session   %s\nsource    %s\nworktree  %s\nbranch    %s\nstatus    %s\nwill be lost: %s\n",
@@ -172,7 +172,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 		}
 		return nil
 	}
-	if plan.Kept() { // otherwise there is nothing to report; looking walks the whole worktree
+	if plan.Kept() { // only then there is something to report; checking walks the whole worktree
 		w.sayUntracked(h, plan.Worktree)
 	}
 	done := "Session %s is as it was when its preparation ended.\nnext: git tilth run\n"

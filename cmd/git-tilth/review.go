@@ -37,7 +37,7 @@ func (p *process) reviewCommand() *cli.Command {
 			}
 			r, task := w.report(s), strings.Join(w.tasks, "")
 			if err := p.ctx.Err(); err != nil {
-				return err // a signal cut off the reading
+				return err // a signal interrupted the reading
 			}
 			if task != "" {
 				r.Commands = view.TaskCommands(r, r.Task(task))
@@ -63,7 +63,7 @@ func (p *process) diffCommand() *cli.Command {
 	})
 }
 
-// report gathers the report on a session. It leaves out the parts that git cannot tell.
+// report collects the report on a session. It leaves out parts that git cannot read.
 func (w *repoContext) report(s *session.Session) *view.Report { return w.reportOf(w.known(s), s) }
 
 func (w *repoContext) reportOf(d view.Detail, s *session.Session) *view.Report {
@@ -130,7 +130,7 @@ func (w *repoContext) reportOf(d view.Detail, s *session.Session) *view.Report {
 	return r
 }
 
-// baseNote returns the line that says that the branch of the checkout no longer has a session's base, if so.
+// baseNote returns a note if the checkout's branch no longer has the session's base.
 func (w *repoContext) baseNote(common string, s *session.Session) []string {
 	here, _ := w.Git.Line(w.p.ctx, w.Git.In(w.Loc.Source, "rev-parse", "--verify", "--quiet", "HEAD"))
 	base := take.BaseGone(w.p.ctx, w.Git, common, s, here)
@@ -153,7 +153,8 @@ func nothingToTake(st *record.State, taken map[string]string) bool {
 	return true
 }
 
-// onBranch returns the commit of each task on the branch at tip, nil if the branch does not contain the session's seed.
+// onBranch returns the commit of each task on the branch at tip, or nil if the branch does not have the session's
+// seed.
 func (w *repoContext) onBranch(d view.Detail, common, tip string) map[string]string {
 	if d.Summary.State == nil || d.Summary.State.Seed == nil {
 		return nil
@@ -165,7 +166,7 @@ func (w *repoContext) onBranch(d view.Detail, common, tip string) map[string]str
 	return commitsOfTasks(since, d.Summary)
 }
 
-// aside returns the stashed work of a task, or nil.
+// aside returns the stash of a task, or nil.
 func (w *repoContext) aside(s *session.Session, task string) *view.Aside {
 	work := held.StashOf(s, task)
 	if work == nil {
@@ -181,9 +182,9 @@ func (w *repoContext) aside(s *session.Session, task string) *view.Aside {
 	return a
 }
 
-// sayChanged ends a run's lines with the diffstat of the session's branch.
+// sayChanged prints the diffstat of the session's branch at the end of a run.
 func (w *repoContext) sayChanged(h *held.Handle) {
-	ctx := context.WithoutCancel(w.p.ctx) // after an interrupt too
+	ctx := context.WithoutCancel(w.p.ctx) // also after an interrupt
 	begin, err := h.S.State()
 	if err != nil || begin.Base == "" {
 		return
@@ -266,15 +267,14 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	case by == syscall.SIGPIPE:
 		return syscall.EPIPE // the reader closed the pipe
 	case code == 1:
-		return &exitError{code: exitNo, err: err} // there is a change, as --exit-code asks
+		return &exitError{code: exitNo, err: err} // --exit-code: there is a change
 	case code == 129:
 		return &exitError{code: exitRefused, err: err} // git does not know a flag
 	}
 	return err
 }
 
-// pathsHere returns paths, typed in a directory of a checkout, relative to its top: git compares the commits without a
-// current directory in the checkout.
+// pathsHere makes paths relative to the top of the checkout, because git compares the commits outside of the checkout.
 func (w *repoContext) pathsHere(paths []string) (list []string) {
 	real, err := filepath.EvalSymlinks(w.p.dir)
 	rel, relErr := filepath.Rel(w.Loc.TopLevel, real)

@@ -93,8 +93,8 @@ func (w *repoContext) goBack(h *held.Handle, plan lifecycle.GoBack, yes bool) er
 	return nil
 }
 
-// sayUntracked names ignored files that a rewind left and that are untracked now, because the undone work had the
-// ignore rule. They are part of the next change and judged with it.
+// sayUntracked names files that a rewind left and that are no longer ignored, because the undone work had added the
+// ignore rule. They become part of the next change.
 func (w *repoContext) sayUntracked(h *held.Handle, wt gitx.Worktree) {
 	files, err := h.Untracked(w.p.ctx, wt, false)
 	if err != nil || len(files) == 0 {

@@ -116,8 +116,8 @@ func (p *process) readWhat(what string, r *runRequest) (dir string, err error) {
 	return "", nil
 }
 
-// looksLikePath reports whether text is a path rather than a sentence: it ends as a task list does, or has a slash and
-// no other punctuation.
+// looksLikePath reports whether text is a path rather than a sentence: it has the extension of a task list, or a slash
+// and no other punctuation.
 func looksLikePath(what string) bool {
 	if slices.Contains([]string{".md", ".json", ".jsonl", ".yaml"}, filepath.Ext(what)) {
 		return true
@@ -131,16 +131,16 @@ func looksLikePath(what string) bool {
 type runRequest struct {
 	verb                string // run or resume
 	from, base, session string
-	sentence            bool // from is one task, in words
+	sentence            bool // from is a task written as a sentence
 	foreign             bool // from names an issue, a label or a pull request
 	detach, yes, json   bool
-	all                 bool // tasks of the list that are done too
-	among               bool // it is one of several runs of this process
-	forRemote           bool // the session is a remote's, which has to hear of its end
+	all                 bool // also the finished tasks of the list
+	among               bool // one of several runs of this process
+	forRemote           bool // the session belongs to a remote, which must get its end
 	autoResume          uint
-	options             loop.Options // those that have a flag
+	options             loop.Options // loop options that have a flag
 
-	flags []string // as they were given, those that a detached child gets again
+	flags []string // as typed, for a detached child
 }
 
 func newRunRequest(ctx *cli.Context) runRequest {
@@ -195,7 +195,7 @@ func (w *repoContext) proceedWith(id string, r runRequest) error {
 	return w.proceed(s, r)
 }
 
-// preparedOf returns the sessions that wait to be run, a rewind that only has to be finished included.
+// preparedOf returns the sessions that are ready to run, including an unfinished rewind.
 func preparedOf(all []session.Overview) []session.Overview {
 	return slices.DeleteFunc(slices.Clone(all), func(o session.Overview) bool {
 		return o.Status != session.Prepared && !o.Rewinding || o.Resetting
@@ -244,7 +244,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 		}
 	}
 	s, err := w.prep(request)
-	if s != nil && r.from != "" && errors.As(err, new(*held.SetupError)) { // the base's passed, or was not tried
+	if s != nil && r.from != "" && errors.As(err, new(*held.SetupError)) { // setup failed only in the worktree
 		why := w.preflightRefusal(loop.Stop{Reason: record.PreflightFailed, Detail: err.Error(),
 			Away: true, Hint: w.Deps(nil).Setup.Setting.Only(packages.NoSetup)})
 		return errors.Join(why, w.takeBack(s))
@@ -303,8 +303,8 @@ func (w *repoContext) pause() error {
 	}
 }
 
-// proceed is the common part of run and resume: it locks a session, plans, carries out the plan up to the loop, and
-// runs the loop until it stops.
+// proceed is the common part of run and resume: it locks a session, plans, executes the plan up to the loop, and runs
+// the loop until it stops.
 func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	show := w.newProgress(s, r.json)
 	if r.among {
@@ -334,7 +334,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	}
 	var o loop.Options
 	if plan.NeedsWorker() {
-		// The agents are chosen before anything is changed.
+		// Choose the agents before anything changes.
 		if o, err = w.Options(r.options); err != nil {
 			return err
 		}
@@ -346,7 +346,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		return w.detach(s, r)
 	}
 	ctx := w.p.ctx
-	// Also if nothing is left to do: a run that was killed at its end did not push its end.
+	// Claim even if no work is left: a run that was killed at its end has not pushed the end.
 	release, err := w.claim(&ctx, h, &o, r.forRemote)
 	if err != nil {
 		return err
@@ -399,7 +399,7 @@ func (w *repoContext) newProgress(s *session.Session, asJSON bool) *runLines {
 	return newRunLines(s, term, w.p.stdout, w.p.stderr, isTerminal(w.p.stderr))
 }
 
-// ended ends the lines of a run, and removes printed text from its result.
+// ended prints the end of a run and drops printed text from its result.
 func (w *repoContext) ended(h *held.Handle, show *runLines, stop loop.Stop, result error) error {
 	why, r := w.hintOf(h, result)
 	told := show.Stopped(h, stop, why, r)
@@ -413,10 +413,10 @@ func (w *repoContext) ended(h *held.Handle, show *runLines, stop loop.Stop, resu
 	return result
 }
 
-// hintOf gives the result of a run the next command as its hint, and returns its message and the report.
+// hintOf adds the next command as a hint to a run's result, and returns the message and the report.
 func (w *repoContext) hintOf(h *held.Handle, result error) (why string, r *view.Report) {
 	d := w.known(h.S)
-	d.Busy = nil // it is this process
+	d.Busy = nil // the holder is this process
 	r = w.reportOf(d, h.S)
 	var stopped *exitError
 	if errors.As(result, &stopped) {

@@ -13,7 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// Stopped prints the summary of a run. why is the failure for a terminal, or ""; told reports whether it was printed.
+// Stopped prints the summary of a run. why is the failure for a terminal, or ""; told reports whether a line has
+// printed it.
 func (p *runLines) Stopped(h *held.Handle, s loop.Stop, why string, r *view.Report) (told bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -26,7 +27,7 @@ func (p *runLines) Stopped(h *held.Handle, s loop.Stop, why string, r *view.Repo
 	if p.Term.JSON {
 		return false
 	}
-	// Written at once, because another run may print too.
+	// One write, because another run may print at the same time.
 	var b bytes.Buffer
 	out := p.out
 	p.out = &b
@@ -37,7 +38,7 @@ func (p *runLines) Stopped(h *held.Handle, s loop.Stop, why string, r *view.Repo
 	fmt.Fprintf(p.out, "\n%s\n", r.EndLine(s.Reason))
 	told = why != "" && p.Term.TTY && p.errTTY
 	switch {
-	case s.Reason == record.PreflightFailed && told: // otherwise the error's line has the findings
+	case s.Reason == record.PreflightFailed && told: // without told, the error's line has the findings
 		io.WriteString(p.out, leftLines(s, p.Term))
 	case len(s.Left) > 0 && s.Reason != record.PreflightFailed, s.Reason == record.CommitRefused:
 		r.Unfinished(p.out, p.Term)
@@ -53,7 +54,7 @@ func (p *runLines) Stopped(h *held.Handle, s loop.Stop, why string, r *view.Repo
 	return told
 }
 
-// leftLines returns the findings of a stop, each followed by the command that helps.
+// leftLines returns the findings of a stop, each with the command that helps.
 func leftLines(s loop.Stop, term view.Terminal) string {
 	var b strings.Builder
 	for _, left := range s.Left {

@@ -31,7 +31,7 @@ type runLines struct {
 	Caps   config.Caps
 	since  time.Time
 	now    func() time.Time
-	Of     string // begins each line of a run that is one of several, "" for the only one
+	Of     string // prefix of each line if there are several runs
 
 	mu     sync.Mutex
 	titles map[string]string
@@ -41,29 +41,29 @@ type runLines struct {
 	tokens int64
 	cost   float64
 	costs  map[string]float64 // by task, of all its attempts
-	// finished are the lines of committed tasks that wait for the cost of their learnings call; nil outside of a run.
+	// finished has the lines of committed tasks that wait for the cost of their learnings call; nil outside of a run.
 	finished map[string]finishedLine
-	shown    []int       // the columns of each live line that is on the screen
-	timer    *time.Timer // redraws them; nil where there are none
+	shown    []int       // columns of each live line on the screen
+	timer    *time.Timer // redraws the live lines; nil without them
 	trial    *trial
-	trying   string // the part of the preflight that runs
+	trying   string // running part of the preflight
 }
 
-// atWork is a task that is worked on.
+// atWork is the state of a running task.
 type atWork struct {
 	iter  int
-	begun time.Time          // zero where that was in an earlier run
+	begun time.Time          // zero if it began in an earlier run
 	doing view.Doing         // current action of its worker or validator
-	waits *record.AgentWaits // the current wait for an endpoint or agent program; nil for none
+	waits *record.AgentWaits // current wait for an endpoint or agent program, or nil
 }
 
-// finishedLine is the line of a finished task, with its commit.
+// finishedLine is the line of a finished task with its commit.
 type finishedLine struct {
 	ts, says string
 	commit   record.Event
 }
 
-// work returns the state of an event's task if a worker has it, else an unused state.
+// work returns the state of an event's task if a worker has the task, else an unused state.
 func (p *runLines) work(task string) *atWork {
 	if of := p.at[task]; of != nil {
 		return of
@@ -71,7 +71,7 @@ func (p *runLines) work(task string) *atWork {
 	return &atWork{}
 }
 
-// newRunLines shows the runs of a session on a terminal. tty says that errors can be read there too.
+// newRunLines returns a printer of a session's runs. tty reports whether errors appear on the same terminal.
 func newRunLines(s *session.Session, term func() view.Terminal, out, err io.Writer, tty bool) *runLines {
 	pr := &runLines{
 		out: out, err: err, errTTY: tty, Term: term(), term: term, now: proc.Now, since: proc.Now(),
@@ -92,7 +92,7 @@ func newRunLines(s *session.Session, term func() view.Terminal, out, err io.Writ
 	return pr
 }
 
-// Name learns the tasks' titles.
+// Name stores the tasks' titles.
 func (p *runLines) Name() {
 	if tasks, err := p.plan(); err == nil {
 		for _, t := range tasks {
@@ -116,7 +116,7 @@ func (p *runLines) Start(line string) {
 	}
 }
 
-// amount returns a number of the unit that a cap counts.
+// amount formats a number in a cap's unit.
 func amount(name string, n float64) string {
 	switch name {
 	case config.MaxTokens:
@@ -162,7 +162,7 @@ func (p *runLines) redraw() {
 	}
 }
 
-// Event is the record's sink.
+// Event receives the record's events.
 func (p *runLines) Event(l record.Line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,7 +202,7 @@ func (p *runLines) Event(l record.Line) {
 	if w, ok := e.(*record.AgentWaits); ok {
 		of.waits = w
 		if waited != nil && waited.Until == w.Until && w.Until != "" {
-			said = "" // the same wait, a minute later
+			said = "" // the same wait, reported again
 		}
 	}
 	if c, ok := e.(*record.Commit); ok && !c.Placeholder && p.finished != nil {
@@ -232,24 +232,24 @@ func (p *runLines) costOf(task string) string {
 	return ", " + view.Money(p.costs[task])
 }
 
-// ends reports whether an event is the end of its task.
+// ends reports whether an event ends its task.
 func ends(e record.Event) bool {
 	c, committed := e.(*record.Commit)
 	_, failed := e.(*record.TaskFailed)
 	return failed || committed && !c.Placeholder
 }
 
-// quietEvents are for the record, not for the screen, and are not even decoded.
+// quietEvents appear in the record only, and are not decoded.
 var quietEvents = map[string]bool{
 	"prompt_assembled": true, "memory_load": true, "tool_call": true, "tool_result": true, "ledger_appended": true,
 	"session_start": true, "session_resume": true, "stop": true, "hook_run": true,
 }
 
-// describe returns the line of an event, "" for none: its words after its task and, within one, its iteration.
+// describe returns the line of an event, or "". The line names the task and, within a task, the iteration.
 func (p *runLines) describe(e record.Event) string {
 	in := e.Common()
 	if v, ok := e.(*record.EvaluatorVerdict); ok && v.Accepted() && v.By == "" {
-		return "" // the commit says so
+		return "" // the commit's line reports it
 	}
 	_, says := view.Line(e, nil)
 	says = text.Clip(text.OneLine(text.HeadBytes(says, maxSaid*4)), maxSaid)
@@ -257,7 +257,7 @@ func (p *runLines) describe(e record.Event) string {
 	case *record.Preflight:
 		p.bare = !slices.ContainsFunc(e.Checks, record.Check.OfValidator)
 		if !e.Passed && p.Term.TTY && p.errTTY {
-			return "preflight: failed" // the end prints each finding on a separate line
+			return "preflight: failed" // the run's end prints each finding
 		}
 		return says
 	case *record.LogRepaired:
@@ -267,7 +267,7 @@ func (p *runLines) describe(e record.Event) string {
 		says = p.titles[e.TaskID]
 	case *record.ModelCall:
 		if view.Healthy(e) || e.WaitSeconds != nil && *e.WaitSeconds > 0 {
-			return "" // the line of the wait says why
+			return "" // the line of the wait has the reason
 		}
 	case *record.ValidatorRun:
 		bare := p.bare
@@ -308,10 +308,10 @@ func (p *runLines) describe(e record.Event) string {
 	return in.TaskID + "  " + says
 }
 
-// maxSaid is the maximum number of characters that a run prints of an event's line.
+// maxSaid is the number of characters of an event's line that a run prints at most.
 const maxSaid = 400
 
-// spent returns the iterations and the time of a task so far.
+// spent returns the iterations and the duration of a task so far.
 func (p *runLines) spent(task string) string {
 	of := p.work(task)
 	if of.begun.IsZero() {
@@ -320,7 +320,8 @@ func (p *runLines) spent(task string) string {
 	return fmt.Sprintf(", %s, %s", text.Plural(max(of.iter, 1), "iteration"), view.Span(p.now().Sub(of.begun)))
 }
 
-// line prints a text in the style of an event above the live line, with the event's time, or the current time for nil.
+// line prints a text above the live line, in the style of an event and with its time. Without an event it uses the
+// current time.
 func (p *runLines) line(ts string, e record.Event, says string) {
 	p.clearLive()
 	at := record.ParseTime(ts)
@@ -331,7 +332,7 @@ func (p *runLines) line(ts string, e record.Event, says string) {
 	p.drawLive()
 }
 
-// clearLive takes the live lines off the screen. A terminal that was made narrower since has broken them.
+// clearLive removes the live lines from the screen. A terminal that was made narrower has wrapped them.
 func (p *runLines) clearLive() {
 	p.Term = p.term()
 	rows := 0
@@ -347,10 +348,10 @@ func (p *runLines) clearLive() {
 	p.shown = nil
 }
 
-// between are the parts of the last line.
+// between separates the parts of the last line.
 const between = " · "
 
-// maxRows bounds the lines of running tasks: lines that scrolled off the screen could not be redrawn.
+// maxRows limits the lines of running tasks, because git-tilth cannot redraw lines that scrolled off the screen.
 const maxRows = 12
 
 // drawLive redraws the last line: task, iteration and cap, tokens, cost, time and the worker's activity. With several
@@ -394,7 +395,7 @@ func (p *runLines) drawLive() {
 	}
 }
 
-// fits joins parts into a line, with as much of the worker's activity as fits on the terminal.
+// fits joins parts into a line. It shortens the worker's activity to fit the terminal.
 func (p *runLines) fits(parts []string, of *atWork) string {
 	room := 0 // for any number of columns
 	if p.Term.Width > 0 {
@@ -408,8 +409,8 @@ func (p *runLines) fits(parts []string, of *atWork) string {
 	return view.Fit(strings.Join(parts, between), p.Term.Width-1)
 }
 
-// Validating shows the running validator until the next event of its task. Without a task it is a part of the
-// preflight.
+// Validating shows the running validator until the next event of its task. Without a task, the validator belongs to
+// the preflight.
 func (p *runLines) Validating(task, name string) {
 	if task == "" {
 		p.trial.begins("", name)
@@ -421,7 +422,7 @@ func (p *runLines) Validating(task, name string) {
 	p.drawLive()
 }
 
-// Tell prints a line on the terminal, independent of standard output.
+// Tell prints a line on the terminal, even if standard output is redirected.
 func (p *runLines) Tell(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

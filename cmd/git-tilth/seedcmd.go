@@ -35,7 +35,7 @@ func (p *process) seedCommand() *cli.Command {
 	})
 }
 
-// editSeed opens a copy of prd.json and adopts it if it breaks no rule. An invalid copy is kept, so that no text is
+// editSeed opens a copy of prd.json and adopts it if it breaks no rule. It keeps an invalid copy, so that no text is
 // lost.
 func (w *repoContext) editSeed(h *held.Handle) error {
 	s := h.S
@@ -53,7 +53,7 @@ func (w *repoContext) editSeed(h *held.Handle) error {
 	return w.editUnrun(h)
 }
 
-// editUnrun is editSeed of a session that has a seed and has not been run.
+// editUnrun edits the seed of a session that has not been run.
 func (w *repoContext) editUnrun(h *held.Handle) error {
 	s := h.S
 	old, err := os.ReadFile(s.Path(session.TasksFile))
@@ -68,8 +68,8 @@ func (w *repoContext) editUnrun(h *held.Handle) error {
 
 func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }
 
-// editDraft lets the user edit a copy of the plan, or the refused copy of the last time. It returns the saved text, or
-// nil if nothing changed.
+// editDraft lets the user edit a copy of the plan, or the copy that was refused last time. It returns the saved text,
+// or nil if nothing changed.
 func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byte, error) {
 	draft := draftOf(h.S)
 	if _, err := os.Stat(draft); err != nil {
@@ -84,7 +84,7 @@ func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byt
 	if err != nil {
 		return nil, fail("", err)
 	}
-	// An untouched copy is not kept, nor an empty one, as with a commit message.
+	// As for a commit message, an unchanged or empty copy is discarded.
 	untouched, empty := bytes.Equal(edited, old), len(bytes.TrimSpace(edited)) == 0
 	if untouched || empty {
 		if err := os.Remove(draft); err != nil {
@@ -103,7 +103,7 @@ func (w *repoContext) editDraft(h *held.Handle, again string, old []byte) ([]byt
 	return edited, nil
 }
 
-// openEditor opens a file in the user's editor. again is the command to repeat with an editor set.
+// openEditor opens a file in the user's editor. Without an editor the error names again, the command to repeat.
 func (w *repoContext) openEditor(h *held.Handle, again, file string) error {
 	environ := w.editorEnviron()
 	ask := gitx.InRepo(h.Common, "var", "GIT_EDITOR")
@@ -120,10 +120,11 @@ func (w *repoContext) openEditor(h *held.Handle, again, file string) error {
 	return nil
 }
 
-// edit opens a file in the user's editor, on this terminal, and waits until it is closed. As git does, it lets a shell
-// read the command, which may hold arguments.
+// edit opens a file in the user's editor on this terminal and waits until the editor exits. As in git, a shell reads
+// the command, which may have arguments.
 func (w *repoContext) edit(editor, file string, environ []string) error {
-	// The shell waits for the editor over a Ctrl-C. With a trap that does something, the editor still gets the default.
+	// The shell survives a Ctrl-C and waits for the editor. With a non-empty trap the editor still gets the default
+	// action.
 	argv := []string{"sh", "-c", "trap : INT; " + editor + ` "$@"`, editor, file}
 	if err := proc.Attach("", argv, environ, nil, w.p.stdin, w.p.stdout.file, w.p.stderr); err != nil {
 		return fmt.Errorf("the editor %s: %w", editor, err)
@@ -131,8 +132,8 @@ func (w *repoContext) edit(editor, file string, environ []string) error {
 	return nil
 }
 
-// editorEnviron returns the environment in which git names the user's editor. Without a terminal git names only a
-// configured one, because its default, vi, would wait for ever.
+// editorEnviron returns the environment in which git finds the user's editor. Without a terminal git returns only a
+// configured editor, because its default, vi, would wait for ever.
 func (w *repoContext) editorEnviron() []string {
 	if w.p.interactive() {
 		return w.p.environ

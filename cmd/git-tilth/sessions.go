@@ -41,12 +41,12 @@ func sessionsRoot(getenv func(string) string, configured string) string {
 	if rest, ok := strings.CutPrefix(root, "~/"); ok {
 		root = filepath.Join(home, rest)
 	}
-	return proc.RealPath(root) // the sandbox closes a link to it
+	return proc.RealPath(root) // the sandbox hides links to it
 }
 
 // session finds the session of a command: the named one, with this repository's first; the session of this worktree or
-// judged tree; the newest of this repository; the newest of all. If a newer session is too damaged to tell its
-// repository, a reading command says so, and a command that changes something refuses.
+// judged tree; the newest of this repository; the newest of all. If a newer session is too damaged to name its
+// repository, a reading command prints a note, and a changing command refuses.
 func (w *repoContext) session(arg string, toChange bool) (*session.Session, error) {
 	if arg != "" {
 		s, err := w.Store.FindFirst(arg, w.isOurs())
@@ -75,7 +75,7 @@ func (w *repoContext) session(arg string, toChange bool) (*session.Session, erro
 		if belongs {
 			return s, w.passOver(unclear, s, toChange)
 		}
-		if _, busy := s.Holder(); !known && !busy { // a busy session is being made
+		if _, busy := s.Holder(); !known && !busy { // a busy session may be incomplete
 			unclear = append(unclear, id)
 		}
 	}
@@ -91,7 +91,7 @@ func (w *repoContext) session(arg string, toChange bool) (*session.Session, erro
 		w.Store.Root)
 }
 
-// isOurs returns a function that reports whether a session is of this repository; nil outside a repository.
+// isOurs returns a function that reports whether a session belongs to this repository; nil outside a repository.
 func (w *repoContext) isOurs() func(*session.Session) bool {
 	if !w.inRepo {
 		return nil
@@ -102,8 +102,8 @@ func (w *repoContext) isOurs() func(*session.Session) bool {
 	}
 }
 
-// containing returns the session with dir in its worktree, in a lane or in its judged tree, if any. Links in dir and in
-// the root are resolved.
+// containing returns the session whose worktree, lane or judged tree contains dir, if any. It resolves links in dir
+// and in the root.
 func containing(st session.Store, dir string) (*session.Session, bool) {
 	root, err := filepath.EvalSymlinks(st.Root)
 	if err != nil {
@@ -124,7 +124,7 @@ func containing(st session.Store, dir string) (*session.Session, bool) {
 	return s, err == nil
 }
 
-// passOver takes a session although newer ones may be of this repository too.
+// passOver selects a session even if newer damaged ones may belong to this repository.
 func (w *repoContext) passOver(unclear []string, s *session.Session, toChange bool) error {
 	if len(unclear) == 0 {
 		return nil
@@ -139,8 +139,8 @@ func (w *repoContext) passOver(unclear []string, s *session.Session, toChange bo
 	return nil
 }
 
-// belongs reports whether a session was made in this repository or one of its worktrees, and whether that is known.
-// With a damaged checkpoint it derives the repository as the teardown does.
+// belongs reports whether a session was created in this repository or one of its worktrees, and whether that is known.
+// For a damaged checkpoint it finds the repository as the teardown does.
 func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 	check, err := s.Checkpoint()
 	if err != nil {
@@ -164,10 +164,10 @@ func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 	return false, !errors.Is(err, held.ErrSourceUnknown)
 }
 
-// named reports whether a session belongs to this repository, by its three names of its repository. Each name may be
-// empty. The answer is sure if all names lead to one repository. If that repository is missing, it may have moved here:
-// the session belongs to this repository if this one has its branch or worktree. named must be quick, because it sorts
-// ten thousand sessions.
+// named reports whether a session belongs to this repository, by the session's three names of its repository; each may
+// be empty. The answer is sure if all names resolve to one repository. If that repository is missing, it may have
+// moved here: then the session belongs to this repository if this one has its branch or worktree. named must be fast,
+// because a list may call it ten thousand times.
 func (w *repoContext) named(s *session.Session, source, commonDir, linked string) (belongs, sure bool) {
 	var found []string
 	gone := source != "" && linked == ""
@@ -177,7 +177,7 @@ func (w *repoContext) named(s *session.Session, source, commonDir, linked string
 		}
 		common, err := w.repoAt(name)
 		gone = gone && errors.Is(err, os.ErrNotExist)
-		found = append(found, common) // "" with an error
+		found = append(found, common) // "" after an error
 	}
 	switch found = slices.Compact(found); {
 	case gone && !held.Resetting(s):
@@ -188,7 +188,8 @@ func (w *repoContext) named(s *session.Session, source, commonDir, linked string
 	return found[0] == w.Loc.CommonDir, true
 }
 
-// repoAt returns the git directory of a path's repository. Each path is read once: thousands of sessions can name it.
+// repoAt returns the git directory of a path's repository. It reads each path once, because thousands of sessions may
+// name it.
 func (w *repoContext) repoAt(path string) (common string, err error) {
 	type repo struct {
 		common string

@@ -28,14 +28,14 @@ func (p *process) showCommand() *cli.Command {
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			detail := w.detail(s)
 			if err := p.ctx.Err(); err != nil {
-				return err // a signal cut off the reading
+				return err // a signal interrupted the reading
 			}
 			return view.Show(p.stdout, detail, p.terminal(ctx.Bool("json")))
 		}),
 	})
 }
 
-// detail gathers the facts about a session. An unreadable part leaves its fields empty.
+// detail collects the facts about a session. An unreadable part leaves its fields empty.
 func (w *repoContext) detail(s *session.Session) view.Detail {
 	d := w.known(s)
 	check, err := s.Checkpoint()
@@ -73,12 +73,12 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	return d
 }
 
-// known returns the facts from the session's files.
+// known returns the facts in the session's files.
 func (w *repoContext) known(s *session.Session) view.Detail {
 	return view.NewDetail(w.withElsewhere([]session.Overview{s.Overview()})[0], s)
 }
 
-// fillPoints adds the points for rewind.
+// fillPoints adds the points that rewind accepts.
 func (w *repoContext) fillPoints(d *view.Detail, s *session.Session, check *session.Checkpoint) {
 	d.Undo = lifecycle.UndoOf(w.p.ctx, w.Git, s)
 	common, err := held.CommonOf(s, check)
@@ -111,8 +111,8 @@ func (w *repoContext) fillWorktree(d *view.Detail, st lifecycle.State) {
 	}
 }
 
-// commitsOfTasks finds the commit of each task since the seed: the recorded one, else one with the task's trailer,
-// because a rebase changes hashes.
+// commitsOfTasks finds the commit of each task since the seed: the recorded one, or after a rebase the one with the
+// task's trailer.
 func commitsOfTasks(since []gitx.Commit, sum *session.Summary) map[string]string {
 	found := map[string]string{}
 	for _, c := range since {
@@ -125,7 +125,7 @@ func commitsOfTasks(since []gitx.Commit, sum *session.Summary) map[string]string
 	return found
 }
 
-// conversation says whether a stored conversation could be taken up in a directory by a resume now, and why not.
+// conversation reports whether a resume could continue a stored conversation in a directory now, and why not.
 func (w *repoContext) conversation(task string, c *session.Conversation, dir string) view.Conversation {
 	v := view.Conversation{Task: task, Agent: c.Agent, ID: c.ID, Model: c.Model, LastUsed: c.LastUsed,
 		Attempts: len(c.Attempts), ResumeBy: c.ResumeBy, Uncounted: c.Uncounted}
@@ -146,7 +146,7 @@ func (w *repoContext) conversation(task string, c *session.Conversation, dir str
 	return v
 }
 
-// workerOf returns the worker with a name and its model, or the reason why there is none.
+// workerOf returns the worker with a name and its model, or the reason why that worker is not available.
 func (w *repoContext) workerOf(name string) (worker equip.Choice, model, why string) {
 	first, err := w.ChooseAgent(config.Worker)
 	if err != nil {
@@ -157,13 +157,13 @@ func (w *repoContext) workerOf(name string) (worker equip.Choice, model, why str
 		if c.Name() == name {
 			return c, cmp.Or(model, w.Config.Agents()[name]["model"]), ""
 		}
-		model = "" // the model is the first agent's
+		model = "" // the model belongs to the first agent
 	}
 	return first, "", "the worker is " + first.Name() + " now, the conversation belongs to " + name
 }
 
-// builtinConversation returns the builtin worker's conversation about a task, if any, and whether resume --continue can
-// continue it.
+// builtinConversation returns the builtin worker's conversation about a task, if any, and whether resume --continue
+// can use it.
 func (w *repoContext) builtinConversation(s *session.Session, task string, sum *session.Summary) []view.Conversation {
 	history, err := s.ReadTranscript(record.RoleWorker, task)
 	if err == nil && len(history) == 0 {

@@ -11,21 +11,21 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// watchSignals makes the first signal cancel the context and a second one end the process and its children at once.
+// watchSignals makes the first signal cancel the context, and a second one kill the process and its children.
 func (p *process) watchSignals() {
 	second := make(chan struct{})
 	ctx, cancel := context.WithCancel(proc.WithSecondSignal(context.Background(), second))
 	p.ctx = ctx
 	ch := make(chan os.Signal, 4)
-	// Unhandled, SIGQUIT (Ctrl-\) would print stack traces.
+	// Without a handler, SIGQUIT (Ctrl-\) prints stack traces.
 	watched := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT}
-	// A process started by nohup keeps ignoring hang-ups.
+	// A process started by nohup continues to ignore hang-ups.
 	if !signal.Ignored(syscall.SIGHUP) {
 		watched = append(watched, syscall.SIGHUP)
 	}
 	signal.Notify(ch, watched...)
-	// A closed output pipe must not end a run of hours. With a handler instead of "ignore", children still get the
-	// default.
+	// A closed output pipe must not end a run of hours. A handler is better than "ignore", because children then still
+	// get the default action.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	var got atomic.Bool
 	go func() {
@@ -46,6 +46,6 @@ func (p *process) watchSignals() {
 		}
 	}()
 	p.interrupted = got.Load
-	// The handler stays, so that a late signal prints no stack traces either.
+	// The handler stays, so that a late signal prints no stack traces.
 	p.stopSignals = cancel
 }

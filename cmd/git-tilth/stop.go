@@ -14,7 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// stopPatience bounds stop's wait for the run, which finishes operations that a signal may not interrupt.
+// stopPatience limits stop's wait for the run, because the run first finishes operations that a signal may not
+// interrupt.
 const stopPatience = 60 * time.Second
 
 func (p *process) stopCommand() *cli.Command {
@@ -40,7 +41,7 @@ func (p *process) stopCommand() *cli.Command {
 				return refuse("git tilth list --remote", "session %s runs on %s, not on this machine", s.ID,
 					holder.Host)
 			}
-			// A parent process may hold the lock file, as flock(1) does. Process ids 0 and -1 mean a whole group.
+			// A parent process such as flock(1) may hold the lock file. The process ids 0 and -1 mean a whole group.
 			if holder.PID <= 0 || slices.Contains(proc.Above(), holder.PID) {
 				return refuse("", "%s; stop cannot end that process", holder)
 			}
@@ -48,7 +49,7 @@ func (p *process) stopCommand() *cli.Command {
 				p.printf("would run: kill -INT %d\n", holder.PID)
 				return nil
 			}
-			// The holder of the lock wrote the number, so it is not that of an earlier process.
+			// The holder of the lock wrote the process id, so the id is not of an earlier process.
 			if err := syscall.Kill(holder.PID, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fail("", err)
 			}
@@ -57,7 +58,7 @@ func (p *process) stopCommand() *cli.Command {
 	})
 }
 
-// running returns the session for a stop without an argument: the current session if it is running, else the only
+// running returns the session that stop without an argument stops: the current session if it is running, else the only
 // running session of this repository.
 func (w *repoContext) running(s *session.Session) (*session.Session, error) {
 	if _, busy := s.Holder(); busy {
@@ -82,7 +83,7 @@ func (w *repoContext) running(s *session.Session) (*session.Session, error) {
 	return nil, refuse("git tilth stop "+ids[0], "several sessions are running: %s", strings.Join(ids, ", "))
 }
 
-// awaitRelease waits until a process releases the session. Another process may hold it by then.
+// awaitRelease waits until a process releases the session, even if another process locks it then.
 func (w *repoContext) awaitRelease(s *session.Session, pid int) error {
 	for end := time.Now().Add(stopPatience); ; {
 		if holder, busy := s.Holder(); !busy || holder.PID != pid && holder.PID != 0 {

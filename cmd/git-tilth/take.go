@@ -43,7 +43,7 @@ func (p *process) takeCommand() *cli.Command {
 	})
 }
 
-// take is `git tilth take`. Everything that can be refused is refused before the branch moves, which one command does.
+// take is `git tilth take`. It makes all refusals before one git command moves the branch.
 func (w *repoContext) take(s *session.Session, r take.Request) error {
 	plan, err := take.Take(w.p.ctx, w.Deps(nil), s, r)
 	if errors.Is(err, take.ErrTaking) {
@@ -58,7 +58,7 @@ func (w *repoContext) take(s *session.Session, r take.Request) error {
 		took = "would take"
 	}
 	name := func(o session.Overview) string { return strings.TrimSpace(o.ID + "  " + text.OneLine(o.Label)) }
-	all, _ := w.overviews(false) // the take is done: they only name it and others
+	all, _ := w.overviews(false) // needed only for the names of other sessions
 	for _, o := range all {
 		if o.ID == s.ID {
 			w.p.printf("session %s\n", name(o))

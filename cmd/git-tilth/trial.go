@@ -10,10 +10,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// patience is the time after which a preflight that nobody watches names its running part.
+// patience is the time after which a preflight without a terminal prints its running part.
 const patience = 2 * time.Second
 
-// trial shows the running part of a preflight: with a timer on a terminal, else in a line once it takes long.
+// trial shows the running part of a preflight: with a timer on a terminal, else as a line if it takes long.
 type trial struct {
 	tty  bool
 	tell func(line string) // prints a line
@@ -32,7 +32,7 @@ func (w *repoContext) trial() *trial {
 	}}
 }
 
-// begins starts a part of the preflight, or ends the last one for "".
+// begins starts a part of the preflight; "" ends the last one.
 func (t *trial) begins(_, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +51,7 @@ func (t *trial) begins(_, name string) {
 	}
 }
 
-// tick draws the timer now and once a second. t is locked.
+// tick draws the timer now and once a second. The caller holds the lock of t.
 func (t *trial) tick() {
 	of := t.doing
 	t.draw(of.Text(proc.Now(), 0))

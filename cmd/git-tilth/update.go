@@ -40,19 +40,21 @@ func (p *process) updateCommand() *cli.Command {
 	})
 }
 
-// updating brings a session onto another base.
+// updating rebases or merges a session onto another base.
 //
-// The state on disk after each step; the same command continues after a kill:
+// The state on disk after each step; after a kill, the same command continues:
+//
 //  1. the base and the commits of others are fetched      nothing else has changed
 //  2. the branch is at the new base (lifecycle/onto.go)   the record has the commits to repeat
-//  3. the commits are judged again                        none is left to repeat
-//  4. the branch is pushed, with a lease on the commit that the session includes
+//  3. the commits are judged again                        no commit is left to repeat
+//  4. the branch is pushed, with a lease on the commit    finished
+//     that the session includes
 type updating struct {
 	addressing
 	merge bool
 }
 
-// maxMoves is how often the base may move while a session is brought onto it.
+// maxMoves limits how often the base may move during one update.
 const maxMoves = 3
 
 func (u *updating) update() error {
@@ -107,7 +109,7 @@ func (u *updating) move(begun bool) (bool, error) {
 		return false, err
 	}
 	if dirty, err := w.Git.IsDirty(w.p.ctx, h.Path()); err == nil && dirty && len(tasks) > 0 {
-		return true, nil // a task has begun, such as that of a conflict
+		return true, nil // a task has begun, for example after a conflict
 	}
 	to := lifecycle.Onto{Merge: u.merge}
 	if to.Gone, err = u.merged(); err != nil {
@@ -123,7 +125,7 @@ func (u *updating) move(begun bool) (bool, error) {
 		}
 	}
 	if _, err := w.Git.RevParse(w.p.ctx, h.Common, to.Base+"^{commit}"); err != nil && w.p.dryRun {
-		return false, nil // it would have been fetched
+		return false, nil // fetch would have found it
 	}
 	plan, err := lifecycle.PlanOnto(w.p.ctx, h, to)
 	if err != nil || plan.Over {
@@ -136,7 +138,7 @@ func (u *updating) move(begun bool) (bool, error) {
 	if err := plan.Execute(w.p.ctx, h); err != nil {
 		return false, fail(u.again, err)
 	}
-	if u.top == nil || plan.Begun { // the forge may have more commits than when that move began
+	if u.top == nil || plan.Begun { // the forge may have more commits than at the start of that move
 		return true, nil
 	}
 	u.top.Took = u.top.Head
@@ -160,7 +162,7 @@ func (u *updating) merged() (map[string]bool, error) {
 	return gone, err
 }
 
-// base returns the current commit of the base: the request's base on the forge, else the user's checkout.
+// base returns the current commit of the base: of the request's base on the forge, else of the user's checkout.
 func (u *updating) base(h *held.Handle) (string, error) {
 	w := u.w
 	if u.top == nil {
@@ -177,7 +179,7 @@ func (u *updating) base(h *held.Handle) (string, error) {
 	return u.fetchBranch(targetOf(u.f, u.remote, u.address), u.top.Root(), "git remote -v")
 }
 
-// fetchBranch fetches a branch of a remote and returns its commit. hint is the command for a missing branch.
+// fetchBranch fetches a branch of a remote and returns its commit. hint is the fix for a missing branch.
 func (u *updating) fetchBranch(remote, branch, hint string) (string, error) {
 	ref := "refs/heads/" + branch
 	ask := gitx.InRepo(u.common, "ls-remote", "--end-of-options", remote, ref)

@@ -27,7 +27,7 @@ func (p *process) verifyCommand() *cli.Command {
 				err = changed()
 			}
 			if err != nil {
-				return err // a check cut off by a signal is not a difference
+				return err // a signal interrupted the check
 			}
 			if ctx.Bool("json") {
 				err = p.printJSON(found)

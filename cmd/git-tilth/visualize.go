@@ -75,7 +75,7 @@ func (p *process) visualizeCommand() *cli.Command {
 	})
 }
 
-// serve runs the live viewer until it is interrupted; own limits it to sessions of this repository.
+// serve runs the live viewer until an interrupt. own limits it to sessions of this repository.
 func (w *repoContext) serve(o view.ServeOptions, addr, arg string) error {
 	ln, err := view.Listen(addr)
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *repoContext) serve(o view.ServeOptions, addr, arg string) error {
 	}
 	err = view.Serve(w.p.ctx, ln, w.Store, o)
 	if w.p.ctx.Err() != nil {
-		return nil // interrupting is how serving ends
+		return nil // an interrupt is the normal end
 	}
 	return err
 }
@@ -111,8 +111,8 @@ func (w *repoContext) diffOf(ctx context.Context, s *session.Session, sha string
 	return w.Redact.String(string(data)), cut // a commit may contain a secret; a page must not
 }
 
-// openURL shows a URL in the user's browser by a file that leads there and that only the user can read: the URL carries
-// a token, and everybody can read command lines. forget removes the file.
+// openURL opens a URL in the user's browser through a file that redirects to it. Only the user can read the file: the
+// URL has a token, and every user can read command lines. forget removes the file.
 func (w *repoContext) openURL(url string) (forget func()) {
 	f, err := os.CreateTemp(w.Store.Root, ".open-*.html")
 	if err == nil {
@@ -137,7 +137,7 @@ func (w *repoContext) say(what string, open bool) {
 	}
 }
 
-// open shows a file in the user's browser. An error is only printed.
+// open opens a file in the user's browser. It only prints an error.
 func (w *repoContext) open(what string) {
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {

@@ -50,7 +50,7 @@ func (p *process) workCommand() *cli.Command {
 	})
 }
 
-// workList is the shared state of one process's workers.
+// workList is the state that the workers of one process share.
 type workList struct {
 	once, drain bool
 
@@ -59,7 +59,8 @@ type workList struct {
 	left  error           // why a session stopped before its end: a cap or an error
 }
 
-// choose returns an unclaimed session that can run. waiting reports that another one is claimed, which may become free.
+// choose returns an unclaimed session that can run. waiting reports whether another session is claimed and may become
+// free.
 func (l *workList) choose(claims []fleet.Claim, now time.Time, lost int) (c fleet.Claim, found, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,10 +129,10 @@ func (p *process) workPlace(ctx *cli.Context) (fleet.Remote, *repoContext, error
 	return place, w, err
 }
 
-// errNotTaken is a session that another worker was quicker to take.
+// errNotTaken means that another worker claimed the session first.
 var errNotTaken = errors.New("not taken")
 
-// workOn runs a session, or prints the plan of a run. over means that work takes no further session.
+// workOn runs a session, or prints the plan of a run. over means that work must not run another session.
 func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end error, over bool) {
 	place, w, err := p.workPlace(ctx)
 	if err != nil {
@@ -164,14 +165,14 @@ func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end erro
 	}
 	code, msg, _ := p.exitFor(err)
 	if errors.Is(err, fleet.ErrBehind) {
-		code = exitBusy // it was worked on since it was listed
+		code = exitBusy // another machine worked on it since the list was read
 	}
 	p.warnf("git-tilth: session %s: %s\n", c.Session, msg)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if code == exitBusy {
 		if !p.dryRun {
-			delete(l.taken, c.Session) // it may be chosen again
+			delete(l.taken, c.Session) // choose may return it again
 		}
 		return errNotTaken, false
 	}
