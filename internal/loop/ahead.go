@@ -17,14 +17,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// Ahead describes a session before it is made.
+// Ahead describes a session that does not exist yet.
 type Ahead struct {
-	Base  string // the commit at which its branch will begin
+	Base  string // commit at which its branch will begin
 	Tasks []session.Task
-	Tests map[string]string // the acceptance tests that its seed will have, by path
+	Tests map[string]string // acceptance tests of its seed, by path
 }
 
-// Checked is a preflight that was passed before its session was made. The session's first run takes it over.
+// Checked is a preflight that passed before its session existed. The session's first run reuses it.
 type Checked struct {
 	found *record.Preflight
 	of    string // its dependencies
@@ -43,11 +43,11 @@ func CheckAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) 
 		c.leave()
 		return nil, preflightStop(c.found.Checks)
 	}
-	// Where the worktree will be made nothing may stand.
+	// Nothing may exist at the path of the future worktree.
 	return c, proc.RemoveAll(draft.Path())
 }
 
-// LookAhead returns the findings of a session's preflight, in a draft and without making the session.
+// LookAhead returns the findings of a session's preflight. It runs in a draft and creates no session.
 func LookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*record.Preflight, error) {
 	c, err := lookAhead(ctx, draft, o, what)
 	if err != nil {
@@ -57,7 +57,7 @@ func LookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (
 	return c.found, nil
 }
 
-// leave opens the checkout for removal.
+// leave makes the checkout accessible to the user.
 func (c *Checked) leave() {
 	if c.place != nil {
 		c.place.Open()
@@ -83,10 +83,10 @@ func Repeat(ctx context.Context, draft *held.Handle, o Options, what Ahead, test
 	return validator.Repeat(ctx, vs, s.ExecEnv, test, repeats, s.Timeout)
 }
 
-// repeats is how often Repeat runs a test.
+// repeats is how many times Repeat runs a test.
 const repeats = 20
 
-// ahead begins an attempt in a draft of a session. The caller calls removeTemp of its ground.
+// ahead begins an attempt in a draft of a session. The caller must call removeTemp of its ground.
 func ahead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*attempt, error) {
 	r := newRun(draft, o)
 	g := r.sessionGround()
@@ -148,7 +148,7 @@ func writeBelow(dir, name string, content []byte) error {
 	return os.WriteFile(at, content, 0o600)
 }
 
-// withTests adds to the base that is laid out the tests that the seed will have.
+// withTests adds the tests of the future seed to the checkout of the base.
 func (a *attempt) withTests(files []string) ([]string, error) {
 	if a.run.ahead == nil {
 		return files, nil
@@ -174,7 +174,7 @@ func (a *attempt) ground(ctx context.Context) (gitx.Worktree, error) {
 	return a.settledWorktree(ctx)
 }
 
-// hooksAt returns the worktree for trying hooks: before the session's exists, the user's checkout.
+// hooksAt returns the worktree for trying hooks. Without a session's worktree that is the user's checkout.
 func (a *attempt) hooksAt(ctx context.Context) (gitx.Worktree, error) {
 	if a.run.ahead != nil {
 		return lifecycle.Checkout(a.run.Handle)
@@ -182,7 +182,7 @@ func (a *attempt) hooksAt(ctx context.Context) (gitx.Worktree, error) {
 	return a.settledWorktree(ctx)
 }
 
-// belowSeed returns the tree without the seed's tests, "" if it is unknown or there are no tests.
+// belowSeed returns the tree without the seed's tests, or "" if it is unknown or there are no tests.
 func (a *attempt) belowSeed(ctx context.Context, tasks validator.Tasks) (tree string, err error) {
 	if len(tasks.Seed) == 0 {
 		return "", nil
@@ -198,7 +198,7 @@ func (a *attempt) belowSeed(ctx context.Context, tasks validator.Tasks) (tree st
 	return a.run.Git.RevParse(ctx, a.run.Common, base+"^{tree}")
 }
 
-// takeOver makes a preflight that was passed before the session was made the session's own.
+// takeOver reuses a preflight that passed before the session existed.
 func (r *run) takeOver(c *Checked, of string) (taken bool, err error) {
 	if c == nil || c.of != of {
 		return false, nil

@@ -12,10 +12,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// fenceAlone matches a message that consists of one fenced block.
+// fenceAlone matches a message that is one fenced block.
 var fenceAlone = pattern.New("(?s)^(?:```|~~~)[A-Za-z]*[ \t]*\r?\n(.*)\n[ \t]*(?:```|~~~)$")
 
-// unfenced returns a message without surrounding white space and without a fence around all of it.
+// unfenced returns a message without surrounding white space and without an outer fence.
 func unfenced(message string) string {
 	message = strings.TrimSpace(message)
 	if m := fenceAlone().FindStringSubmatch(message); m != nil {
@@ -25,8 +25,8 @@ func unfenced(message string) string {
 }
 
 // verdictOf finds the verdict in an evaluator's last message: the JSON object that is the whole message, or the object
-// with word, the random word of this review. Any other object may be a quotation. The error is a sentence for the
-// evaluator.
+// with word, the random word of this review. It ignores any other object, which may be a quotation. The error is a
+// sentence for the evaluator.
 func verdictOf(message, word string) (args string, err error) {
 	whole := unfenced(message)
 	if strings.HasPrefix(whole, "{") && json.Valid([]byte(whole)) {
@@ -50,7 +50,7 @@ func verdictOf(message, word string) (args string, err error) {
 		}
 		own = append(own, string(object))
 	}
-	// If one of its objects cannot be read, no other object replaces it.
+	// If an object cannot be read, no other object replaces it.
 	begun := 0
 	if word != "" {
 		begun = len(regexp.MustCompile(`"review"\s*:\s*"`+regexp.QuoteMeta(word)+`"`).FindAllString(message, -1))
@@ -65,7 +65,7 @@ func verdictOf(message, word string) (args string, err error) {
 	return own[len(own)-1], nil
 }
 
-// reviewOf returns an object's word of the review, nil for none.
+// reviewOf returns an object's random word, or nil.
 func reviewOf(object []byte) *string {
 	var v struct{ Review *string }
 	if json.Unmarshal(object, &v) != nil {
@@ -74,8 +74,8 @@ func reviewOf(object []byte) *string {
 	return v.Review
 }
 
-// caseIn finds the case in a worker's last message: the JSON object that is the whole message, else the last object
-// that has only members of a case, unlike an object from a quoted file. It returns "" if there is none.
+// caseIn finds the case in a worker's last message: the JSON object that is the whole message, or the last object that
+// has only members of a case, which an object from a quoted file does not. It returns "" if there is none.
 func caseIn(message string) string {
 	if whole := unfenced(message); isCase([]byte(whole)) {
 		return whole
@@ -100,8 +100,8 @@ func isCase(raw []byte) bool {
 	return err == nil
 }
 
-// repeated returns a member that a JSON object has twice, or "". Readers use one or the other, and a quoted text with
-// unescaped quotes can add a second one.
+// repeated returns a member that a JSON object has twice, or "". JSON readers differ in the value they use, and
+// unescaped quotes in a quoted text can add a second value.
 func repeated(object string) string {
 	dec := json.NewDecoder(strings.NewReader(object))
 	if _, err := dec.Token(); err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// caller makes one role's model calls: retried, counted and on the record.
+// caller makes one role's model calls. It retries, counts and records them.
 type caller struct {
 	*attempt
 	role string // record.RoleWorker and so on
 	who  Role
-	// For an agent program: the prompts of its turns and the handling of their results (agent.Calls).
+	// For an agent program: the prompts of its turns and the handlers of their results (agent.Calls).
 	tell  func(context.Context, []json.RawMessage) (agent.Turn, error)
 	after func(context.Context, agent.Outcome) (again bool, err error)
 }
@@ -27,8 +27,7 @@ func (a *attempt) caller(role string, who Role) caller {
 	return caller{attempt: a, role: role, who: who}
 }
 
-// ask repeats a request until an answer is a turn. The error is a Stop with the reason for which the task or the run
-// ends.
+// ask repeats a request until an answer is a turn. Its error is a Stop that ends the task or the run.
 func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error) {
 	reply, err := c.make(ctx, req, c.run.o.Attempts)
 	var f *model.Failure
@@ -48,7 +47,7 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 	return nil, unable{stop}
 }
 
-// stopFor returns the stop for a failure that remains after its retries.
+// stopFor returns the stop for a failure that remains after all retries.
 func stopFor(f *model.Failure) Stop {
 	stop := Stop{Reason: record.ProviderFailure, Detail: f.Message, Hint: f.Hint()}
 	switch {
@@ -64,8 +63,8 @@ func stopFor(f *model.Failure) Stop {
 	return stop
 }
 
-// asksAgain returns the time of the next request to an agent at a usage limit. reset is zero if it is unknown. If the
-// reset has passed, or a wait has just ended, the agent is asked once a minute.
+// asksAgain returns the time of the next request to an agent at a usage limit. reset is zero if it is unknown. After
+// the reset, or after a wait, the agent is asked once a minute.
 func (r *run) asksAgain(reset time.Time) time.Time {
 	now := r.Now()
 	if reset.IsZero() || reset.After(now) && now.Sub(r.waitEnded) >= time.Minute {
@@ -78,8 +77,8 @@ func (r *run) asksAgain(reset time.Time) time.Time {
 	return pause
 }
 
-// waitUntil waits until a usage limit resets if the reset is known and near enough, else it stops the run. Waits in a
-// row, without an answer in between, count as one.
+// waitUntil waits until a usage limit resets, or stops the run if the reset is unknown or too far away. Waits without
+// an answer in between count as one.
 func (a *attempt) waitUntil(ctx context.Context, who string, reset time.Time, stop Stop) error {
 	r := a.run
 	wait := max(reset.Sub(r.Now()), time.Second)
@@ -126,7 +125,7 @@ func (r *run) checkLease(ctx context.Context) error {
 func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
 	if len(c.run.o.Worker.Others)+len(c.run.o.Evaluator.Others) > 0 {
 		who := c.who
-		if c.tell == nil { // the endpoint, which a program's role may have as well
+		if c.tell == nil { // a call of the endpoint, which an agent program's role may make too
 			who.Program = nil
 		}
 		call.Agent = who.Name()
@@ -143,7 +142,7 @@ func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
 	return c.emitPhase(call)
 }
 
-// emitPhase writes an event of the role; the worker's events have no phase.
+// emitPhase writes an event of the role. The worker's events have no phase.
 func (c caller) emitPhase(e record.Event) error {
 	if c.role != record.RoleWorker {
 		e.Common().Phase = c.role
@@ -151,8 +150,8 @@ func (c caller) emitPhase(e record.Event) error {
 	return c.emit(e)
 }
 
-// count adds an answer's usage to the session's totals. They go to disk with the checkpoint at each task's end; the
-// record has them after every call.
+// count adds an answer's usage to the session's totals. The checkpoint is saved at each task's end; the record has the
+// totals after every call.
 func (r *run) count(role string, u model.Usage) (total int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

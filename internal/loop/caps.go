@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// Usage returns a session's usage by the names of the caps. The wall clock restarts with each resume.
+// Usage returns a session's usage by cap name. Each resume restarts the wall clock.
 func Usage(tokens int64, cost float64, elapsed time.Duration) map[string]float64 {
 	return map[string]float64{
 		config.MaxMinutes: elapsed.Minutes(),
@@ -23,7 +23,8 @@ func Usage(tokens int64, cost float64, elapsed time.Duration) map[string]float64
 	}
 }
 
-// Resume returns the command that continues a session, with higher caps if it would stop at once.
+// Resume returns the command that continues a session. The command raises a cap if the resume would otherwise stop at
+// once.
 func Resume(id string, over []config.Reached, flags ...string) string {
 	cmd := append([]string{"git tilth resume"}, flags...)
 	for _, o := range over {
@@ -32,7 +33,7 @@ func Resume(id string, over []config.Reached, flags ...string) string {
 	return strings.Join(append(cmd, id), " ")
 }
 
-// raised returns a multiple of a cap that is at least half a cap above the usage.
+// raised returns a multiple of a cap that exceeds the usage by at least half a cap.
 func raised(o config.Reached) string {
 	limit := o.Limit * math.Ceil(o.Used/o.Limit+0.5)
 	if limit == math.Trunc(limit) {
@@ -41,7 +42,7 @@ func raised(o config.Reached) string {
 	return strconv.FormatFloat(limit, 'g', 6, 64)
 }
 
-// capReached returns the stop of the first session cap that is reached, nil if none is.
+// capReached returns the stop of the first session cap that is reached, or nil.
 func (r *run) capReached() error { return r.stopAt(r.used()) }
 
 func (r *run) stopAt(used map[string]float64) error {
@@ -51,7 +52,7 @@ func (r *run) stopAt(used map[string]float64) error {
 	return nil
 }
 
-// used returns the session's usage by the names of the caps.
+// used returns the session's usage by cap name.
 func (r *run) used() map[string]float64 {
 	elapsed := r.elapsed()
 	r.mu.Lock()
@@ -71,16 +72,17 @@ func (r *run) elapsed() time.Duration {
 	return worked
 }
 
-// mayAsk returns the stop that keeps the next model call or turn of a program from being made: a session cap, or a full
-// disk. The task stays pending with its work in the worktree.
+// mayAsk returns the stop that prevents the next model call or turn of a program: a session cap or a full disk. The
+// task stays pending, with its work in the worktree.
 func (r *run) mayAsk() error { return cmp.Or(r.capReached(), r.diskFull()) }
 
-// mayUseTool is the same before a tool call, for which tokens and dollars do not count.
+// mayUseTool does the same before a tool call, which uses no tokens and no dollars.
 func (r *run) mayUseTool() error {
 	return cmp.Or(r.stopAt(map[string]float64{config.MaxMinutes: r.elapsed().Minutes()}), r.diskFull())
 }
 
-// turnTime is the time limit of a program's turn: tilth.turnTimeout, or the rest of the wall clock if that is less.
+// turnTime returns the time limit of a program's turn: tilth.turnTimeout, or the rest of the wall clock if that is
+// less.
 func (r *run) turnTime() time.Duration {
 	limit := r.o.Limits.Turn
 	if most := r.o.Caps[config.MaxMinutes]; most > 0 {
@@ -92,14 +94,14 @@ func (r *run) turnTime() time.Duration {
 	return limit
 }
 
-// dollarsLeft returns the rest of the dollar cap, for programs that take such a limit; 0 without a cap.
+// dollarsLeft returns the rest of the dollar cap, for programs with such a limit; 0 without a cap.
 func (r *run) dollarsLeft() float64 {
 	most := r.o.Caps[config.MaxCost]
 	return max(0, most-r.used()[config.MaxCost])
 }
 
-// diskFull returns the stop if the disk of the sessions, the repository or temporary files has too little space left.
-// A disk that cannot be examined is not full.
+// diskFull returns the stop if the disk of the sessions, the repository or temporary files has too little free space.
+// It skips a disk that it cannot check.
 func (r *run) diskFull() error {
 	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
 		if free, known := proc.DiskFree(dir); known && free < r.o.MinFree {
@@ -111,11 +113,10 @@ func (r *run) diskFull() error {
 	return nil
 }
 
-// lastBytes is the free space of a full disk, because a file system reserves some, in bytes.
+// lastBytes is the free space, in bytes, at which a disk counts as full. A file system reserves some.
 const lastBytes = 1 << 20
 
-// fullAfter returns the stop for an error if a disk is full to the last byte. Git and tools report only that something
-// could not be written.
+// fullAfter returns the stop for an error if a disk is completely full. Git and tools report only a failed write.
 func (r *run) fullAfter(failed Stop) Stop {
 	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
 		if free, known := proc.DiskFree(dir); known && free < lastBytes {

@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// Case is a worker's hand-in, in the shape of submit_case.
+// Case is a worker's hand-in, with the arguments of submit_case.
 type Case struct {
 	Summary       string     `json:"summary"`
 	Coverage      []Coverage `json:"ac_coverage"`
@@ -17,7 +17,7 @@ type Case struct {
 	Uncertainties []string   `json:"uncertainties"`
 }
 
-// Coverage says how one acceptance criterion is met.
+// Coverage is the evidence for one acceptance criterion.
 type Coverage struct {
 	Criterion   string `json:"criterion"`
 	AddressedBy string `json:"addressed_by"`
@@ -36,7 +36,7 @@ func parseCase(args string) (*Case, error) {
 	return &c, nil
 }
 
-// Text returns the case as the evaluator reads it.
+// Text returns the case for the evaluator.
 func (c *Case) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(c.Summary))
@@ -46,7 +46,7 @@ func (c *Case) Text() string {
 	return b.String() + list("Work-arounds", c.WorkArounds) + list("Uncertain", c.Uncertainties)
 }
 
-// list returns a list with a title as the part of a text, "" for an empty one.
+// list returns a list with a title, or "" for an empty list.
 func list(title string, items []string) string {
 	if len(items) == 0 {
 		return ""
@@ -54,17 +54,17 @@ func list(title string, items []string) string {
 	return fmt.Sprintf("\n%s:\n- %s\n", title, strings.Join(items, "\n- "))
 }
 
-// The verdicts.
+// The words of a verdict.
 const (
 	Accept = "accept"
 	Reject = "reject"
 )
 
-// categories are the reasons a change is rejected for.
+// categories are the reasons for a rejection.
 var categories = []string{"scope_creep", "acceptance_gap", "weak_test", "tests_pass_but_wrong", "half_finished",
 	"spec_violation"}
 
-// Verdict is the evaluator's judgement, in the shape of submit_verdict.
+// Verdict is the evaluator's judgement, with the arguments of submit_verdict.
 type Verdict struct {
 	Verdict  string   `json:"verdict"`
 	Category *string  `json:"rejection_category"`
@@ -73,8 +73,8 @@ type Verdict struct {
 	NextStep *string  `json:"next_step"`
 }
 
-// parseVerdict reads the arguments of submit_verdict. Models write "" where they mean nothing, so an
-// empty optional field is null. A verdict that contradicts itself is an error, worded for the evaluator.
+// parseVerdict reads the arguments of submit_verdict. Models write "" for nothing, so an empty optional field becomes
+// null. A contradictory verdict is an error, worded for the evaluator.
 func parseVerdict(args string) (*Verdict, error) {
 	var v Verdict
 	if err := decodeObject(args, &v); err != nil {
@@ -100,10 +100,10 @@ func parseVerdict(args string) (*Verdict, error) {
 	return &v, nil
 }
 
-// Accepted reports whether the change may be committed.
+// Accepted reports whether the change can be committed.
 func (v *Verdict) Accepted() bool { return v.Verdict == Accept }
 
-// Text returns the verdict as the worker and later prompts read it.
+// Text returns the verdict for the worker and for later prompts.
 func (v *Verdict) Text() string {
 	if v.Accepted() {
 		return "Accepted."
@@ -141,8 +141,8 @@ func (v *Verdict) objection() string {
 	return record.WithNext(strings.Join(says, ": "), next)
 }
 
-// decodeObject reads one JSON object. For cut off, doubled or wrapped arguments it returns an error that names the
-// fault, and does not guess.
+// decodeObject reads one JSON object. For truncated, repeated or wrapped arguments it returns an error that names the
+// fault.
 func decodeObject(args string, into any) error {
 	trimmed := strings.TrimSpace(args)
 	if !strings.HasPrefix(trimmed, "{") {

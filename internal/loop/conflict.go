@@ -14,14 +14,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// A change that conflicts with other tasks' changes returns to its worker. This file has the worker's messages, and
-// the checks that keep the change from a review until the conflict is resolved.
+// A change that conflicts with other tasks' changes returns to its worker. This file has the messages to the worker.
+// Its checks keep the change from a review until the conflict is resolved.
 
 // maxConflicts is the number of conflicts after which a task continues alone.
 const maxConflicts = 2
 
-// dropped lists the files that a merge has only as they are on the branch, though the change has them otherwise: such
-// as are not put together line by line.
+// dropped lists the changed files of which the merge kept only the branch's version, because git cannot merge them
+// line by line.
 func (a *attempt) dropped(ctx context.Context, wt gitx.Worktree, e *record.LaneMerged) (files []string, err error) {
 	changed, err := a.run.Git.Paths(ctx, wt, e.From, e.Was)
 	if err != nil {
@@ -52,7 +52,7 @@ func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error
 		"markers, and submit again.\n\n" + sides, err
 }
 
-// sides returns git's messages about a conflict and the other tasks' changes; news lists their commits.
+// sides returns git's messages about a conflict and the other tasks' changes. news lists the commits of these tasks.
 func (a *attempt) sides(ctx context.Context, dropped []string, news string) (string, error) {
 	m := a.beside.merged
 	diff, _, err := a.run.Git.Diff(ctx, a.run.Common, m.From, m.Base, testsCap, m.Conflicts...)
@@ -71,8 +71,8 @@ func (a *attempt) sides(ctx context.Context, dropped []string, news string) (str
 		fenced("others", strings.ToValidUTF8(string(diff), "\uFFFD")), nil
 }
 
-// conflictLeft returns the message about an earlier unresolved conflict, which this worker may not have seen. It leaves
-// out objects that git no longer has, as after a rewind.
+// conflictLeft returns the message about an earlier unresolved conflict, for a worker that may not have seen it. It
+// leaves out objects that git no longer has, for example after a rewind.
 func (a *attempt) conflictLeft(ctx context.Context, wt gitx.Worktree) string {
 	said, m := a.markersLeft(), a.beside.merged
 	if m == nil || m.Marker == "" {
@@ -90,7 +90,7 @@ func (a *attempt) conflictLeft(ctx context.Context, wt gitx.Worktree) string {
 	return strings.TrimSpace(said + "\n\n" + sides)
 }
 
-// markersLeft returns the message about marker lines of the last merge that remain in conflicting files.
+// markersLeft returns the message about conflict markers of the last merge that remain in files.
 func (a *attempt) markersLeft() string {
 	m := a.beside.merged
 	if m == nil || m.Marker == "" {
@@ -98,7 +98,7 @@ func (a *attempt) markersLeft() string {
 	}
 	var in []string
 	for _, f := range m.Conflicts {
-		for _, side := range []string{m.OtherSide(), m.Marker} { // one of two that cannot have the same place
+		for _, side := range []string{m.OtherSide(), m.Marker} { // git adds one of them if two files need the same path
 			if _, err := os.Lstat(filepath.Join(a.at.path, filepath.FromSlash(f)+"~"+side)); err == nil {
 				in = append(in, f+"~"+side)
 			}
@@ -122,7 +122,7 @@ func (a *attempt) markersLeft() string {
 		". Combine both sides there, remove the markers, also from file names, and submit again."
 }
 
-// unresolved keeps a change with such markers from being judged. It is on record like a validator that failed.
+// unresolved keeps a change with such markers from validation and review. The record has it as a failed validator.
 func (a *attempt) unresolved() (string, error) {
 	said := a.markersLeft()
 	if said == "" {

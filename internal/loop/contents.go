@@ -19,7 +19,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// showHidden adds to the patch the files that git calls binary and that can be read as text, and names the others.
+// showHidden adds files to the patch that git calls binary but that can be shown as text. It names the others.
 func (a *attempt) showHidden(ctx context.Context, j *judged, readable map[string]bool) error {
 	var texts []string
 	for _, f := range j.files {
@@ -44,8 +44,9 @@ func (a *attempt) showHidden(ctx context.Context, j *judged, readable map[string
 	return err
 }
 
-// filtered returns the changed files that git stores in another form, such as a filter's pointer: the patch shows the
-// stored form. loaded are those of them that contain code for a loader in the judged checkout, with its kind.
+// filtered returns the changed files that git stores in another form, for example as a filter's pointer. The patch
+// shows the stored form. loaded are the files among them that have code for a loader in the judged checkout, with the
+// kind of code.
 func (a *attempt) filtered(j *judged) (out []string, loaded map[string]string) {
 	loaded = map[string]string{}
 	for _, f := range j.files {
@@ -64,15 +65,15 @@ func (a *attempt) filtered(j *judged) (out []string, loaded map[string]string) {
 	return out, loaded
 }
 
-// blobLimit bounds the bytes that are read of a file of the judged checkout.
+// blobLimit limits how many bytes of a file of the judged checkout are read.
 const blobLimit = 64 << 20
 
-// isReadable reports whether a content is mostly text, even with NUL bytes in it.
+// isReadable reports whether a content is mostly text. It may have NUL bytes.
 func isReadable(data []byte) bool {
 	if len(data) > maxText {
 		return false
 	}
-	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} { // of UTF-16, in which every other byte is mostly NUL
+	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} { // UTF-16: every other byte is mostly NUL
 		data = bytes.TrimPrefix(data, []byte(mark))
 	}
 	data = bytes.ReplaceAll(data, []byte{0}, nil)
@@ -87,14 +88,14 @@ func isReadable(data []byte) bool {
 	return readable*100 >= len(data)*85
 }
 
-// loaders are beginnings of files that only a loader reads.
+// loaders are the first bytes of files that only a loader reads.
 var loaders = []struct{ magic, what string }{
 	{"\x7fELF", "a program or library"}, {"\xca\xfe\xba\xbe", "compiled code"},
 	{"\xfe\xed\xfa\xce", "a program or library"}, {"\xfe\xed\xfa\xcf", "a program or library"},
 	{"\xce\xfa\xed\xfe", "a program or library"}, {"\xcf\xfa\xed\xfe", "a program or library"},
 }
 
-// onlyLoaded returns the kind of unreadable code that a loader runs, or "" for any other file.
+// onlyLoaded returns the kind of machine code or byte code in a file, or "" for any other file.
 func onlyLoaded(name string, data []byte) string {
 	head := data[:min(len(data), 4<<10)]
 	for _, l := range loaders {
@@ -108,7 +109,7 @@ func onlyLoaded(name string, data []byte) string {
 			return "a program or library"
 		}
 	}
-	// Python's: a number of two bytes for each version, from 3.0 on above 3000.
+	// Python: a two-byte number for each version, above 3000 since 3.0.
 	if len(head) >= 16 && head[2] == '\r' && head[3] == '\n' && binary.LittleEndian.Uint16(head) >= 3000 &&
 		bytes.IndexByte(head[:16], 0) >= 0 {
 		return "compiled code"
@@ -119,16 +120,17 @@ func onlyLoaded(name string, data []byte) string {
 	return ""
 }
 
-// archives are the endings of zip archives that loaders and package managers take, and loadedMembers the endings of
-// files that they run from a zip archive of any name.
+// archives are the extensions of zip archives that loaders and package managers read. loadedMembers are the extensions
+// of files that they run from a zip archive of any name.
 var (
 	archives = []string{".zip", ".jar", ".war", ".ear", ".whl", ".egg", ".pyz", ".phar"}
 
 	loadedMembers = []string{".py", ".pyc", ".class", ".php", ".so", ".pyd", ".dll", ".jar"}
 )
 
-// isLoadedArchive reports whether a file is a zip archive that a loader runs code from. An archive may begin with
-// anything: its directory is at the end (APPNOTE.TXT, 4.3.16). Documents that are zip archives contain no code.
+// isLoadedArchive reports whether a file is a zip archive from which a loader runs code. A zip archive may begin with
+// anything, because its directory is at the end (APPNOTE.TXT, 4.3.16). Documents that are zip archives contain no
+// code.
 func isLoadedArchive(name string, data []byte) bool {
 	const endRecord, endSize = "PK\x05\x06", 22 + 1<<16
 	if !bytes.Contains(data[max(len(data)-endSize, 0):], []byte(endRecord)) {
@@ -136,7 +138,7 @@ func isLoadedArchive(name string, data []byte) bool {
 	}
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return true // other readers may accept it
+		return true // other readers may accept the archive
 	}
 	ends := func(name string, with []string) bool {
 		return slices.Contains(with, strings.ToLower(path.Ext(name)))
@@ -145,7 +147,7 @@ func isLoadedArchive(name string, data []byte) bool {
 		slices.ContainsFunc(r.File, func(f *zip.File) bool { return ends(f.Name, loadedMembers) })
 }
 
-// allowed reports whether tilth.allowBinary names a file.
+// allowed reports whether tilth.allowBinary matches a file.
 func allowed(patterns []string, file string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		whole, _ := doublestar.Match(p, file)
@@ -154,7 +156,7 @@ func allowed(patterns []string, file string) bool {
 	})
 }
 
-// leadsOut reports whether a link in a tree leads out of it, by its target's path. links are the links of the tree.
+// leadsOut reports whether a link leads out of its tree, by its target's path. links are the links of the tree.
 func leadsOut(links map[string]bool, link, target string) bool {
 	if path.IsAbs(target) {
 		return true
@@ -164,7 +166,7 @@ func leadsOut(links map[string]bool, link, target string) bool {
 		switch part {
 		case "", ".":
 		case "..":
-			// The directories above a link are above its target.
+			// At a link, .. leads to the parent of the link's target.
 			if at == "." || links[at] {
 				return true
 			}
@@ -176,9 +178,9 @@ func leadsOut(links map[string]bool, link, target string) bool {
 	return false
 }
 
-// gitDirectories returns the directories of a tree that git takes for repositories: HEAD with objects and refs, or with
-// a commondir (gitrepository-layout). Plain git in such a directory reads its configuration. The top has a .git, which
-// git prefers.
+// gitDirectories returns the directories of a tree that git accepts as repositories: HEAD with objects and refs, or
+// with a commondir (gitrepository-layout). Plain git in such a directory reads its config. It skips the top, where git
+// prefers .git.
 func gitDirectories(files []string) (dirs []string) {
 	parts := map[string]map[string]bool{}
 	for _, f := range files {
@@ -201,15 +203,15 @@ func gitDirectories(files []string) (dirs []string) {
 	return dirs
 }
 
-// staged are the facts about the contents of a change's staged files.
+// staged has facts about the contents of a change's staged files.
 type staged struct {
-	unfit    map[string]string // the reason, by path, why a file must not be committed
-	readable map[string]bool   // files that can be shown as text
+	unfit    map[string]string // by path, why a file cannot be committed
+	readable map[string]bool   // files to show as text
 }
 
-// contents reads a change's files as they are staged. Unfit are files larger than maxSize bytes (0: no limit), code
-// for a loader that allow does not name, links out of the tree that known does not report, and directories that are
-// repositories.
+// contents reads the staged files of a change. These files cannot be committed: files larger than maxSize bytes (0: no
+// limit), code for a loader that allow does not match, links out of the tree that known does not report, and
+// directories that are repositories.
 func contents(ctx context.Context, g *gitx.Git, common, tree string, changes []gitx.FileChange, maxSize int64,
 	allow []string, known func(path, oid string) bool) (s staged, err error) {
 	s = staged{unfit: map[string]string{}, readable: map[string]bool{}}
@@ -261,12 +263,12 @@ func contents(ctx context.Context, g *gitx.Git, common, tree string, changes []g
 	return s, err
 }
 
-// tooLarge returns the reason against a file beyond tilth.maxFileSize.
+// tooLarge returns the message about a file larger than tilth.maxFileSize.
 func tooLarge(size, maxSize int64) string {
 	return fmt.Sprintf("%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it", size, maxSize)
 }
 
-// unreviewable returns the reason against code for a loader.
+// unreviewable returns the message about code for a loader.
 func unreviewable(what string) string {
 	return what + " that nobody can review; leave it out, or have it built by the project"
 }

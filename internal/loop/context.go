@@ -17,10 +17,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// Caps of the parts of a prompt, and of a prompt in the record, in characters.
+// Size limits for parts of a prompt, and for a prompt in the record, in characters.
 const (
 	promptCap     = 16_000
-	contextCap    = 24_000 // project context files, all together
+	contextCap    = 24_000 // all project context files together
 	planCap       = 12_000
 	seedCap       = 16_000
 	testsCap      = 32_000
@@ -28,15 +28,15 @@ const (
 	validatorCap  = 32_000
 	diffCap       = 200_000
 	asideCap      = 64_000
-	maxText       = 8 << 20 // bytes that are read of a file for a prompt
+	maxText       = 8 << 20 // bytes of a file to read for a prompt
 	ledgerEntries = 5
 	progressLines = 20
 )
 
-// contextFiles are the files with a project's rules and context, the most important first.
+// contextFiles are the files with a project's rules and context, most important first.
 var contextFiles = []string{"AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md", "CONTRIBUTING.md", "README.md"}
 
-// taskContext has the parts of a prompt, all from disk and none from an earlier conversation.
+// taskContext has the parts of a prompt. All come from disk, and none from an earlier conversation.
 type taskContext struct {
 	Task     session.Task
 	Context  string
@@ -46,19 +46,19 @@ type taskContext struct {
 	Ledger   string
 	Tests    []string // paths of the task's acceptance tests
 	Known    []string // checks that failed before any work, with their tests
-	Later    []string // paths of those of tasks to come, which are left out where the change is judged
-	Partial  bool     // an earlier attempt's work is in the working tree
-	Aside    string   // an earlier attempt's work that does not fit on the tree any more, as a patch
+	Later    []string // tests of later tasks, which the judged checkout leaves out
+	Partial  bool     // the working tree has work of an earlier attempt
+	Aside    string   // patch of an earlier attempt's work that no longer applies
 	Refused  string   // the commit hook's objection to that work
-	Conflict string   // the conflict with other tasks' work that is to be resolved first
+	Conflict string   // unresolved conflict with other tasks' work
 
 	channels map[string]record.Channel
 	fence    fence
 	redact   *record.Redactor
-	project  string // Context as it was read
+	project  string // Context before redaction
 }
 
-// loadContext reads the parts of the prompts with a manifest for each.
+// loadContext reads the parts of the prompts and makes a manifest of each.
 func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContext, error) {
 	c := a.run.newTaskContext(a.task)
 	state, err := a.run.S.State()
@@ -110,21 +110,21 @@ func (r *run) newTaskContext(t session.Task) taskContext {
 	return taskContext{Task: t, redact: r.Redact, channels: map[string]record.Channel{}, fence: newFence()}
 }
 
-// others adds text of the worker, a tool, a test or the repository in a fence.
+// others adds fenced text of the worker, a tool, a test or the repository.
 func (c *taskContext) others(name, text string, limit int) string {
 	return c.fence.wrap(name, c.channel(name, text, limit))
 }
 
-// channel caps one part and notes it for memory_load.
+// channel shortens one part and notes it for memory_load.
 func (c *taskContext) channel(name, text string, limit int) string {
 	c.channels[name] = record.NewChannel(text, limit)
 	if c.channels[name].Truncated {
-		text = c.redact.String(text) // as forRecord does: the prompt is on record, too
+		text = c.redact.String(text) // like forRecord, because the record has the prompt
 	}
 	return clip(text, limit)
 }
 
-// ProjectContext concatenates the project's context files in a directory. It does not follow links out of it.
+// ProjectContext concatenates the project's context files in a directory. It follows no link out of the directory.
 func ProjectContext(dir string) string {
 	return projectContext(func(name string) ([]byte, bool) {
 		data, err := jsonl.ReadIn(dir, name, maxText)
@@ -137,7 +137,7 @@ func projectContext(read func(name string) ([]byte, bool)) string {
 	seen := map[string]bool{}
 	for _, name := range contextFiles {
 		data, ok := read(name)
-		// A CLAUDE.md that is a copy of AGENTS.md, or a link to it, says nothing new.
+		// A CLAUDE.md that is a copy of AGENTS.md or a link to it adds nothing.
 		if !ok || !utf8.Valid(data) || seen[string(data)] || b.Len() > contextCap {
 			continue
 		}
@@ -147,8 +147,7 @@ func projectContext(read func(name string) ([]byte, bool)) string {
 	return strings.TrimSpace(b.String())
 }
 
-// projectAt returns the project's context files as a commit has them. Ignored and uncommitted files of the worktree are
-// not read.
+// projectAt returns the project's context files in a commit. It does not read ignored or uncommitted files.
 func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
 	files, err := r.Git.FilesAt(ctx, r.Common, commit, contextFiles)
 	if err != nil {
@@ -160,8 +159,8 @@ func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
 	}), nil
 }
 
-// progressText returns the finished tasks. It leaves out failed ones, because their reasons name caps, which a worker
-// does not see.
+// progressText lists the finished tasks. It leaves out failed ones, because their reasons name caps, which a worker
+// must not see.
 func progressText(lines []string) string {
 	var b strings.Builder
 	for _, l := range lines {
@@ -197,7 +196,7 @@ func (a *attempt) seedContext() string {
 		list("Open questions", meta.OpenQuestions) + list("Blockers", meta.Blockers))
 }
 
-// ledgerText is earlier verdicts as both prompts show them.
+// ledgerText returns the earlier verdicts for both prompts.
 func ledgerText(entries []session.LedgerEntry) string {
 	var b strings.Builder
 	reviews := 0
@@ -211,7 +210,7 @@ func ledgerText(entries []session.LedgerEntry) string {
 	return strings.TrimSpace(b.String())
 }
 
-// ledger returns a task's ledger for both prompts: the user's notes, which are instructions, and earlier verdicts.
+// ledger returns a task's ledger for both prompts: the user's notes, which are instructions, and the earlier verdicts.
 func (c *taskContext) ledger(entries []session.LedgerEntry) string {
 	var notes strings.Builder
 	for _, e := range entries {
@@ -226,7 +225,7 @@ func (c *taskContext) ledger(entries []session.LedgerEntry) string {
 	return strings.TrimSpace(c.channel("note", notes.String(), ledgerCap) + "\n" + reviews)
 }
 
-// lastVerdict returns the newest entry's verdict, for a conversation that knows the older ones.
+// lastVerdict returns the newest verdict, for a conversation that knows the older ones.
 func lastVerdict(entries []session.LedgerEntry) string {
 	if len(entries) == 0 || entries[len(entries)-1].Note != "" {
 		return ""
@@ -255,7 +254,7 @@ func testTexts(dir string, paths []string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// recordPrompt records a prompt: memory_load for its parts, prompt_assembled for its text.
+// recordPrompt records a prompt: memory_load lists its parts, prompt_assembled has its text.
 func (a *attempt) recordPrompt(role, system, user string, channels map[string]record.Channel) error {
 	if channels != nil {
 		load := record.MemoryLoad{Role: role, Channels: channels, UserPromptChars: utf8.RuneCountInString(user)}
@@ -266,10 +265,10 @@ func (a *attempt) recordPrompt(role, system, user string, channels map[string]re
 	return a.emit(record.NewPrompt(role, system, user))
 }
 
-// forRecord cuts a text for the record. It redacts secrets first, because half a secret is not recognised.
+// forRecord shortens a text for the record. It redacts secrets first, because redaction does not find half a secret.
 func (r *run) forRecord(s string, n int) string { return clip(r.Redact.String(s), n) }
 
-// clip cuts a text to n characters and says how much is missing.
+// clip shortens a text to n characters and notes how many are missing.
 func clip(s string, n int) string {
 	head := text.Head(s, n)
 	if len(head) == len(s) {

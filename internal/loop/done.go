@@ -13,9 +13,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Done commits the worktree's changes as a task, by the user's decision: the validators run, no model is asked. It is
-// an attempt with the user's verdict, so a crash leaves the same state as in a run. isDone is false if validators or a
-// commit hook refused it.
+// Done commits the worktree's changes as a task, by the user's decision. The validators run; no model is asked. It is
+// an attempt with the user's verdict, so a crash leaves the same state as in a run. isDone is false if the validators
+// or a commit hook refused the change.
 func Done(ctx context.Context, h *held.Handle, o Options, task, note string) (isDone bool, err error) {
 	r := newRun(h, o)
 	g := r.sessionGround()
@@ -33,8 +33,8 @@ func Done(ctx context.Context, h *held.Handle, o Options, task, note string) (is
 	return isDone, errors.Join(err, r.finish(stop))
 }
 
-// Leave records the unfinished tasks of a session after a manual command that could do nothing: the worktree has the
-// work of another task in progress.
+// Leave records the unfinished tasks of a session after a manual command that could not act because the worktree has
+// the work of another task.
 func Leave(h *held.Handle, o Options, begun string) (err error) {
 	r := newRun(h, o)
 	if r.tasks, err = h.S.Tasks(); err != nil {
@@ -44,8 +44,7 @@ func Leave(h *held.Handle, o Options, begun string) (err error) {
 }
 
 // leaves returns the stop after a manual command on one task: the unfinished tasks, and the reasons of failures.
-// Without a failure, a cap that ended the run before remains the reason. begun is the task with work in the worktree,
-// or "".
+// Without a failure, the last stop at a cap remains the reason. begun is the task with work in the worktree, or "".
 func (r *run) leaves(begun string) Stop {
 	s := r.nothingLeft()
 	if s.Reason == record.TasksFailed && !s.Failed() && r.next() >= 0 {
@@ -68,7 +67,7 @@ func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, err
 		return false, fmt.Errorf("the plan has no task %s", task)
 	}
 	if r.tasks[i].Status == session.TaskDone {
-		return true, nil // it had been accepted, and was committed just now
+		return true, nil // an accepted task, committed just now
 	}
 	if held.HasLane(r.S, task) {
 		*g = *r.laneGround(g, task, 1)

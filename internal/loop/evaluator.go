@@ -12,11 +12,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// verdictTries is how often an evaluator may answer with something that is no verdict: the error is fed back once.
+// verdictTries is the number of answers that an evaluator may give without a verdict. The first such answer is
+// returned to it with the error.
 const verdictTries = 2
 
-// evaluate asks for a verdict on a tree. An evaluator without a readable answer is asked once more in a fresh
-// conversation, then the next one of the list.
+// evaluate asks for a verdict on a tree. It asks an evaluator without a readable answer once more in a new
+// conversation, and then the next evaluator of the list.
 func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict, err error) {
 	system, user, err := a.evaluatorPrompt(ctx, c, j)
 	if err != nil {
@@ -40,8 +41,8 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 	}
 }
 
-// reviewBy asks one evaluator for a verdict in a fresh context. If its answers are no verdict, the evaluator has
-// failed, and not the change.
+// reviewBy asks one evaluator for a verdict in a new conversation. If the answers are not verdicts, the evaluator
+// fails, not the change.
 func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user string) (v *Verdict, err error) {
 	w, err := a.openReviewer(ctx, r, j, system, user)
 	if err != nil {
@@ -127,10 +128,10 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 	return system, user, a.recordPrompt(record.RoleEvaluator, system, user, parts.channels)
 }
 
-// plainPath matches paths that can stand outside of a fence.
+// plainPath matches paths that need no fence.
 var plainPath = pattern.New(`^[\w./@-]*$`)
 
-// quoted returns a list of paths and quotes names that could be read as a part of the prompt.
+// quoted joins paths with commas. It quotes names that could be mistaken for a part of the prompt.
 func quoted(paths []string) []string {
 	out := slices.Clone(paths)
 	for i, p := range out {
@@ -141,10 +142,10 @@ func quoted(paths []string) []string {
 	return out
 }
 
-// filesCap bounds the list of changed files next to a diff that is too long, in characters.
+// filesCap limits the list of changed files next to a shortened diff, in characters.
 const filesCap = 400_000
 
-// diff returns the change as a patch, cut to the size of a prompt with a note.
+// diff returns the change as a patch, shortened for a prompt, with a note.
 func (j *judged) diff() string {
 	if len(j.files) == 0 {
 		return "The change is empty: the tree is the same as when the task began."
@@ -153,7 +154,8 @@ func (j *judged) diff() string {
 	if !j.cut {
 		return diff
 	}
-	// The patches are in the order of the files; the last one is incomplete. A file that becomes a link has two.
+	// The patches are in the order of the files; the last one is incomplete. A file that becomes a link has two
+	// patches.
 	begun := strings.Count("\n"+diff, "\ndiff --git ")
 	j.unseen = []string{}
 	for _, f := range j.files {
@@ -167,7 +169,8 @@ func (j *judged) diff() string {
 	return diff + "\n[the rest of the diff is too long to be shown]\n"
 }
 
-// allFiles lists all changed files with their sizes, those that the diff does not show marked; "" where it shows all.
+// allFiles lists all changed files with their sizes and marks those that the diff does not show. It returns "" if the
+// diff shows all.
 func (j *judged) allFiles() string {
 	if j.unseen == nil {
 		return ""

@@ -8,13 +8,13 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// fence marks foreign text in a prompt: of the worker, a tool, a test, the repository. Its name is drawn for one prompt
-// after all of the text was written, so no text can end its part or start another one.
+// fence marks foreign text in a prompt: text of the worker, a tool, a test or the repository. Its random name is made
+// after the text was written, so the text can neither end its part nor start another one.
 type fence struct{ name string }
 
 func newFence() fence { return fence{randomHex(6)} }
 
-// wrap returns a text as the part of a prompt; "" stays "".
+// wrap returns a text as a part of the prompt; "" stays "".
 func (f fence) wrap(part, s string) string {
 	if s == "" {
 		return ""
@@ -23,7 +23,7 @@ func (f fence) wrap(part, s string) string {
 	return "----- BEGIN" + mark + "\n" + strings.TrimRight(text.Visible(s), "\n") + "\n----- END" + mark
 }
 
-// fenced wraps a text in a new fence, for a prompt of one part.
+// fenced wraps a text in a new fence, for a prompt with one part.
 func fenced(part, s string) string { return newFence().wrap(part, s) }
 
 func randomHex(bytes int) string {

@@ -15,10 +15,10 @@ import (
 // gitlink is the mode of a submodule's commit in a tree.
 const gitlink = "160000"
 
-// checkFit returns the files that must not be committed, with the reasons by path, of those that were left out and of
-// submodules: a file larger than maxSize bytes (0: no limit), an unreadable file, which the commit would lack, a
+// checkFit checks submodules and files that were not staged. It returns the paths that cannot be committed, with the
+// reasons: a file larger than maxSize bytes (0: no limit), an unreadable file, which the commit would lack, a
 // submodule commit that the remote in the seed's .gitmodules lacks, a submodule with edited files, and a .gitmodules
-// that git refuses. Without such a file it starts no process.
+// that git refuses. Without such paths it starts no process.
 func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, seed string, changes []gitx.FileChange,
 	leftOut []string, maxSize int64) (unfit map[string]string, err error) {
 	unfit = map[string]string{}
@@ -71,8 +71,8 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, seed string, c
 	return unfit, nil
 }
 
-// modulesUnfit returns the fault of a .gitmodules, or "": a file that crashes git, or that git takes for an attack,
-// breaks most commands in every checkout.
+// modulesUnfit returns the fault of a .gitmodules, or "". A .gitmodules that crashes git, or that git rejects as an
+// attack, breaks most commands in every checkout.
 func modulesUnfit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, blob string) (why string, err error) {
 	settings, err := g.List(ctx, gitx.InRepo(wt.Common, "config", "-z", "--blob", blob, "--list"))
 	if gitx.ExitCode(err) > 0 {
@@ -87,5 +87,5 @@ func modulesUnfit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, blob strin
 	return "", err
 }
 
-// publishedTime bounds the search for submodule commits, because a remote may never answer.
+// publishedTime limits the search for submodule commits, because a remote may never answer.
 const publishedTime = 2 * time.Minute

@@ -24,28 +24,28 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// ground is the workspace of attempts, one after the other: a worktree, its judged checkout, and the sandbox around
+// ground is the workspace of attempts, one after another: a worktree, its judged checkout, and the sandbox around
 // both.
 type ground struct {
 	run    *run
-	lane   string // the task of the lane; "" for the session's worktree
-	number int    // of the lane
-	holds  bool   // the turn to commit
-	// askAlone waits until no other lane works.
+	lane   string // task of the lane; "" for the session's worktree
+	number int    // number of the lane
+	holds  bool   // this lane may commit
+	// askAlone waits until no other lane runs.
 	askAlone   func(context.Context) error
-	path       string          // of the worktree
-	judging    string          // of the place where changes are judged
+	path       string          // path of the worktree
+	judging    string          // path of the judged checkout
 	private    string          // for an agent program's own files
 	place      *judge.Checkout // nil before the first task
 	onSeed     *judge.Checkout // has the seed's dependencies; nil before a change has others
-	judgement  string          // directory of the layers for validation and review; "" for none yet
-	before     *judge.Checkout // the checkout of an earlier attempt, or nil
+	judgement  string          // directory of the layers for validation and review, or ""
+	before     *judge.Checkout // checkout of an earlier attempt, or nil
 	box        *sandbox.Box    // Options.Sandbox with a directory for temporary files
-	removeTemp func()          // removes that
-	hooked     gitx.Worktree   // where the repository's hooks run
-	hooks      []string        // that it has
-	notified   map[string]bool // build products that the record names
-	nested     []string        // repositories whose .git was removed, not yet reported to the worker
+	removeTemp func()          // removes that directory
+	hooked     gitx.Worktree   // worktree in which the repository's hooks run
+	hooks      []string        // names of the repository's hooks
+	notified   map[string]bool // build products that the record has named
+	nested     []string        // repositories without their .git, not yet reported to the worker
 }
 
 // sessionGround returns the session's own worktree.
@@ -54,8 +54,7 @@ func (r *run) sessionGround() *ground {
 		removeTemp: func() {}, notified: map[string]bool{}}
 }
 
-// enclose makes a directory for the temporary files of everything started here. After a kill proc clears it like
-// others.
+// enclose creates a directory for the temporary files of all commands of this workspace. After a kill, proc clears it.
 func (g *ground) enclose() error {
 	if g.run.o.Sandbox == nil {
 		return nil
@@ -68,7 +67,7 @@ func (g *ground) enclose() error {
 	return nil
 }
 
-// clearLayers removes the layers of turns that a killed run left.
+// clearLayers removes the layers that a killed run left behind.
 func (r *run) clearLayers() error {
 	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(r.S.Path(session.CachesDir)), agent.TurnDir+"*"))
 	for _, turn := range left {
@@ -79,7 +78,7 @@ func (r *run) clearLayers() error {
 	return nil
 }
 
-// judgingBox returns the sandbox of validators and evaluators. Its caches are those of accepted judgements.
+// judgingBox returns the sandbox of validators and evaluators. Its caches have the writes of accepted judgements.
 func (g *ground) judgingBox(dir string) *sandbox.Box {
 	box := g.box.Of(dir).With()
 	if box != nil {
@@ -88,7 +87,7 @@ func (g *ground) judgingBox(dir string) *sandbox.Box {
 	return box
 }
 
-// beginJudgement makes a layer for cache writes during a judgement.
+// beginJudgement creates a layer for the cache writes of a judgement.
 func (g *ground) beginJudgement() (err error) {
 	box := g.judgingBox(g.judging)
 	if g.judgement != "" {
@@ -104,14 +103,16 @@ func (g *ground) beginJudgement() (err error) {
 	return err
 }
 
-// overPlace returns the layer over the judged checkout, next to those of caches, for files that validators write.
+// overPlace returns the layer over the judged checkout, for files that validators write. It is next to the layers of
+// the caches.
 func (g *ground) overPlace(name string) string { return filepath.Join(g.judgement, "place", name) }
 
-// maxAccepted is the number of stacked layers of accepted changes. Without the oldest layer, tools fetch again.
+// maxAccepted is the number of stacked layers of accepted changes. Beyond it the oldest layer is deleted, and tools
+// fetch again.
 const maxAccepted = 8
 
-// endJudgement keeps an accepted judgement's builds and cache writes for later judgements, and discards a rejected
-// one's. Empty layers serve the next judgement.
+// endJudgement keeps the builds and cache writes of an accepted judgement for later judgements, and discards those of
+// a rejected one. The next judgement reuses empty layers.
 func (g *ground) endJudgement(accepted bool) error {
 	for _, place := range []*judge.Checkout{g.place, g.onSeed} {
 		if accepted || place == nil {
@@ -137,7 +138,7 @@ func (g *ground) endJudgement(accepted bool) error {
 	}
 	mounts, _ := filepath.Glob(layers + "/*/mount")
 	for _, mount := range mounts {
-		_ = os.Remove(mount) // which takes it away where it is mounted
+		_ = os.Remove(mount) // this also unmounts it
 	}
 	of := g.judgingBox(g.judging).Layers
 	before, _ := filepath.Glob(filepath.Join(text.GlobQuote(of), sandbox.Accepted+"*"))
@@ -161,9 +162,9 @@ func (g *ground) dropJudgement() error {
 	return proc.RemoveAll(was)
 }
 
-// leave opens the judged checkout to the user.
+// leave makes the judged checkout accessible to the user.
 func (g *ground) leave() {
-	_ = g.dropJudgement() // on an error the next run does it
+	_ = g.dropJudgement() // after an error, the next run drops it
 	if g.place != nil {
 		g.place.Open()
 	}
@@ -174,12 +175,12 @@ func (g *ground) leave() {
 func (g *ground) dropSeedPlace() {
 	if g.onSeed != nil {
 		g.onSeed.Open()
-		_ = proc.RemoveAll(g.onSeed.Dir) // else with the lanes
+		_ = proc.RemoveAll(g.onSeed.Dir) // after an error, it is deleted with the lanes
 		g.onSeed = nil
 	}
 }
 
-// workBox returns the worker's sandbox, which may change the worktree.
+// workBox returns the worker's sandbox, in which the worktree is writable.
 func (g *ground) workBox(ctx context.Context, wt gitx.Worktree) *sandbox.Box {
 	box := g.box.Of(wt.Path).With(wt.Path).Reading(wt.Common)
 	return box.At(g.run.Place(ctx, wt.Path)).Interpreters(wt.Path)
@@ -189,7 +190,7 @@ func (g *ground) workBox(ctx context.Context, wt gitx.Worktree) *sandbox.Box {
 func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv {
 	box := a.at.judgingBox(j.dir).Reading(j.wt.Common)
 	if box != nil && box.Above != "" && j.place != nil && j.place == a.at.onSeed {
-		box.Above = a.at.overPlace("caches") // what is written above other setup's caches is no part of the judgement
+		box.Above = a.at.overPlace("caches") // writes above the caches of another setup are not part of the judgement
 	}
 	if j.layer == "" {
 		box = box.With(j.dir)
@@ -208,7 +209,7 @@ func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv
 		Box: box}
 }
 
-// judgeOptions returns the options of the ground's judged checkouts.
+// judgeOptions returns the options of the workspace's judged checkouts.
 func (g *ground) judgeOptions(ctx context.Context) judge.Options {
 	r := g.run
 	var sparse gitx.Sparse
@@ -223,7 +224,7 @@ func (g *ground) judgeOptions(ctx context.Context) judge.Options {
 	}
 }
 
-// openPlace names the judged checkout before the worker starts.
+// openPlace creates the judged checkout before the worker starts.
 func (g *ground) openPlace(ctx context.Context) (err error) {
 	if g.place != nil {
 		return nil
@@ -231,7 +232,7 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 	r, o := g.run, g.judgeOptions(ctx)
 	o.Setup = func(ctx context.Context, dir string) error {
 		err := r.RunSetup(ctx, dir, g.laneEnv()...)
-		return cmp.Or(err, g.dropJudgement()) // its layers are above those that the setup writes
+		return cmp.Or(err, g.dropJudgement()) // its layers are above those that setup writes
 	}
 	if c := r.o.Checked; c != nil && c.place != nil {
 		g.before, c.place = c.place, nil
@@ -244,7 +245,7 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 	return err
 }
 
-// setUpAgain runs setup in a worktree if a changed file decides the dependencies. A failure does not end the run: setup
+// setUpAgain runs setup in a worktree if a file that pins dependencies changed. A failure does not end the run: setup
 // in the judged checkout decides, and the worker sees its failure.
 func (g *ground) setUpAgain(ctx context.Context, dir string, changed []string) {
 	there := func(file string) bool { return held.Exists(filepath.Join(dir, file)) }
@@ -257,7 +258,7 @@ func (g *ground) setUpAgain(ctx context.Context, dir string, changed []string) {
 	}
 }
 
-// shutPlace closes the place while the worker works.
+// shutPlace closes the judged checkout while the worker works.
 func (g *ground) shutPlace(err *error) {
 	for _, place := range []*judge.Checkout{g.place, g.onSeed} {
 		if place != nil {
@@ -267,8 +268,8 @@ func (g *ground) shutPlace(err *error) {
 }
 
 // hookHints returns two commands for a hook that refuses a task's commit. subject sets a form of subject that the
-// commit-msg hook accepts, "" if the subject is not the cause or no usual form passes. edit opens the hook, "" if it
-// has no file.
+// commit-msg hook accepts; it is "" if the subject is not the cause or if no usual form passes. edit opens the hook;
+// it is "" if the hook has no file.
 func (g *ground) hookHints(ctx context.Context, t session.Task, summary string) (subject, edit string) {
 	wt, err := g.run.Worktree(ctx)
 	if err != nil {
@@ -289,7 +290,7 @@ func (g *ground) hookHints(ctx context.Context, t session.Task, summary string) 
 	return subject, edit
 }
 
-// worktree returns the checked worktree of the ground.
+// worktree returns the workspace's worktree after a check.
 func (g *ground) worktree(ctx context.Context) (gitx.Worktree, error) {
 	if g.lane != "" {
 		return held.LaneWorktree(ctx, g.run.Handle, g.lane)
@@ -297,10 +298,10 @@ func (g *ground) worktree(ctx context.Context) (gitx.Worktree, error) {
 	return g.run.Worktree(ctx)
 }
 
-// environ returns the variables that mark a run's commands.
+// environ returns the variables that mark the commands of a run.
 func (g *ground) environ() []string { return append(g.laneEnv(), g.run.S.Mark()) }
 
-// laneEnv returns the variable with the lane's number.
+// laneEnv returns the variable that has the lane's number.
 func (g *ground) laneEnv() []string {
 	if g.lane == "" {
 		return nil

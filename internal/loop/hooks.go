@@ -12,16 +12,15 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// The lifecycle hooks are git hooks named tilth-<name>. A run looks for them once; a repository without them pays
-// nothing.
+// The lifecycle hooks are git hooks named tilth-<name>. A run looks for them once.
 const (
-	preTool  = "pre-tool"  // before a tool of the builtin worker; non-zero blocks it, the output is the reason
-	postEdit = "post-edit" // after a file was written, with its path
-	postTask = "post-task" // after a task's commit, with its id and sha
-	postRun  = "post-run"  // after the stop, with its reason
+	preTool  = "pre-tool"  // before a tool of the builtin worker; a non-zero exit blocks the call
+	postEdit = "post-edit" // after the builtin worker wrote a file, with its path
+	postTask = "post-task" // after a task's commit, with the task's id and the commit
+	postRun  = "post-run"  // after the run stopped, with the reason
 )
 
-// findHooks notes which hooks the repository has, and the worktree in which they run.
+// findHooks finds the repository's hooks and the worktree in which they run.
 func (g *ground) findHooks(ctx context.Context, wt gitx.Worktree) error {
 	_, has, err := g.run.Git.Hooks(ctx, wt)
 	if err == nil {
@@ -34,7 +33,7 @@ func (g *ground) findHooks(ctx context.Context, wt gitx.Worktree) error {
 
 func (g *ground) hasHook(name string) bool { return slices.Contains(g.hooks, name) }
 
-// runHook runs a hook, if there is one, and logs it with emit.
+// runHook runs a hook, if it exists, and records it with emit.
 func (g *ground) runHook(ctx context.Context, emit func(record.Event) error, name, tool string, input any,
 	args ...string) (code int, output string) {
 	if !g.hasHook(name) {
@@ -45,7 +44,7 @@ func (g *ground) runHook(ctx context.Context, emit func(record.Event) error, nam
 		stdin, _ = json.Marshal(input)
 	}
 	output, err := g.run.Git.RunHook(ctx, g.hooked, "tilth-"+name, stdin, []string{g.run.S.Mark()}, args...)
-	if ctx.Err() == nil && gitx.ExitCode(err) > 0 { // that it fails is its answer
+	if ctx.Err() == nil && gitx.ExitCode(err) > 0 { // a non-zero exit is an answer
 		code, err = gitx.ExitCode(err), nil
 	}
 	outcome, reason := "ok", strings.TrimSpace(output)
@@ -53,7 +52,7 @@ func (g *ground) runHook(ctx context.Context, emit func(record.Event) error, nam
 	case err != nil && ctx.Err() != nil:
 		outcome, reason, code, output = "interrupted", "ended by a signal", -1, "it was interrupted"
 	case err != nil:
-		// A guard that cannot be asked refuses.
+		// A hook that cannot run blocks the call.
 		outcome, reason, code, output = "error", err.Error(), -1, err.Error()
 	case code != 0 && name == preTool:
 		outcome = "block"
@@ -65,7 +64,7 @@ func (g *ground) runHook(ctx context.Context, emit func(record.Event) error, nam
 	return code, output
 }
 
-// askHook asks the hook about a tool call.
+// askHook runs the pre-tool hook before a tool call.
 func (a *attempt) askHook(ctx context.Context, name, args string) (reason string, blocked bool) {
 	code, output := a.at.runHook(ctx, a.emit, preTool, name, map[string]string{"tool": name, "args": args}, name)
 	if code == 0 {
@@ -74,8 +73,8 @@ func (a *attempt) askHook(ctx context.Context, name, args string) (reason string
 	return cmp.Or(strings.TrimSpace(output), "the repository's tilth-pre-tool hook refused it"), true
 }
 
-// runLastHook runs the post-run hook after every stop, also after an interrupt. The next signal ends the hook; the stop
-// is already recorded.
+// runLastHook runs the post-run hook after every stop, also after an interrupt. The next signal ends the hook. The
+// stop is already recorded.
 func (g *ground) runLastHook(ctx context.Context, s Stop) {
 	if g.hasHook(postRun) && ctx.Err() != nil {
 		if ctx = proc.IgnoreFirstSignal(ctx); ctx.Err() != nil {

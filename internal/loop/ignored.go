@@ -13,10 +13,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// maxIgnored is the maximum number of ignored files to name.
+// maxIgnored is the largest number of ignored files in a list.
 const maxIgnored = 20
 
-// noteIgnored remembers the ignored files that the worktree has before the worker begins.
+// noteIgnored stores the worktree's ignored files before the worker begins.
 func (a *attempt) noteIgnored(ctx context.Context, wt gitx.Worktree) (err error) {
 	if !a.restored && !a.context.Partial {
 		a.ignored, err = a.run.Untracked(ctx, wt, true)
@@ -24,8 +24,8 @@ func (a *attempt) noteIgnored(ctx context.Context, wt gitx.Worktree) (err error)
 	return err
 }
 
-// madeIgnored returns the files that the attempt made and that git ignores, each with the rule. Build products,
-// leftovers of tools and files that the judged checkout has from the setup are not among them.
+// madeIgnored returns the ignored files that the attempt created, each with the ignore rule. It leaves out build
+// products, temporary files of tools, and files that setup also creates in the judged checkout.
 func (a *attempt) madeIgnored(ctx context.Context, j *judged) ([]string, error) {
 	if a.byPerson {
 		return nil, nil
@@ -38,7 +38,7 @@ func (a *attempt) madeIgnored(ctx context.Context, j *judged) ([]string, error) 
 	}), err)
 }
 
-// ruled adds to each of some ignored paths the rule by which git ignores it.
+// ruled adds the ignore rule to each of some ignored paths.
 func (a *attempt) ruled(ctx context.Context, wt gitx.Worktree, paths []string, err error) ([]string, error) {
 	if err != nil || len(paths) == 0 {
 		return nil, err
@@ -58,7 +58,7 @@ func (a *attempt) ruled(ctx context.Context, wt gitx.Worktree, paths []string, e
 	}
 	lines := make([]string, 0, len(named)+1)
 	for _, p := range named {
-		if rules[p] != "" { // else it is a directory above an ignored one
+		if rules[p] != "" { // no rule: a directory above an ignored path
 			lines = append(lines, p+rules[p])
 		}
 	}

@@ -15,29 +15,29 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// beside is an attempt's state about other lanes' commits. The attempt's change is always reviewed and committed as
-// merged onto the branch's tip.
+// beside is an attempt's state about other lanes' commits. The attempt's change is merged onto the branch's tip before
+// each review and commit.
 type beside struct {
-	began     string             // the commit at which the work in the lane began
-	told      string             // the last of the other tasks' commits that the worker knows of
-	merged    *record.LaneMerged // the last merge, of an earlier attempt too where it conflicted; nil for none
+	began     string             // commit at which the work in the lane began
+	told      string             // last commit of other tasks that the worker knows
+	merged    *record.LaneMerged // last merge, also a conflicting one of an earlier attempt; nil for none
 	conflicts int                // number of conflicts with other tasks' work
-	alone     bool               // no other lane is at work
-	given     *given             // an accepting verdict that may hold for the merged change
+	alone     bool               // no other lane is running
+	given     *given             // accepting verdict that may apply to the merged change
 }
 
-// given is an accepting verdict on the lane's tree, kept while the tree is merged onto newer tips.
+// given is an accepting verdict on the lane's tree. It is kept while the tree is merged onto newer tips.
 type given struct {
 	verdict    *Verdict
 	by         string
 	tree, base string
-	becomes    string // the merged tree
+	becomes    string // merged tree
 }
 
 // integrate merges the lane's change onto the branch's tip. feedback is the message to the worker about a conflict, or
 // "".
 func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
-	feedback, err = a.unresolved() // a merge on top of markers would be ambiguous
+	feedback, err = a.unresolved() // a merge over conflict markers would be ambiguous
 	if err != nil || feedback != "" || a.at.lane == "" {
 		return feedback, err
 	}
@@ -105,7 +105,7 @@ func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMe
 	return err
 }
 
-// news says which files changed on the branch since the worker was last told, by which tasks; "" for none.
+// news lists the files that changed on the branch since the worker's last message, with their tasks; "" for none.
 func (a *attempt) news(ctx context.Context) (string, error) {
 	from := a.beside.told
 	if a.beside.told = a.base; from == "" || from == a.base {
@@ -114,7 +114,7 @@ func (a *attempt) news(ctx context.Context) (string, error) {
 	return a.changes(ctx, from)
 }
 
-// changes returns the commits from one of the branch to the lane's base, each with its files.
+// changes returns the commits from a commit of the branch to the lane's base, each with its files.
 func (a *attempt) changes(ctx context.Context, from string) (string, error) {
 	commits, err := a.run.Git.Log(ctx, a.run.Common, a.base, from, 0)
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *attempt) changes(ctx context.Context, from string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// told adds the changes in the worker's tree to an answer: those of other tasks, and removed repositories.
+// told adds news for the worker to an answer: changes of other tasks in its tree, and removed repositories.
 func (a *attempt) told(ctx context.Context, feedback string) (string, error) {
 	if len(a.at.nested) > 0 {
 		feedback += "\n\nThe .git of these directories was moved out of your working tree, because a repository in it" +
@@ -154,8 +154,8 @@ func (a *attempt) told(ctx context.Context, feedback string) (string, error) {
 		"are theirs; keep them as they are unless your task says otherwise:\n\n" + fenced("changed", news), nil
 }
 
-// holdsFor reports whether the earlier verdict still holds: the branch has not moved since, or the commits since then
-// share no file with the change, neither as it was judged nor as it is now.
+// holdsFor reports whether the earlier verdict still applies. It does if the branch has not moved, or if the new
+// commits share no file with the change as judged or as merged.
 func (a *attempt) holdsFor(ctx context.Context, j *judged) (bool, error) {
 	g := a.beside.given
 	if g == nil || g.becomes != j.tree || g.base == a.base {
@@ -172,8 +172,8 @@ func (a *attempt) holdsFor(ctx context.Context, j *judged) (bool, error) {
 	return !slices.ContainsFunc(own, func(path string) bool { return slices.Contains(others, path) }), err
 }
 
-// takenAway returns the lines that a change deletes and that other tasks added since the attempt began, with the
-// headers of their files, or "".
+// takenAway returns the lines that the change deletes and that other tasks added since the attempt began, with the
+// file headers, or "".
 func (a *attempt) takenAway(ctx context.Context, j *judged) (string, error) {
 	if a.at.lane == "" || a.beside.began == a.base {
 		return "", nil
@@ -201,10 +201,10 @@ func (a *attempt) takenAway(ctx context.Context, j *judged) (string, error) {
 	return strings.ToValidUTF8(strings.Join(lost, "\n"), "\uFFFD"), nil
 }
 
-// changedLines returns the lines of a file's patch that begin with sign, except for blank ones.
+// changedLines returns the non-blank lines of a file's patch that begin with sign.
 func (a *attempt) changedLines(ctx context.Context, from, to, file, sign string) (lines []string, err error) {
 	patch, _, err := a.run.Git.Diff(ctx, a.run.Common, from, to, diffCap, file)
-	_, hunks, _ := strings.Cut(string(patch), "\n@@ ") // behind the headers
+	_, hunks, _ := strings.Cut(string(patch), "\n@@ ") // after the headers
 	for line := range strings.Lines(hunks) {
 		text, is := strings.CutPrefix(strings.TrimRight(line, "\n"), sign)
 		if is && strings.TrimSpace(text) != "" && !slices.Contains(lines, text) {
@@ -214,7 +214,7 @@ func (a *attempt) changedLines(ctx context.Context, from, to, file, sign string)
 	return lines, err
 }
 
-// moved waits for its turn to commit, and reports whether the branch moved meanwhile: then the change is judged again.
+// moved waits for its turn to commit, and reports whether the branch moved meanwhile. Then the change is judged again.
 func (a *attempt) moved(ctx context.Context, v *Verdict, j *judged) (bool, error) {
 	if a.at.lane == "" || a.at.holds {
 		return false, nil
@@ -230,12 +230,12 @@ func (a *attempt) moved(ctx context.Context, v *Verdict, j *judged) (bool, error
 	return true, nil
 }
 
-// stillGiven keeps an accepting verdict for the change as merged.
+// stillGiven reuses an accepting verdict for the change as merged.
 func (a *attempt) stillGiven(v *Verdict, j *judged) {
 	a.beside.given = &given{verdict: v, by: j.by, tree: j.tree, base: a.base, becomes: j.tree}
 }
 
-// doneTasks returns the number of finished tasks. A change must pass their tests.
+// doneTasks returns the number of finished tasks. A change must pass the tests of all of them.
 func (r *run) doneTasks() (n int) {
 	for _, t := range r.taskList() {
 		if t.Status == session.TaskDone {
@@ -245,7 +245,8 @@ func (r *run) doneTasks() (n int) {
 	return n
 }
 
-// commitPlace returns the worktree that commits an accepted tree, with the tree in its index: the session's.
+// commitPlace returns the worktree that commits an accepted tree, with the tree in its index. It is the session's
+// worktree.
 func (a *attempt) commitPlace(ctx context.Context, tree string) (gitx.Worktree, error) {
 	if a.at.lane == "" {
 		return a.settledWorktree(ctx)
@@ -260,8 +261,8 @@ func (a *attempt) commitPlace(ctx context.Context, tree string) (gitx.Worktree, 
 	return wt, err
 }
 
-// uncommitted resets the session's worktree to the branch's tip after a failed commit. Changes that a commit hook made
-// are copied to the lane.
+// uncommitted resets the session's worktree to the branch's tip after a failed commit. It copies the changes of a
+// commit hook to the lane.
 func (a *attempt) uncommitted(ctx context.Context, wt gitx.Worktree, j *judged, changed bool) error {
 	if a.at.lane == "" {
 		return nil
@@ -283,8 +284,8 @@ func (a *attempt) uncommitted(ctx context.Context, wt gitx.Worktree, j *judged, 
 	return cmp.Or(a.run.Git.Reset(ctx, wt, tip, true), a.run.Git.FollowModules(ctx, wt))
 }
 
-// leftInLane returns the last run's unfinished work in a task's lane: a case for review, or an accepted change to judge
-// on the current branch.
+// leftInLane returns the last run's unfinished work in a task's lane: a case without a verdict, or an accepted change
+// to judge on the current branch.
 func (a *attempt) leftInLane() (c *record.CaseSubmitted, refused *lifecycle.HookRefusal) {
 	was := a.run.o.From.Record
 	if was == nil {
@@ -305,7 +306,7 @@ func (a *attempt) leftInLane() (c *record.CaseSubmitted, refused *lifecycle.Hook
 	return last.Case, refused
 }
 
-// tip returns the commit that the branch is at.
+// tip returns the branch's current commit.
 func (r *run) tip(ctx context.Context) (string, error) {
 	tip, ok, err := r.Git.BranchTip(ctx, r.Common, r.S.Branch())
 	if err == nil && !ok {

@@ -21,13 +21,13 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// hookRounds bounds how often a change is judged again because a commit hook changed it.
+// hookRounds limits how often a change is judged again because a commit hook changed it.
 const hookRounds = 3
 
-// judge takes a case through validators and evaluator to a commit. An empty feedback with a nil error means that the
-// task is committed; otherwise feedback is the message to the worker.
+// judge takes a hand-in through validators and reviewer to a commit. With an empty feedback and a nil error the task
+// is committed. Otherwise feedback is the message to the worker.
 func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err error) {
-	defer func() { a.beside.given = nil }() // the worker may change the tree from here on
+	defer func() { a.beside.given = nil }() // from here on the worker may change the tree
 	defer a.at.releaseTurn()
 	defer a.at.shutPlace(&err)
 	defer func() { err = cmp.Or(err, a.at.endJudgement(err == nil && feedback == "")) }()
@@ -51,7 +51,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		if a.carried && j.empty && a.worker == nil {
 			return "", a.keep()
 		}
-		if a.refusal.tree == j.tree { // the tree was accepted, and only its message may help
+		if a.refusal.tree == j.tree { // the tree was accepted; a new message may pass
 			refused := *a.refusal.c
 			refused.Summary, a.summary = c.Summary, c.Summary
 			c = &refused
@@ -113,7 +113,7 @@ func sentBack(v *Verdict, j *judged) string {
 		fenced("ignored", strings.Join(j.ignored, "\n"))
 }
 
-// evaluatorLeft is the end of the task once its evaluator calls are used up, nil before.
+// evaluatorLeft returns the end of the task if no evaluator calls are left, else nil.
 func (a *attempt) evaluatorLeft() error {
 	if limit := int(a.run.o.Caps[config.MaxEvaluatorCalls]); limit > 0 && a.verdict >= limit {
 		return Stop{Reason: record.EvaluatorCap, Detail: fmt.Sprint(limit), Objection: a.objection}
@@ -121,14 +121,14 @@ func (a *attempt) evaluatorLeft() error {
 	return nil
 }
 
-// refusal is a commit hook's no to an accepted change.
+// refusal is a commit hook's refusal of an accepted change.
 type refusal struct {
 	tree, words string
 	c           *Case
 }
 
-// refusedByHook passes a commit hook's refusal to the worker, like a failed validator. If the hook repeats its message
-// for the same change, and another summary cannot help, no worker can fix the cause.
+// refusedByHook returns a commit hook's refusal to the worker, like a failed validator. If the hook repeats its
+// message for the same change and no other summary can pass, no worker can fix the cause.
 func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) {
 	again := f.tree != "" && f.tree == a.refusal.tree && text.SaySame(f.words, a.refusal.words)
 	subjectHint := sync.OnceValue(func() string {
@@ -150,7 +150,7 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 		fenced("commit_hook", f.words), err
 }
 
-// commitRefused ends the run, or with --keep-going the task, because a commit hook refused or the commit cannot be
+// commitRefused ends the run, or the task with --keep-going, because a commit hook refused the commit or it cannot be
 // signed.
 func (g *ground) commitRefused(ctx context.Context, t session.Task, summary, words string) error {
 	stop := Stop{Reason: record.CommitRefused, Detail: g.run.forRecord(words, promptCap)}
@@ -162,7 +162,7 @@ func (g *ground) commitRefused(ctx context.Context, t session.Task, summary, wor
 	return stop
 }
 
-// review gets a verdict on a change and writes it down: record, then ledger.
+// review gets a verdict on a change and writes it to the record, then to the ledger.
 func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, error) {
 	var v *Verdict
 	by, from := "", ""
@@ -175,13 +175,13 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 		by, v, from = a.beside.given.by, a.beside.given.verdict, a.beside.given.tree
 	case a.byPerson:
 		by, v = record.ByPerson, &Verdict{Verdict: Accept}
-	case a.refusal.tree == j.tree: // accepted, and refused by a commit hook
+	case a.refusal.tree == j.tree: // an accepted tree that a commit hook refused
 		by, v = record.ByHarness, &Verdict{Verdict: Accept}
 	case j.empty && !a.doneBefore(j):
 		j.unasked = true
 		by, v = record.ByHarness, emptyDiff(slices.Sorted(maps.Keys(a.at.notified)), j.ignored)
 	default:
-		// A commit hook that refuses or changes the accepted tree leads to another review without a rejection.
+		// A commit hook that refuses or changes the accepted tree causes another review without a rejection.
 		if err := a.evaluatorLeft(); err != nil {
 			return nil, err
 		}
@@ -194,7 +194,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 		a.verdict++
 	}
 	j.by = by
-	// It has the content of the ledger's line, so that a kill between the two does not lose the verdict.
+	// The event has the content of the ledger's line, so that a kill between the two writes does not lose the verdict.
 	if a.byPerson {
 		if err := a.emit(&record.TaskMarked{Mark: lifecycle.MarkDone, Note: c.Summary}); err != nil {
 			return nil, err
@@ -217,13 +217,13 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	return v, a.emit(held.LedgerAppended(e))
 }
 
-// doneBefore reports whether an empty change may complete the task: its acceptance tests exist, some test ran, and all
-// passed.
+// doneBefore reports whether an empty change can complete the task: the task has acceptance tests, some test ran, and
+// all passed.
 func (a *attempt) doneBefore(j *judged) bool {
 	return j.report.Passed && j.report.Ran() && len(a.context.Tests) > 0
 }
 
-// emptyDiff returns the harness's own verdict on a change that changes nothing; no model is asked for it.
+// emptyDiff returns git-tilth's own verdict on an empty change. It asks no model.
 func emptyDiff(leftOut, ignored []string) *Verdict {
 	category := "acceptance_gap"
 	concern := "The change is empty: no file differs from the start of the task."
@@ -257,15 +257,17 @@ func diffSummary(files []gitx.FileChange) string {
 
 // accept commits an accepted tree.
 //
-// The verdict and the ledger are on disk before the call. The state on disk after each step, and a resume's reaction:
-//  1. task_done                commits the accepted tree (lifecycle.MakePlan), as without it
+// The verdict and the ledger are on disk before the call. The state on disk after each step, and the effect of a
+// resume:
+//
+//  1. task_done                commits the accepted tree (lifecycle.MakePlan); the same without task_done
 //  2. the commit               its trailers make the task done
 //  3. commit event             the same
 //  4. prd.json, progress.txt   finished; the next reader updates summary.json
 //
-// Between 2 and 3 the commit may be reverted (see whole of lifecycle.CommitTask).
+// Between 2 and 3 the user may revert the commit (see whole in lifecycle.CommitTask).
 func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) error {
-	// Processes since the staging may have moved HEAD.
+	// Processes may have moved HEAD since the staging.
 	wt, err := a.commitPlace(ctx, j.tree)
 	if err != nil {
 		return err
@@ -297,7 +299,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 		a.at.setUpAgain(ctx, wt.Path, changed)
 	}
 	a.at.releaseTurn()
-	if ctx.Err() == nil { // the hook ends with the first signal: the commit is on record, and nothing waits for it
+	if ctx.Err() == nil { // the first signal ends the hook; the commit is recorded
 		a.at.runHook(ctx, a.emit, postTask, "", nil, a.task.ID, sha)
 	}
 	if !a.byPerson && !a.carried {
@@ -306,13 +308,13 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	return nil
 }
 
-// noteCommitted stores facts about a commit for the next attempts.
+// noteCommitted stores facts about a commit for later attempts.
 func (a *attempt) noteCommitted(j *judged) {
 	r := a.run
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.branch.judgedTo = ""
-	if validator.Known(r.Checkpoint.KnownFailures).Settle(j.report) { // saved with the task's end
+	if validator.Known(r.Checkpoint.KnownFailures).Settle(j.report) { // saved at the task's end
 		r.Say("known failures pass now, and must pass from now on")
 	}
 	r.recheck(j.files)

@@ -19,50 +19,50 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// judged is a change under judgement: the tree that will be committed, with its facts.
+// judged is a change under judgement: the tree that will be committed, and facts about it.
 type judged struct {
 	wt     gitx.Worktree
 	tree   string
-	place  *judge.Checkout   // has the tree laid out; nil in preflight without one
-	dir    string            // of place, where validators and evaluator programs run
-	gitDir string            // of dir
-	layer  string            // over dir, to which validators write; "" where they write to dir
-	files  []gitx.FileChange // from base to tree
-	patch  []byte            // the same as a patch, as much as a prompt holds
+	place  *judge.Checkout   // checkout of the tree; nil in a preflight without one
+	dir    string            // directory of place, where validators and evaluator programs run
+	gitDir string            // git directory of dir
+	layer  string            // layer over dir for validators' writes; "" if they write to dir
+	files  []gitx.FileChange // changes from base to tree
+	patch  []byte            // patch from base to tree, as much as a prompt holds
 	cut    bool              // the patch is incomplete
 	report validator.Report
-	tests  string // the task's acceptance tests with their contents, as they were run
+	tests  string // the task's acceptance tests as run, with their contents
 
-	// testsChanged are the seed's acceptance tests that the change alters, testsPatch is that part of the change. The
-	// seed's versions were run.
+	// testsChanged are the seed's acceptance tests that the change alters, and testsPatch is the alteration. The
+	// seed's versions ran.
 	testsChanged []string
 	testsPatch   string
-	// reconfigured are the test configuration files that differ from the seed's, configPatch is the difference.
+	// reconfigured are the test configuration files that differ from the seed's. configPatch is the difference.
 	reconfigured []string
 	configPatch  string
-	restored     bool     // the laid-out tree has the seed's for now
-	onlyWith     []string // under which alone the acceptance tests pass
-	underSeed    string   // the validators' output without them
-	// onSeed is the change laid out with the seed's dependencies; nil where they are its own.
+	restored     bool     // the checkout has the seed's configuration at present
+	onlyWith     []string // configuration without which the acceptance tests fail
+	underSeed    string   // the validators' output with the seed's configuration
+	// onSeed is a checkout of the change with the seed's dependencies; nil if the change has the same dependencies.
 	onSeed   *judged
 	laid     judge.Laid
-	repinned []string // files of dependencies that are not as the seed has them
-	altered  bool     // by this change
-	fault    string   // why setup fails there
-	without  []string // pytest's plugins that the seed's environment lacks
-	oldTests []string // tests of the project itself that the change alters or deletes
-	flaky    []string // tests that failed, and passed alone
+	repinned []string // files of dependencies that differ from the seed's
+	altered  bool     // this change alters them
+	fault    string   // why setup fails in that checkout
+	without  []string // pytest plugins that the seed's environment lacks
+	oldTests []string // tests of the project that the change alters or deletes
+	flaky    []string // tests that failed, then passed alone
 	// uncovered are the lines of the change that no test ran.
 	uncovered []string
 	doubts    []string // reasons to trust the tests less
 	hidden    []string // changed files that cannot be shown as text
-	// unseen are the changed files that the evaluator's diff does not show in full; nil if it shows all.
+	// unseen are the changed files that the evaluator's diff does not show in full.
 	unseen  []string
-	ignored []string // files that the attempt made and that git ignores, each with the rule
+	ignored []string // ignored files created by the attempt, each with the ignore rule
 	empty   bool     // the worker changed nothing
-	unasked bool     // the verdict is the harness's own
-	by      string   // author of the verdict, "" for the evaluator
-	done    int      // tasks that were done when it was laid out
+	unasked bool     // the verdict is git-tilth's own
+	by      string   // author of the verdict; "" is the evaluator
+	done    int      // number of done tasks at the checkout of the tree
 }
 
 // judgedIn returns a change that is judged in a checkout.
@@ -70,7 +70,7 @@ func judgedIn(place *judge.Checkout) *judged {
 	return &judged{place: place, dir: place.Dir, gitDir: filepath.Join(place.Dir, ".git")}
 }
 
-// validated stages the worker's changes, lays out the tree and runs the validators.
+// validated stages the worker's changes, checks out the tree and runs the validators.
 func (a *attempt) validated(ctx context.Context) (*judged, error) {
 	j := judgedIn(a.at.place)
 	j.done = a.run.doneTasks()
@@ -81,7 +81,7 @@ func (a *attempt) validated(ctx context.Context) (*judged, error) {
 	return j, err
 }
 
-// unfit records the reason why a change cannot be judged as a failed validator.
+// unfit records, as a failed validator, the reason why a change cannot be judged.
 func (a *attempt) unfit(j *judged, said string) error {
 	j.report = validator.Report{Results: []validator.Result{{Name: "commit", Output: said}}}
 	return a.recordValidators(j)
@@ -124,7 +124,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 		return err
 	}
 	altered := a.alteredTests(laid)
-	// The worker's version will be committed, and the evaluator program finds it there.
+	// The commit will have the worker's version, and the evaluator program must find it there.
 	if err := a.asGiven(ctx, j, laid, altered); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if !j.report.Passed || len(altered) == 0 && !looked && !j.restored {
 		return nil
 	}
-	// Validators may have changed files that an evaluator program will read.
+	// Validators may have changed files that an evaluator program reads.
 	if err := a.at.place.Close(); err != nil {
 		return err
 	}
@@ -147,8 +147,8 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	return a.noteAltered(ctx, j, altered)
 }
 
-// takeTree stages the worker's changes and sets their tree and their difference from the attempt's base. It is unfit
-// if files must not be committed; that is recorded like a failed validator.
+// takeTree stages the worker's changes, and sets the tree and its difference from the attempt's base. If files cannot
+// be committed, it records a failed validator.
 func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err error) {
 	if j.wt, err = a.foldedWorktree(ctx); err != nil {
 		return false, err
@@ -182,7 +182,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	return true, a.unfitFiles(j, of.unfit)
 }
 
-// unfitFiles records the reasons, by path, why files of the change must not be committed.
+// unfitFiles records, by path, why files of the change cannot be committed.
 func (a *attempt) unfitFiles(j *judged, found map[string]string) error {
 	var said []string
 	for _, path := range slices.Sorted(maps.Keys(found)) {
@@ -191,7 +191,7 @@ func (a *attempt) unfitFiles(j *judged, found map[string]string) error {
 	return a.unfit(j, "cannot be committed: "+strings.Join(said, "\n"))
 }
 
-// alteredTests returns the seed's acceptance tests that the laid-out tree does not have as the seed has them.
+// alteredTests returns the seed's acceptance tests that differ in the checked out tree.
 func (a *attempt) alteredTests(laid judge.Laid) (altered []string) {
 	for file, blob := range a.run.seed.tests {
 		if laid.Blob(file) != blob {
@@ -202,7 +202,7 @@ func (a *attempt) alteredTests(laid judge.Laid) (altered []string) {
 	return altered
 }
 
-// noteAltered finds out which of the altered tests this very change alters, and how.
+// noteAltered finds the altered tests that this change alters, and the alteration.
 func (a *attempt) noteAltered(ctx context.Context, j *judged, altered []string) error {
 	for _, f := range altered {
 		if slices.ContainsFunc(j.files, func(c gitx.FileChange) bool { return c.Path == f || c.OldPath == f }) {
@@ -217,8 +217,8 @@ func (a *attempt) noteAltered(ctx context.Context, j *judged, altered []string) 
 	return err
 }
 
-// validators returns the user's validators, or else those that the project suggests, limited to the acceptance tests of
-// this and earlier tasks. files are the files of the checkout in which they will run, nil for all of them.
+// validators returns the user's validators, else the detected ones. It limits them to the acceptance tests of this
+// task and earlier ones. files are the files of the checkout in which they run; nil for all files.
 func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]validator.Validator, error) {
 	if len(a.run.o.Validators) > 0 {
 		return validator.FromConfig(a.run.o.Validators, a.task.ID)
@@ -228,8 +228,7 @@ func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]
 	return validator.Detect(ctx, a.judgingPlace(ctx, j), files, t), nil
 }
 
-// narrowed returns the changed files if other tasks follow, and nil for the last task, which is checked in all
-// packages.
+// narrowed returns the changed files, or nil for the last task, which is checked in all packages.
 func (a *attempt) narrowed(j *judged) (changed []string) {
 	if !slices.ContainsFunc(a.run.taskList(), func(t session.Task) bool { return t.ID != a.task.ID && !hasEnded(t) }) {
 		return nil
@@ -240,7 +239,7 @@ func (a *attempt) narrowed(j *judged) (changed []string) {
 	return changed
 }
 
-// tests says which acceptance tests count.
+// tests returns the acceptance tests that must pass.
 func (a *attempt) tests() validator.Tasks {
 	t := validator.Tasks{Current: a.task.ID, Seed: a.run.seed.files}
 	for _, other := range a.run.taskList() {
@@ -252,7 +251,7 @@ func (a *attempt) tests() validator.Tasks {
 	return t
 }
 
-// known returns the failures that are known from before any work.
+// known returns the failures from before any work.
 func (r *run) known() validator.Known {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -276,7 +275,7 @@ func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid,
 	a.run.testing.Add(-1)
 	a.run.validating.RUnlock()
 	shared = shared || a.run.tested.Load() != turn
-	if !j.report.Passed && (shared || a.at.lane != "" && j.report.TimedOut()) { // once more without the others
+	if !j.report.Passed && (shared || a.at.lane != "" && j.report.TimedOut()) { // once more, without other lanes
 		a.run.validating.Lock()
 		run()
 		a.run.validating.Unlock()
@@ -312,7 +311,7 @@ func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid,
 	return a.recordValidators(j)
 }
 
-// measure finds the lines of the change that no test ran, if the project measures them.
+// measure finds the lines of the change that no test ran, if the project measures coverage.
 func (a *attempt) measure(ctx context.Context, j *judged, vs []validator.Validator) error {
 	if !slices.ContainsFunc(vs, validator.Validator.Measures) {
 		return nil
@@ -346,8 +345,8 @@ func (a *attempt) slowOnBase(j *judged) error {
 		state.BaseSeconds[name])}
 }
 
-// overLayer runs validators once. Overlayfs cannot move directories of its lower layer (EXDEV): validators that fail
-// over that run again in the checkout itself.
+// overLayer runs the validators once. Overlayfs cannot move directories of its lower layer (EXDEV), so validators that
+// fail over it run again in the checkout itself.
 func (a *attempt) overLayer(ctx context.Context, j *judged, vs []validator.Validator) validator.Report {
 	rep := validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.run.o.Limits.Validator)
 	if j.layer != "" && !rep.Passed && strings.Contains(rep.Text(), "cross-device link") {
@@ -376,7 +375,7 @@ func (a *attempt) recordValidators(j *judged) error {
 	return a.emit(&run)
 }
 
-// firstFailure returns a report's first failure in a line.
+// firstFailure returns a report's first failure as one line.
 func firstFailure(r validator.Report) string {
 	for _, res := range r.Results {
 		if !res.Passed && !res.Skipped && !res.Known {
@@ -386,7 +385,7 @@ func firstFailure(r validator.Report) string {
 	return ""
 }
 
-// failedValidators returns the answer to a case with a change that does not pass.
+// failedValidators returns the message to the worker about failed validators.
 func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, error) {
 	feedback := "The validators failed. Fix what they report, run them yourself, and submit again.\n\n" +
 		fenced("validators", clip(j.report.Text(), validatorCap))

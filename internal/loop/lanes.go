@@ -17,8 +17,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Parallel tasks: each is an attempt in its own lane and goroutine. run.mu protects their shared state;
-// they commit one at a time, in the session's worktree. One goroutine, runLanes, starts tasks. held/lanes.go describes
+// Parallel tasks: each task is an attempt in a lane, with a separate goroutine. run.mu protects their shared state.
+// They commit one at a time, in the session's worktree. One goroutine, runLanes, starts tasks. held/lanes.go describes
 // the state on disk after each step.
 
 // lane is the state of one running task in runLanes.
@@ -26,30 +26,30 @@ type lane struct {
 	*ground
 	index   int
 	err     error
-	proceed chan struct{} // closed when it may continue alone
+	proceed chan struct{} // closed when the lane may continue alone
 }
 
-// report is a lane's message: it has ended, or asks to continue alone.
+// report is a message of a lane: it has ended, or asks to continue alone.
 type report struct {
 	*lane
 	ended bool
 }
 
-// schedule has the running tasks and the run's planned end.
+// schedule has the running tasks, and the stop once the run must end.
 type schedule struct {
 	*run
 	session *ground
 	at      map[int]*lane // by the task's index
-	waiting []*lane       // those of at that wait until no other is at work
+	waiting []*lane       // lanes that wait until no other lane runs
 	alone   *lane         // the lane that continues alone
 	news    chan report
-	stop    *Stop                   // of the run; no task starts after it
-	looked  bool                    // the first task was ready
-	places  map[int]*judge.Checkout // where changes were judged, by the number of the lane
+	stop    *Stop                   // the run's stop; no task starts after it
+	looked  bool                    // the first task was prepared
+	places  map[int]*judge.Checkout // judged checkouts by number of the lane
 }
 
-// sideBySide reports whether the next tasks run in lanes. A started attempt in the session's worktree continues there
-// first.
+// sideBySide reports whether the next tasks run in lanes. An attempt that started in the session's worktree continues
+// there first.
 func (r *run) sideBySide() bool {
 	i := r.next()
 	if i < 0 {
@@ -67,11 +67,11 @@ func (r *run) sideBySide() bool {
 	})
 }
 
-// hasLane reports whether a task continues in a lane: it has one, or an undo restored its stash.
+// hasLane reports whether a task continues in a lane, because it has one or an undo restored its stash.
 func (r *run) hasLane(task string) bool { return held.HasLane(r.S, task) || r.stashedAt(task) != "" }
 
 // stashedAt returns the base of a task's lane that was stashed with the whole session, or "". A failed task starts at
-// the branch's tip.
+// the branch's tip instead.
 func (r *run) stashedAt(task string) string {
 	was := r.o.From.Record
 	if was == nil {
@@ -91,7 +91,7 @@ func (r *run) ended(task string) bool {
 	return i < 0 || hasEnded(tasks[i])
 }
 
-// runLanes works on tasks in parallel until the run stops. With one task at a time it runs only the tasks that have a
+// runLanes works on tasks in parallel until the run stops. Without parallel tasks it runs only the tasks that have a
 // lane, and returns nil.
 func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 	s := &schedule{run: r, session: session, at: map[int]*lane{},
@@ -100,7 +100,7 @@ func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 		for _, place := range s.places {
 			place.Open()
 		}
-		_ = os.Remove(session.private) // the lanes' own are in it
+		_ = os.Remove(session.private) // the lanes' private files are in it
 	}()
 	for {
 		if s.stop == nil && s.alone == nil {
@@ -127,7 +127,7 @@ func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 	return s.stop
 }
 
-// fill starts all tasks that can start.
+// fill starts every task that can start.
 func (s *schedule) fill(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -164,7 +164,7 @@ func (s *schedule) fill(ctx context.Context) error {
 }
 
 // ready prepares the start of a task: the session's checkout and preflight, which must not change during other tasks'
-// turns. If that is done already, it does not wait for lanes that wait to commit.
+// turns. If both are done, it does not wait for lanes that commit.
 func (s *schedule) ready(ctx context.Context, i int) error {
 	s.mu.Lock()
 	looked := s.looked && (s.branch.checked || s.o.NoPreflight)
@@ -208,7 +208,7 @@ func (s *schedule) nextBeside(ctx context.Context) (int, error) {
 }
 
 // fits reports whether a task's touches overlap with no running task's. If some tasks of a list have touches, a task
-// without runs alone.
+// without touches runs alone.
 func (s *schedule) fits(ctx context.Context, tasks []session.Task, t session.Task, some bool) (bool, error) {
 	if !some || len(s.at) == 0 {
 		return true, nil
@@ -228,8 +228,8 @@ func (s *schedule) fits(ctx context.Context, tasks []session.Task, t session.Tas
 	return true, nil
 }
 
-// touched returns the paths that a task says it touches, nil where it does not say. Patterns that cannot be read, as a
-// person may have written them since the plan was checked, say nothing.
+// touched returns the paths in a task's touches, or nil without touches. It ignores unreadable patterns, which the
+// user may have written since the plan was checked.
 func touched(t session.Task) *pattern.Paths {
 	if len(t.Touches) == 0 {
 		return nil
@@ -238,7 +238,7 @@ func touched(t session.Task) *pattern.Paths {
 	return paths
 }
 
-// take takes in how a lane ended.
+// take handles the end of a lane.
 func (s *schedule) take(ctx context.Context, l *lane) {
 	delete(s.at, l.index)
 	if l.place != nil {
@@ -263,11 +263,11 @@ func (s *schedule) take(ctx context.Context, l *lane) {
 	}
 }
 
-// runLane works on one task in its lane, and deletes the lane at the end of the task.
+// runLane works on one task in its lane, and deletes the lane when the task ends.
 func (r *run) runLane(ctx context.Context, l *lane) error {
 	defer func() {
 		l.removeTemp()
-		_ = l.dropJudgement() // else the next run does
+		_ = l.dropJudgement() // after an error, the next run drops it
 		l.dropSeedPlace()
 	}()
 	err := r.enterLane(ctx, l)
@@ -284,7 +284,7 @@ func (r *run) runLane(ctx context.Context, l *lane) error {
 	return err
 }
 
-// enterLane makes the lane where it does not stand, and all that an attempt needs there.
+// enterLane creates the lane if it does not exist, and everything that an attempt needs in it.
 func (r *run) enterLane(ctx context.Context, l *lane) error {
 	if !held.HasLane(r.S, l.lane) {
 		tip, err := r.tip(ctx)
@@ -305,7 +305,7 @@ func (r *run) laneGround(session *ground, task string, number int) *ground {
 		hooked: session.hooked, hooks: session.hooks, removeTemp: func() {}, notified: map[string]bool{}}
 }
 
-// askAlone waits until no other lane works.
+// askAlone waits until no other lane runs.
 func (s *schedule) askAlone(ctx context.Context, l *lane) error {
 	s.news <- report{lane: l}
 	select {
@@ -337,7 +337,7 @@ func (g *ground) releaseTurn() {
 	}
 }
 
-// end stops all lanes at the end of their turns, because the run cannot continue.
+// end makes all lanes stop after their current turns, because the run cannot continue.
 func (r *run) end(s Stop) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -346,7 +346,7 @@ func (r *run) end(s Stop) {
 	}
 }
 
-// endsFor returns the stop that another lane met; nil while the run continues.
+// endsFor returns the stop of another lane; nil while the run continues.
 func (r *run) endsFor() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

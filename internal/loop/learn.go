@@ -19,8 +19,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// learn asks the worker's model once, after a committed task, whether it learned something durable. It decides
-// nothing and its failure fails nothing: the task is committed and on record before it is asked.
+// learn asks the worker's model once after a committed task whether it learned something durable. The answer and its
+// failure have no other effect, because the commit is already on record.
 func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
 	if a.run.o.Worker.Client == nil || ctx.Err() != nil {
 		return
@@ -32,7 +32,7 @@ func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
 			entry, reason = "", err.Error()
 		}
 	}
-	// An error here is an error of the record, and the next append reports it.
+	// An error here is an error of the record, which the next append reports.
 	_ = a.emit(&record.ProposedLearnings{Emitted: entry != "", Entry: record.Optional(entry), Reason: reason})
 }
 

@@ -1,8 +1,8 @@
-// Package loop runs the tasks of a session, one after the other, each through worker, validators and evaluator
-// to a commit or a placeholder.
+// Package loop runs the tasks of a session, one after another. Each goes through worker, validators and evaluator to a
+// commit, or to a work in progress commit.
 //
-// The outer loop (Run) picks tasks and checks the session's caps between them. The inner loop (attempt) takes one
-// task through its iterations. Everything that is decided here is on the record before or as it happens.
+// The outer loop (Run) picks tasks and checks the session's caps between them. The inner loop (attempt) takes one task
+// through its iterations. Every decision is recorded before it takes effect, or as it does.
 package loop
 
 import (
@@ -30,91 +30,92 @@ import (
 // Stop is the end of a run.
 type Stop struct {
 	Reason string
-	Task   string // of a task's reason, and of error
+	Task   string // task of the reason, also for error
 	Detail string
 	// Objection is the last objection to a change that reached a cap, in one line.
 	Objection string
 	Hint      string           // the fix before a resume, or ""
-	Reset     time.Time        // of usage_limit, zero when unknown
-	Flags     []string         // flags that the command needs to continue
+	Reset     time.Time        // end of a usage limit; zero if unknown
+	Flags     []string         // flags that the next command needs
 	Away      bool             // the worker or reviewer does not answer
-	Over      []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
+	Over      []config.Reached // caps reached; a resume with the same caps stops at once
 	Left      []Left           // unfinished tasks with reasons (tasks_failed), or findings (preflight)
 	failed    map[string]string
 }
 
-// Left is a task that the run did not complete ("" for a problem of no task), with the reason and a suggested command.
+// Left is a task that the run did not complete, or a problem of no task (""), with the reason and a suggested command.
 type Left struct{ Task, Why, Hint string }
 
-// Error makes an error of a stop on its way up.
+// Error makes a Stop an error, so that functions can return it.
 func (s Stop) Error() string { return strings.TrimSuffix(s.Reason+": "+s.Detail, ": ") }
 
-// TaskFailed reports whether the reason is one for which a task fails.
+// TaskFailed reports whether the reason is a failure of a task.
 func (s Stop) TaskFailed() bool { return record.ReasonOf(s.Reason).Task }
 
-// Failed reports whether a task failed in a run that went on, so that a resume has more to do than to wait.
+// Failed reports whether a task failed while the run continued. A resume then has work to do.
 func (s Stop) Failed() bool { return len(s.failed) > 0 }
 
-// failsTask reports whether a stop of an attempt is the failure of its task.
+// failsTask reports whether a stop of an attempt fails its task.
 func (o Options) failsTask(s Stop) bool {
 	return s.TaskFailed() || o.KeepGoing && (s.Reason == record.CommitRefused || s.Reason == record.ReviewerFailed)
 }
 
-// Options say how a session is run.
+// Options are the settings of a run.
 type Options struct {
 	Caps        config.Caps
 	Worker      Role
 	Evaluator   Role
 	Prompts     *text.Prompts
-	Attempts    int           // at one model call; 0 is no bound
-	MaxOutage   time.Duration // of failures in a row
+	Attempts    int           // at one model call; 0 is no limit
+	MaxOutage   time.Duration // longest time of failures in a row
 	Validators  []string
 	KeepEnv     []string     // variables that commands keep although they look like keys
 	Sandbox     *sandbox.Box // rights of the worker's processes; nil is no sandbox
-	MinFree     int64        // bytes that must be left on each disk; 0 for no such limit
-	AllowBinary []string     // patterns of files that may be code for a loader
-	MaxFile     int64        // bytes of the largest file that is committed; 0 for no limit
+	MinFree     int64        // free bytes required on each disk; 0 is no limit
+	AllowBinary []string     // patterns of files that may have code for a loader
+	MaxFile     int64        // largest file to commit, in bytes; 0 is no limit
 	Limits      Limits
-	Wait        bool          // wait for a usage limit to reset, if its reset is known
-	MaxWait     time.Duration // the longest such wait
-	Continue    bool          // builtin worker: take up its earlier conversation
-	Fresh       bool          // agent program: begin a new conversation
-	KeepGoing   bool          // after a task has failed, begin the next one
-	Lanes       int           // how many tasks are worked on at the same time
-	// Given are the command's flags, as --name=value.
+	Wait        bool          // wait for a usage limit to reset, if the reset is known
+	MaxWait     time.Duration // longest such wait
+	Continue    bool          // builtin worker: continue its earlier conversation
+	Fresh       bool          // agent program: start a new conversation
+	KeepGoing   bool          // continue with the next task after a failure
+	Lanes       int           // number of parallel tasks
+	// Given are the command's flags as --name=value.
 	Given []string
-	// From is the state of the session after its plan.
+	// From is the session's state after its plan was executed.
 	From        lifecycle.Outcome
-	Awake       func(bool)                   // keeps the machine awake, or lets it sleep; nil for neither
-	Validating  func(task, validator string) // hears of each validator before it runs
-	Lease       Lease                        // of a session that has a remote; nil for none
+	Awake       func(bool)                   // keeps the machine awake, or lets it sleep; may be nil
+	Validating  func(task, validator string) // called before each validator runs; may be nil
+	Lease       Lease                        // claim of a session with a remote, or nil
 	NoPreflight bool
-	Checked     *Checked // the preflight that was passed before the session was made; nil for none
-	// KnownFailures continues although validators fail before any work; they block nothing until they have passed.
+	Checked     *Checked // preflight that passed before the session existed, or nil
+	// KnownFailures lets a run continue if validators fail before any work. These failures are ignored until their
+	// tests pass.
 	KnownFailures bool
 	// Ready checks agents and everything else outside the session before the first model call.
 	Ready func(context.Context) ([]record.Check, error)
-	// ValidatorConfig is the git command of the place where tilth.validator is set.
+	// ValidatorConfig is the git config command of the file that sets tilth.validator.
 	ValidatorConfig string
 	RedFirst        string // tilth.redFirst
 	RetryTests      int    // tilth.retryTests
 }
 
-// Lease is the claim of the session on a remote. Its loss ends the run's context.
+// Lease is the session's claim on a remote. Its loss ends the run's context.
 type Lease interface {
-	Check(context.Context) // checks whether it still holds, before costly steps
+	Check(context.Context) // checks the claim before costly steps
 	Progress(context.Context)
 	Lost() bool
 }
 
-// Limits bound the resources of a worker's children.
+// Limits are the resource limits of a worker's children.
 type Limits struct {
 	Bash, Validator, Turn time.Duration
-	Linger                time.Duration // quiet after an agent program's result that ends its turn
+	Linger                time.Duration // idle time after an agent program's result that ends its turn
 	Turns                 int
 }
 
-// run is one process's work on a session: the state that all attempts share.
+// run is one process's work on a session. All attempts share its state.
 type run struct {
 	*held.Handle
 	o       Options
@@ -122,32 +123,32 @@ type run struct {
 	mu      sync.Mutex    // guards the fields below and the checkpoint, which lanes share
 	turn    chan struct{} // held by the lane that commits
 	limit   chan struct{} // held by the lane that waits for a usage limit
-	// validating is read-locked while a lane's validators run, and locked to run them alone.
+	// validating is read-locked while a lane's validators run, and locked to run validators alone.
 	validating sync.RWMutex
-	// testing is the number of lanes with running validators; tested counts the starts of validators.
+	// testing is the number of lanes whose validators run. tested counts starts of validators.
 	testing, tested atomic.Int64
-	notAlone        sync.Once // the note that validators disturb each other was printed
+	notAlone        sync.Once // prints the note that validators disturb each other
 	tasks           []session.Task
-	waited          time.Duration // for usage limits since the last answer, of tilth.maxWait
-	waitEnded       time.Time     // when the last of these waits ended
+	waited          time.Duration // for usage limits since the last answer; limited by tilth.maxWait
+	waitEnded       time.Time     // end of the last such wait
 	waiting         int           // lanes that wait for an endpoint or agent program
-	idleSince       time.Time     // when that number changed
-	idle            time.Duration // in which some waited, until then
+	idleSince       time.Time     // last change of waiting
+	idle            time.Duration // total time with waiting lanes, until idleSince
 	seed            *seedFacts
 	steps           []record.Step // commits to repeat on a new base
-	ahead           *Ahead        // of a session that does not exist yet, else nil
+	ahead           *Ahead        // a session that does not exist yet, or nil
 	branch          branch
 	uncounted       map[string]bool   // agents that report no usage
-	outages         map[string]outage // current outages, by name, or role and name
+	outages         map[string]outage // current outages by name, or by role and name
 	callTools       sync.Map          // agents that have called a tool, by name
 	ending          *Stop             // the stop after which no turn starts; nil while the run continues
 }
 
 // branch has facts about the session's branch, where each attempt starts and ends.
 type branch struct {
-	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
+	judgedTo string // start of the range that the next attempt judges; "" is the attempt's start
 	checked  bool   // the validators can run on the base
-	linked   bool   // a file that says so is a link
+	linked   bool   // a file that affects the preflight is a link
 }
 
 func newRun(h *held.Handle, o Options) *run {
@@ -161,8 +162,8 @@ func newRun(h *held.Handle, o Options) *run {
 		turn:   make(chan struct{}, 1), limit: make(chan struct{}, 1)}
 }
 
-// Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
-// not be written; everything else is in Stop.
+// Run works on the session until it stops, and records the stop. The error is non-nil only if the stop could not be
+// written; every other failure is in Stop.
 func Run(ctx context.Context, h *held.Handle, o Options) (Stop, error) {
 	r := newRun(h, o)
 	g := r.sessionGround()
@@ -179,7 +180,7 @@ func Run(ctx context.Context, h *held.Handle, o Options) (Stop, error) {
 		stop = Stop{Reason: record.ClaimLost, Task: stop.Task, Detail: "another machine works on the session"}
 	}
 	g.leave()
-	if o.Lease != nil { // the session travels with the work of its lanes
+	if o.Lease != nil { // the lanes' work moves with the session
 		if err := held.StashLanes(proc.IgnoreFirstSignal(ctx), h); err != nil && stop.Detail == "" {
 			stop.Detail = err.Error()
 		}
@@ -193,7 +194,7 @@ func Run(ctx context.Context, h *held.Handle, o Options) (Stop, error) {
 }
 
 func (r *run) outer(ctx context.Context, g *ground) Stop {
-	// A run that was killed while a program judged has left that program's own files.
+	// A killed run may have left private files of an evaluator program.
 	err := os.RemoveAll(r.S.Path(session.AgentDir))
 	opening := r.open(ctx, g)
 	if err = cmp.Or(err, opening, r.holdLimits(), r.clearLayers()); err == nil {
@@ -203,8 +204,7 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 		return stopOf(ctx, err, "")
 	}
 	for {
-		// Checked first: an interrupt of the last task's hooks must not be reported as success. The next resume reports
-		// it.
+		// An interrupt of the last task's hooks must not look like success. The next resume reports success.
 		if ctx.Err() != nil {
 			return Stop{Reason: record.Interrupted}
 		}
@@ -227,7 +227,7 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 		if i < 0 {
 			return r.nothingLeft()
 		}
-		if held.HasLane(r.S, r.tasks[i].ID) { // unreviewed commits are below it, and are reviewed with it
+		if held.HasLane(r.S, r.tasks[i].ID) { // unreviewed commits are below it and are reviewed with it
 			if err := held.StashLanes(ctx, r.Handle); err != nil {
 				return stopOf(ctx, err, r.tasks[i].ID)
 			}
@@ -236,7 +236,7 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 			return stopOf(ctx, err, "")
 		}
 		if f := r.o.From.Refused; f != nil && f.Again && f.Verdict.TaskID == r.tasks[i].ID && !r.o.KeepGoing {
-			// Before an attempt that would forget the verdict.
+			// A new attempt would forget the verdict.
 			return stopOf(ctx, g.commitRefused(ctx, r.tasks[i], f.Verdict.Summary, f.Output), r.tasks[i].ID)
 		}
 		if err := r.preflight(ctx, g, i); err != nil {
@@ -252,7 +252,7 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 	}
 }
 
-// open reads tasks and seed and opens the workspace.
+// open reads the tasks and the seed, and opens the workspace.
 func (r *run) open(ctx context.Context, g *ground) error {
 	wt, err := r.Worktree(ctx)
 	if err != nil {
@@ -277,8 +277,8 @@ func stopOf(ctx context.Context, err error, task string) Stop {
 	return Stop{Reason: record.Errored, Task: task, Detail: err.Error()}
 }
 
-// next returns the index of the first pending task with finished needs, or -1. A started task continues, and a task
-// that waits for a review comes before the others.
+// next returns the index of the first pending task whose dependencies are finished, or -1. A started task comes first,
+// then a task that waits for a review.
 func (r *run) next() int {
 	begun := func(t session.Task) bool { return t.ID == r.o.From.Begun && !hasEnded(t) }
 	if i := slices.IndexFunc(r.tasks, begun); i >= 0 {
@@ -296,7 +296,7 @@ func hasEnded(t session.Task) bool {
 	return slices.Contains([]string{session.TaskDone, session.TaskFailed, session.TaskSkipped}, t.Status)
 }
 
-// nothingLeft returns the stop of a run without another task to start.
+// nothingLeft returns the stop of a run that has no other task to start.
 func (r *run) nothingLeft() Stop {
 	s := Stop{Reason: record.AllDone, failed: map[string]string{}}
 	state, err := r.S.State()
@@ -306,7 +306,7 @@ func (r *run) nothingLeft() Stop {
 		switch t.Status {
 		case session.TaskFailed:
 			why = "failed"
-			if err == nil && state.Tasks[t.ID].Failure != nil { // the user may have set it to failed
+			if err == nil && state.Tasks[t.ID].Failure != nil { // the user may have set the status to failed
 				was := state.Tasks[t.ID].Failure
 				why, hint = why+": "+was.Why(), was.Hint
 			}
@@ -324,7 +324,7 @@ func (r *run) nothingLeft() Stop {
 	if len(s.Left) > 0 {
 		s.Reason, s.Detail = record.TasksFailed, strings.Join(said, "; ")
 	}
-	if len(s.Left) > 0 && !s.Failed() { // a resume alone would come to the same
+	if len(s.Left) > 0 && !s.Failed() { // a resume alone would stop the same way
 		s.Hint = "git tilth plan " + r.S.ID
 	}
 	return s
@@ -337,7 +337,7 @@ func (r *run) finish(s Stop) error {
 		return slices.ContainsFunc(r.o.Given, is)
 	}
 	if (len(flags) > 0 || slices.ContainsFunc(s.Over, given)) && !record.ReasonOf(s.Reason).Last &&
-		(s.Hint == "" || text.IsCommand(s.Hint)) { // no later command knows this run's flags
+		(s.Hint == "" || text.IsCommand(s.Hint)) { // later commands do not know this run's flags
 		s.Hint = strings.TrimPrefix(s.Hint+" && "+Resume(r.S.ID, s.Over, flags...), " && ")
 	}
 	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Hint: s.Hint, Failed: s.failed,
@@ -349,8 +349,8 @@ func (r *run) finish(s Stop) error {
 	return lifecycle.Stopped(r.Handle, record.ReasonOf(s.Reason).Status, stop)
 }
 
-// Save writes the checkpoint, which lanes share. It does not sync the directory, unlike the end of a run: a power cut
-// may bring back a checkpoint that is seconds old. Totals and statuses are on record, and the programs do not sync
+// Save writes the checkpoint that lanes share. Unlike the end of a run it does not sync the directory, so after a
+// power cut the checkpoint may be seconds old. The record has the totals and statuses, and agent programs do not sync
 // their conversations either.
 func (r *run) Save() error {
 	r.mu.Lock()

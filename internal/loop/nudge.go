@@ -6,7 +6,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// noCase returns the end of a task with a worker that neither uses tools nor hands in.
+// noCase returns the end of a task whose worker neither uses tools nor hands in.
 func noCase(turns int, last turn) Stop {
 	s := Stop{Reason: record.NoCase, Detail: fmt.Sprintf("%d turns in a row %s", turns, nudges[last.nudge].detail)}
 	if last.why != "" {
@@ -19,18 +19,18 @@ func noCase(turns int, last turn) Stop {
 	return s
 }
 
-// nudge is the reason why a worker is asked to continue, as recorded.
+// nudge is the recorded reason for asking a worker to continue.
 type nudge string
 
 const (
-	nudgeSilent  nudge = "silent"     // neither tool nor case
+	nudgeSilent  nudge = "silent"     // neither a tool call nor a hand-in
 	nudgeMessage nudge = "no_message" // an agent program ended without a final message
-	nudgeTime    nudge = "time_limit" // an agent program was ended at the turn's time limit
-	// nudgeUnfinished is for an agent that ended its turn and reported why the task is not done.
+	nudgeTime    nudge = "time_limit" // the time limit ended the program's turn
+	// nudgeUnfinished: the agent ended its turn and reported why the task is not done.
 	nudgeUnfinished nudge = "unfinished"
 )
 
-// nudges has the prompt of each nudge, and the words for the stop after too many of them.
+// nudges has the prompt of each nudge, and the words of the stop after too many nudges.
 var nudges = map[nudge]struct{ prompt, detail string }{
 	nudgeSilent:     {"nudge", "without a tool call or a hand-in"},
 	nudgeMessage:    {"nudge_message", "without a final message"},

@@ -24,10 +24,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// decides reports whether a file decides a project's validators and dependencies.
+// decides reports whether a project's validators and dependencies depend on a file.
 func decides(file string) bool { return project.IsLock(file) || project.IsManifest(file) }
 
-// recheck requests another preflight if a task changed, or may have changed through a link, files that validators need.
+// recheck requests another preflight if a task changed files that validators need, possibly through a link.
 func (r *run) recheck(files []gitx.FileChange) {
 	decide := func(f gitx.FileChange) bool { return decides(f.Path) || decides(f.OldPath) }
 	if r.branch.linked || slices.ContainsFunc(files, decide) {
@@ -36,9 +36,10 @@ func (r *run) recheck(files []gitx.FileChange) {
 }
 
 // preflight opens the judged checkout, and checks before the first model call that the validators can run on task i's
-// base. It runs once for the same validators, lock files and machine: the checkpoint notes a passed preflight.
+// base. It runs once for the same validators, lock files and machine, because the checkpoint stores a passed
+// preflight.
 //
-// A process that dies here has changed only the judged checkout; the next one starts again.
+// A killed preflight has changed only the judged checkout; the next one starts again.
 func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	if r.o.NoPreflight || r.branch.checked {
 		return g.openPlace(ctx)
@@ -75,20 +76,21 @@ func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	return r.Save()
 }
 
-// passed notes a passed preflight by its key, with the known failures.
+// passed stores a passed preflight by its key, with the known failures.
 func (r *run) passed(of string, known map[string][]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.branch.checked, r.Checkpoint.Preflight, r.Checkpoint.KnownFailures = true, of, known
 }
 
-// Check is one check that preflight and doctor make.
+// Check is one check of preflight and doctor.
 type Check struct {
-	Name string // for a user who waits for it
+	Name string // shown while it runs
 	Run  func(context.Context) ([]record.Check, error)
 }
 
-// RunChecks makes checks in their order, and reports to begins, which may be nil, the name of each and "" at the end.
+// RunChecks runs checks in their order. It calls begins, which may be nil, with the name of each check, and with "" at
+// the end.
 func RunChecks(ctx context.Context, checks []Check, begins func(task, name string)) (all []record.Check, err error) {
 	if begins == nil {
 		begins = func(_, _ string) {}
@@ -105,7 +107,7 @@ func RunChecks(ctx context.Context, checks []Check, begins func(task, name strin
 	return all, ctx.Err()
 }
 
-// checkAll does all that a preflight does.
+// checkAll runs all checks of a preflight.
 func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
 	found := &record.Preflight{}
 	checks := []Check{
@@ -124,13 +126,13 @@ func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
 		return nil, err
 	}
 	if slices.ContainsFunc(found.Checks, func(c record.Check) bool { return c.Name == modulesCheck }) {
-		validator.SetBase(found.Checks, nil) // a missing test cannot pass or fail yet
+		validator.SetBase(found.Checks, nil) // a missing test can neither pass nor fail yet
 	}
 	found.Passed = !slices.ContainsFunc(found.Checks, record.Check.IsFinding)
 	return found, nil
 }
 
-// decidingFiles maps the manifests and lock files of the commit at which the attempt begins to their mode, kind and id.
+// decidingFiles maps the manifests and lock files of the attempt's first commit to their mode, kind and id.
 func (a *attempt) decidingFiles(ctx context.Context) (map[string]string, error) {
 	entries, err := a.run.Git.List(ctx, gitx.InRepo(a.run.Common, "ls-tree", "-r", "-z", "--full-tree", a.base))
 	files := map[string]string{}
@@ -142,20 +144,20 @@ func (a *attempt) decidingFiles(ctx context.Context) (map[string]string, error) 
 	return files, err
 }
 
-// preflightOf returns the key of a preflight: a hash of everything that it depends on.
+// preflightOf returns the key of a preflight: a hash of everything it depends on.
 func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	files, err := a.decidingFiles(ctx)
 	if err != nil {
 		return "", err
 	}
-	host, _ := os.Hostname() // "" is a machine like others
+	host, _ := os.Hostname() // "" counts as a machine
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q %q %q %q\n", host, a.run.o.Validators, a.run.Setup.Copy, a.run.Setup.In(a.at.path),
 		a.run.o.RedFirst)
 	names := slices.Sorted(maps.Keys(files))
 	isNone := func(f string) bool { return !strings.HasPrefix(files[f], "120000") }
 	links := slices.DeleteFunc(slices.Clone(names), isNone)
-	var behind map[string][]byte // the contents of link targets
+	var behind map[string][]byte // contents of link targets
 	if a.run.branch.linked = len(links) > 0; a.run.branch.linked {
 		if behind, err = a.run.Git.FilesAt(ctx, a.run.Common, a.base, links); err != nil {
 			return "", err
@@ -170,7 +172,7 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// layBase lays out the task's base and finds the validators that will run there. It returns a finding if the setup
+// layBase checks out the task's base and detects the validators that will run in it. It returns a finding if setup
 // fails.
 func (a *attempt) layBase(ctx context.Context) (j *judged, s validator.Scene, vs []validator.Validator,
 	unable []record.Check, err error) {
@@ -181,7 +183,7 @@ func (a *attempt) layBase(ctx context.Context) (j *judged, s validator.Scene, vs
 	j = &judged{wt: wt, dir: wt.Path}
 	s = validator.Scene{Timeout: a.run.o.Limits.Validator, Config: a.run.o.ValidatorConfig,
 		Setup: a.run.Setup.In(wt.Path), Setting: a.run.Setup.Setting}
-	// The worktree may have been made before there was this setup.
+	// The worktree may be older than the setup setting.
 	if a.run.o.From.History.LastStop == record.PreflightFailed {
 		if err := a.run.RunSetup(ctx, wt.Path); err != nil {
 			s.Dir = wt.Path
@@ -209,7 +211,7 @@ func (a *attempt) layBase(ctx context.Context) (j *judged, s validator.Scene, vs
 	return j, s, vs, nil, err
 }
 
-// checkValidators starts each validator on the task's base. It returns the acceptance tests that pass there, too.
+// checkValidators runs each validator on the task's base. It returns the acceptance tests that pass there.
 func (a *attempt) checkValidators(ctx context.Context) (checks []record.Check, passes map[string][]string, err error) {
 	j, s, vs, unable, err := a.layBase(ctx)
 	if err != nil || unable != nil {
@@ -242,7 +244,7 @@ func (a *attempt) checkValidators(ctx context.Context) (checks []record.Check, p
 }
 
 // redFirst runs the acceptance tests of pending tasks on the base, once per task and session. It reports tests that
-// pass there, because they prove nothing.
+// pass there, because such tests prove nothing.
 func (a *attempt) redFirst(ctx context.Context, s validator.Scene) (checks []record.Check, passes map[string][]string,
 	err error) {
 	state, err := a.run.onBase()
@@ -276,7 +278,7 @@ func (a *attempt) redFirst(ctx context.Context, s validator.Scene) (checks []rec
 	return checks, passes, nil
 }
 
-// onBase returns the state of the session, which has the results of preflight on the base. A draft has none.
+// onBase returns the session's state, which has the preflight's results on the base. A draft has none.
 func (r *run) onBase() (*record.State, error) {
 	if r.ahead != nil {
 		return &record.State{}, nil
@@ -284,7 +286,7 @@ func (r *run) onBase() (*record.State, error) {
 	return r.S.State()
 }
 
-// sourceFiles lists the files that only the user's checkout has. A checkout that git cannot list has none.
+// sourceFiles lists the files that only the user's checkout has. If git cannot list them, it returns none.
 func (r *run) sourceFiles(ctx context.Context) (s validator.Source) {
 	s.Top = r.Checkpoint.Source
 	changed, _ := r.Git.List(ctx, r.Git.In(r.Checkpoint.Source, "status", "--porcelain=v1", "-z", "--no-renames",
@@ -297,14 +299,14 @@ func (r *run) sourceFiles(ctx context.Context) (s validator.Source) {
 	return s
 }
 
-// failsOnBase finds the failures that exist before any work. Acceptance tests of later tasks fail by nature: with such
-// tests, it tries again on the commit below the seed.
+// failsOnBase finds failures from before any work. Acceptance tests of later tasks are expected to fail. If there are
+// such tests, it tries again on the commit below the seed.
 func (a *attempt) failsOnBase(ctx context.Context, found []record.Check, j *judged, s validator.Scene) error {
 	fails := func(c record.Check) bool { return c.Status == record.CheckFails }
 	if !slices.ContainsFunc(found, fails) {
 		return nil
 	}
-	begun := len(s.Tasks.Done) > 0 // accepted tasks have passed since
+	begun := len(s.Tasks.Done) > 0 // tests of accepted tasks have passed since
 	var base []record.Check
 	below, err := a.belowSeed(ctx, s.Tasks)
 	if err != nil {
@@ -337,9 +339,9 @@ func (a *attempt) failsOnBase(ctx context.Context, found []record.Check, j *judg
 	return nil
 }
 
-// goOnWith marks the known failures and remembers them.
+// goOnWith marks the known failures and stores them.
 func (a *attempt) goOnWith(found []record.Check) {
-	known := map[string][]string{} // a copy: lanes at work read the one of the checkpoint
+	known := map[string][]string{} // a copy, because running lanes read the checkpoint's map
 	maps.Copy(known, a.run.Checkpoint.KnownFailures)
 	validator.Known(known).GoOn(found, a.run.o.KnownFailures)
 	a.run.mu.Lock()
@@ -347,7 +349,7 @@ func (a *attempt) goOnWith(found []record.Check) {
 	a.run.mu.Unlock()
 }
 
-// checkModules finds submodules that neither the user's repository nor the setup provides.
+// checkModules finds submodules that neither the user's repository nor setup provides.
 func (a *attempt) checkModules(ctx context.Context) ([]record.Check, error) {
 	missing, err := a.run.Git.MissingModules(ctx, a.run.Common, a.base)
 	missing = slices.DeleteFunc(missing, func(at string) bool {
@@ -362,7 +364,7 @@ func (a *attempt) checkModules(ctx context.Context) ([]record.Check, error) {
 		Command: "git submodule update --init --recursive"}}, nil
 }
 
-// checkIdentity notes that commits will have no author of the user's.
+// checkIdentity prints a note if commits will not have the user as author.
 func (a *attempt) checkIdentity(ctx context.Context) ([]record.Check, error) {
 	wt, err := a.hooksAt(ctx)
 	if err != nil || !slices.ContainsFunc(a.run.Git.Identity(ctx, wt.Path, false), func(v string) bool {
@@ -377,7 +379,7 @@ func (a *attempt) checkIdentity(ctx context.Context) ([]record.Check, error) {
 const modulesCheck = "submodules"
 
 // setupFails returns the finding of a preflight for a failed setup command, or for a filter whose program is missing.
-// Any other error is returned as it is.
+// It returns any other error unchanged.
 func (r *run) setupFails(err error, s validator.Scene) ([]record.Check, error) {
 	var command *held.SetupError
 	if !errors.As(err, &command) {
@@ -396,7 +398,7 @@ func (r *run) setupFails(err error, s validator.Scene) ([]record.Check, error) {
 	}
 	if r.Setup.Configured {
 		c.From, c.Command = "tilth.setup", validator.SetupFor(s)
-		same := func(v string) bool { return s.Setting.Only(v) == c.Command } // it would fail again
+		same := func(v string) bool { return s.Setting.Only(v) == c.Command } // would fail again
 		if c.Command == "" || slices.ContainsFunc(s.Setting.Values, same) {
 			c.Command = s.Setting.Config + " --unset-all tilth.setup"
 		}

@@ -15,23 +15,23 @@ import (
 
 // conversation is a task's conversation with a program.
 //
-// Its id is in checkpoint.json before the program starts if the program takes a preset id, else from its first event
-// on. A kill at any moment therefore does not lose the conversation.
+// If the program accepts a preset id, checkpoint.json has the id before the program starts; otherwise from the first
+// event on. A kill therefore never loses the conversation.
 type conversation struct {
 	env     []string
 	choice  agent.Choice // for the next turn
-	stored  string       // the id that this turn has stored
-	started time.Time    // the turn
+	stored  string       // id that this turn has stored
+	started time.Time    // start of the turn
 }
 
-// choose says where the conversation comes from. Discovery in the program's own store is for sessions that never stored
-// an id; a task that begins in a session that does store them has none because it is new.
+// choose returns the conversation to continue. It searches the program's own store only in sessions that never stored
+// an id. In other sessions, a task without an id is new and has no conversation.
 func (w *worker) choose() agent.Choice {
 	a, stored := w.a, w.onDisk()
 	a.run.mu.Lock()
 	isNew := stored == nil && (a.run.o.From.Fresh || len(a.run.Checkpoint.Conversations) > 0)
 	var others []string
-	if stored != nil && stored.ID == "" { // there is no other conversation, or none is wanted
+	if stored != nil && stored.ID == "" { // no other conversation exists, or none may be used
 		for task := range a.run.Checkpoint.Conversations {
 			if task != a.task.ID {
 				others = append(others, a.run.Checkpoint.Conversation(task).ID)
@@ -68,7 +68,7 @@ func (a *attempt) turnOf(r Role, dir string, env []string, messages []json.RawMe
 		Linger: a.run.o.Limits.Linger, Redact: a.run.Redact}
 }
 
-// tell returns the next turn: the last messages, and the whole task for a conversation that does not know it.
+// tell returns the next turn: the last messages, or the whole task for a new conversation.
 func (w *worker) tell(ctx context.Context, messages []json.RawMessage) (agent.Turn, error) {
 	a, c := w.a, &w.conversation
 	t := a.turnOf(w.who, w.wt.Path, c.env, messages)
@@ -89,7 +89,7 @@ func (w *worker) tell(ctx context.Context, messages []json.RawMessage) (agent.Tu
 	return t, nil
 }
 
-// heard records a turn's outcome and decides between an answer, a retry, and the end of the attempt.
+// heard records a turn's outcome. It returns an answer, or an error for a retry or for the end of the attempt.
 func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err error) {
 	a, p, choice := w.a, w.who.Program, w.conversation.choice
 	if out.Conversation != "" {
@@ -118,12 +118,12 @@ func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err 
 	return false, err
 }
 
-// nudged returns a turn of a program that is neither an answer nor a failure.
+// nudged returns a turn that is neither an answer nor a failure.
 type nudged struct{ turn }
 
 func (n nudged) Error() string { return string(n.nudge) }
 
-// stay makes the conversation that was just used the one of the next turn.
+// stay continues the last conversation in the next turn.
 func (w *worker) stay(out agent.Outcome) {
 	id := out.Conversation
 	if c := w.onDisk(); id == "" && c != nil {
@@ -132,7 +132,7 @@ func (w *worker) stay(out agent.Outcome) {
 	ended := out.How == agent.Completed || out.How == agent.TurnLimit || out.How == agent.Unfinished
 	p := w.who.Program
 	gone := id == "" || !p.CanResume || out.ResumeBy == agent.ResumeByNone
-	if !gone && !ended { // a program that ended in good order has its conversation
+	if !gone && !ended { // a program with a clean exit has stored its conversation
 		gone, _ = p.Stored(w.conversation.env, w.wt.Path, id)
 	}
 	if gone {
@@ -143,7 +143,7 @@ func (w *worker) stay(out agent.Outcome) {
 		Why: "the same attempt"}
 }
 
-// caseOf reads a program's final message: a case as JSON, else its text as the summary.
+// caseOf reads a program's final message: a case as JSON, or a text as the summary.
 func caseOf(message string) turn {
 	message = strings.TrimSpace(message)
 	if message == "" {
@@ -153,7 +153,7 @@ func caseOf(message string) turn {
 	return turn{caseArgs: args}
 }
 
-// store keeps the id of the task's conversation, before the program works with it.
+// store saves the id of the task's conversation before the program uses it.
 func (w *worker) store(id string) error {
 	if id == w.conversation.stored {
 		return nil
@@ -164,7 +164,7 @@ func (w *worker) store(id string) error {
 		c = &session.Conversation{Agent: w.who.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.who.Model, Created: now,
 			LastUsed: now}
 		if lost != nil && (lost.Agent == c.Agent || len(a.run.o.Worker.Others) == 0) {
-			c.Attempts = lost.Attempts // the task's history continues
+			c.Attempts = lost.Attempts // keep the task's history
 		}
 		if err := cmp.Or(a.setConversation(c), a.run.Save()); err != nil {
 			return err
@@ -211,7 +211,7 @@ func (a *attempt) setConversation(c *session.Conversation) error {
 	return a.run.Checkpoint.SetConversation(a.task.ID, c)
 }
 
-// noteTurn records a login that was not kept, and whether the caps can hold for the program.
+// noteTurn records a login that was not kept, and notes whether the caps work for the program.
 func (a *attempt) noteTurn(r Role, out agent.Outcome) error {
 	a.run.noteCost(r.Name(), out.Usage, out.Uncounted, "")
 	if out.Unkept == nil {
@@ -220,7 +220,7 @@ func (a *attempt) noteTurn(r Role, out agent.Outcome) error {
 	return a.emit(&record.LogRepaired{What: out.Unkept.Error()})
 }
 
-// noteCost prints once that a cap cannot hold for a model or program that does not report its tokens or cost.
+// noteCost prints one note if a cap does not work because the model or program reports no tokens or no cost.
 func (r *run) noteCost(who string, u agent.Usage, uncounted bool, fix string) {
 	caps, said := r.o.Caps, ""
 	switch {

@@ -9,5 +9,5 @@ import (
 //go:embed prompts/*.md
 var builtinPrompts embed.FS
 
-// LoadPrompts reads the prompts of worker and evaluator, with replacements from dir ("" for none).
+// LoadPrompts reads the prompts of worker and evaluator. Files in dir replace the built-in ones; dir may be "".
 func LoadPrompts(dir string) (*text.Prompts, error) { return text.LoadPrompts(builtinPrompts, dir) }

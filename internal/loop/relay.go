@@ -13,20 +13,19 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// unable is the stop of an agent for a reason outside of the work, so that another one may take over: a usage limit, a
-// lost login, failures in a row.
+// unable is an agent's failure that another agent can avoid: a usage limit, a lost login, failures in a row.
 type unable struct{ Stop }
 
 func (u unable) Unwrap() error { return u.Stop }
 
-// outage is the reason why an agent of a list cannot work at present.
+// outage is the reason why an agent of a list is unavailable.
 type outage struct {
 	stop  Stop
-	task  string    // that met it: an outage without a known end is over with the next task
-	until time.Time // when the agent is asked again, zero if not known
+	task  string    // task that met it; an outage without a known end ends with that task
+	until time.Time // time of the next request to the agent; zero if unknown
 }
 
-// all returns a role's agents in the order of their preference.
+// all returns a role's agents in order of preference.
 func (r Role) all() []Role { return append([]Role{r}, r.Others...) }
 
 // isFree reports whether an agent is available for the attempt's task in a role ("" for the worker).
@@ -44,8 +43,8 @@ func (a *attempt) isFree(role string) func(Role) bool {
 	}
 }
 
-// outageOf returns the reason why an agent is unavailable in a role. A limit counts in each role; failures and missing
-// verdicts count only in their own.
+// outageOf returns the reason why an agent is unavailable in a role. A limit applies to all roles; failures and
+// missing verdicts apply to one role.
 func (r *run) outageOf(role string, who Role) (outage, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,13 +55,13 @@ func (r *run) outageOf(role string, who Role) (outage, bool) {
 	return out, is
 }
 
-// first returns the first available agent of a list, else the first of all, which then reports the obstacle.
+// first returns the first available agent of a list, or the first agent, which then reports its problem.
 func (a *attempt) first(role string, all []Role) Role {
 	return all[max(slices.IndexFunc(all, a.isFree(role)), 0)]
 }
 
-// relief returns the agent that takes over after an unable error: the first available one of the list, recorded if it
-// is another one. Any other error is returned.
+// relief returns the agent that takes over after an unable error, the first available one of the list. It records a
+// change of agent. It returns any other error unchanged.
 func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string, err error) (Role, error) {
 	u, is := errors.AsType[unable](err)
 	if !is || ctx.Err() != nil {
@@ -99,10 +98,10 @@ func (a *attempt) takeOver(ctx context.Context, all []Role, who Role, role strin
 	return next, a.emit(&took)
 }
 
-// awaitOne waits for the first limit of a list that ends. The error is the end of the run: a limit, if any agent is at
-// one.
+// awaitOne waits for the agent of a list whose limit ends first. Its error ends the run. If any agent is at a limit,
+// the error is that limit.
 func (a *attempt) awaitOne(ctx context.Context, role string, all []Role, u unable) error {
-	select { // one waits for all lanes
+	select { // one lane waits for all
 	case a.run.limit <- struct{}{}:
 		defer func() { <-a.run.limit }()
 	case <-ctx.Done():
@@ -142,7 +141,7 @@ func (a *attempt) awaitOne(ctx context.Context, role string, all []Role, u unabl
 	return nil
 }
 
-// startWorker begins with the agent of the task's stored conversation if it is free, else with the first free agent.
+// startWorker starts the agent of the task's stored conversation if it is free, else the first free agent.
 func (a *attempt) startWorker(ctx context.Context, wt gitx.Worktree) (err error) {
 	all := a.run.o.Worker.all()
 	stored := a.conversation()
@@ -163,7 +162,7 @@ func (a *attempt) conversation() *session.Conversation {
 	return a.run.Checkpoint.Conversation(a.task.ID)
 }
 
-// holdLimits takes over the usage limits that are on record and have not ended.
+// holdLimits restores the recorded usage limits that have not ended.
 func (r *run) holdLimits() error {
 	state, err := r.S.State()
 	if err != nil {
@@ -178,7 +177,7 @@ func (r *run) holdLimits() error {
 	return nil
 }
 
-// answer sends feedback on the last hand-in, or asks a silent worker to continue.
+// answer returns feedback on the last hand-in, or asks a silent worker to continue.
 func (a *attempt) answer(text string) error {
 	a.said = text
 	return a.worker.Answer(text)
@@ -217,7 +216,7 @@ func (a *attempt) iterate(ctx context.Context) (turn, error) {
 
 const conversationFull = "the conversation is too long for the model"
 
-// beginAgain gives the worker a fresh conversation, once, with the ledger and its work in place.
+// beginAgain gives the worker one new conversation, with the ledger and its work in place.
 func (a *attempt) beginAgain(ctx context.Context) error {
 	a.full = true
 	fresh := record.AgentSession{Agent: a.worker.who.Name(), How: agent.Replaced, Why: conversationFull}
@@ -230,7 +229,8 @@ func (a *attempt) beginAgain(ctx context.Context) error {
 	return a.handOver(ctx, a.worker.who)
 }
 
-// joinOthers makes a lane follow an earlier lane with the same worker's limit: another agent takes over, or it waits.
+// joinOthers applies a usage limit that another lane has met with the same worker: another agent takes over, or the
+// lane waits.
 func (a *attempt) joinOthers(ctx context.Context) error {
 	all, who := a.run.o.Worker.all(), a.worker.who
 	out, is := a.run.outageOf("", who)
@@ -244,7 +244,7 @@ func (a *attempt) joinOthers(ctx context.Context) error {
 	return err
 }
 
-// handOver lets the next one begin where the one before ended.
+// handOver starts the next agent with the state of the last one.
 func (a *attempt) handOver(ctx context.Context, next Role) error {
 	before := a.worker
 	if err := before.close(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// restoreConfig returns a file's content with the configuration of the seed and the rest of the change. If all of it is
-// configuration, that is the seed's content.
+// restoreConfig returns a file's content with the seed's configuration and the rest of the change. If the whole file
+// is configuration, it returns the seed's content.
 func restoreConfig(file string, change, seed []byte) []byte {
 	of := project.Sections(file)
 	switch {
@@ -56,8 +56,8 @@ func restoreJSON(change, seed []byte, members []string) []byte {
 	return append(data, '\n')
 }
 
-// parts are the parts of an ini or TOML file: tables of some names, with those below them; TOML keys in such a table
-// without its header, by their whole names; and the rest.
+// parts are the parts of an ini or TOML file: the named tables with their subtables; dotted TOML keys of such a table;
+// and the rest.
 type parts struct{ keys, tables, rest string }
 
 var (
@@ -66,7 +66,7 @@ var (
 	namePart    = pattern.New(`"(?:[^"\\]|\\.)*"|'[^']*'|[^\s."']+`)
 )
 
-// split parts a file.
+// split splits a file into parts.
 func split(file string, data []byte, tables []string) (p parts) {
 	below := func(name, table string) bool {
 		rest, ok := strings.CutPrefix(name, table)
@@ -97,7 +97,7 @@ func split(file string, data []byte, tables []string) (p parts) {
 	return p
 }
 
-// dotted returns the name of a table or a key without quotes and blanks.
+// dotted returns the name of a table or key without quotes and blanks.
 func dotted(name string) string {
 	var out []string
 	for _, part := range namePart().FindAllString(name, -1) {

@@ -16,19 +16,19 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// reviewer is the evaluator of one review: a model, or an agent program that may only read and starts a new
-// conversation for each answer.
+// reviewer is the evaluator of one review: a model, or a read-only agent program with a new conversation for each
+// answer.
 type reviewer struct {
 	*agent.Worker
 	a       *attempt
 	j       *judged
 	who     Role
-	shut    func() error // closes a model's transcript, or takes a program's temporary files away
-	box     *sandbox.Box // of a program
-	env     []string     // of a program
-	word    string       // random word that only this review's prompt has; "" for a model, which answers by a tool call
-	id      string       // of the conversation
-	stopped bool         // a refusal ended its turn
+	shut    func() error // closes a model's transcript, or removes a program's temporary files
+	box     *sandbox.Box // for a program
+	env     []string     // for a program
+	word    string       // random word in this review's prompt; "" for a model, which answers by a tool call
+	id      string       // id of the conversation
+	stopped bool         // a refused permission ended the turn
 }
 
 func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system, user string) (*reviewer, error) {
@@ -62,7 +62,7 @@ func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system,
 	return r, r.Start(system, user)
 }
 
-// tell returns the next turn of a program, with all messages again.
+// tell returns the next turn of a program, with all messages.
 func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
 	a := r.a
 	t := a.turnOf(r.who, r.j.dir, r.env, messages)
@@ -78,7 +78,7 @@ func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Tu
 	t.Conversation, t.ReadOnly = agent.Ref{ID: r.who.Program.NewID()}, true
 	t.Box = r.box
 	t.GitDir, t.CommonDir, t.Private = r.j.gitDir, r.j.gitDir, a.at.private
-	t.Emit = func(e record.Event) error { // an evaluator's tools are not on the record
+	t.Emit = func(e record.Event) error { // an evaluator's tools are not recorded
 		if _, waits := e.(*record.AgentWaits); waits {
 			return a.emit(e)
 		}
@@ -95,8 +95,7 @@ func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Tu
 	return t, nil
 }
 
-// heard asks once more if a refused permission ended a program's turn. Any other regular end is an answer, readable or
-// not.
+// heard asks again, once, if a refused permission ended a program's turn. Any other normal end is an answer.
 func (r *reviewer) heard(_ context.Context, out agent.Outcome) (again bool, err error) {
 	again = out.How == agent.Unfinished && len(out.Denied) > 0 && !r.stopped
 	r.stopped = r.stopped || again

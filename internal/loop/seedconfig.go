@@ -20,17 +20,17 @@ import (
 // linkMode is the mode of a symbolic link in a tree.
 const linkMode = "120000"
 
-// seedFacts are the loop's facts about the seed's commit, "" for a session without one.
+// seedFacts are the loop's facts about the seed's commit, which is "" for a session without one.
 type seedFacts struct {
 	commit string
-	files  []string          // that it brought; never nil
-	tests  map[string]string // the acceptance tests among them, with their object ids
-	// tree are the files that decide how tests run, or that may, and the links, each with its mode and id.
+	files  []string          // files added by the seed; never nil
+	tests  map[string]string // its acceptance tests with their object ids
+	// tree has the links, and the files that decide or may decide how tests run, each with its mode and id.
 	tree map[string]string
 }
 
-// readSeed reads the seed's commit. Tests of an older feature may carry the same task number; only the seed's own
-// count.
+// readSeed reads the seed's commit. Tests of an older feature may have the same task number, so only the seed's own
+// tests count.
 func (r *run) readSeed(ctx context.Context) error {
 	seed := &seedFacts{files: []string{}, tests: map[string]string{}, tree: map[string]string{}}
 	r.seed = seed
@@ -63,8 +63,8 @@ func (r *run) readSeed(ctx context.Context) error {
 	return err
 }
 
-// configures reports whether a file decides how tests run: configuration in a package of the seed's tests, or vendored
-// code.
+// configures reports whether a file decides how tests run: configuration in a package with tests of the seed, or
+// vendored code.
 func (f *seedFacts) configures(file string) bool {
 	if project.Configures(file) || project.Vendored(file) != "" {
 		return true
@@ -75,11 +75,11 @@ func (f *seedFacts) configures(file string) bool {
 	})
 }
 
-// isAttributes reports whether a file says how git lays out the files below it.
+// isAttributes reports whether a file sets git attributes.
 func isAttributes(file string) bool { return path.Base(file) == ".gitattributes" }
 
-// asGiven restores the seed's acceptance tests in the checkout: the altered tests, or all of them if their attributes
-// were altered.
+// asGiven restores the seed's acceptance tests in the checkout: the altered ones, or all if their attributes were
+// altered.
 func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, altered []string) error {
 	was := a.run.seed.tree
 	if len(a.run.seed.tests) == 0 {
@@ -104,7 +104,7 @@ func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, alter
 				return err
 			}
 		}
-		for _, file := range now { // git uses its index for a missing file
+		for _, file := range now { // for a missing file git uses its index
 			if err := j.place.Set(file, []byte{}); err != nil {
 				return err
 			}
@@ -130,7 +130,7 @@ func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, alter
 	return nil
 }
 
-// reconfigured returns the files that decide how tests run and are not as the seed has them.
+// reconfigured returns the files that decide how tests run and that differ from the seed's.
 func (a *attempt) reconfigured(laid judge.Laid) (out []string) {
 	was := a.run.seed.tree
 	if a.run.seed.commit == "" {
@@ -158,9 +158,9 @@ func (a *attempt) reconfigured(laid judge.Laid) (out []string) {
 	return out
 }
 
-// underSeed runs the acceptance tests again with the seed's configuration and dependencies if the change has others. A
-// test that is reported only there has not run; a check that can start only there is a failure; a test that passes only
-// with the change's configuration or dependencies is reported to the evaluator.
+// underSeed runs the acceptance tests again with the seed's configuration and dependencies, if the change has others.
+// A test that only this run reports did not run before. A check that starts only in this run fails. A test that needs
+// the change's configuration or dependencies is reported to the evaluator.
 func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs []validator.Validator) (err error) {
 	if j.reconfigured = a.reconfigured(laid); len(j.reconfigured) > 0 {
 		patch, _, err := a.run.Git.Diff(ctx, a.run.Common, a.run.seed.commit, j.tree, testsCap, j.reconfigured...)
@@ -174,7 +174,7 @@ func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs 
 		}
 		if j.restored {
 			if j.layer != "" {
-				j.layer = a.at.overPlace("seed") // the other one has files that were written under the change's
+				j.layer = a.at.overPlace("seed") // the other layer has files written with the change's configuration
 			}
 			if err := a.again(ctx, j, j, files, vs); err != nil {
 				return err
@@ -187,7 +187,7 @@ func (a *attempt) underSeed(ctx context.Context, j *judged, laid judge.Laid, vs 
 	return a.underSeedDependencies(ctx, j, vs)
 }
 
-// again runs the acceptance tests of j as they are laid out in other.
+// again runs the acceptance tests of j in the checkout of other.
 func (a *attempt) again(ctx context.Context, j, other *judged, files []string, vs []validator.Validator) error {
 	theirs := vs
 	if len(a.run.o.Validators) == 0 {
@@ -212,8 +212,8 @@ func (a *attempt) again(ctx context.Context, j, other *judged, files []string, v
 	return nil
 }
 
-// restore gives files of the laid-out tree the content of the seed, or only their configuration where they have other
-// parts, and returns the files that the tree then has.
+// restore gives files in the checkout the seed's content, or only the seed's configuration if they have other parts.
+// It returns the tree's files after that.
 func (a *attempt) restore(ctx context.Context, j *judged, laid judge.Laid, names []string) ([]string, error) {
 	theirs, err := a.run.Git.FilesAt(ctx, a.run.Common, a.run.seed.commit, names)
 	if err != nil {
@@ -231,7 +231,7 @@ func (a *attempt) restore(ctx context.Context, j *judged, laid judge.Laid, names
 			}
 			content := restoreConfig(file, now, theirs[file])
 			if now != nil && bytes.Equal(content, now) {
-				continue // the difference is not in the configuration
+				continue // the configuration is the same
 			}
 			if err := j.place.Set(file, content); err != nil {
 				return nil, err

@@ -15,12 +15,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// pins reports whether a file decides which dependencies setup installs.
+// pins reports whether setup installs dependencies from a file.
 func (j *judged) pins(file string) bool {
 	return project.IsLock(file) || j.place != nil && project.IsUnlocked(file, j.place.Has)
 }
 
-// dependencies returns the files that pin dependencies and the directories of vendored code that the change alters.
+// dependencies returns the altered files that pin dependencies and the altered directories of vendored code.
 func (j *judged) dependencies() (names []string) {
 	for _, f := range j.files {
 		for _, file := range []string{f.Path, f.OldPath} {
@@ -35,8 +35,8 @@ func (j *judged) dependencies() (names []string) {
 	return slices.Compact(names)
 }
 
-// layOutOnSeed lays out the change in a second checkout with the seed's dependencies, if the change alters them or if
-// those of Python differ from the seed's.
+// layOutOnSeed checks out the change a second time with the seed's dependencies, if the change alters them or if
+// Python's differ from the seed's.
 func (a *attempt) layOutOnSeed(ctx context.Context, j *judged, laid judge.Laid) error {
 	was := a.run.seed.tree
 	if a.run.seed.commit == "" {
@@ -72,7 +72,7 @@ func (a *attempt) layOutOnSeed(ctx context.Context, j *judged, laid judge.Laid) 
 	return err
 }
 
-// leaveOutPlugins finds the plugins that pytest would load, and that the seed's environment lacks.
+// leaveOutPlugins finds the plugins that pytest would load and that the seed's environment lacks.
 func (a *attempt) leaveOutPlugins(ctx context.Context, j *judged, laid judge.Laid) error {
 	on := j.onSeed
 	if on == nil || on.fault != "" {
@@ -90,8 +90,8 @@ func (a *attempt) leaveOutPlugins(ctx context.Context, j *judged, laid judge.Lai
 	return ctx.Err()
 }
 
-// underSeedDependencies runs the acceptance tests again with the seed's dependencies, and with the seed's configuration
-// unless they failed with that alone.
+// underSeedDependencies runs the acceptance tests again with the seed's dependencies. It also uses the seed's
+// configuration, unless the tests failed with that configuration alone.
 func (a *attempt) underSeedDependencies(ctx context.Context, j *judged, vs []validator.Validator) error {
 	on := j.onSeed
 	names := slices.Clone(on.repinned)

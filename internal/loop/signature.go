@@ -18,7 +18,7 @@ import (
 // Unsigned is the command that turns signing off.
 const Unsigned = "git config tilth.signCommits false"
 
-// checkSignature makes one signature, and checks whether gpg-agent keeps the key's passphrase until the run ends.
+// checkSignature makes one signature and checks that gpg-agent keeps the key's passphrase until the run ends.
 func (a *attempt) checkSignature(ctx context.Context) ([]record.Check, error) {
 	if !a.run.Sign {
 		return nil, nil
@@ -41,7 +41,7 @@ func (a *attempt) checkSignature(ctx context.Context) ([]record.Check, error) {
 	return nil, nil
 }
 
-// signs reports whether a configured signature can be made now.
+// signs reports whether the configured key can sign now.
 func (a *attempt) signs(ctx context.Context) bool {
 	if !a.run.Sign {
 		return true
@@ -50,7 +50,7 @@ func (a *attempt) signs(ctx context.Context) bool {
 	return err == nil && a.run.Git.TrySignature(ctx, wt, a.base) == nil
 }
 
-// passphraseKept returns how long gpg-agent remembers a passphrase, 0 if none is needed or the time is unknown.
+// passphraseKept returns how long gpg-agent keeps a passphrase, or 0 if none is needed or the time is unknown.
 func (a *attempt) passphraseKept(ctx context.Context) time.Duration {
 	ask := func(argv ...string) string {
 		out, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: os.TempDir(), Env: a.run.Environ, Timeout: 10 * time.Second,
@@ -74,7 +74,7 @@ func (a *attempt) passphraseKept(ctx context.Context) time.Duration {
 	}
 	kept := time.Duration(0)
 	for line := range strings.Lines(ask("gpgconf", "--list-options", "gpg-agent")) {
-		f := strings.Split(strings.TrimSpace(line), ":") // field 7 is the default, field 10 the setting
+		f := strings.Split(strings.TrimSpace(line), ":") // field 7 has the default, field 10 the setting
 		if len(f) < 8 || f[0] != "default-cache-ttl" && f[0] != "max-cache-ttl" {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // foldedWorktree returns the attempt's worktree. It first undoes the worker's own commits and keeps their changes,
-// because a task becomes one commit, made by git-tilth.
+// because git-tilth makes one commit per task.
 func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	wt, err := a.settledWorktree(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	case ok:
 		err = a.run.CatchUp(ctx, wt, tip, a.base)
 	default:
-		// The worker renamed or deleted the branch; the commit is the attempt's base.
+		// The worker renamed or deleted the branch; it is made again at the attempt's base.
 		err = a.emit(&record.LogRepaired{What: a.run.S.Branch() + " was gone", Done: "made again at " + a.base +
 			", files kept"})
 	}
@@ -37,16 +37,16 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	return wt, err
 }
 
-// foldAtStop moves the worker's own commits back into the index at a stop within the attempt, unless the task's commit
-// may exist already: commits after it are the user's.
+// foldAtStop moves the worker's own commits back into the index when the attempt stops. It does nothing if the task's
+// commit may exist already, because later commits are the user's.
 func (a *attempt) foldAtStop(ctx context.Context) {
 	if !a.accepted {
 		_, _ = a.foldedWorktree(proc.IgnoreFirstSignal(ctx))
 	}
 }
 
-// stage stages everything and names the tree. Build products that were left out are named in the record once. What is
-// judged is staged with a strict git.
+// stage stages all files and writes the tree. The record names skipped build products once. A judged change is staged
+// with a strict git.
 func (a *attempt) stage(ctx context.Context, git *gitx.Git, wt gitx.Worktree) (tree string, leftOut []string,
 	err error) {
 	for {
@@ -77,7 +77,7 @@ func (a *attempt) stage(ctx context.Context, git *gitx.Git, wt gitx.Worktree) (t
 	return tree, leftOut, err
 }
 
-// contents returns the facts about a change to tree, with all files that must not be committed.
+// contents returns facts about a change to tree, including all files that cannot be committed.
 func (a *attempt) contents(ctx context.Context, wt gitx.Worktree, tree string, files []gitx.FileChange,
 	leftOut []string) (staged, error) {
 	found, err := checkFit(ctx, a.run.Git, wt, a.run.seed.commit, files, leftOut, a.run.o.MaxFile)
@@ -90,7 +90,7 @@ func (a *attempt) contents(ctx context.Context, wt gitx.Worktree, tree string, f
 	return of, err
 }
 
-// withoutUnfit returns a staged tree without files that must not be committed; these stay in the worktree.
+// withoutUnfit returns a staged tree without files that cannot be committed. These files stay in the worktree.
 func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree string) (string, error) {
 	files, _, _, err := a.run.Git.Changes(ctx, a.run.Common, a.judged, tree, 0)
 	if err != nil {

@@ -15,16 +15,18 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// After a move to another base (lifecycle/onto.go), a run repeats the commits that the record lists, in their order.
+// After a move to another base (lifecycle/onto.go), a run repeats the commits in the record, in their order.
 //
-// The state on disk after each step of a task's change, and a resume's reaction:
-//  1. context_reset, lane_merged      merges again, or takes the recorded merge if it conflicted
-//  2. the merge in index and files    the same; files that somebody changed since stay
-//  3. those of any attempt; the step ends with the worker's prompt, the case for the reviewer or the commit
+// The state on disk after each step of a task's change, and the effect of a resume:
 //
-// Of a commit of the user:
-//  1. the commit                      makes it again, which changes nothing: the step ends
-//  2. commit_repeated                 continues with the next step
+//  1. context_reset, lane_merged      merges again, or uses the recorded merge if it conflicted
+//  2. the merge in index and files    the same; files that were changed since stay
+//  3. the steps of any attempt        ends the repeat at the worker's prompt, the case for the reviewer or the commit
+//
+// For a commit of the user:
+//
+//  1. the commit                      commits again without a change, which ends the repeat
+//  2. commit_repeated                 continues with the next commit
 
 // nextStep returns the index of the task of the next commit to repeat, or -1. It repeats the user's commits before it.
 func (r *run) nextStep(ctx context.Context) (int, error) {
@@ -43,7 +45,7 @@ func (r *run) nextStep(ctx context.Context) (int, error) {
 	return -1, nil
 }
 
-// repeat makes a commit of the user again on the branch's tip.
+// repeat commits a commit of the user again on the branch's tip.
 func (r *run) repeat(ctx context.Context, sha string) error {
 	wt, err := r.Worktree(ctx)
 	if err != nil {
@@ -87,8 +89,8 @@ func (r *run) repeat(ctx context.Context, sha string) error {
 	return r.Append(&record.CommitRepeated{From: sha, SHA: as})
 }
 
-// bring merges the task's change from before a move onto the attempt's base, in index and files. The old verdict holds
-// if the merge has the same patch.
+// bring merges the task's change from before a move onto the attempt's base, in index and files. The old verdict
+// applies if the merge has the same patch.
 func (a *attempt) bring(ctx context.Context, wt gitx.Worktree, v *record.EvaluatorVerdict) error {
 	h := a.run.Handle
 	a.iter = 1
@@ -118,7 +120,7 @@ func (a *attempt) bring(ctx context.Context, wt gitx.Worktree, v *record.Evaluat
 	if err == nil {
 		err = held.Bring(ctx, h, wt, on, e.Tree, now)
 	}
-	if err == nil { // what the change ignores was staged as new
+	if err == nil { // files that the change ignores were staged as new
 		err = a.run.Git.ReadTree(ctx, wt, e.Tree, false)
 	}
 	if err != nil {
@@ -139,10 +141,10 @@ func (a *attempt) bring(ctx context.Context, wt gitx.Worktree, v *record.Evaluat
 	if err == nil {
 		a.beside.given = &given{verdict: verdict, by: v.By, tree: v.Tree, base: a.base, becomes: e.Tree}
 	}
-	return nil // one of another version is judged again
+	return nil // the old verdict is on another version
 }
 
-// keep ends a carried change that its base has already, once the validators have passed.
+// keep ends a repeated change that its base already has, once the validators have passed.
 func (a *attempt) keep() error {
 	if err := a.emit(&record.TaskMarked{Mark: "kept", Status: record.Done,
 		Note: "the base has its change"}); err != nil {
@@ -151,7 +153,7 @@ func (a *attempt) keep() error {
 	return a.settle(session.TaskDone)
 }
 
-// stepsLeft reports whether there are commits to repeat.
+// stepsLeft reports whether commits are left to repeat.
 func (r *run) stepsLeft() bool {
 	return slices.ContainsFunc(r.steps, func(s record.Step) bool {
 		i := session.IndexOf(r.tasks, s.Task)

@@ -8,17 +8,18 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// stuckAfter is the number of equal objections in a row after which an attempt's task fails.
+// stuckAfter is the number of equal objections in a row that fail a task.
 const stuckAfter = 3
 
-// heard is the last objection to a hand-in, with its count in a row.
+// heard is the last objection to a hand-in, with the number of times in a row.
 type heard struct {
 	what  string
 	times int
 }
 
-// hears counts an objection: a line of it, its subject (its kind, and the tree if the same objection can apply to
-// another tree) and its words. After three equal objections in a row the error ends the task; help suggests a command.
+// hears counts an objection. It has a line for people, its words, and a subject: its kind, and the tree if the same
+// words can apply to another tree. After three equal objections in a row, the error ends the task. help suggests a
+// command.
 func (a *attempt) hears(line, about, words string, help func() string) error {
 	a.objection = text.Clip(text.OneLine(a.run.Redact.String(line)), 300)
 	if what := about + "\n" + text.Gist(words); what != a.heard.what {
@@ -31,7 +32,7 @@ func (a *attempt) hears(line, about, words string, help func() string) error {
 		Hint: help()}
 }
 
-// failsAgain ends the task if the worker's tools failed in the same way three turns in a row.
+// failsAgain ends the task if the worker's tools failed the same way in three turns in a row.
 func (a *attempt) failsAgain(t turn) error {
 	if what := text.Gist(t.failing); t.failing == "" || what != a.failing.what {
 		a.failing = heard{what: what}
@@ -45,7 +46,7 @@ func (a *attempt) failsAgain(t turn) error {
 		Hint: a.retryHint()}
 }
 
-// retryHint returns the command that retries the task with the user's note.
+// retryHint returns the command that retries the task with a note.
 func (a *attempt) retryHint() string {
 	return "git tilth retry -m 'what to do about it' " + a.task.ID + " " + a.run.S.ID
 }

@@ -17,19 +17,19 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// silentTurns is the number of turns in a row without tool or case after which a task ends.
+// silentTurns is the number of turns in a row, without a tool call or a hand-in, that end a task.
 const silentTurns = 3
 
-// turn is the result of one iteration of a worker.
+// turn is the result of one worker iteration.
 type turn struct {
 	caseArgs string   // the submitted case as text, or ""
-	rawCalls any      // the tool calls as the model wrote them, for a case that cannot be read
-	nudge    nudge    // how the worker is asked to continue, "" after a case or a tool call
-	why      string   // the program's reason, for a nudge that tells it
-	idle     bool     // nothing was done: three such turns in a row end the task
-	noTools  string   // the model, where it has never called a tool
-	stopped  []string // tasks in the background that the worker's program stopped at its exit
-	failing  string   // the tools and their errors, if each failed
+	rawCalls any      // tool calls as the model wrote them, for a case that cannot be parsed
+	nudge    nudge    // how to ask the worker to continue; "" after a case or a tool call
+	why      string   // the program's reason, for nudges that quote it
+	idle     bool     // the turn did nothing; three in a row end the task
+	noTools  string   // name of a model that has never called a tool
+	stopped  []string // background tasks that the worker's program stopped at its exit
+	failing  string   // tools and errors, if all tools failed
 }
 
 // attempt is one attempt at one task.
@@ -39,42 +39,42 @@ type attempt struct {
 	index   int
 	task    session.Task
 	base    string // commit at which the attempt began
-	judged  string // start of the judged range: base, or earlier if authors of later commits are unknown
+	judged  string // start of the judged range: base, or an earlier commit if authors of later commits are unknown
 	trace   string // 32 hex digits
-	span    string // 16 hex digits, one per iteration
+	span    string // 16 hex digits, new for each iteration
 	iter    int
 	verdict int // evaluator calls so far
-	// accepted is set from the verdict on until a commit hook objects: the commit may be made.
+	// accepted is true from an accepting verdict until a commit hook refuses the commit.
 	accepted bool
 	worker   *worker
-	said     string // to whom worked, since its last turn
-	full     bool   // the conversation was too long for the model, and a new one started
+	said     string // agent that worked in the last turn
+	full     bool   // a new conversation replaced one that was too long
 	context  taskContext
-	restored bool    // stashed work is back in the worktree
+	restored bool    // stashed work was restored in the worktree
 	summary  string  // of the first hand-in with a change, completed by later ones
-	refusal  refusal // by a commit hook
+	refusal  refusal // last refusal by a commit hook
 	// objection is the last objection to the change, in one line.
 	objection string
 	heard     heard
-	failing   heard // of tools, turn after turn
+	failing   heard // repeated failure of tools
 	carried   bool  // its change was made on another base
 	byPerson  bool  // the user marked the task as done: no worker, no evaluator
-	left      left  // by the last run
+	left      left  // unfinished work of the last run
 	beside    beside
-	extra     int      // iterations that a conflict gave
+	extra     int      // iterations added for conflicts
 	ignored   []string // ignored files of the worktree before the worker began
 }
 
-// left is the last run's unfinished work on a task: a case that waits for its review, or an accepted tree that a commit
-// hook refused.
+// left is the last run's unfinished work on a task: a case without a verdict, or an accepted tree that a commit hook
+// refused.
 type left struct {
 	review  *record.CaseSubmitted
 	refused *lifecycle.HookRefusal
 }
 
-// task takes one task to done or failed. A nil error is done.
+// task takes one task to done or failed. It returns nil for done.
 func (r *run) task(ctx context.Context, g *ground, i int) (err error) {
-	// Events before the first iteration have its span.
+	// Events before the first iteration have the span of the attempt.
 	a := &attempt{run: r, at: g, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8)}
 	wt, err := a.begin(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *run) task(ctx context.Context, g *ground, i int) (err error) {
 	return err
 }
 
-// begin logs the start of the attempt and assembles its context from disk.
+// begin records the start of the attempt and loads its context from disk.
 func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
 	if wt, err = a.settledWorktree(ctx); err != nil {
 		return wt, err
@@ -134,7 +134,7 @@ func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
 	if err := held.LaneBegun(a.run.Handle, a.at.lane); err != nil {
 		return wt, err
 	}
-	if a.byPerson { // the worktree has the user's own change
+	if a.byPerson { // the worktree has the user's change
 		a.context.project, err = a.run.projectAt(ctx, a.judged)
 		return wt, err
 	}
@@ -170,8 +170,8 @@ func (a *attempt) loadSummary() error {
 	return err
 }
 
-// resumeReview continues the last run's unfinished work on this task: a case that waits for its review, or an accepted
-// tree that a commit hook refused. done means that the task is committed; otherwise wt is read again.
+// resumeReview continues the last run's unfinished work on this task: a case without a verdict, or an accepted tree
+// that a commit hook refused. done means that the task is committed; otherwise the caller must read wt again.
 func (a *attempt) resumeReview(ctx context.Context, wt *gitx.Worktree) (done bool, err error) {
 	c, f := a.left.review, a.left.refused
 	if a.left = (left{}); a.at.lane == "" {
@@ -190,7 +190,7 @@ func (a *attempt) resumeReview(ctx context.Context, wt *gitx.Worktree) (done boo
 	}
 	submitted, err := parseCase(string(c.Case))
 	if err != nil {
-		return false, nil // another version's: the worker submits it again
+		return false, nil // the case is from another version; the worker hands in again
 	}
 	if a.at.lane != "" && !a.restored {
 		wt, err := a.foldedWorktree(ctx)
@@ -208,7 +208,7 @@ func (a *attempt) resumeReview(ctx context.Context, wt *gitx.Worktree) (done boo
 		return err == nil, err
 	}
 	if *wt, err = a.settledWorktree(ctx); err == nil {
-		a.context, err = a.loadContext(ctx, *wt) // with the verdict in the ledger
+		a.context, err = a.loadContext(ctx, *wt) // the ledger now has the verdict
 		if a.carried {
 			a.context.Conflict = cmp.Or(a.context.Conflict, feedback)
 		}
@@ -216,9 +216,9 @@ func (a *attempt) resumeReview(ctx context.Context, wt *gitx.Worktree) (done boo
 	return false, err
 }
 
-// work has the worker do the task, until it is committed.
+// work lets the worker do the task until it is committed.
 func (a *attempt) work(ctx context.Context, wt gitx.Worktree) (err error) {
-	a.iter = 1 // the first prompt is part of the first iteration
+	a.iter = 1 // the first prompt belongs to the first iteration
 	if err := a.startWorker(ctx, wt); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (a *attempt) work(ctx context.Context, wt gitx.Worktree) (err error) {
 	return a.iterations(ctx)
 }
 
-// beginsAt returns the commit at which the attempt begins: the branch's tip, or the commit of its lane.
+// beginsAt returns the commit at which the attempt begins: the branch's tip, or the base of its lane.
 func (a *attempt) beginsAt(ctx context.Context) (string, error) {
 	if a.at.lane != "" {
 		wt, err := a.at.worktree(ctx)
@@ -238,8 +238,8 @@ func (a *attempt) beginsAt(ctx context.Context) (string, error) {
 	return a.run.tip(ctx)
 }
 
-// settledWorktree returns the checked worktree. A HEAD that the worker moved to another branch is brought back, and a
-// merge or rebase that it left unfinished is dropped; its files stay in both cases.
+// settledWorktree returns the checked worktree. It restores a HEAD that the worker moved to another branch, and aborts
+// an unfinished merge or rebase. The files stay in both cases.
 func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 	wt, err := a.at.worktree(ctx)
 	if err != nil {
@@ -314,7 +314,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 // limit returns the maximum number of iterations of the attempt.
 func (a *attempt) limit() int { return int(a.run.o.Caps[config.MaxIterations]) + a.extra }
 
-// submitted judges a case. done means that the task is committed; otherwise the worker has its answer.
+// submitted judges a case. done means that the task is committed; otherwise the worker gets an answer.
 func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) {
 	c, err := parseCase(t.caseArgs)
 	if err != nil {
@@ -344,14 +344,15 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 
 // fail ends a failed task.
 //
-// The state on disk after each step, and a resume's reaction:
+// The state on disk after each step, and the effect of a resume:
+//
 //  1. task_failed               runs the pending task again, with its uncommitted work
-//  2. the placeholder           unwinds it, whatever prd.json says
+//  2. work in progress commit   unwinds it, whatever the status in prd.json
 //  3. prd.json failed           makes the task pending
 //  4. progress.txt
 //  5. stop and checkpoint       written by finish
 //
-// With --keep-going the work is stashed instead of 2 (held/stash.go), and the next task starts instead of 5.
+// With --keep-going, a stash replaces step 2 (held/stash.go), and the next task replaces step 5.
 func (a *attempt) fail(ctx context.Context, s Stop) error {
 	ctx = proc.IgnoreFirstSignal(ctx)
 	if err := a.emit(&record.TaskFailed{Reason: s.Reason, Detail: s.Detail, Objection: s.Objection,
@@ -409,7 +410,7 @@ func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree) error {
 	return a.settle(session.TaskFailed)
 }
 
-// settle writes a task's end to the views. The names of the files are not synced: the record is.
+// settle updates the views at a task's end. It does not sync directories, because the record is synced.
 func (a *attempt) settle(status string) error {
 	r := a.run
 	r.mu.Lock()
@@ -418,7 +419,7 @@ func (a *attempt) settle(status string) error {
 	return r.WriteViews(r.tasks)
 }
 
-// emit writes an event of this attempt to the record.
+// emit appends an event of this attempt to the record.
 func (a *attempt) emit(ev record.Event) error {
 	in := ev.Common()
 	in.TaskID, in.TraceID, in.SpanID, in.Iter = a.task.ID, a.trace, a.span, a.iter

@@ -2,7 +2,7 @@ package loop
 
 import "encoding/json"
 
-// submitCaseTool and verdictTools are how a model ends a task and a review, as OpenAI function tools.
+// submitCaseTool and verdictTools are the OpenAI function tools that end a task and a review.
 var (
 	submitCaseTool = json.RawMessage(`{"type":"function","function":{"name":"submit_case","description":"Say that the task is complete and make the case for it. A reviewer decides by the diff, the tests and this case.","parameters":{"type":"object","properties":{"summary":{"type":"string","description":"What was done and why, in a few sentences. It becomes the body of the commit message."},"ac_coverage":{"type":"array","description":"One entry for each acceptance criterion.","items":{"type":"object","properties":{"criterion":{"type":"string"},"addressed_by":{"type":"string","description":"Files and symbols."},"evidence":{"type":"string","description":"How you know: a test and its output, a command."}},"required":["criterion","addressed_by","evidence"]}},"work_arounds":{"type":"array","items":{"type":"string"}},"uncertainties":{"type":"array","items":{"type":"string"}}},"required":["summary","ac_coverage","work_arounds","uncertainties"]}}}`)
 

@@ -21,15 +21,15 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// commitMsg is the hook that preflight runs on messages, sampleHooks are those that it runs on a sample commit.
+// commitMsg is the hook that preflight runs on messages. sampleHooks run on a sample commit.
 const commitMsg = "commit-msg"
 
 var sampleHooks = []string{"pre-commit", "prepare-commit-msg"}
 
-// sampleTime bounds a hook on a sample commit.
+// sampleTime limits a hook on a sample commit.
 const sampleTime = 2 * time.Minute
 
-// hooksBy adds to a hash everything that decides whether a commit passes the hooks: the hooks, the files next to them
+// hooksBy adds everything to a hash that decides whether a commit passes the hooks: the hooks, the files next to them
 // that they may call, and the form of subjects.
 func (a *attempt) hooksBy(ctx context.Context, sum io.Writer) error {
 	wt, err := a.hooksAt(ctx)
@@ -47,14 +47,14 @@ func (a *attempt) hooksBy(ctx context.Context, sum io.Writer) error {
 	fmt.Fprintf(sum, "%q\n", a.run.CommitSubject)
 	beside, _ := os.ReadDir(dir)
 	for _, f := range beside {
-		if called, err := jsonl.ReadFile(filepath.Join(dir, f.Name())); err == nil { // an ordinary file
+		if called, err := jsonl.ReadFile(filepath.Join(dir, f.Name())); err == nil { // a regular file
 			fmt.Fprintf(sum, "%q %q\n", f.Name(), called)
 		}
 	}
 	return nil
 }
 
-// checkHooks runs the hooks of a commit on a sample, in the judged checkout of the base, which they cannot change.
+// checkHooks runs the commit hooks on a sample, in the judged checkout of the base. The hooks cannot change it.
 func (a *attempt) checkHooks(ctx context.Context) (checks []record.Check, err error) {
 	wt, err := a.hooksAt(ctx)
 	if err != nil {
@@ -79,8 +79,8 @@ func (a *attempt) checkHooks(ctx context.Context) (checks []record.Check, err er
 	return append(checks, subject...), err
 }
 
-// checkSample runs a hook on a sample commit. A refusal is a finding if no change of a worker could help: the hook
-// needs a file that the sandbox closes, a missing program or a terminal.
+// checkSample runs a hook on a sample commit. A refusal is a finding if no change can pass, because the hook needs a
+// file that the sandbox hides, a missing program or a terminal.
 func (a *attempt) checkSample(ctx context.Context, wt gitx.Worktree, name string) ([]record.Check, error) {
 	brief, cancel := context.WithTimeout(ctx, sampleTime)
 	defer cancel()
@@ -93,7 +93,7 @@ func (a *attempt) checkSample(ctx context.Context, wt gitx.Worktree, name string
 	refused, is := errors.AsType[*gitx.HookRefusedError](err)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
-	} else if brief.Err() != nil { // a hook that takes so long can start
+	} else if brief.Err() != nil { // a hook that runs this long has started properly
 		return nil, nil
 	} else if !is {
 		return nil, err
@@ -144,8 +144,8 @@ func (a *attempt) checkSubject(ctx context.Context, wt gitx.Worktree) ([]record.
 	return []record.Check{c}, nil
 }
 
-// otherBranch returns the command that names the session's branch so that a hook passes which speaks of branches, "" if
-// none of the usual names helps, or the session has its branch already.
+// otherBranch returns the command that names the session's branch so that a hook with a rule for branches passes. It
+// returns "" if no usual name passes, or if the session already has its branch.
 func (a *attempt) otherBranch(ctx context.Context, wt gitx.Worktree, output string,
 	try func(gitx.Worktree) error) string {
 	if a.run.ahead == nil || !strings.Contains(strings.ToLower(output), "branch") {
@@ -160,7 +160,7 @@ func (a *attempt) otherBranch(ctx context.Context, wt gitx.Worktree, output stri
 	return ""
 }
 
-// editHook returns the command that opens a hook in the user's editor, "" if the hook has no file.
+// editHook returns the command that opens a hook in the user's editor, or "" if the hook has no file.
 func (a *attempt) editHook(ctx context.Context, wt gitx.Worktree, name string) string {
 	file, err := a.run.Git.HookFile(ctx, wt, name)
 	if err != nil {

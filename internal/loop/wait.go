@@ -13,7 +13,7 @@ import (
 // tick is the interval between records of a wait.
 const tick = time.Minute
 
-// longestAwake is the longest wait during which the machine is kept awake.
+// longestAwake is the longest wait that keeps the machine awake.
 const longestAwake = time.Hour
 
 // wait waits before the next attempt at a request that failed.
@@ -25,7 +25,7 @@ func (c caller) wait(ctx context.Context, f *model.Failure, p agent.Pause) error
 	return c.run.hold(ctx, c.emitPhase, w, p.Wait)
 }
 
-// hold waits for an endpoint or agent program, and records the wait at its start and once a minute. The wait counts
+// hold waits for an endpoint or agent program. It records the wait at its start and once a minute. The wait counts
 // neither as an iteration nor as wall clock.
 func (r *run) hold(ctx context.Context, emit func(record.Event) error, w record.AgentWaits, d time.Duration) error {
 	if d <= 0 {
@@ -51,7 +51,7 @@ func (r *run) hold(ctx context.Context, emit func(record.Event) error, w record.
 	return nil
 }
 
-// waits adds to the number of waiting lanes. The wall clock stops while there are any.
+// waits adds to the number of waiting lanes. The wall clock stops while a lane waits.
 func (r *run) waits(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *run) waits(n int) {
 	r.waiting, r.idleSince = r.waiting+n, now
 }
 
-// beside reports whether another agent of a list is free to take over.
+// beside reports whether another agent of a list is free.
 func (c caller) beside() bool {
 	all, role := c.run.o.Worker.all(), ""
 	if c.role == record.RoleEvaluator {

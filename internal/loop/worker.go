@@ -13,18 +13,18 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// worker does a task, one answer an iteration: a model at an endpoint or an agent program.
+// worker does a task with one answer per iteration: a model at an endpoint, or an agent program.
 type worker struct {
 	*agent.Worker
 	a            *attempt
 	wt           gitx.Worktree
 	who          Role
-	conversation conversation // of a program
-	stopped      []string     // Outcome.Stopped of its last turn
+	conversation conversation // for a program
+	stopped      []string     // Outcome.Stopped of the last turn
 	shut         []func() error
 }
 
-// openWorker makes the worker of an attempt, with the prompts for it.
+// openWorker starts the worker of an attempt with its prompts.
 func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree, who Role) (w *worker, err error) {
 	w = &worker{a: a, wt: wt, who: who}
 	calls := a.caller(record.RoleWorker, who)
@@ -62,8 +62,8 @@ func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, erro
 	}, nil
 }
 
-// begin starts with a new context, or continues an earlier conversation: a program's, or a model's last one if the user
-// asked for it.
+// begin starts with a new context, or continues an earlier conversation: a program's, or a model's last one if the
+// user asked for that.
 func (w *worker) begin(ctx context.Context) (err error) {
 	a := w.a
 	system, err := a.run.o.Prompts.Render("worker", nil)
@@ -111,7 +111,7 @@ func (w *worker) begin(ctx context.Context) (err error) {
 	return w.Continue(history, user)
 }
 
-// firstPrompt returns the first prompt: the task, or for a conversation that knows it, the reason to continue.
+// firstPrompt returns the first prompt: the task, or the reason to continue for a conversation that knows the task.
 func (a *attempt) firstPrompt(goesOn bool) (string, error) {
 	if !goesOn {
 		return a.run.o.Prompts.Render("worker_task", a.context)
@@ -124,8 +124,8 @@ func (a *attempt) firstPrompt(goesOn bool) (string, error) {
 	})
 }
 
-// earlier returns the conversation that the user asked to continue, or nil. An unusable one is replaced by a fresh one,
-// and the record says so; the ledger has the important facts.
+// earlier returns the conversation that the user asked to continue, or nil. If it cannot be used, the record has a
+// note, and a new one has the important facts from the ledger.
 func (w *worker) earlier() ([]json.RawMessage, error) {
 	a := w.a
 	if !a.run.o.Continue || a.full {
@@ -142,7 +142,7 @@ func (w *worker) earlier() ([]json.RawMessage, error) {
 	return nil, a.emit(&record.LogRepaired{What: what, Done: "a new one starts"})
 }
 
-// iterate does one iteration. Its error ends the attempt.
+// iterate runs one iteration. Its error ends the attempt.
 func (w *worker) iterate(ctx context.Context) (turn, error) {
 	said, err := w.Turn(ctx)
 	if n, is := errors.AsType[nudged](err); is {
@@ -174,7 +174,7 @@ func (w *worker) close() (err error) {
 	return err
 }
 
-// noTools answers every tool call of a role that has none.
+// noTools answers every tool call of a role without tools.
 type noTools struct{}
 
 func (noTools) Call(_ context.Context, name, _ string) agent.ToolAnswer {
