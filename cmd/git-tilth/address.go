@@ -12,6 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/forge"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -157,8 +158,10 @@ func (a *addressing) usersCommits() error {
 	if !there {
 		return refuse("git tilth review "+a.s.ID, "branch %s is deleted", a.s.Branch())
 	}
-	if !(a.isStack() && a.top.Head == a.top.Took) && a.lacks(tip) {
-		return refuse(hint, "%s has commits that session %s does not have", a.top.Name(), a.s.ID)
+	for _, r := range a.all() {
+		if r.State == session.RequestOpen && !(a.isStack() && r.Head == r.Took) && !a.has(tip, r.Head) {
+			return refuse(hint, "%s has commits that session %s does not have", r.Name(), a.s.ID)
+		}
 	}
 	commits, at, err := held.CommitsSince(w.p.ctx, w.Git, a.common, tip, cmp.Or(a.top.Took, state.Seed.SHA))
 	if at.SHA == "" && err == nil { // a rebase changed the hashes
@@ -254,17 +257,16 @@ func (a *addressing) restack(tasks []session.Task) error {
 	if err != nil {
 		return fail("", err)
 	}
-	to := lifecycle.Onto{Insert: map[string][]string{}}
+	to := lifecycle.Onto{Insert: map[string][]record.Step{}}
 	for _, part := range parts[:len(parts)-1] {
 		r := a.known(part)
 		for _, t := range tasks {
 			if r != nil && strings.HasSuffix(t.Source, " commit "+r.Head) {
-				to.Insert[part.tip] = append(to.Insert[part.tip], t.ID)
-				to.After = cmp.Or(to.After, part.tip)
+				to.Insert[part.tip] = append(to.Insert[part.tip], record.Step{Task: t.ID})
 			}
 		}
 	}
-	if to.After == "" {
+	if len(to.Insert) == 0 {
 		return nil
 	}
 	h, err := a.w.hold(a.s, nil)

@@ -55,7 +55,7 @@ func (w *repoContext) pullRequest(s *session.Session, base string, stack, draft,
 		if err != nil {
 			return fail("", err)
 		}
-		if tasks, err := p.unfinished(); err != nil || len(tasks) > 0 && p.lacks(tip) {
+		if tasks, err := p.unfinished(); err != nil || len(tasks) > 0 && !p.has(tip, p.top.Head) {
 			return cmp.Or(err, refuse("git tilth update "+s.ID, "the update of session %s is not finished", s.ID))
 		}
 	}

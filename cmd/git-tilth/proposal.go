@@ -151,14 +151,11 @@ func (p *proposal) all() []*session.Request {
 
 func (p *proposal) isStack() bool { return p.top != nil && len(p.top.Below) > 0 }
 
-// lacks reports whether a tip of the session's branch lacks commits of the request.
-func (p *proposal) lacks(tip string) bool {
-	if p.top.Head == tip {
-		return false
-	}
-	ask := gitx.InRepo(p.common, "merge-base", "--is-ancestor", p.top.Head, tip)
+// has reports whether a revision has a commit.
+func (p *proposal) has(revision, commit string) bool {
+	ask := gitx.InRepo(p.common, "merge-base", "--is-ancestor", commit, revision)
 	_, err := p.w.Git.Read(p.w.p.ctx, ask)
-	return err != nil
+	return err == nil
 }
 
 // unfinished returns the session's pending tasks.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -9,6 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -40,22 +42,23 @@ func (p *process) updateCommand() *cli.Command {
 	})
 }
 
-// updating rebases or merges a session onto another base.
+// updating rebases or merges a session onto another base, after it took in the commits that others pushed.
 //
 // The state on disk after each step; after a kill, the same command continues:
 //
 //  1. the base and the commits of others are fetched      nothing else has changed
-//  2. the branch is at the new base (lifecycle/onto.go)   the record has the commits to repeat
+//  2. the branch is moved (lifecycle/onto.go)             the record has the commits to repeat
 //  3. the commits are judged again                        no commit is left to repeat
-//  4. the branch is pushed, with a lease on the commit    finished
+//  4. steps 1 to 3 with the base                          the same
+//  5. the branch is pushed, with a lease on the commit    finished
 //     that the session includes
 type updating struct {
 	addressing
 	merge bool
 }
 
-// maxMoves limits how often the base may move during one update.
-const maxMoves = 3
+// maxMoves limits the moves of one update: the base may move meanwhile.
+const maxMoves = 4
 
 func (u *updating) update() error {
 	w := u.w
@@ -65,11 +68,7 @@ func (u *updating) update() error {
 		}
 	}
 	for range maxMoves {
-		state, err := u.s.State()
-		if err != nil {
-			return fail("git tilth show "+u.s.ID, err)
-		}
-		if moved, err := u.move(len(state.Steps) > 0); err != nil {
+		if moved, err := u.move(); err != nil {
 			return err
 		} else if !moved {
 			break
@@ -78,10 +77,10 @@ func (u *updating) update() error {
 			return err
 		}
 	}
-	if w.p.dryRun {
+	switch {
+	case w.p.dryRun:
 		return nil
-	}
-	if u.top == nil {
+	case u.top == nil:
 		u.say("session %s is on its base\n", u.s.ID)
 		return nil
 	}
@@ -92,57 +91,102 @@ func (u *updating) update() error {
 	return nil
 }
 
-// move moves the branch to the current base, and reports whether there are commits to repeat. It first finishes an
-// unfinished move.
-func (u *updating) move(begun bool) (bool, error) {
+// move takes in the commits of others, else moves the branch to the current base, and reports whether there are commits
+// to repeat. It first finishes an unfinished move.
+func (u *updating) move() (bool, error) {
 	w, s := u.w, u.s
 	h, err := w.hold(s, nil)
 	if err != nil {
 		return false, err
 	}
 	defer h.Close()
-	if begun {
-		return true, nil
+	state, err := s.State()
+	if err != nil {
+		return false, fail("git tilth show "+s.ID, err)
 	}
 	tasks, err := u.unfinished()
 	if err != nil {
 		return false, err
 	}
-	if dirty, err := w.Git.IsDirty(w.p.ctx, h.Path()); err == nil && dirty && len(tasks) > 0 {
-		return true, nil // a task has begun, for example after a conflict
+	dirty, err := w.Git.IsDirty(w.p.ctx, h.Path())
+	if len(state.Steps) > 0 || err == nil && dirty && len(tasks) > 0 { // a task has begun, for example after a conflict
+		return true, nil
 	}
-	to := lifecycle.Onto{Merge: u.merge}
-	if to.Gone, err = u.merged(); err != nil {
-		return false, fail("", err)
+	to, err := u.others()
+	if err != nil {
+		return false, w.forgeError(err, u.again)
 	}
-	if to.Base, err = u.base(h); err != nil {
-		return false, err
-	}
-	if r := u.top; r != nil {
-		to.Head, to.Took = r.Head, r.Took
-		if _, err := u.fetchBranch(u.remote, r.Branch, "git tilth pr "+s.ID); err != nil {
+	if len(to.Insert) == 0 && to.Base == "" {
+		to.Merge = u.merge
+		if to.Gone, err = u.merged(); err != nil {
+			return false, fail("", err)
+		}
+		if to.Base, err = u.base(h); err != nil {
 			return false, err
 		}
 	}
-	if _, err := w.Git.RevParse(w.p.ctx, h.Common, to.Base+"^{commit}"); err != nil && w.p.dryRun {
+	if w.p.dryRun && to.Base != "" && !u.has(to.Base, to.Base) {
 		return false, nil // fetch would have found it
 	}
 	plan, err := lifecycle.PlanOnto(w.p.ctx, h, to)
-	if err != nil || plan.Over {
+	if err != nil {
 		return false, err
 	}
-	u.say("%s: %.10s becomes %.10s\n", plan.What, plan.From, plan.SHA)
+	if plan.From != "" && plan.What != "" {
+		u.say("%s: %.10s becomes %.10s\n", plan.What, plan.From, plan.SHA)
+	}
 	if w.p.dryRun {
 		return false, nil
 	}
-	if err := plan.Execute(w.p.ctx, h); err != nil {
-		return false, fail(u.again, err)
+	if !plan.Over {
+		if err := plan.Execute(w.p.ctx, h); err != nil {
+			return false, fail(u.again, err)
+		}
 	}
-	if u.top == nil || plan.Begun { // the forge may have more commits than at the start of that move
-		return true, nil
+	if u.top == nil || plan.Begun { // the forge may have more commits than when that move began
+		return !plan.Over, nil
 	}
-	u.top.Took = u.top.Head
-	return true, u.save()
+	for _, r := range u.all() {
+		r.Took = r.Head
+	}
+	return !plan.Over, u.save()
+}
+
+// others fetches the commits that others pushed to the branches of the open requests. Each becomes a step after the
+// commits of its request. With --merge, they are merged if the session's branch has other commits by now.
+func (u *updating) others() (to lifecycle.Onto, err error) {
+	if u.top == nil {
+		return to, nil
+	}
+	parts, err := u.parts(u.isStack())
+	if err != nil {
+		return to, err
+	}
+	to.Insert = map[string][]record.Step{}
+	for _, of := range u.open(parts) {
+		r := u.known(of)
+		if r == nil {
+			continue
+		}
+		if _, err := u.fetchBranch(u.remote, r.Branch, "git tilth pr "+u.s.ID); err != nil {
+			return to, err
+		}
+		if r.Head == r.Took || u.w.p.dryRun && !u.has(r.Head, r.Head) {
+			continue
+		}
+		commits, err := u.w.Git.Log(u.w.p.ctx, u.common, r.Head, u.s.Branch()+" "+r.Took, 0)
+		if err != nil {
+			return to, err
+		}
+		if len(commits) > 0 && u.merge && r == u.top && !u.has(r.Head, of.tip) {
+			return lifecycle.Onto{Base: r.Head, Merge: true}, nil
+		}
+		for _, c := range slices.Backward(commits) {
+			u.say("take in %.10s of %s: %s\n", c.SHA, r.Name(), text.Clip(text.OneLine(c.Subject), 60))
+			to.Insert[of.tip] = append(to.Insert[of.tip], record.Step{Commit: c.SHA})
+		}
+	}
+	return to, nil
 }
 
 // merged returns the tasks of the merged requests of a stack.
@@ -162,7 +206,7 @@ func (u *updating) merged() (map[string]bool, error) {
 	return gone, err
 }
 
-// base returns the current commit of the base: of the request's base on the forge, else of the user's checkout.
+// base returns the current commit of the base: the request's base on the forge, else the user's checkout.
 func (u *updating) base(h *held.Handle) (string, error) {
 	w := u.w
 	if u.top == nil {
@@ -179,7 +223,7 @@ func (u *updating) base(h *held.Handle) (string, error) {
 	return u.fetchBranch(targetOf(u.f, u.remote, u.address), u.top.Root(), "git remote -v")
 }
 
-// fetchBranch fetches a branch of a remote and returns its commit. hint is the fix for a missing branch.
+// fetchBranch fetches a branch of a remote and returns its commit. hint is the command for a missing branch.
 func (u *updating) fetchBranch(remote, branch, hint string) (string, error) {
 	ref := "refs/heads/" + branch
 	ask := gitx.InRepo(u.common, "ls-remote", "--end-of-options", remote, ref)

@@ -98,9 +98,9 @@ const commitFormat = "%H%x00%T%x00%P%x00%s%x00%b%x00%(trailers:only,unfold)%x00"
 
 const commitFields = 6
 
-// Log returns the commits from tip back along first parents, newest first, without those that exclude reaches (none
-// if it is "") and at most max of them (all if it is 0). With words it returns, of all that tip reaches, those with a
-// line that begins with one of them.
+// Log returns the commits from tip back along first parents, newest first, without those that exclude's revisions
+// reach (separated by spaces), and at most max of them (all if it is 0). With words it returns, of all that tip
+// reaches, those with a line that begins with one of them.
 func (g *Git) Log(
 	ctx context.Context, common, tip, exclude string, max int, words ...string,
 ) ([]Commit, error) {
@@ -115,8 +115,8 @@ func (g *Git) Log(
 		args = append(args, "--max-count="+strconv.Itoa(max))
 	}
 	args = append(args, "--end-of-options", tip)
-	if exclude != "" {
-		args = append(args, "^"+exclude)
+	for _, sha := range strings.Fields(exclude) {
+		args = append(args, "^"+sha)
 	}
 	out, err := g.Read(ctx, InRepo(common, append(args, "--")...))
 	return parseCommits(string(out)), err

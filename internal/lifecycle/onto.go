@@ -20,14 +20,10 @@ import (
 
 // Onto is a new base for a session's commits.
 type Onto struct {
-	Base  string          // the commit to begin at
-	Head  string          // the tip of the branch on the forge, "" for none
-	Took  string          // the tip there; the branch has its commits, under any id
-	Merge bool            // merge the base instead of repeating the commits on it
-	Gone  map[string]bool // tasks whose commits the base has
-	After string          // repeat only the commits after this one, on it; the base stays
-
-	Insert map[string][]string // tasks to do after a commit, before the next one
+	Base   string                   // the commit to begin at, "" for the present one
+	Merge  bool                     // merge the base instead of repeating the commits on it
+	Gone   map[string]bool          // tasks whose commits the base has
+	Insert map[string][]record.Step // steps after a commit of the session, before the next one
 }
 
 // PlanOnto plans the move. Over is set if there is nothing to do. The errors are those of PlanToSeed.
@@ -54,39 +50,38 @@ func PlanOnto(ctx context.Context, h *held.Handle, o Onto) (p GoBack, err error)
 	}
 	m := &move{h: h, state: state, plan: &p, Onto: o, tasks: map[string]record.TaskState{}}
 	m.onto = record.Onto{Base: state.Base, Seed: p.seed}
-	m.insert(o.After)
 	m.Base = cmp.Or(o.Base, state.Base)
 	if m.verdicts, err = acceptedTrees(h.S); err != nil {
 		return p, err
 	}
-	tip, commits, beside, err := m.commits(ctx)
+	commits, _, err := held.CommitsSince(ctx, h.Git, h.Common, p.From, p.seed)
 	if err != nil {
 		return p, err
 	}
-	has := false
-	if o.After == "" {
-		has, err = m.has(ctx, tip, o.Base)
-	}
+	slices.Reverse(commits)
+	has, err := m.has(ctx, p.From, m.Base)
 	switch {
 	case err != nil:
 		return p, err
-	case o.After != "":
-		at := slices.IndexFunc(commits, func(c gitx.Commit) bool { return c.SHA == o.After })
-		p.SHA, err = o.After, m.repeat(ctx, commits[at+1:])
-	case has && p.From == tip && len(beside) == 0:
+	case !has && o.Merge:
+		p.What, err = "merge "+text.Head(m.Base, 10), m.merge(ctx, p.From, commits)
+	case !has:
+		p.What, err = "bring the commits onto "+text.Head(m.Base, 10), m.rebase(ctx, commits)
+	case len(o.Insert) == 0:
 		p.Over = true
 		return p, nil
-	case has:
-		p.SHA, err = tip, m.repeat(ctx, beside)
-	case o.Merge:
-		err = m.merge(ctx, tip, commits)
 	default:
-		err = m.rebase(ctx, append(commits, beside...))
+		p.SHA = p.seed
+		for len(commits) > 0 && len(o.Insert[p.SHA]) == 0 {
+			p.SHA, commits = commits[0].SHA, commits[1:]
+		}
+		m.insert(p.SHA)
+		err = m.repeat(ctx, commits)
 	}
 	if err != nil {
 		return p, err
 	}
-	p.What, p.seed = "bring the commits onto "+text.Head(o.Base, 10), state.Base
+	p.seed = state.Base
 	p.journal.To, p.journal.Onto = "base", &m.onto
 	p.journal.After = condition{Worktree: held.Snapshot{Tip: p.SHA},
 		Conversations: conversations(h.Checkpoint), Tasks: m.tasks}
@@ -117,43 +112,6 @@ type move struct {
 func (m *move) has(ctx context.Context, tip, commit string) (bool, error) {
 	base, err := m.h.MergeBase(ctx, tip, commit)
 	return base == commit, err
-}
-
-// commits lists the commits from the seed to the tip, oldest first. The tip is the forge's if it has all of the
-// session's commits; else beside has the commits that others pushed.
-func (m *move) commits(ctx context.Context) (tip string, commits, beside []gitx.Commit, err error) {
-	g, common := m.h.Git, m.h.Common
-	tip = m.plan.From
-	if commits, _, err = held.CommitsSince(ctx, g, common, tip, m.plan.seed); err != nil {
-		return "", nil, nil, err
-	}
-	slices.Reverse(commits)
-	if m.Head == "" {
-		return tip, commits, nil, nil
-	}
-	pushed, err := g.Log(ctx, common, m.Head, tip, 0)
-	if m.Took != "" && err == nil {
-		since, err := g.Log(ctx, common, m.Head, m.Took, 0)
-		if err != nil {
-			return "", nil, nil, err
-		}
-		pushed = slices.DeleteFunc(pushed, func(c gitx.Commit) bool {
-			return !slices.ContainsFunc(since, func(s gitx.Commit) bool { return s.SHA == c.SHA })
-		})
-	}
-	if err != nil || len(pushed) == 0 {
-		return tip, commits, nil, err
-	}
-	slices.Reverse(pushed)
-	ahead, err := m.has(ctx, m.Head, tip)
-	switch {
-	case ahead:
-		return m.Head, append(commits, pushed...), nil, err
-	case m.Merge && err == nil:
-		err = held.Refuse("git tilth update --rebase "+m.h.S.ID,
-			"session %s and its branch on the forge have diverged", m.h.S.ID)
-	}
-	return tip, commits, pushed, err
 }
 
 // rebase makes the seed again on the new base and lists the commits to repeat.
@@ -210,24 +168,25 @@ func (m *move) repeat(ctx context.Context, commits []gitx.Commit) error {
 		case task != "":
 			m.carry(task, c.Parents[0], c)
 			m.tasks[task] = record.TaskState{Status: session.TaskPending}
-		case len(c.Parents) > 1:
-			if has, err := m.has(ctx, m.Base, c.Parents[1]); err != nil || !has {
-				return cmp.Or(err, held.Refuse("git tilth update --merge "+m.h.S.ID,
-					"%s merges commits that are not in the base", text.Head(c.SHA, 10)))
-			}
 		default:
-			m.onto.Steps = append(m.onto.Steps, record.Step{Commit: c.SHA})
+			merged := false // a merge of a commit that the base has
+			if len(c.Parents) > 1 {
+				var err error
+				if merged, err = m.has(ctx, m.Base, c.Parents[1]); err != nil {
+					return err
+				}
+			}
+			if !merged {
+				m.onto.Steps = append(m.onto.Steps, record.Step{Commit: c.SHA})
+			}
 		}
 		m.insert(c.SHA)
 	}
 	return nil
 }
 
-// insert makes steps of the tasks to do after a commit.
 func (m *move) insert(after string) {
-	for _, task := range m.Insert[after] {
-		m.onto.Steps = append(m.onto.Steps, record.Step{Task: task})
-	}
+	m.onto.Steps = append(m.onto.Steps, m.Insert[after]...)
 }
 
 // taskOf returns the finished task of a commit by the record, or "".

@@ -95,7 +95,7 @@ func (p Plan) line(aside string) string {
 		add("ask the reviewer about %s", p.Review.TaskID)
 	}
 	if p.Record != nil && len(p.Record.Steps) > 0 {
-		add("repeat %s on the new base", text.Plural(len(p.Record.Steps), "commit"))
+		add("repeat %s", text.Plural(len(p.Record.Steps), "commit"))
 	}
 	for _, id := range p.Pending {
 		if p.reviewRank(id) == 0 && p.Record.Carried(id) == nil {

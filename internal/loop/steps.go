@@ -45,7 +45,7 @@ func (r *run) nextStep(ctx context.Context) (int, error) {
 	return -1, nil
 }
 
-// repeat commits a commit of the user again on the branch's tip.
+// repeat makes a commit of the user again on the branch's tip. A commit that follows the tip stays as it is.
 func (r *run) repeat(ctx context.Context, sha string) error {
 	wt, err := r.Worktree(ctx)
 	if err != nil {
@@ -59,34 +59,40 @@ func (r *run) repeat(ctx context.Context, sha string) error {
 	if err != nil || len(c) == 0 || len(c[0].Parents) == 0 {
 		return cmp.Or(err, fmt.Errorf("the commit %s is gone", sha))
 	}
-	b, remove, err := gitx.NewCommitBuilder(r.Git, r.Common)
-	if err != nil {
-		return err
-	}
-	defer remove()
-	m, err := b.Apply(ctx, c[0].Parents[0], nil, c[0].Tree, tip+"^{tree}")
-	if err != nil {
-		return err
-	}
-	if len(m.Conflicts) > 0 {
-		return Stop{Reason: record.Errored, Detail: fmt.Sprintf("your commit %s %s conflicts with the new base in %s",
-			text.Head(sha, 10), text.Clip(text.OneLine(c[0].Subject), 60), strings.Join(m.Conflicts, ", ")),
-			Hint: "git tilth undo " + r.S.ID + " && git tilth update --merge " + r.S.ID}
-	}
 	as := sha
-	if had, err := r.Git.RevParse(ctx, r.Common, tip+"^{tree}"); err != nil {
+	if c[0].Parents[0] != tip {
+		as, err = r.again(ctx, c[0], tip)
+	}
+	if err == nil && as != tip {
+		err = r.Git.Reset(ctx, wt, as, true)
+	}
+	if err != nil {
 		return err
-	} else if had != m.Tree {
-		as, err = b.Commit(ctx, gitx.TreeCommit{Tree: m.Tree, Parent: tip, AuthorOf: sha, Sign: r.Sign,
-			Message: strings.TrimSpace(c[0].Subject + "\n\n" + c[0].Body)})
-		if err != nil {
-			return err
-		}
-		if err := r.Git.Reset(ctx, wt, as, true); err != nil {
-			return err
-		}
 	}
 	return r.Append(&record.CommitRepeated{From: sha, SHA: as})
+}
+
+// again makes a commit again on a tip, and returns the tip if it has the change.
+func (r *run) again(ctx context.Context, c gitx.Commit, tip string) (string, error) {
+	b, remove, err := gitx.NewCommitBuilder(r.Git, r.Common)
+	if err != nil {
+		return "", err
+	}
+	defer remove()
+	m, err := b.Apply(ctx, c.Parents[0], nil, c.Tree, tip+"^{tree}")
+	if err == nil && len(m.Conflicts) > 0 {
+		err = Stop{Reason: record.Errored, Detail: fmt.Sprintf("your commit %s %s conflicts with the new base in %s",
+			text.Head(c.SHA, 10), text.Clip(text.OneLine(c.Subject), 60), strings.Join(m.Conflicts, ", ")),
+			Hint: "git tilth undo " + r.S.ID + " && git tilth update --merge " + r.S.ID}
+	}
+	if err != nil {
+		return "", err
+	}
+	if had, err := r.Git.RevParse(ctx, r.Common, tip+"^{tree}"); err != nil || had == m.Tree {
+		return tip, err
+	}
+	return b.Commit(ctx, gitx.TreeCommit{Tree: m.Tree, Parent: tip, Others: c.Parents[1:], AuthorOf: c.SHA,
+		Sign: r.Sign, Message: strings.TrimSpace(c.Subject + "\n\n" + c.Body)})
 }
 
 // bring merges the task's change from before a move onto the attempt's base, in index and files. The old verdict

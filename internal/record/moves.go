@@ -34,7 +34,8 @@ type Step struct {
 	Commit  string            `json:"commit,omitempty"`  // of the user
 }
 
-// CommitRepeated is a commit of the user that was made again on another base. SHA is From if the base has it already.
+// CommitRepeated is a commit of the user that was made again on another base. SHA is the commit below if that has its
+// change already.
 type CommitRepeated struct {
 	Scope
 	From string `json:"from"`
