@@ -19,49 +19,49 @@ import (
 )
 
 const (
-	maxACPLine   = 64 << 20 // bytes of a message; a longer one ends the turn
-	maxACPQueue  = 64 << 20 // bytes that wait for an agent which does not read them
-	maxACPID     = 1024     // bytes of the id of a tool call
+	maxACPLine   = 64 << 20 // size of a message in bytes; a longer one ends the turn
+	maxACPQueue  = 64 << 20 // bytes queued for an agent that does not read them
+	maxACPID     = 1024     // length of a tool call's id in bytes
 	acpHandshake = time.Minute
-	acpCancel    = 3 * time.Second // for the answer to a prompt that was cancelled
-	acpStep      = time.Second     // between closed input, SIGTERM and SIGKILL
+	acpCancel    = 3 * time.Second // wait for the answer to a cancelled prompt
+	acpStep      = time.Second     // between closing the input, SIGTERM and SIGKILL
 )
 
-// acpConn is the client's end of the Agent Client Protocol, version 1: JSON-RPC by lines. An agent's lines are handled
+// acpConn is the client's end of the Agent Client Protocol, version 1: JSON-RPC by lines. It handles an agent's lines
 // one after another, so that no message overtakes an earlier one.
 type acpConn struct {
-	s       *stream // its mutex guards all that follows but out and gone
+	s       *stream // its mutex guards the fields below except out and gone
 	row     *acpRow
 	out     *outbox
-	gone    chan struct{} // closed once the process and all that it started have ended
-	dir     string        // the conversation's working directory
-	places  []string      // where a turn may edit
-	asked   int64         // requests that were made
+	gone    chan struct{} // closed when the process and all its children have ended
+	dir     string        // working directory of the conversation
+	places  []string      // directories in which a turn may edit
+	asked   int64         // number of requests made
 	waiting map[int64]chan gjson.Result
-	skipped int // lines, notifications and updates that mean nothing here
+	skipped int // ignored lines, notifications and updates
 
 	info      ACPInfo
 	session   string
 	phase     acpPhase
-	heardUser int  // messages of the user that a load replayed
-	heardBack bool // and the last of them was answered
-	refused   int  // permissions
+	heardUser int  // user messages that a load replayed
+	heardBack bool // the last of them was answered
+	refused   int  // number of refused permissions
 	tools     map[string]*acpTool
 	replayed  map[string]bool // tool calls of earlier turns
 	message   acpMessage
 	usage     acpUsage
-	lie       bool // it reported success although its API refused the request
+	lie       bool // the agent reported success although its API refused the request
 }
 
-// acpPhase is the phase that updates belong to.
+// acpPhase is the phase to which updates belong.
 type acpPhase int
 
 const (
 	acpOpening    acpPhase = iota // no conversation yet
-	acpReplaying                  // a conversation that is loaded
-	acpPrompted                   // the turn
+	acpReplaying                  // replays a loaded conversation
+	acpPrompted                   // works on the turn
 	acpCancelling                 // the turn is being cancelled
-	acpAnswered                   // nothing: the answer to the prompt has ended the turn
+	acpAnswered                   // the answer to the prompt has ended the turn
 	acpOver
 )
 
@@ -101,7 +101,7 @@ func (s *stream) connect(ctx context.Context, cmd proc.Cmd) (c *acpConn, shut fu
 	}
 }
 
-// ask makes a request and waits for its answer, for so long as a handshake may take.
+// ask makes a request and waits for its answer, within the time limit of a handshake.
 func (c *acpConn) ask(ctx context.Context, method string, params any) (gjson.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, acpHandshake, &ending{how: Failed,
 		why: fmt.Sprintf("it did not answer %s within %s", method, acpHandshake)})
@@ -119,7 +119,7 @@ func (c *acpConn) await(ctx context.Context, answer <-chan gjson.Result) (gjson.
 	case <-c.gone:
 	}
 	select {
-	case e := <-answer: // its last words
+	case e := <-answer: // the last words of the agent
 		return result(e)
 	default:
 		return gjson.Result{}, errACPGone
@@ -144,7 +144,7 @@ func (c *acpConn) request(method string, params any) <-chan gjson.Result {
 	return answer
 }
 
-// answer answers a request of the agent.
+// answer answers a request from the agent.
 func (c *acpConn) answer(id, member string, value any) {
 	c.send(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), member: value})
 }
@@ -156,7 +156,7 @@ func (c *acpConn) send(message any) {
 	}
 }
 
-// line takes a line of standard output.
+// line handles a line of standard output.
 func (c *acpConn) line(line []byte) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -199,7 +199,7 @@ func (c *acpConn) answered(id int64, e gjson.Result) {
 	if c.phase == acpPrompted && len(c.s.under) == 0 {
 		c.phase = acpAnswered
 	}
-	if c.session == "" { // the next messages belong to the conversation that this answer names
+	if c.session == "" { // the next messages belong to the conversation of this answer
 		c.session = e.Get("result.sessionId").Str
 	}
 	answer <- e
@@ -210,12 +210,12 @@ func (c *acpConn) ours(params gjson.Result) bool {
 	return params.IsObject() && c.session != "" && params.Get("sessionId").Str == c.session
 }
 
-// asksUs answers a request of the agent. Files and terminals were declined: the agent does its work itself, in the
+// asksUs answers a request from the agent. It declines files and terminals, because the agent works by itself in the
 // sandbox.
 func (c *acpConn) asksUs(id, method string, params gjson.Result) {
 	if method != "session/request_permission" {
 		c.skipped++
-		// A tool is behind it, whether that is shown or not.
+		// The request belongs to a tool, which may have no update.
 		if strings.HasPrefix(method, "fs/") || strings.HasPrefix(method, "terminal/") {
 			c.s.toolBegan()
 			c.s.toolEnded()
@@ -234,7 +234,7 @@ func (c *acpConn) asksUs(id, method string, params gjson.Result) {
 	c.answer(id, "result", map[string]any{"outcome": outcome})
 }
 
-// permit answers a permission request without the user, and returns the chosen option.
+// permit answers a permission request without asking the user. It returns the chosen option.
 func (c *acpConn) permit(params gjson.Result) (option string) {
 	known := len(c.tools)
 	t := c.tool(params.Get("toolCall"))
@@ -242,7 +242,7 @@ func (c *acpConn) permit(params gjson.Result) (option string) {
 		return ""
 	}
 	if t != nil && len(c.tools) > known {
-		t.unseen = true // it may stay so: no message has to report its end
+		t.unseen = true // a message may never report its end
 		c.s.running--
 	}
 	var why string
@@ -277,8 +277,8 @@ func (c *acpConn) permit(params gjson.Result) (option string) {
 	return optionOf(options, "reject_once", "reject_always")
 }
 
-// optionOf returns the first option of the first of these kinds. An allow_always may write a rule into the tree or into
-// the user's settings, so that it is the last choice.
+// optionOf returns the first option of the first of these kinds. allow_always comes last, because it may write a rule
+// into the tree or into the user's settings.
 func optionOf(options []gjson.Result, kinds ...string) string {
 	for _, kind := range kinds {
 		i := slices.IndexFunc(options, func(o gjson.Result) bool {
@@ -291,7 +291,7 @@ func optionOf(options []gjson.Result, kinds ...string) string {
 	return ""
 }
 
-// outbox is the queue of messages to an agent. Adding a message never waits for an agent that does not read.
+// outbox is the queue of messages to an agent. Adding a message does not wait for a slow agent.
 type outbox struct {
 	mu     sync.Mutex
 	more   *sync.Cond
@@ -305,7 +305,7 @@ func newOutbox() *outbox {
 	return o
 }
 
-// send reports whether there was room.
+// send reports whether the queue had room.
 func (o *outbox) send(line []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -333,7 +333,7 @@ func (o *outbox) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends it once all that is in it was read.
+// Close ends the outbox once the agent has read all messages.
 func (o *outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -25,10 +25,10 @@ var (
 	acpRetries = pattern.New(`(?i)retry`)
 )
 
-// acpError is an agent's error answer to a request.
+// acpError is an agent's error response.
 type acpError struct {
 	code   int64
-	said   []string // its message, and the texts of its data
+	said   []string // the error's message and the texts in its data
 	resets time.Time
 }
 
@@ -43,7 +43,7 @@ func newACPError(e gjson.Result) *acpError {
 	return f
 }
 
-// collect takes all that an error says. Agents hide the words of their API in JSON within a string.
+// collect collects all texts of an error. Agents put the error of their API into a string of JSON.
 func (f *acpError) collect(v gjson.Result, key string, depth int) {
 	const deep, many = 6, 20
 	if depth > deep || len(f.said) >= many {
@@ -72,7 +72,7 @@ func (f *acpError) collect(v gjson.Result, key string, depth int) {
 	}
 }
 
-// number takes a number that identifies the failure, or the time of its end.
+// number handles a number that identifies the failure or gives its end.
 func (f *acpError) number(key string, n float64) {
 	switch key = strings.NewReplacer("_", "", "-", "").Replace(key); key {
 	case "code", "status", "statuscode", "httpstatus", "httpstatuscode":
@@ -90,7 +90,7 @@ func (f *acpError) number(key string, n float64) {
 
 var acpEmpty = pattern.New(`(?i)^internal error\.?$`)
 
-// Error returns the error's details, or its message without any.
+// Error returns the error's details, or its message if there are none.
 func (f *acpError) Error() string {
 	said := slices.DeleteFunc(slices.Clone(f.said), acpEmpty().MatchString)
 	if len(said) == 0 {
@@ -99,7 +99,7 @@ func (f *acpError) Error() string {
 	return strings.Join(said, ": ")
 }
 
-// means returns the kind of failure and the time at which it ends.
+// means returns the kind of failure and the time of its end.
 func (f *acpError) means() (How, time.Time) {
 	how, reset := acpMeaning(f.code, strings.Join(f.said, "\n"))
 	if !f.resets.IsZero() {
@@ -108,7 +108,7 @@ func (f *acpError) means() (How, time.Time) {
 	return how, reset
 }
 
-// acpMeaning sorts an agent's failure by its code and its words. A 429 is a usage limit unless its words say otherwise.
+// acpMeaning classifies an agent's failure by code and words. A 429 is a usage limit unless its words say otherwise.
 func acpMeaning(code int64, said string) (How, time.Time) {
 	how := meaning(said)
 	switch {
@@ -122,10 +122,10 @@ func acpMeaning(code int64, said string) (How, time.Time) {
 	return how, time.Time{}
 }
 
-// acpLimit are words of a limit that only an agent's own error says, without telling which limit.
+// acpLimit matches the words of a limit in an agent's own error, which does not name the limit.
 var acpLimit = pattern.New(`(?i)\b429\b|rate.?limit|too many requests|exhausted`)
 
-// resetIn returns the time at which a limit resets, by the message of the API; zero if it names none.
+// resetIn returns the reset time of a limit in the API's message, or zero.
 func resetIn(said string) time.Time {
 	if m := quotaReset().FindStringSubmatch(said); m != nil {
 		wait, _ := time.ParseDuration(m[1])
@@ -145,29 +145,29 @@ func resetIn(said string) time.Time {
 	return codexResetIn(said)
 }
 
-// quotaReset matches that time in a message of Gemini CLI.
+// quotaReset matches the reset time in a message of Gemini CLI.
 var quotaReset = pattern.New(`quota will reset after ((?:\d{1,6}[hms])+)`)
 
 var resetAt = pattern.New(`(?i)(?:reset|again|until|available)[^\n]{0,20}?` +
 	`\b(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))`)
 
-// acpUsage is a turn's usage as the agent reports it. Agents report it in different places.
+// acpUsage is a turn's usage as the agent reports it. Agents report it in different messages.
 type acpUsage struct {
-	told      bool // the answer to the prompt has tokens in it, if only null
-	nothing   bool // and says that there were none
+	told      bool // the answer to the prompt has tokens, possibly null
+	nothing   bool // it reports no usage
 	of        Usage
 	known     bool
-	calls     Usage // the sum of its model calls
+	calls     Usage // sum over the turn's model calls
 	some      bool
 	total     float64 // dollars of the whole conversation
 	dollars   bool
-	otherCost string // in another currency
-	notice    string // the agent's own last message
-	// unanswered is set while a prompt has no answer: the tokens of a turn that ends then are unknown.
+	otherCost string // cost in another currency
+	notice    string // last message of the agent itself
+	// unanswered is true while a prompt has no answer. If the turn ends then, its tokens are unknown.
 	unanswered bool
 }
 
-// answer takes the answer to the prompt.
+// answer handles the answer to the prompt.
 func (u *acpUsage) answer(said gjson.Result) {
 	used := said.Get("usage")
 	if u.told = used.Exists(); u.told {
@@ -188,7 +188,7 @@ func (u *acpUsage) call(used gjson.Result) {
 	u.some = u.calls.Prompt+u.calls.Eval > 0
 }
 
-// acpTokens reads tokens. The total shows whether cached tokens are part of the prompt's.
+// acpTokens reads a number of tokens. The total shows whether the prompt's tokens include cached ones.
 func acpTokens(used gjson.Result) Usage {
 	if !used.IsObject() {
 		return Usage{}
@@ -203,7 +203,7 @@ func acpTokens(used gjson.Result) Usage {
 	return Usage{Prompt: prompt, Eval: eval, Cached: min(cached, prompt), Reasoning: min(thought, eval)}
 }
 
-// cost takes the running total of a conversation.
+// cost handles the running total of a conversation.
 func (u *acpUsage) cost(c gjson.Result) {
 	amount := c.Get("amount")
 	switch currency := c.Get("currency").Str; {
@@ -223,7 +223,7 @@ func (u *acpUsage) tokens() (of Usage, known bool) {
 	return u.calls, u.some
 }
 
-// ended returns the ending that the prompt's answer means.
+// ended returns the ending for the answer to the prompt.
 func (c *acpConn) ended() *ending {
 	said := c.message.text()
 	stopped := c.refused > 0
@@ -255,8 +255,8 @@ func (c *acpConn) ended() *ending {
 		cmp.Or(c.message.stop, "none")}
 }
 
-// lied reports whether an end_turn is a failure: agents also send it when their API refused them, with the error as
-// their message. Such a turn used no tool and cost nothing.
+// lied reports whether an end_turn is a failure. Some agents send end_turn, with the error as their message, when
+// their API refuses them. Such a turn uses no tool and costs nothing.
 func (c *acpConn) lied() bool {
 	if len(c.tools) > 0 {
 		return false

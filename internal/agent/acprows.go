@@ -16,17 +16,17 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// acpRow describes a program that speaks the Agent Client Protocol. git-tilth sets the first
-// of its modes that the agent offers: in this mode the agent asks git-tilth for permission, not a model. A name that
-// begins with # is a suffix.
+// acpRow describes a program that speaks the Agent Client Protocol. git-tilth sets the first of these modes that the
+// agent offers. In such a mode the agent asks git-tilth for permission, not a model. A name that begins with # is a
+// suffix.
 type acpRow struct {
-	command                  []string // after the program; nil as the row has it
+	command                  []string // arguments after the program; nil uses the row's
 	modes, readOnly          []string
-	boxed                    []string // in a Box, for both, where its own sandbox cannot start
-	reportsUsage             bool     // it reports the usage of each turn
+	boxed                    []string // mode in a Box, where the agent's own sandbox cannot start
+	reportsUsage             bool     // the agent reports the usage of each turn
 	notice                   pattern.Regexp
 	mode, readOnlyMode, auth string   // the user's settings
-	terminals                bool     // its shell needs one
+	terminals                bool     // the agent's shell needs a terminal
 	judging                  []string // options that let it read a tree outside its directory
 }
 
@@ -90,7 +90,8 @@ func qwen() *Program {
 		terminals: true})
 }
 
-// acpOf has the native rows as they are with tilth.agent.<name>.acp, and the program that speaks the protocol for them.
+// acpOf has the changes to the native rows for tilth.agent.<name>.acp, and the programs that speak the protocol for
+// them.
 var acpOf = map[string]struct {
 	binary, npm string
 	row         acpRow
@@ -103,7 +104,7 @@ var acpOf = map[string]struct {
 			boxed: []string{"agent-full-access", "full-access"}}},
 }
 
-// byACP makes a row speak the protocol.
+// byACP changes a row to speak the protocol.
 func byACP(p *Program, row acpRow) *Program {
 	p.acp, p.base = &row, row.command
 	p.CanResume, p.countsTurns = true, true
@@ -121,7 +122,7 @@ func byACP(p *Program, row acpRow) *Program {
 // SpeaksACP reports whether the program speaks the Agent Client Protocol.
 func (p *Program) SpeaksACP() bool { return p.acp != nil }
 
-// acpRowOf returns the ACP row of a program, nil if it has none.
+// acpRowOf returns the ACP row of a program, or nil.
 func acpRowOf(p *Program) *Program {
 	if p.acp != nil {
 		return p
@@ -159,14 +160,14 @@ func (c *acpConn) configure(ctx context.Context, opened gjson.Result) error {
 		key: "tilth.agent." + name + ".model", unset: t.UnsetModel})
 }
 
-// acpChoice is a value to set in a conversation: by an option of its category, else by its method.
+// acpChoice is a value to set in a conversation, by an option of its category or by its method.
 type acpChoice struct {
 	category, method, member string
-	list, id                 string // where the values of the method are
+	list, id                 string // list of the method's values
 	wanted                   []string
-	asked                    bool // by the user
+	asked                    bool // the user set the value
 	key                      string
-	unset                    string // the command that takes the value back, where it is not key's
+	unset                    string // command that unsets the value, if it is not the key's
 }
 
 func (c *acpConn) choose(ctx context.Context, opened gjson.Result, choice acpChoice) error {

@@ -26,13 +26,13 @@ const (
 type ACPInfo struct {
 	Name, Version string
 	Resume        string   // ResumeByLoad, ResumeByResume or ResumeByNone
-	Auth          []string // the names of its ways to log in
+	Auth          []string // names of the login methods
 	auth          []acpAuth
 }
 
 type acpAuth struct{ id, kind string }
 
-// playACP plays one turn of an agent that speaks the Agent Client Protocol. One process serves one turn.
+// playACP plays one turn of an agent that speaks the Agent Client Protocol. Each turn has its own process.
 func (s *stream) playACP(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	t := s.turn
 	turn, cancel := s.stoppable(ctx)
@@ -64,7 +64,7 @@ func (s *stream) playACP(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	return out, nil
 }
 
-// isCut reports whether an agent that had answered its prompt was ended while a subagent was running.
+// isCut reports whether an agent was ended while a subagent was running, after it had answered its prompt.
 func (s *stream) isCut(end *ending) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *acpConn) play(ctx context.Context, over <-chan struct{}) *ending {
 	return end
 }
 
-// endOf returns the end that an error means.
+// endOf returns the ending for an error.
 func (c *acpConn) endOf(err error) *ending {
 	if end, ok := errors.AsType[*ending](err); ok {
 		return end
@@ -116,7 +116,7 @@ func (c *acpConn) endOf(err error) *ending {
 	return &ending{how: Interrupted, why: "interrupted"}
 }
 
-// loginHint returns how to log in, if the agent asks for that.
+// loginHint returns the login command if the agent asks for a login.
 func (c *acpConn) loginHint(code int64) string {
 	if code != acpAuthRequired || c.s.program.Login != "" || len(c.info.Auth) == 0 {
 		return ""
@@ -174,7 +174,7 @@ func ownVersion() string {
 	return "dev"
 }
 
-// open resumes the conversation or starts one, and sets its mode and model. It reports the id before that.
+// open resumes or starts a conversation, and sets its mode and model. It reports the id before it sets them.
 func (c *acpConn) open(ctx context.Context) error {
 	ref := c.s.turn.Conversation
 	var said gjson.Result
@@ -237,8 +237,8 @@ const (
 	replayTime  = 10 * time.Second
 )
 
-// replay waits for the end of a load's replay: some agents answer the load first and replay afterwards, and only their
-// silence shows the end.
+// replay waits for the end of a load's replay. Some agents replay after they have answered the load, so only silence
+// shows the end.
 func (c *acpConn) replay(ctx context.Context) error {
 	c.s.mu.Lock()
 	whole := c.heardUser > 0 && c.heardBack
@@ -259,7 +259,7 @@ func (c *acpConn) replay(ctx context.Context) error {
 	return nil
 }
 
-// begin starts a conversation, and logs in first if the user configured that.
+// begin starts a conversation. It first logs in if the user configured that.
 func (c *acpConn) begin(ctx context.Context) (gjson.Result, error) {
 	said, err := c.ask(ctx, "session/new", c.where("", ""))
 	refusal, isRefusal := errors.AsType[*acpError](err)
@@ -280,7 +280,7 @@ func (c *acpConn) begin(ctx context.Context) (gjson.Result, error) {
 	return said, nil
 }
 
-// where returns the parameters that open a conversation.
+// where returns the parameters for opening a conversation.
 func (c *acpConn) where(name, id string) map[string]any {
 	params := map[string]any{"cwd": c.dir, "mcpServers": []any{}}
 	if name != "" {
@@ -289,7 +289,7 @@ func (c *acpConn) where(name, id string) map[string]any {
 	return params
 }
 
-// authenticate uses the method that the settings name, where no person has to be there for it.
+// authenticate uses the method that the settings name if it needs no person.
 func (c *acpConn) authenticate(ctx context.Context) error {
 	key := "tilth.agent." + c.s.program.Name + ".auth"
 	for _, m := range c.info.auth {
@@ -343,7 +343,7 @@ func (c *acpConn) took(said gjson.Result, err error) {
 	}
 }
 
-// cancel asks the agent once to end the turn, and reads its remaining messages. The turn has ended for our own reason.
+// cancel asks the agent once to end the turn, and reads its remaining messages. git-tilth has ended the turn.
 func (c *acpConn) cancel(ctx context.Context, answer <-chan gjson.Result) error {
 	c.s.mu.Lock()
 	c.phase = acpCancelling

@@ -14,11 +14,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// acpMessage is the agent's message. Only the text after its last tool call counts.
+// acpMessage is the agent's final message: the text after its last tool call.
 type acpMessage struct {
-	plain []byte // pieces that name no message
-	named []byte // pieces of the last message that was named
-	id    string // of that
+	plain []byte // pieces without a message id
+	named []byte // pieces of the last message with an id
+	id    string // id of that message
 	stop  string // why the turn ended
 }
 
@@ -32,7 +32,8 @@ func (m *acpMessage) add(id, piece string) {
 	*into = append(*into, text.HeadBytes(piece, max(0, maxMessage-len(*into)))...)
 }
 
-// text returns the final message. If an agent gives its model's messages ids, text without an id is the agent's own.
+// text returns the final message. If an agent gives ids to its model's messages, it ignores text without an id,
+// because that is the agent's own.
 func (m *acpMessage) text() string {
 	if m.id != "" {
 		return strings.TrimSpace(string(m.named))
@@ -40,26 +41,26 @@ func (m *acpMessage) text() string {
 	return strings.TrimSpace(string(m.plain))
 }
 
-// acpTool collects the agent's updates of a tool call.
+// acpTool collects the updates of a tool call.
 type acpTool struct {
 	title, kind, input string
-	places, edited     []string // as locations, and as changes or input name them
-	differs            bool     // it shows its changes
+	places, edited     []string // paths in its locations, and in its changes or input
+	differs            bool     // the call shows its changes
 	announced, ended   bool
-	unseen             bool // it was only asked for
+	unseen             bool // only a permission request named the call
 }
 
-// maxACPTools bounds how many tool calls of a turn are known.
+// maxACPTools limits how many tool calls of a turn are tracked.
 const maxACPTools = 100_000
 
 func (t *acpTool) name() string { return cmp.Or(t.kind, t.title, "tool") }
 
-// edits reports whether it changes files directly, without a command.
+// edits reports whether the call changes files directly, without a command.
 func (t *acpTool) edits() bool {
 	return t.kind == "edit" || t.kind == "delete" || t.kind == "move" || t.differs || t.kind == "" && len(t.edited) > 0
 }
 
-// update takes a session/update of this conversation.
+// update handles a session/update of this conversation.
 func (c *acpConn) update(u gjson.Result) {
 	if !u.IsObject() {
 		c.skipped++
@@ -91,7 +92,7 @@ func (c *acpConn) update(u gjson.Result) {
 	}
 }
 
-// said adds a piece of a message. Notices of the agent are not the model's text.
+// said adds a piece of a message. It keeps notices of the agent apart from the model's text.
 func (c *acpConn) said(id, piece string) {
 	if c.row.notice != nil && id == "" && c.row.notice().MatchString(piece) {
 		if acpRetries().MatchString(piece) {
@@ -103,8 +104,9 @@ func (c *acpConn) said(id, piece string) {
 	c.message.add(id, piece)
 }
 
-// tool returns the tool call of an update, with the update applied; nil if it names none. At the start of a call or a
-// permission request, an id of an earlier turn is a new call, because some models restart their count.
+// tool returns the tool call of an update, with the update applied; nil if the update names none. At the start of a
+// call or at a permission request, the id of an earlier turn is a new call, because some models restart their
+// numbering.
 func (c *acpConn) tool(u gjson.Result) *acpTool {
 	id := u.Get("toolCallId").Str
 	earlier := c.replayed[id] && u.Get("sessionUpdate").Str == "tool_call_update"
@@ -150,8 +152,8 @@ func (c *acpConn) tool(u gjson.Result) *acpTool {
 	return t
 }
 
-// toolUpdate handles an update of a tool call. Its start says little, so the call is recorded once its input, place or
-// end is known.
+// toolUpdate handles an update of a tool call. It records the call once the input, the path or the end is known,
+// because the first update has few details.
 func (c *acpConn) toolUpdate(u gjson.Result, prompted bool) {
 	if !prompted {
 		if id := u.Get("toolCallId").Str; len(c.replayed) < maxACPTools && len(id) <= maxACPID {
@@ -173,7 +175,7 @@ func (c *acpConn) toolUpdate(u gjson.Result, prompted bool) {
 	if t.input != "" || len(t.places) > 0 || over {
 		c.announce(t)
 	}
-	own := t.kind == "think" // a subagent; ACP has no better kind for it
+	own := t.kind == "think" // a subagent; ACP has no better kind
 	id := u.Get("toolCallId").Str
 	switch {
 	case over && !t.ended:
@@ -186,7 +188,7 @@ func (c *acpConn) toolUpdate(u gjson.Result, prompted bool) {
 	}
 }
 
-// announce writes a tool call down, once.
+// announce records a tool call once.
 func (c *acpConn) announce(t *acpTool) {
 	if t.announced {
 		return
@@ -204,7 +206,7 @@ func (c *acpConn) announce(t *acpTool) {
 	c.s.uses(t.name(), string(record.JSON(args)))
 }
 
-// acpOutput returns a tool's output for display.
+// acpOutput returns a tool's output as text.
 func acpOutput(u gjson.Result) string {
 	var b strings.Builder
 	for _, part := range objects(u.Get("content")) {

@@ -16,55 +16,55 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// How failures in a row are retried.
+// Retries of failures in a row.
 const (
 	maxEmpty     = 8  // empty answers
 	maxBeside    = 3  // failures while another agent is free
-	maxAtOnce    = 10 // retries before an endpoint that asks for none gets the waits all the same
+	maxAtOnce    = 10 // immediate retries that an endpoint may ask for; later ones wait
 	longestWait  = 5 * time.Minute
-	endpointWait = time.Second // the first wait, which doubles
+	endpointWait = time.Second // first wait; it doubles
 	programWait  = 5 * time.Second
 )
 
-// DefaultOutage is the time that failures in a row are retried unless tilth.maxOutage says otherwise.
+// DefaultOutage is the default of tilth.maxOutage: the time for which failures in a row are retried.
 const DefaultOutage = time.Hour
 
-// Calls makes the model calls of one role. An agent program may replace the model: its turn is an answer.
+// Calls makes the model calls of one role. An agent program may replace the model; each of its turns is an answer.
 type Calls struct {
-	// Chat makes one attempt, as a model.Client does.
+	// Chat makes one attempt, like a model.Client.
 	Chat func(context.Context, model.Request) (*model.Reply, error)
-	// Program, if set, plays the turn. Tell makes its prompt from the conversation's messages.
+	// Program, if set, plays the turn. Tell returns its prompt, made from the conversation's messages.
 	Program *Program
 	Tell    func(context.Context, []json.RawMessage) (Turn, error)
-	// Heard gets the result of a turn after it is on record. again requests another turn without counting this one. An
-	// error that is a *model.Failure is the attempt's; any other ends the attempts.
+	// Heard gets the result of a turn after it is recorded. again requests another turn without counting this one. A
+	// *model.Failure is a failure of the attempt; any other error ends the attempts.
 	Heard     func(context.Context, Outcome) (again bool, err error)
-	Attempts  int           // bounds the attempts at one request; 0 is no bound
-	MaxOutage time.Duration // bounds the time of transient failures in a row; 0 is DefaultOutage
-	Allow     func() error  // is asked before each attempt; its error ends them
-	Beside    func() bool   // reports whether another agent is free to take over; nil is never
-	// Wait waits before the next attempt; nil only sleeps.
+	Attempts  int           // limits the attempts at one request; 0 is no limit
+	MaxOutage time.Duration // limits the time of transient failures in a row; 0 is DefaultOutage
+	Allow     func() error  // called before each attempt; its error ends the attempts
+	Beside    func() bool   // reports whether another agent is free; nil is never
+	// Wait waits before the next attempt; nil sleeps.
 	Wait func(context.Context, *model.Failure, Pause) error
-	// Record counts an attempt's usage and writes its model_call with scope and total.
+	// Record counts an attempt's usage and writes its model_call, with scope and total.
 	Record func(*record.ModelCall, model.Usage) error
 	Emit   func(record.Event) error // writes another event of the call
 }
 
 // Pause is a wait between two attempts at one request.
 type Pause struct {
-	Attempt int // the failed one
+	Attempt int // the failed attempt
 	Wait    time.Duration
 }
 
 // streak counts the failures in a row of one request.
 type streak struct {
 	failures, empties int
-	began             time.Time // of the first transient one
+	began             time.Time // time of the first transient failure
 }
 
-// Make repeats one request until it gets a turn, a retry cannot help, or no retry is left. The history is the same in
-// each. Every attempt is on the record before the next one is made. The error is the one that Allow, Record,
-// Wait or Emit returned, else the last *model.Failure. Make does not wait for the end of a usage limit.
+// Make repeats one request until it gets a turn, a retry cannot help, or no retry is left. Every attempt sends the
+// same history, and is recorded before the next one. The error comes from Allow, Record, Wait or Emit, or is the last
+// *model.Failure. Make does not wait for the end of a usage limit.
 func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error) {
 	var row streak
 	for n := 1; ; n++ {
@@ -97,8 +97,8 @@ func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error
 	}
 }
 
-// next adds a failure to the streak and returns the wait after it, if another attempt follows. The wait doubles up to
-// five minutes, the endpoint's own request takes precedence, and the last wait ends with the longest outage.
+// next adds a failure to the streak and returns the wait before the next attempt, if there is one. The wait doubles up
+// to five minutes. The endpoint's own request takes precedence, and the last wait ends at the longest outage.
 func (c Calls) next(row *streak, f *model.Failure) (p Pause, again bool) {
 	now, most := proc.Now(), cmp.Or(c.MaxOutage, DefaultOutage)
 	if f.Status == http.StatusTooManyRequests && f.Kind.Transient() && f.RetryAfter != nil && *f.RetryAfter > most {
@@ -150,7 +150,7 @@ func (c Calls) attempt(ctx context.Context, req model.Request, n int) (*model.Re
 	return nil, err
 }
 
-// play runs the program for an answer.
+// play gets an answer from the program.
 func (c Calls) play(ctx context.Context, req model.Request, n int) (*model.Reply, error) {
 	for {
 		if err := c.allow(); err != nil {
@@ -192,7 +192,7 @@ func (c Calls) allow() error {
 	return c.Allow()
 }
 
-// failure returns the failure of a turn, or nil.
+// failure returns a turn's failure, or nil.
 func (p *Program) failure(out Outcome) *model.Failure {
 	f := &model.Failure{Kind: model.Ended, Message: p.Name + ": " + out.Detail, Said: out.Detail,
 		FinishReason: string(out.How), Usage: out.Usage, RetryAfter: out.RetryAfter}
@@ -225,7 +225,7 @@ func (c Calls) wait(ctx context.Context, f *model.Failure, p Pause) error {
 	return proc.Sleep(ctx, p.Wait)
 }
 
-// replyCall returns a healthy answer of a model as a model_call; its caller knows the phase and the session's total.
+// replyCall returns a model's healthy answer as a model_call. The caller adds the phase and the session's total.
 func replyCall(r *model.Reply, attempt int) *record.ModelCall {
 	call := spent(r.Usage)
 	call.Attempt, call.FinishReason, call.Health = attempt, r.FinishReason, model.HealthOK
@@ -237,7 +237,7 @@ func replyCall(r *model.Reply, attempt int) *record.ModelCall {
 	return call
 }
 
-// failureCall returns the record of a failed call. Its cost counts; most failures cost nothing.
+// failureCall returns the record of a failed call, with its cost; most failures cost nothing.
 func failureCall(f *model.Failure, attempt int, wait time.Duration) *record.ModelCall {
 	call := spent(f.Usage)
 	call.Attempt, call.FinishReason, call.Health = attempt, f.FinishReason, string(f.Kind)
@@ -276,7 +276,7 @@ func setContent(call *record.ModelCall, said string) {
 	call.Content, call.Chars, call.Truncated = said, &n, new(n > record.MaxText)
 }
 
-// RoleUsage converts the usage of a number of calls into a session's.
+// RoleUsage converts the usage of calls into a session's usage.
 func RoleUsage(u model.Usage, calls int64) session.RoleUsage {
 	return session.RoleUsage{Calls: calls, PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached,
 		ReasoningTokens: u.Reasoning, Cost: u.Cost}

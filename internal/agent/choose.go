@@ -9,17 +9,17 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Choice is a conversation to try, and why it is this one.
+// Choice is a conversation to try, with the reason for the choice.
 type Choice struct {
-	Ref Ref    // a resumed conversation knows the task already
+	Ref Ref    // a resumed conversation knows the task
 	How string // "stored", "discovered" or "fresh"
 	Why string
 }
 
-// TookOver is the recorded reason of an agent that took over a task from an unavailable one.
+// TookOver is the recorded reason for an agent that took over a task from an unavailable one.
 const TookOver = "took over"
 
-// Replaced is the recorded reason of a new conversation after a conversation too long for the model.
+// Replaced is the recorded reason for a new conversation that replaces one too long for the model.
 const Replaced = "replaced"
 
 // Fresh returns the choice of a new conversation.
@@ -32,17 +32,17 @@ type Search struct {
 	Stored     *session.Conversation // nil for none
 	Dir, Model string
 	Env        []string
-	Since      time.Time // when the session was made: discovery finds nothing that is older
-	Except     []string  // conversations of other tasks and roles, which live in the same directory
-	Fresh      bool      // begin a new conversation whatever there is
-	Continue   bool      // take a stored id even if the program's store seems to have lost it
+	Since      time.Time // creation time of the session; discovery ignores older conversations
+	Except     []string  // conversations of other tasks and roles in the same directory
+	Fresh      bool      // start a new conversation in any case
+	Continue   bool      // use a stored id even if the program's store seems to have lost it
 }
 
-// Choose decides which conversation a turn uses: the stored one, else the newest one recorded for exactly this
-// directory, else a fresh one. If the program answers NotFound (or InUse), the caller continues with Fresh.
+// Choose decides which conversation a turn uses: the stored one, else the newest one for exactly this directory, else
+// a new one. If the program answers NotFound or InUse, the caller continues with Fresh.
 //
-// An id of another program, model or directory is never used; the fresh choice gives the reason. Discovery is for
-// sessions without a stored id.
+// Choose never uses an id of another program, model or directory; the new conversation then has the reason. Discovery
+// is for sessions without a stored id.
 func (p *Program) Choose(q Search) Choice {
 	id, how, why := "", "", ""
 	switch {
@@ -63,7 +63,7 @@ func (p *Program) Choose(q Search) Choice {
 	return Choice{Ref: Ref{ID: id, Resume: true}, How: how, Why: why}
 }
 
-// chooseDiscovered returns the newest conversation of the session's time and directory, "" for none, and why.
+// chooseDiscovered returns the newest conversation of the session's time and directory, or "", with the reason.
 func (p *Program) chooseDiscovered(q Search) (id, why string) {
 	id, err := p.discover(q.Env, q.Dir, q.Since, q.Except...)
 	switch {
@@ -75,7 +75,7 @@ func (p *Program) chooseDiscovered(q Search) (id, why string) {
 	return id, "the newest conversation that " + p.Name + " recorded for this directory"
 }
 
-// chooseStored returns the stored conversation if it can be resumed, else "", and why.
+// chooseStored returns the stored conversation if it can be resumed, else "", with the reason.
 func (p *Program) chooseStored(q Search) (id, why string) {
 	stored := q.Stored
 	switch {

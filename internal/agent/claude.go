@@ -20,15 +20,15 @@ func claude() *Program {
 	return &Program{
 		Name: "claude", Title: "Claude Code", Package: "@anthropic-ai/claude-code", Binary: "claude",
 		base: []string{"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"},
-		// bypassPermissions is refused to root; with acceptEdits its file tools stay inside the directory.
+		// Claude Code refuses bypassPermissions to root. With acceptEdits its file tools stay inside the directory.
 		// The disallowed tools would switch to another worktree, or continue after the turn.
 		write: rights{args: [][]string{{"--permission-mode", "acceptEdits", "--allowedTools", "Bash",
 			"--disallowedTools", "EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup"}}},
-		// Only reading tools exist, whatever the user's settings allow; no server can add more. A review is never
-		// continued, so it leaves no transcript for discovery to find.
+		// Only reading tools exist, whatever the user's settings allow, and no server can add tools. A review is never
+		// continued, so it leaves no transcript for discovery.
 		readOnly: rights{args: [][]string{{"--permission-mode", "default", "--tools", "Read,Glob,Grep",
 			"--strict-mcp-config", "--no-session-persistence", "--setting-sources", "user"}},
-			env: []string{"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1"}}, // it is kept by directory, where a worker may reach it
+			env: []string{"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1"}}, // the memory of a directory, which a worker may write
 		model: []string{"--model", "{model}"}, limit: []string{"--max-turns", "{turns}"},
 		budget: []string{"--max-budget-usd", "{dollars}"},
 		system: []string{"--append-system-prompt", "{system}"},
@@ -54,10 +54,10 @@ func claude() *Program {
 	}
 }
 
-// claudeDir is Claude Code's directory for its state.
+// claudeDir is the directory of Claude Code's state.
 var claudeDir = place{"CLAUDE_CONFIG_DIR", "", ".claude"}
 
-// escapeClaude keeps a prompt from being taken as a command, and @file in it from being replaced by the file's
+// escapeClaude escapes a prompt so that Claude Code does not read it as a command or replace @file by a file's
 // contents.
 func escapeClaude(p string) string {
 	escaped := atWord().ReplaceAllString(p, `$1\@`)
@@ -72,7 +72,7 @@ var atWord = pattern.New(`(^|\s)@`)
 // atNote explains the escapes to the model, which does not know them.
 const atNote = "\n\n(In this message \\@ stands for a plain at sign.)\n"
 
-// escapeSlash keeps a prompt that begins with a slash from being taken as a command.
+// escapeSlash escapes a prompt that begins with a slash, which would be a command.
 func escapeSlash(p string) string {
 	if strings.HasPrefix(strings.TrimSpace(p), "/") {
 		return "Task:\n\n" + p
@@ -88,7 +88,7 @@ func claudeUsage(u gjson.Result) Usage {
 
 func readClaude(s *stream, e gjson.Result) {
 	kind := e.Get("type").Str
-	// The result for an unknown conversation has its id too.
+	// The result for an unknown conversation also has its id.
 	if kind == "system" || kind == "assistant" {
 		s.id(e.Get("session_id").Str)
 	}
@@ -110,8 +110,8 @@ func readClaude(s *stream, e gjson.Result) {
 	}
 }
 
-// claudeSystem handles the program's own events. Its subagents run in the background, and when one ends the program
-// continues although it had already reported a result.
+// claudeSystem handles the program's own events. Subagents run in the background. When one ends, the program continues
+// even after it reported a result.
 func (s *stream) claudeSystem(e gjson.Result) {
 	switch e.Get("subtype").Str {
 	case "init":
@@ -133,11 +133,10 @@ func (s *stream) claudeSystem(e gjson.Result) {
 	}
 }
 
-// claudeOwn are the kinds of background tasks that report to the conversation when they end: a shell may serve for
-// ever.
+// claudeOwn are the kinds of background tasks that report to the conversation at their end. A shell may run for ever.
 var claudeOwn = pattern.New(`agent|teammate|workflow`)
 
-// claudeRetry ends a turn that cannot succeed: the program retries a refused key for minutes.
+// claudeRetry ends a turn that cannot succeed. The program would retry a refused key for minutes.
 func (s *stream) claudeRetry(e gjson.Result) {
 	status := e.Get("error_status").Int()
 	said := fmt.Sprintf("the API answers with status %d (%s)", status, e.Get("error").Str)
@@ -148,11 +147,11 @@ func (s *stream) claudeRetry(e gjson.Result) {
 	s.wait(said, time.Duration(e.Get("retry_delay_ms").Num)*time.Millisecond)
 }
 
-// refusedStatus reports whether an HTTP status says that the same call will never be answered.
+// refusedStatus reports whether an HTTP status is permanent for the same call.
 func refusedStatus(status int64) bool { return status == 401 || status == 403 || status == 404 }
 
-// claudePiece reads the tokens of a message from its pieces. The message itself has only the tokens known at its start,
-// and an ended run has no result with the sum.
+// claudePiece counts a message's tokens from its pieces. The message itself has only the tokens at its start, and an
+// interrupted run has no result with the sum.
 func (s *stream) claudePiece(e gjson.Result) {
 	kind, begun, added := e.Get("event.type").Str, e.Get("event.message.usage"), e.Get("event.usage")
 	switch {
@@ -167,7 +166,7 @@ func (s *stream) claudePiece(e gjson.Result) {
 	}
 }
 
-// claudeMessage counts a message once: it is printed again for each of its blocks.
+// claudeMessage counts a message once, because the program prints it again for each of its blocks.
 func (s *stream) claudeMessage(e gjson.Result) {
 	id, own := e.Get("message.id").Str, e.Get("parent_tool_use_id").Str == ""
 	if !s.counted[id] && own {
@@ -183,7 +182,7 @@ func (s *stream) claudeMessage(e gjson.Result) {
 	s.claudeBlocks(e, own)
 }
 
-// claudeBlocks handles the parts of a message. Its text counts if the main agent said it and not a subagent.
+// claudeBlocks handles the blocks of a message. Text counts only from the main agent.
 func (s *stream) claudeBlocks(e gjson.Result, said bool) {
 	for _, b := range objects(e.Get("message.content")) {
 		switch b.Get("type").Str {
@@ -228,9 +227,9 @@ func (s *stream) claudeResult(e gjson.Result) {
 	}
 }
 
-// claudeSum replaces the usage counted by messages since the last result with the result's. In versions that report
-// usage since the last result it includes subagents, and total_cost_usd is of the whole conversation. In older ones
-// total_cost_usd is of the run, and usage of the main agent's messages since the last result.
+// claudeSum replaces the usage of messages since the last result by the result's usage. Versions that report usage
+// since the last result include subagents, and their total_cost_usd is for the whole conversation. In older versions
+// total_cost_usd is for the run, and usage is for the main agent's messages since the last result.
 func (s *stream) claudeSum(e gjson.Result) {
 	since, used, total := e.Get("model_usage_since_last_result"), e.Get("usage"), e.Get("total_cost_usd")
 	switch {
@@ -257,7 +256,7 @@ func (s *stream) claudeSum(e gjson.Result) {
 	}
 }
 
-// unixTime reads seconds since 1970; 0 and nonsense are the zero time.
+// unixTime reads seconds since 1970; 0 and invalid values are the zero time.
 func unixTime(sec float64) time.Time {
 	if sec <= 0 || sec > 1e11 {
 		return time.Time{}
@@ -265,8 +264,8 @@ func unixTime(sec float64) time.Time {
 	return time.Unix(int64(sec), 0).UTC()
 }
 
-// claudeStore is $CLAUDE_CONFIG_DIR/projects/<directory>/<id>.jsonl, one message a line. The directory's name is cut
-// and hashed in a way that changed between versions, so every directory is searched.
+// claudeStore is $CLAUDE_CONFIG_DIR/projects/<directory>/<id>.jsonl, with one message per line. The directory's name
+// is cut and hashed differently in each version, so the search covers all directories.
 var claudeStore = &transcripts{
 	word: "transcript", missing: "transcript of it (it removes them after 30 days)",
 	files: func(h *history) ([]string, error) {

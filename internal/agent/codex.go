@@ -22,11 +22,12 @@ func codex() *Program {
 	return &Program{
 		Name: "codex", Title: "Codex CLI", Package: "@openai/codex", Binary: "codex",
 		base: []string{"exec", "--json", "--skip-git-repo-check", "-c", "check_for_update_on_startup=false"},
-		// Its sandbox makes everything but the worktree read only; git needs these four to work in a linked worktree.
+		// Codex's sandbox makes everything except the worktree read-only. In a linked worktree git needs these four
+		// paths.
 		write: rights{alone: [][]string{{"-s", "workspace-write"}, {"--add-dir", "{gitdir}"},
 			{"--add-dir", "{commondir}/objects"}, {"--add-dir", "{commondir}/refs"}, {"--add-dir", "{commondir}/logs"}},
 			boxed: codexBoxed},
-		// A review is never continued, and must not be discovered.
+		// A review is never continued and must not be discovered.
 		readOnly: rights{alone: [][]string{{"-s", "read-only"}}, boxed: codexBoxed,
 			args: [][]string{{"--ephemeral", "--ignore-rules",
 				"-c", "project_doc_max_bytes=0", "-c", `projects={"{dir}"={trust_level="untrusted"}}`,
@@ -34,7 +35,7 @@ func codex() *Program {
 		model:  []string{"-m", "{model}"},
 		resume: []string{"resume", "{id}"},
 		tail:   []string{"-"},
-		// Only its log says for how long it will wait by itself.
+		// Only the log tells how long Codex will wait.
 		env:     []string{"RUST_LOG=error,codex_core::responses_retry=warn"},
 		keyVars: []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
 		keyFile: place{"CODEX_HOME", "config.toml", ".codex/config.toml"},
@@ -52,11 +53,11 @@ func codex() *Program {
 	}
 }
 
-// codexDir is Codex's directory for its state.
+// codexDir is the directory of Codex's state.
 var codexDir = place{"CODEX_HOME", "", ".codex"}
 
-// codexBoxed turns off Codex's sandbox inside ours: bubblewrap cannot start there, and without it Codex runs no
-// command, not even a read-only one.
+// codexBoxed turns off Codex's sandbox inside ours. Bubblewrap cannot start there, and without bubblewrap Codex runs
+// no command, not even a read-only one.
 var codexBoxed = [][]string{{"-s", "danger-full-access"}}
 
 func codexUsage(u gjson.Result) Usage {
@@ -88,8 +89,7 @@ func readCodex(s *stream, e gjson.Result) {
 	}
 }
 
-// codexLimit is how it says that the account's allowance is used up. The apostrophe is a typographic one in some
-// versions.
+// codexLimit matches the message that the account's allowance is used up. Some versions use a typographic apostrophe.
 var codexLimit = pattern.New(`^You.{1,3}ve hit your usage limit`)
 
 var codexReset = pattern.New(`try again at (?:(\w{3} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d{2} [AP]M)`)
@@ -101,7 +101,7 @@ var (
 		`retrying sampling request \(\d+/\d+ in (\d{1,8})(?:\.\d+)?s\)\.\.\..* sampling_error=(.*)$`)
 )
 
-// watchCodex reads Codex's log. It uses the time in the API's Retry-After, however long.
+// watchCodex reads the wait in Codex's log, from the API's Retry-After.
 func watchCodex(s *stream, line []byte) {
 	m := codexWait().FindSubmatch(line)
 	if m == nil {
@@ -113,7 +113,7 @@ func watchCodex(s *stream, line []byte) {
 	}
 }
 
-// codexError keeps an error. The error of a usage limit has its end: a time of today, or a date and a time.
+// codexError keeps an error. A usage limit's error has its end: a time of today, or a date and a time.
 func (s *stream) codexError(text string) {
 	if codexRefused().MatchString(text) {
 		if m := codexAgain().FindStringSubmatch(text); m != nil {
@@ -133,7 +133,7 @@ func (s *stream) codexError(text string) {
 	}
 }
 
-// codexResetIn returns the time at which a usage limit resets, zero if the error does not name it.
+// codexResetIn returns the reset time of a usage limit in an error, or zero.
 func codexResetIn(text string) time.Time {
 	m := codexReset().FindStringSubmatch(text)
 	if m == nil {
@@ -147,11 +147,11 @@ func codexResetIn(text string) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	// Seconds are cut off: a limit must not be called over before it is.
+	// The message omits seconds. Round up, so that the limit has certainly ended.
 	return reset.Add(time.Minute).UTC()
 }
 
-// codexStarted counts a tool when it begins. An item that was never announced is counted when it is complete.
+// codexStarted counts a tool when it begins. It counts an unannounced item when the item is complete.
 func (s *stream) codexStarted(item gjson.Result) {
 	if tool, args := codexUse(item); tool != "" {
 		s.steps[item.Get("id").Str] = Usage{}
@@ -195,11 +195,11 @@ func codexUse(item gjson.Result) (tool, args string) {
 	return "", ""
 }
 
-// codexStore has files $CODEX_HOME/sessions/Y/M/D/rollout-<time>-<id>.jsonl; the first line describes the thread.
+// codexStore has files $CODEX_HOME/sessions/Y/M/D/rollout-<time>-<id>.jsonl. The first line describes the thread.
 var codexStore = &transcripts{
 	word: "rollout", missing: "rollout of it",
 	// A search for one conversation starts at the newest day and ends at the first match, so it does not read years of
-	// days. A glob with a star before the id would try each position in each name.
+	// days. A glob with a star before the id would compare each position of each name.
 	files: func(h *history) (found []string, err error) {
 		days, err := filepath.Glob(text.GlobQuote(codexDir.in(h.env)) + "/sessions/*/*/*")
 		for _, day := range slices.Backward(days) {
@@ -225,8 +225,8 @@ var codexStore = &transcripts{
 	},
 }
 
-// codexSaid reports whether a line is a message: an answer of the model, or a message to it other than those with which
-// the program itself begins a thread.
+// codexSaid reports whether a line is a message: an answer of the model, or a message to it. The messages with which
+// Codex begins a thread do not count.
 func codexSaid(e gjson.Result) bool {
 	role := e.Get("payload.role").Str
 	if e.Get("type").Str != "response_item" || role == "developer" || role == "system" {
@@ -238,15 +238,15 @@ func codexSaid(e gjson.Result) bool {
 var codexOwn = pattern.New(
 	`^\s*(?:$|<(?:environment_context|user_instructions|permissions|skills?_|plugins?_|apps?_)|# AGENTS\.md)`)
 
-// codexTail is how much of a rollout's end is searched for tokens.
+// codexTail is the number of bytes at a rollout's end that are searched for tokens.
 const codexTail = 16 << 20
 
 // codexFinish reads the thread's tokens from its rollout. Newer versions write the whole thread's usage there after
-// each answer. The event at a run's end, and all events of older versions, continue from the last run's token_count,
-// which can be one answer behind. Both are among a rollout's last lines.
+// each answer. The event at a run's end, and all events of older versions, add to the last run's token_count, which
+// may be one answer behind. Both are in the last lines of a rollout.
 func codexFinish(s *stream, h *history) {
 	if s.turn.ReadOnly {
-		return // such a thread is ephemeral: it has no rollout
+		return // an ephemeral thread has no rollout
 	}
 	var thread, counted gjson.Result
 	paths, _ := codexStore.files(h)

@@ -14,12 +14,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// maxArg is the longest system prompt that is passed as an argument, in bytes. Linux accepts 128 KiB for one; a longer
-// one is put before the prompt.
+// maxArg is the longest system prompt, in bytes, to pass as an argument. Linux accepts 128 KiB for one argument. A
+// longer one is put before the prompt.
 const maxArg = 100_000
 
-// build makes the command of a turn. remove deletes its private directory; the error of remove is about a renewed login
-// that could not be copied back.
+// build builds the command of a turn. remove deletes its private directory; its error is about a renewed login that
+// could not be copied back.
 func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func() error, err error) {
 	env := ScrubEnv(t.Env)
 	bin, err := proc.LookPath(p.Binary, t.Dir, env)
@@ -72,7 +72,7 @@ func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func() error, err error) 
 	}, nil
 }
 
-// arguments returns the parts of the command line in the order that every row follows.
+// arguments returns the parts of the command line in their order, which is the same for all rows.
 func (p *Program) arguments(t *Turn, r rights) [][]string {
 	base, conversation := p.base, p.begin
 	switch {
@@ -90,18 +90,18 @@ func (p *Program) arguments(t *Turn, r rights) [][]string {
 }
 
 // outside is the empty working directory of an ACP agent that reviews, because the agent reads settings and
-// instructions there.
+// instructions in its working directory.
 const outside = "outside"
 
-// private makes the working directory of a reviewer that uses ACP; it returns "" for any other turn. A kill leaves the
-// directory behind. The caller chooses its path and can remove it later.
+// private creates the working directory of a reviewer that uses ACP; it returns "" for any other turn. A kill leaves
+// the directory behind. The caller chooses its path and can remove it later.
 func (p *Program) private(t *Turn) (dir string, err error) {
 	if !t.ReadOnly || p.acp == nil {
 		return "", nil
 	}
 	if dir = t.Private; dir == "" {
 		dir, err = os.MkdirTemp("", "git-tilth-agent-")
-	} else if err = os.RemoveAll(dir); err == nil { // a worker can put a link there
+	} else if err = os.RemoveAll(dir); err == nil { // a worker may have made it a link
 		err = os.MkdirAll(dir, 0o700) // a lane's parent directories may be missing
 	}
 	if err == nil {
@@ -113,7 +113,7 @@ func (p *Program) private(t *Turn) (dir string, err error) {
 	return dir, err
 }
 
-// fill puts values into a part of a command line. A part that names an empty value is left out.
+// fill puts values into a part of a command line. It omits a part with an empty value.
 func fill(part []string, vars map[string]string) []string {
 	var out []string
 	for _, arg := range part {
@@ -127,7 +127,7 @@ func fill(part []string, vars map[string]string) []string {
 	return out
 }
 
-// expand replaces each placeholder once, so that a value that looks like a placeholder is not expanded.
+// expand replaces each placeholder once. It does not expand values.
 func expand(s string, vars map[string]string) string {
 	var pairs []string
 	for name, value := range vars {
@@ -140,7 +140,7 @@ func (p *Program) systemAsArgument(t *Turn) bool {
 	return len(p.system) > 0 && t.System != "" && len(t.System) <= maxArg
 }
 
-// prompt returns the text for standard input.
+// prompt returns the text for the program's standard input.
 func (p *Program) prompt(t *Turn) string {
 	text := t.Prompt
 	if t.ReadOnly && p.acp != nil {
@@ -156,7 +156,7 @@ func (p *Program) prompt(t *Turn) string {
 	return text
 }
 
-// NotInstalled is the error of a program that is not found.
+// NotInstalled is the error of a missing program.
 func (p *Program) NotInstalled() error { return p.lacks(p.Binary) }
 
 func (p *Program) lacks(binary string) error {
@@ -167,16 +167,16 @@ func (p *Program) lacks(binary string) error {
 	return fmt.Errorf("%s is not installed: no %s on PATH%s", p.Title, binary, hint)
 }
 
-// firstWord matches the first word of a shell command, after assignments, if it names a program without the shell.
-// A relative path depends on the worktree.
+// firstWord matches the first word of a shell command after assignments, if it names a program without shell syntax. A
+// relative path depends on the worktree.
 var firstWord = pattern.New(`^\s*(?:\w+=[\w./:@%+,-]*\s+)*(~?/[\w./@%+,-]+|[\w.@%+,-]+)(?:[\s;&|]|$)`)
 
-// Lookup finds the program. For a shell command of the user it looks for the program that the first word names, if any.
+// Lookup finds the program. For a shell command of the user it looks for the program in the first word, if any.
 func (p *Program) Lookup(ctx context.Context, dir string, env []string) (path string, err error) {
 	if path, err = proc.LookPath(p.Binary, dir, env); err != nil {
 		return "", p.NotInstalled()
 	}
-	if p.Package != "" || len(p.base) != 2 || p.base[0] != "-c" { // it is no shell command of the user
+	if p.Package != "" || len(p.base) != 2 || p.base[0] != "-c" { // not a shell command of the user
 		return path, nil
 	}
 	m := firstWord().FindStringSubmatch(p.base[1])

@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// kind is the kind of a named agent; each setting of tilth.agent.<name>.* applies to some kinds.
+// kind is the kind of a named agent. Each setting of tilth.agent.<name>.* applies to some kinds.
 type kind int
 
 const (
@@ -28,7 +28,7 @@ const (
 var kindWords = map[kind]string{aRow: "a row of the table", aRowByACP: "a row of the table that speaks ACP",
 	own: "a program of your own", ownByACP: "a program of your own that speaks ACP"}
 
-// customKeys are the settings as they are documented. Names are compared without case, as git's are.
+// customKeys are the documented settings. As in git, names are compared without case.
 var customKeys = []struct {
 	name string
 	of   kind
@@ -39,7 +39,7 @@ var customKeys = []struct {
 	{"turnLimit", own}, {"usageLimit", own},
 }
 
-// keysOf returns the keys that mean something for some kind.
+// keysOf returns the keys that apply to some kind.
 func keysOf(some kind) (names []string) {
 	for _, k := range customKeys {
 		if k.of&some != 0 {
@@ -59,8 +59,8 @@ func Key(name, key string) string {
 	return "tilth.agent." + name + "." + key
 }
 
-// Named returns the program of a name: a row of the table, or a program that settings describe or change (those of
-// tilth.agent.<name>.* by the last part of their keys), or an error.
+// Named returns the program with a name: a row of the table, or a program that settings describe or change. settings
+// maps the last part of each tilth.agent.<name>.* key to its value.
 func Named(name string, settings map[string]string) (*Program, error) {
 	if settings != nil {
 		return custom(name, settings)
@@ -86,13 +86,14 @@ func KnownKeys(name string, settings map[string]string) error {
 	return nil
 }
 
-// has reports whether a key is one of those named.
+// has reports whether a list has a key.
 func has(names []string, key string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, key) })
 }
 
 // custom returns the program that tilth.agent.<name>.* describes. settings maps the last part of each key to its
-// value. With the name of a row of the table it is that row with another path or more arguments. Errors name the key.
+// value. If the name is a row of the table, it returns that row with another path or more arguments. Errors name the
+// key.
 func custom(name string, settings map[string]string) (*Program, error) {
 	if err := KnownKeys(name, settings); err != nil {
 		return nil, err
@@ -114,10 +115,10 @@ func custom(name string, settings map[string]string) (*Program, error) {
 	return p, err
 }
 
-// variable matches the name of a variable of the environment.
+// variable matches the name of an environment variable.
 var variable = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// rowOf makes the row that settings describe or change. The model is the caller's.
+// rowOf returns the row that settings describe or change. The caller sets the model.
 func rowOf(name string, set map[string]string) (*Program, error) {
 	row, isRow := byName(name)
 	speaks, err := boolOf(name, "acp", set)
@@ -226,7 +227,7 @@ func (p *Program) borrow(name, format string) error {
 	return nil
 }
 
-// shellVars hands the turn to the user's shell commands, as git hands files to its merge tools.
+// shellVars passes the turn to the user's shell commands in variables, as git passes files to its merge tools.
 func shellVars(t *Turn) []string {
 	turns, readOnly := "", ""
 	if t.MaxTurns > 0 {
@@ -239,10 +240,10 @@ func shellVars(t *Turn) []string {
 		"TILTH_READ_ONLY=" + readOnly}
 }
 
-// maxText is how much of a text program's output is kept as its message.
+// maxText limits the kept output of a text program.
 const maxText = 256 << 10
 
-// readText takes the output of a program without events: all of it is the message.
+// readText reads the output of a program without events, all of which is its message.
 func readText(s *stream, line []byte) {
 	text := string(line)
 	if id := conversationLine().FindStringSubmatch(text); id != nil {
@@ -258,8 +259,8 @@ func readText(s *stream, line []byte) {
 // conversationLine matches the line that names the conversation of a program without events.
 var conversationLine = pattern.New(`^TILTH_CONVERSATION=(\S+)\s*$`)
 
-// finishText ends the message of a program without events. Without a line that reports success, only the exit status
-// and the presence of output decide.
+// finishText ends the message of a program without events. Without a line that reports success, the exit status and
+// the presence of output decide.
 func finishText(s *stream, _ *history) {
 	s.turns = 1
 	s.say(string(s.partial))
@@ -268,8 +269,8 @@ func finishText(s *stream, _ *history) {
 	}
 }
 
-// tailOf keeps the end of a text, beginning with a whole line where it has one. It only acts at twice the length, so
-// that adding to the text stays cheap.
+// tailOf keeps the end of a text, from the start of a line if possible. It acts only at twice the length, so that
+// appending stays cheap.
 func tailOf(text []byte, n int) []byte {
 	if len(text) <= 2*n {
 		return text

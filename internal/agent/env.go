@@ -13,11 +13,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// quiet keeps programs from updating themselves in the middle of a run.
+// quiet prevents programs from updating themselves during a run.
 var quiet = []string{"DISABLE_AUTOUPDATER=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "NO_COLOR=1"}
 
-// nested are variables with which a program marks the commands that it runs. If git-tilth is such a command, they would
-// make the next program refuse to start, or join its parent's conversation.
+// nested are variables with which a program marks its commands. If git-tilth runs as such a command, the variables
+// would make the next program refuse to start, or join its parent's conversation.
 var nested = []string{
 	"CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT",
 	"CLAUDE_CODE_CHILD_SESSION",
@@ -25,9 +25,8 @@ var nested = []string{
 	"GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "OPENCODE", "OPENCODE_PID", "OPENCODE_PERMISSION",
 }
 
-// ScrubEnv returns environ for a foreign program: without the harness's keys (TILTH_API_KEY and TILTH_<ROLE>_API_KEY),
-// without the marks of an enclosing agent, and with self-updates switched off. The result is sorted and has each
-// variable once.
+// ScrubEnv returns environ for an agent program. It removes git-tilth's keys (TILTH_API_KEY and TILTH_<ROLE>_API_KEY)
+// and the marks of an enclosing agent, and turns self-updates off. The result is sorted and has each variable once.
 func ScrubEnv(environ []string) []string {
 	kept := map[string]string{}
 	for _, entry := range slices.Concat(environ, quiet) {
@@ -40,12 +39,12 @@ func ScrubEnv(environ []string) []string {
 	return slices.Sorted(maps.Values(kept))
 }
 
-// proxies are the variables by which a program finds its way to its API. Their URLs may hold a password.
+// proxies are the proxy variables. Their URLs may have a password.
 var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
 
-// ToolEnv returns environ for programs other than agents, such as shell commands and validators: without keys and
-// without git-tilth's settings, except for the variables in keep. It always drops the lane's number, which would be
-// that of an enclosing run. CI is true unless the user has set it, because nobody answers a program that asks.
+// ToolEnv returns environ for programs other than agents, such as shell commands and validators. It removes keys and
+// git-tilth's settings, except for the variables in keep. It always removes the lane's number, which would be an
+// enclosing run's. CI is true unless the user has set it, because nobody answers a program's questions.
 func ToolEnv(environ, keep []string) []string {
 	env := slices.DeleteFunc(ScrubEnv(environ), func(entry string) bool { return isDropped(entry, keep) })
 	if slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "CI=") }) {
@@ -54,17 +53,18 @@ func ToolEnv(environ, keep []string) []string {
 	return append(env, "CI=true")
 }
 
-// Environ returns environ for the program: without any key but its own and those in the variables that keep names.
+// Environ returns environ for the program, without keys except its own and those in the variables that keep names.
 func (p *Program) Environ(environ, keep []string) []string {
 	return ToolEnv(environ, p.kept(environ, keep))
 }
 
-// kept returns the variables that the program finds although they look like keys.
+// kept returns the variables that the program gets although they look like keys.
 func (p *Program) kept(environ, keep []string) []string {
 	return slices.Concat(p.keyVars, p.named(environ), proxies, keep)
 }
 
-// Misses is the command that gives the program the variable that it names as it fails and does not find, "" for none.
+// Misses returns the command that passes a variable to the program, if the program's failure names a missing variable;
+// else "".
 func (p *Program) Misses(said string, environ, keep []string) string {
 	if name := text.NamedIn(said, Dropped(environ, p.kept(environ, keep))); name != "" {
 		return "git config --add tilth.sandboxEnv " + name
@@ -77,7 +77,7 @@ func isDropped(entry string, keep []string) bool {
 	return (proc.IsSetting(entry) || text.HoldsKey(entry)) && (name == session.LaneVar || !slices.Contains(keep, name))
 }
 
-// Dropped names the variables of environ that programs of a run do not get, without git-tilth's settings.
+// Dropped names the variables of environ that programs of a run do not get, except git-tilth's settings.
 func Dropped(environ, keep []string) []string {
 	var names []string
 	for _, entry := range environ {
@@ -90,10 +90,10 @@ func Dropped(environ, keep []string) []string {
 	return slices.Compact(names)
 }
 
-// maxSettings bounds how much of a program's settings is read.
+// maxSettings limits how much of a program's settings is read.
 const maxSettings = 4 << 20
 
-// named returns the variables that the user's own settings of the program name for its keys.
+// named returns the variables for keys that the user's own settings of the program name.
 func (p *Program) named(environ []string) (names []string) {
 	if p.keyName == nil {
 		return nil
@@ -118,7 +118,7 @@ func (at place) in(env []string) string {
 	return filepath.Join(homeIn(env), at.inHome)
 }
 
-// homeIn returns the home directory that a program run in env would use.
+// homeIn returns the home directory of a program with the environment env.
 func homeIn(env []string) string {
 	if h := proc.Getenv(env, "HOME"); h != "" {
 		return h

@@ -8,11 +8,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// maxScan bounds the bytes that are read in vain: each unclosed brace would be read to the end.
+// maxScan limits the bytes read in vain, because each unclosed brace is read to the end.
 const maxScan = 32 << 20
 
-// FinalJSON returns the last JSON object of a final message: bare, in a fence or in a sentence. It does not return an
-// object inside another. ok is false if there is none.
+// FinalJSON returns the last JSON object of a final message: bare, in a fence or in a sentence. It does not return a
+// nested object. ok is false if there is none.
 func FinalJSON(text string) (json.RawMessage, bool) {
 	all := JSONObjects(text)
 	if len(all) == 0 {
@@ -21,8 +21,8 @@ func FinalJSON(text string) (json.RawMessage, bool) {
 	return all[len(all)-1], true
 }
 
-// JSONObjects returns the JSON objects of a message, in order, as FinalJSON finds them. A message with JSON that
-// is nested too deeply has none.
+// JSONObjects returns the JSON objects of a message in order, as FinalJSON finds them. It returns none if the JSON is
+// nested too deeply.
 func JSONObjects(text string) []json.RawMessage {
 	var all []json.RawMessage
 	budget := maxScan

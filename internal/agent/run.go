@@ -17,34 +17,34 @@ import (
 )
 
 const (
-	// linger is the quiet time after a result that ends a turn, although the program is still running.
+	// linger is the idle time after a result that ends a turn while the program is still running.
 	linger = 20 * time.Second
-	// grace is the time between SIGTERM and SIGKILL: time for a program to write its conversation down.
+	// grace is the time between SIGTERM and SIGKILL, in which a program can save its conversation.
 	grace = 5 * time.Second
-	// patience is the time that a program may wait for its API without output before the run reports the wait.
+	// patience is the time without output after which the run reports that a program waits for its API.
 	patience = 5 * time.Minute
-	// outputKept bounds the kept output and standard error of a program, in bytes each.
+	// outputKept limits the kept output and the kept standard error of a program, in bytes each.
 	outputKept = 64 << 10
 )
 
-// ending is an end of a turn without the program's own last event.
+// ending is an end of a turn without the program's terminal event.
 type ending struct {
-	how       How // "" where the program is ended because it does not exit by itself
+	how       How // "" if git-tilth ends a program that does not exit by itself
 	why, hint string
 	misset    bool // a setting has a value that the ACP agent does not offer
 }
 
 func (e *ending) Error() string { return e.why }
 
-// stoppable returns the context of a turn, which stop ends.
+// stoppable returns the context of a turn, which stop cancels.
 func (s *stream) stoppable(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.stop = func(how How, why string) { cancel(&ending{how: how, why: why}) }
 	return ctx, cancel
 }
 
-// Run plays one turn and returns its outcome. The error is non-nil only if the program could not be started or its
-// actions could not be recorded; every failure of the program itself is an Outcome.
+// Run plays one turn and returns its outcome. The error is non-nil only if the program could not start or its actions
+// could not be recorded. Every failure of the program itself is an Outcome.
 func (p *Program) Run(ctx context.Context, t Turn) (out Outcome, err error) {
 	id, resume := t.Conversation.ID, t.Conversation.Resume
 	switch {
@@ -52,7 +52,7 @@ func (p *Program) Run(ctx context.Context, t Turn) (out Outcome, err error) {
 		t.PriorTotal = Usage{}
 	case !p.CanResume:
 		return Outcome{How: NotFound, Detail: p.Name + " cannot resume a conversation"}, nil
-	case id == "" || !p.valid(id): // the program would misunderstand it
+	case id == "" || !p.valid(id): // the program would misread it
 		return Outcome{How: NotFound, Detail: fmt.Sprintf("%q is not an id of %s", id, p.Name)}, nil
 	}
 	if info, err := os.Stat(t.Dir); err != nil || !info.IsDir() {
@@ -68,8 +68,8 @@ func (p *Program) Run(ctx context.Context, t Turn) (out Outcome, err error) {
 		}
 	}()
 	s := newStream(p, &t)
-	// A conversation that is resumed is known to be there when the program has named it; the user's own shell
-	// commands need not do that.
+	// A resumed conversation is known to exist when the program has named it. The user's own shell commands need not
+	// name it.
 	if id != "" && p.acp == nil && (!resume || p.shellCommands) {
 		if err := s.tell(id); err != nil {
 			return Outcome{}, err
@@ -84,8 +84,8 @@ func (p *Program) Run(ctx context.Context, t Turn) (out Outcome, err error) {
 	return s.play(ctx, cmd)
 }
 
-// play starts the program and follows it to its end. Some programs say only on standard error which conversation they
-// began, or that they will now wait for hours.
+// play starts the program and follows it to its end. Some programs report only on standard error which conversation
+// they began, or that they will wait for hours.
 func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	p, t := s.program, s.turn
 	ctx, cancel := s.stoppable(ctx)
@@ -129,12 +129,12 @@ func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	return s.outcome(res, cause), nil
 }
 
-// ended handles the end of the process. The error is the reason for a turn without a result.
+// ended handles the end of the process. The error is the reason why the turn has no result.
 func (s *stream) ended(err error) error {
 	if s.last != nil {
 		s.last.Stop()
 	}
-	s.quiet, s.waits = true, "" // a look at the silence may be under way
+	s.quiet, s.waits = true, "" // a check of the silence may be running
 	if s.refusal == nil && err != nil {
 		return fmt.Errorf("%s could not be run: %w", s.program.Name, err)
 	}
@@ -158,7 +158,7 @@ func (s *stream) watchSilence(ctx context.Context) {
 	}
 }
 
-// limitEnd is the end of a limit as older versions of Claude Code say it, behind their words.
+// limitEnd matches the end of a limit after the message of older Claude Code versions.
 var limitEnd = pattern.New(`\|([0-9]{10})$`)
 
 // outcome combines the events, the exit status and the standard error.
@@ -190,10 +190,10 @@ func (s *stream) outcome(res proc.Outcome, cause *ending) Outcome {
 	return out
 }
 
-// verdict applies the rules in the order of trust: an end by git-tilth, the program's terminal event, its error
-// messages, and its exit status last.
+// verdict applies the rules in order of trust: an end by git-tilth, the program's terminal event, its error messages,
+// and its exit status.
 func (s *stream) verdict(res proc.Outcome, cause *ending) (How, string) {
-	// A program that was done while it was being told to stop was done.
+	// A program that reported success while git-tilth stopped it has succeeded.
 	done := s.success && s.how == "" && (len(s.under) == 0 || !res.TimedOut && !res.Canceled)
 	switch {
 	case cause != nil && cause.how != "" && !(done && cause.how == TurnLimit):
@@ -222,7 +222,7 @@ func (s *stream) verdict(res proc.Outcome, cause *ending) (How, string) {
 	return meaning(said), said
 }
 
-// unfinished returns the program's own words, and the event that is missing.
+// unfinished returns the program's own words and the missing event.
 func (s *stream) unfinished(res proc.Outcome) string {
 	missing := fmt.Sprintf("it exited with status %d without %s", res.ExitCode, s.program.Terminal)
 	said := lastLine(string(res.Stderr))
@@ -235,11 +235,11 @@ func (s *stream) unfinished(res proc.Outcome) string {
 	return oneLine(said) + " (" + missing + ")"
 }
 
-// match looks for the row's ways to fail in the error events and on standard error, "" for none.
+// match returns the kind of failure in the error events and on standard error, or "".
 func (s *stream) match(res proc.Outcome) (How, string) {
 	texts := slices.Concat(s.errors, strings.Split(strings.TrimSpace(string(res.Stderr)), "\n"))
 	for _, rule := range s.program.rules {
-		// Only a resume can fail because the conversation is unknown.
+		// Only a resume can fail because of an unknown conversation.
 		if rule.how == NotFound && !s.turn.Conversation.Resume {
 			continue
 		}
@@ -250,13 +250,13 @@ func (s *stream) match(res proc.Outcome) (How, string) {
 	return "", ""
 }
 
-// oneLine returns the first line of a text, shortened, with its control characters made visible.
+// oneLine returns the first line of a text, shortened, with visible control characters.
 func oneLine(s string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return text.HeadBytes(text.VisibleLine(strings.TrimSpace(first)), 300)
 }
 
-// lastLine is the last line of a text that is not a part of a stack trace.
+// lastLine returns the last line of a text that is not part of a stack trace.
 func lastLine(s string) string {
 	last := ""
 	for line := range strings.Lines(s) {

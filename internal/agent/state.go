@@ -20,16 +20,15 @@ import (
 
 // state is a directory or file that a program writes. The end of a turn discards the changes, because later
 // conversations and the user's own would obey changed settings, memory, hooks and plugins. keeps names the exceptions:
-// logins (files) and conversations (directories, with a slash at the end). A leading hyphen marks a directory that
-// is discarded although it is in a kept one. {tree} is the turn's directory in Claude Code's spelling, "/" is
-// everything.
+// logins (files) and conversations (directories, with a slash at the end). A leading hyphen marks a discarded
+// directory in a kept one. {tree} is the turn's directory in Claude Code's spelling, "/" is everything.
 type state struct {
 	place
 	keeps []string
 }
 
 // inside returns a Box in which the program may write its own state, for a turn in dir, and a function to call after
-// the turn. It makes missing directories of the state, because only an existing path can be allowed, but no files.
+// the turn. It creates missing state directories, because the sandbox can allow only existing paths.
 func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.Box, done func() error, err error) {
 	if b == nil {
 		return nil, func() error { return nil }, nil
@@ -51,7 +50,7 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 	for i, s := range p.state {
 		path := s.in(env)
 		if filepath.Ext(path) != ".json" {
-			_ = os.MkdirAll(path, 0o700) // on an error the program itself reports the failed write
+			_ = os.MkdirAll(path, 0o700) // the program reports a failed write
 		}
 		if turn == "" || len(s.keeps) == 1 && s.keeps[0] == "/" {
 			out.Write = append(out.Write, path)
@@ -98,7 +97,7 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 			return errors.Join(errors.Join(lost...), os.Rename(turn, kept))
 		}
 		for _, dir := range dropped {
-			_ = os.Remove(dir) // fails where the user has something there
+			_ = os.Remove(dir) // fails if the user has files in it
 		}
 		if turn != "" {
 			_ = proc.RemoveAll(turn) // the next run removes leftovers
@@ -107,7 +106,7 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 	}, nil
 }
 
-// makeDir makes a directory, and replaces a link or a file that a worker may have put there.
+// makeDir creates a directory. It replaces a link or file that a worker may have created at its path.
 func makeDir(path string) error {
 	if fi, err := os.Lstat(path); err == nil && !fi.IsDir() {
 		_ = os.Remove(path)
@@ -118,19 +117,19 @@ func makeDir(path string) error {
 	return nil
 }
 
-// login is a file that stays: its layer in the turn's directory, its name there, and where it belongs.
+// login is a kept file: its layer in the turn's directory, its name in the layer, and its path.
 type login struct{ layer, name, to string }
 
-// TurnDir is the prefix of a directory with the layers of a turn, next to those of caches.
+// TurnDir is the prefix of a directory with the layers of a turn, next to the layers of caches.
 const TurnDir = "turn-"
 
-// notWord matches the characters that Claude Code replaces with a hyphen in directory names.
+// notWord matches the characters that Claude Code replaces by a hyphen in directory names.
 var notWord = pattern.New(`[^A-Za-z0-9]`)
 
-// namesAccount matches the members of a login that name its account. Tokens and times change when a login is renewed.
+// namesAccount matches the members of a login that name its account. Tokens and times change at a renewal.
 var namesAccount = pattern.New(`(?i)account|^active$|e-?mail|user|org|client|subscription|api_?key|auth_?mode|^sub$`)
 
-// sameLogin checks that a file of a turn is the renewed login of the account that the user's own file names.
+// sameLogin checks that a turn's file is the renewed login of the account in the user's file.
 func sameLogin(was, now []byte) error {
 	var before, after map[string]any
 	if json.Unmarshal(was, &before) != nil || len(before) == 0 {
@@ -163,8 +162,8 @@ func sameAccount(was, now map[string]any) error {
 	return nil
 }
 
-// keepFile takes over a file that a turn wrote to a layer. A program may write it in place or by another file of its
-// name, which would take a mount away.
+// keepFile copies a file from a layer of a turn. A program may write it in place, or rename another file to it, which
+// would remove a mount.
 func keepFile(layer, name, to string) error {
 	data, err := jsonl.ReadIn(layer, name, maxSettings+1)
 	if err == nil && len(data) > maxSettings {

@@ -13,11 +13,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// history names the conversation and directory that a store is asked about.
+// history names a conversation and its directory for a search in a store.
 type history struct {
 	program *Program
-	env     []string // in which the program would run
-	dir     string   // symlinks resolved
+	env     []string // environment of the program
+	dir     string   // with symlinks resolved
 	id      string   // "" for any
 }
 
@@ -40,8 +40,8 @@ func (p *Program) Stored(env []string, dir, id string) (gone bool, why string) {
 	return p.store.state(&history{program: p, env: env, dir: proc.RealPath(dir), id: id})
 }
 
-// discover finds the newest conversation that was begun in exactly dir at or after since, "" for none. Ids in except,
-// such as those of other tasks, are skipped.
+// discover finds the newest conversation that began in exactly dir at or after since, or "". It skips the ids in
+// except, for example those of other tasks.
 func (p *Program) discover(env []string, dir string, since time.Time, except ...string) (id string, err error) {
 	if p.store == nil || !p.CanResume {
 		return "", nil
@@ -49,12 +49,12 @@ func (p *Program) discover(env []string, dir string, since time.Time, except ...
 	return p.store.newest(&history{program: p, env: env, dir: proc.RealPath(dir)}, since, except)
 }
 
-// transcripts is the store of a program that keeps each conversation in one file, a JSON object per line.
+// transcripts is the store of a program that keeps each conversation in one file, with a JSON object per line.
 type transcripts struct {
 	word    string                             // the program's word for such a file
 	missing string                             // the program's message for an id without a file
-	files   func(h *history) ([]string, error) // of h.id, or all for ""
-	// head takes one of a file's first lines. Until head says otherwise, the id is the file's name.
+	files   func(h *history) ([]string, error) // files of h.id, or all for ""
+	// head handles one of a file's first lines. Until head sets another id, the id is the file's name.
 	head func(t *transcript, line gjson.Result)
 }
 
@@ -62,10 +62,10 @@ type transcripts struct {
 type transcript struct {
 	id, cwd  string
 	began    time.Time
-	messages int // at least this many
+	messages int // lower limit
 }
 
-// headLines bounds the lines read of a transcript: the facts are at its beginning.
+// headLines is the number of lines read at the start of a transcript, which has the facts.
 const headLines = 50
 
 func (ts *transcripts) read(path string) (transcript, error) {
@@ -97,12 +97,12 @@ func (ts *transcripts) state(h *history) (gone bool, why string) {
 	return gone, why
 }
 
-// newest returns the newest conversation of the session in h.dir, "" for none.
+// newest returns the newest conversation of the session in h.dir, or "".
 func (ts *transcripts) newest(h *history, since time.Time, except []string) (id string, err error) {
 	paths, err := ts.files(h)
 	var began time.Time
 	for _, path := range paths {
-		// A conversation that was last written before the session began is older.
+		// The conversation ended before the session began.
 		if info, err := os.Stat(path); err != nil || info.ModTime().Before(since) {
 			continue
 		}

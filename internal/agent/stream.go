@@ -22,51 +22,51 @@ import (
 )
 
 const (
-	maxActivity = 16000   // bytes of the arguments of a tool and of an error event that are kept
-	maxMessage  = 1 << 20 // bytes of a final message that are kept
-	maxErrors   = 20      // error events that are kept
+	maxActivity = 16000   // kept bytes of a tool's arguments and of an error event
+	maxMessage  = 1 << 20 // kept bytes of a final message
+	maxErrors   = 20      // number of kept error events
 )
 
-// stream collects the data of a program's events. Lines arrive one at a time and in order.
+// stream collects the data in a program's events. Lines arrive one at a time and in order.
 type stream struct {
 	program *Program
 	turn    *Turn
 
 	conversation string
 	text         string
-	partial      []byte // of a message that arrives in pieces
+	partial      []byte // message that arrives in pieces
 	usage        Usage  // of this run
 	total        Usage  // of the conversation, if totalKnown
 	totalKnown   bool
 	turns        int
-	running      int         // tools that have begun and not ended
-	began        time.Time   // when the program was started
-	heard        time.Time   // time of its last output
-	quiet        bool        // its silence was told of
-	waits        string      // the API error that the program itself is waiting to retry, or ""
-	success      bool        // by the terminal event
-	reported     bool        // it reported a result, and may have continued since
+	running      int         // number of running tools
+	began        time.Time   // start of the program
+	heard        time.Time   // time of the last output
+	quiet        bool        // the silence was reported
+	waits        string      // API error after which the program waits for a retry, or ""
+	success      bool        // the terminal event reported success
+	reported     bool        // the program reported a result, and may have continued since
 	under        []string    // running subagents and workflows
-	background   []string    // tasks of its own that were under way when it last said, a shell among them
-	last         *time.Timer // ends a program that has reported and is quiet
-	how          How         // the outcome by another terminal event, or ""
+	background   []string    // background tasks in the last report, for example a shell
+	last         *time.Timer // ends an idle program that has reported a result
+	how          How         // outcome of another terminal event, or ""
 	why          string
 	reset        time.Time
-	retryAfter   *time.Duration // the wait that its API asked for
+	retryAfter   *time.Duration // wait that the program's API asked for
 	denied       []string
 	errors       []string
-	message      string           // that the pieces which arrive belong to
-	counted      map[string]bool  // messages that are counted as steps
-	steps        map[string]Usage // numbers per message, for events that repeat them
+	message      string           // id of the message that arrives in pieces
+	counted      map[string]bool  // messages counted as steps
+	steps        map[string]Usage // numbers per message, because some events repeat them
 	others       map[string]bool  // messages of its subagents
 
-	onID func(id string)           // the id was seen
-	stop func(how How, why string) // end the program from outside
-	// lingered is called when a program that has reported was quiet for long enough.
+	onID func(id string)           // called with the id
+	stop func(how How, why string) // ends the program
+	// lingered is called when a program that reported a result has been idle long enough.
 	lingered func()
-	told     string     // the conversation that OnConversation was last called with
-	refusal  error      // its error, or that of Emit
-	mu       sync.Mutex // both outputs and the silence come from separate goroutines
+	told     string     // last conversation passed to OnConversation
+	refusal  error      // error of OnConversation or Emit
+	mu       sync.Mutex // both outputs and the silence have separate goroutines
 }
 
 func newStream(p *Program, t *Turn) *stream {
@@ -75,7 +75,7 @@ func newStream(p *Program, t *Turn) *stream {
 		others: map[string]bool{}, began: now, heard: now}
 }
 
-// tell hands the conversation's id on, once.
+// tell reports the conversation's id once.
 func (s *stream) tell(id string) error {
 	if id != s.told && s.turn.OnConversation != nil {
 		s.told = id
@@ -84,10 +84,10 @@ func (s *stream) tell(id string) error {
 	return s.refusal
 }
 
-// maxID bounds an id, in bytes: it becomes an argument, or a variable, of the program.
+// maxID limits an id in bytes, because it becomes an argument or a variable of the program.
 const maxID = 512
 
-// id takes the conversation's id from an event.
+// id reads the conversation's id from an event.
 func (s *stream) id(id string) {
 	if id == "" || id == s.conversation || len(id) > maxID || text.VisibleLine(id) != id {
 		return
@@ -99,7 +99,7 @@ func (s *stream) id(id string) {
 }
 
 // wait handles an API's answer to a call that the program will repeat by itself, after d if known. It ends a program
-// that would wait for long: the caller waits instead, and may ask another one.
+// that would wait long. The caller then waits, or asks another agent.
 func (s *stream) wait(said string, d time.Duration) {
 	if d >= patience {
 		how := meaning(said)
@@ -130,7 +130,7 @@ func (s *stream) emitWait(said string, d time.Duration) {
 	s.emit(&w)
 }
 
-// meaning returns the way to fail that a program's words say.
+// meaning returns the kind of failure in a program's words.
 func meaning(said string) How {
 	switch model.KindOf(0, said) {
 	case model.UsageLimit:
@@ -143,13 +143,12 @@ func meaning(said string) How {
 
 var status429 = pattern.New(`\b429\b|(?i:too many requests)`)
 
-// silence is called periodically. A long silence between two calls means that the program waits for its API, without
-// reporting how long.
+// silence is called periodically. A long silence between two calls means that the program waits for its API.
 func (s *stream) silence(now time.Time, limit time.Duration) {
 	idle := now.Sub(s.heard)
 	switch {
 	case s.program.acp != nil && !s.quiet && idle >= limit && s.running == 0 && s.conversation != "":
-		// A thinking model sends events. An agent that waits for its API sends none, some of them for ever.
+		// A thinking model sends events. An agent that waits for its API sends none, and some wait for ever.
 		s.quiet = true
 		s.emitWait(silent(limit), 0)
 		s.stop(UsageLimit, silent(limit)+", and no tool of it runs")
@@ -163,11 +162,11 @@ func (s *stream) silence(now time.Time, limit time.Duration) {
 
 func silent(d time.Duration) string { return "it has said nothing for " + d.String() }
 
-// quietTime returns how long a program may be silent after its report before the turn ends.
+// quietTime returns how long a program may be silent after its report before git-tilth ends the turn.
 func (s *stream) quietTime() time.Duration { return cmp.Or(s.turn.Linger, linger) }
 
-// settle checks after each line whether the turn has ended, except for the quiet time in which the program may continue
-// or exit. It is not over while subagents are running.
+// settle checks after each line whether the turn has ended, apart from the idle time in which the program may continue
+// or exit. A turn has not ended while subagents are running.
 func (s *stream) settle(quiet time.Duration, over func()) {
 	s.reported = s.reported || s.success
 	switch ended := s.how != "" || s.success && len(s.under) == 0; {
@@ -180,20 +179,20 @@ func (s *stream) settle(quiet time.Duration, over func()) {
 	}
 }
 
-// say takes a whole message of the model; the last one is the turn's text.
+// say handles a whole message of the model. The last one is the turn's text.
 func (s *stream) say(said string) {
 	if strings.TrimSpace(said) != "" {
 		s.text = text.HeadBytes(said, maxMessage)
 	}
 }
 
-// spend counts the tokens of one message, and replaces its earlier count.
+// spend counts the tokens of one message, which replaces its earlier count.
 func (s *stream) spend(message string, u Usage) {
 	s.usage = plus(plus(s.usage, u, 1), s.steps[message], -1)
 	s.steps[message] = u
 }
 
-// forget removes the booked tokens of messages that are counted elsewhere.
+// forget removes the counted tokens of messages that another event counts.
 func (s *stream) forget(summed func(message string) bool) {
 	for message, u := range s.steps {
 		if summed(message) {
@@ -202,16 +201,16 @@ func (s *stream) forget(summed func(message string) bool) {
 	}
 }
 
-// enough ends a program without a turn limit after its turns. It is called between two model calls, when no running
-// tool could be cut off.
+// enough ends a program without a turn limit once its turns are used up. It is called between two model calls, when no
+// tool is running.
 func (s *stream) enough() {
 	if s.program.countsTurns && s.turn.MaxTurns > 0 && s.turns >= s.turn.MaxTurns {
 		s.stop(TurnLimit, fmt.Sprintf("turn limit reached (%d)", s.turn.MaxTurns))
 	}
 }
 
-// toolBegan counts a model call by its first tool, for programs that print their tools but not their model calls.
-// Tools that run at the same time come from one call.
+// toolBegan counts a model call by its first tool, for programs that print tools but not model calls. Tools that run
+// at the same time belong to one call.
 func (s *stream) toolBegan() {
 	if s.running == 0 {
 		s.turns++
@@ -222,7 +221,8 @@ func (s *stream) toolBegan() {
 	}
 }
 
-// pastTurns reports whether the program uses more tools than it may: nothing showed the end of the last one.
+// pastTurns reports whether the program uses more tools than its turns allow, because no event showed the end of the
+// last one.
 func (s *stream) pastTurns() bool {
 	return s.program.countsTurns && s.turn.MaxTurns > 0 && s.turns > s.turn.MaxTurns
 }
@@ -247,7 +247,7 @@ func (s *stream) deny(tool string) {
 	}
 }
 
-// uses writes down that a tool is used, args being JSON.
+// uses records the use of a tool. args is JSON.
 func (s *stream) uses(tool, args string) {
 	kept := json.RawMessage(text.HeadBytes(args, maxActivity))
 	if !json.Valid(kept) {
@@ -272,7 +272,7 @@ func (s *stream) emit(e record.Event) {
 	}
 }
 
-// events is the reader of a program that prints a JSON object a line.
+// events reads the output of a program that prints a JSON object per line.
 func events(read func(*stream, gjson.Result)) func(*stream, []byte) {
 	return func(s *stream, line []byte) {
 		if e, ok := event(line); ok {
@@ -281,7 +281,7 @@ func events(read func(*stream, gjson.Result)) func(*stream, []byte) {
 	}
 }
 
-// event reads one event. Lines that are no JSON object are not events: programs print warnings between them.
+// event reads one event. Other lines are not events, because programs print warnings between them.
 func event(line []byte) (gjson.Result, bool) {
 	line = bytes.TrimLeft(line, " \t")
 	if len(line) == 0 || line[0] != '{' {
@@ -291,10 +291,10 @@ func event(line []byte) (gjson.Result, bool) {
 	return e, err == nil
 }
 
-// count returns a number of tokens that can be added up. Calls bounds the sum of a turn.
+// count returns a number of tokens that is safe to add. Calls limits the sum of a turn.
 func count(r gjson.Result) int64 { return int64(max(0, min(r.Num, 1<<40))) }
 
-// objects returns the objects of a list. A lookup in a string would match text that looks like a member.
+// objects returns the objects of a list. A lookup in a string could match text that looks like a member.
 func objects(list gjson.Result) []gjson.Result {
 	if !list.IsArray() {
 		return nil
@@ -302,7 +302,7 @@ func objects(list gjson.Result) []gjson.Result {
 	return slices.DeleteFunc(list.Array(), func(r gjson.Result) bool { return !r.IsObject() })
 }
 
-// textOf returns the text of content that is a string or a list of text blocks.
+// textOf returns the text of a string or of a list of text blocks.
 func textOf(content gjson.Result) string {
 	var b strings.Builder
 	for _, block := range objects(content) {
@@ -311,7 +311,7 @@ func textOf(content gjson.Result) string {
 	return content.Str + b.String()
 }
 
-// plus adds v to u as often as times says.
+// plus adds v to u the given number of times.
 func plus(u, v Usage, times int64) Usage {
 	return Usage{
 		Prompt: u.Prompt + times*v.Prompt, Eval: u.Eval + times*v.Eval, Cached: u.Cached + times*v.Cached,
@@ -320,7 +320,7 @@ func plus(u, v Usage, times int64) Usage {
 	}
 }
 
-// addedSince returns the growth of a total. A smaller total was reset, so all of it is new.
+// addedSince returns the growth of a total. A smaller total has been reset, so all of it is new.
 func addedSince(prior, total Usage) Usage {
 	if total.Prompt < prior.Prompt || total.Eval < prior.Eval {
 		return total

@@ -12,12 +12,12 @@ type toolDef struct {
 	name        string
 	description string
 	params      []param
-	writes      bool                                       // may change something: left out of read-only tools
-	check       func(b *BuiltinTools, in *arguments) error // refuses by policy, before anything is done
+	writes      bool                                       // may change something; left out of read-only tools
+	check       func(b *BuiltinTools, in *arguments) error // checks the policy before the call
 	run         func(b *BuiltinTools, ctx context.Context, in arguments) (ToolAnswer, error)
 }
 
-// param is one argument of a tool. Its kind is a type of JSON schema.
+// param is one argument of a tool. Its kind is a JSON schema type.
 type param struct {
 	name        string
 	kind        string
@@ -95,7 +95,7 @@ func (t *toolDef) spec() any {
 	}}
 }
 
-// usage returns the tool's arguments in one line: read_file {path: string}.
+// usage returns the tool's arguments on one line: read_file {path: string}.
 func (t *toolDef) usage() string {
 	parts := make([]string, len(t.params))
 	for i, p := range t.params {
@@ -108,16 +108,16 @@ func (t *toolDef) usage() string {
 	return t.name + " {" + strings.Join(parts, ", ") + "}"
 }
 
-// arguments are decoded and checked against the tool's parameters.
+// arguments are the decoded and checked arguments of a call.
 type arguments struct {
 	text  map[string]string
 	num   map[string]float64
-	rel   string // the resolved path, found by check, and the pattern's query
+	rel   string // the resolved path set by check, and the pattern's query
 	query query
 }
 
-// decode reads the arguments of a call, which may be any bytes. It ignores arguments that the tool does not have: other
-// programs' tools of the same name have more.
+// decode reads the arguments of a call, which may be any bytes. It ignores unknown arguments, because other programs'
+// tools of the same name have more.
 func decode(t *toolDef, args string) (arguments, error) {
 	in := arguments{text: map[string]string{}, num: map[string]float64{}}
 	if strings.TrimSpace(args) == "" {

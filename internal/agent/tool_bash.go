@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// checkCommand refuses commands of the deny list.
+// checkCommand refuses the commands in the deny list.
 func checkCommand(b *BuiltinTools, in *arguments) error {
 	if reason := b.guard.check(in.text["command"]); reason != "" {
 		return &blocked{reason}
@@ -48,7 +48,7 @@ func (b *BuiltinTools) bash(ctx context.Context, in arguments) (ToolAnswer, erro
 	return report(o, limit), nil
 }
 
-// limit returns the time that the command may take.
+// limit returns the command's time limit.
 func (b *BuiltinTools) limit(in arguments) (time.Duration, error) {
 	secs, ok := in.num["timeout"]
 	if !ok {
@@ -70,7 +70,8 @@ func (b *BuiltinTools) shell() string {
 	return "sh"
 }
 
-// report puts how the command ended before its output: that is where a reader of a shortened result still sees it.
+// report puts the command's exit status before its output, because readers of a shortened result see only the
+// beginning.
 func report(o proc.Outcome, limit time.Duration) ToolAnswer {
 	var out strings.Builder
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// editCap is the largest file that edit_file takes.
+// editCap is the largest file that edit_file can edit.
 const editCap = 32 << 20
 
 func (b *BuiltinTools) editFile(_ context.Context, in arguments) (ToolAnswer, error) {

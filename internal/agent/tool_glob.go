@@ -10,12 +10,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// globCap is the maximum number of matches that one call shows.
+// globCap is the largest number of matches of one call.
 const globCap = 1000
 
 func (b *BuiltinTools) glob(ctx context.Context, in arguments) (ToolAnswer, error) {
 	q := in.query
-	// With ** nearly every directory matches, so directories are listed only without it.
+	// With ** nearly every directory matches, so directories are listed only without **.
 	dirs := !strings.Contains(q.pattern, "**")
 	var found []string
 	cut, err := b.walk(ctx, q, func(name string, d fs.DirEntry) error {

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	grepCap     = 200      // matching lines that one call shows
-	grepLine    = 300      // characters of a line that are shown
-	grepFileCap = 16 << 20 // larger files are passed over, and counted
+	grepCap     = 200      // matching lines of one call
+	grepLine    = 300      // characters of a line
+	grepFileCap = 16 << 20 // larger files are skipped and counted
 	grepOutCap  = 48 << 10 // bytes of the answer
 )
 
-// search is one grep on its way.
+// search is a running grep.
 type search struct {
 	re      *regexp.Regexp
 	out     strings.Builder
 	lines   int
 	files   int
-	tooBig  int // files
+	tooBig  int // number of files that are too large
 	stopped bool
 }
 
@@ -53,7 +53,7 @@ func (b *BuiltinTools) grep(ctx context.Context, in arguments) (ToolAnswer, erro
 	return s.result(in.query.pattern, cut), nil
 }
 
-// checkPathGlob is checkGlob for an argument that may be left out.
+// checkPathGlob is checkGlob for an optional argument.
 func checkPathGlob(b *BuiltinTools, in *arguments) error {
 	if strings.TrimSpace(in.text["path_glob"]) == "" {
 		in.text["path_glob"] = "**"
@@ -61,8 +61,8 @@ func checkPathGlob(b *BuiltinTools, in *arguments) error {
 	return checkGlob("path_glob")(b, in)
 }
 
-// widen reads a path_glob as people write it: a directory means all below it, a
-// pattern without a slash any file of that name.
+// widen reads a path_glob as people write it: a directory means everything below it, a pattern without a slash means
+// any file with that name.
 func (b *BuiltinTools) widen(q query) (query, error) {
 	if info, err := b.root.Stat(q.pattern); err == nil {
 		if info.IsDir() {
@@ -79,7 +79,7 @@ func (b *BuiltinTools) widen(q query) (query, error) {
 func (b *BuiltinTools) searchFile(s *search, name string) {
 	data, _, err := b.read(name, name, grepFileCap)
 	switch {
-	case err != nil: // it is not text, or cannot be read
+	case err != nil: // not text, or not readable
 	case len(data) > grepFileCap:
 		s.tooBig++
 	default:
@@ -88,7 +88,7 @@ func (b *BuiltinTools) searchFile(s *search, name string) {
 	}
 }
 
-// scan looks at each line, so that a pattern never matches across two.
+// scan matches line by line, so that a pattern never spans two lines.
 func (s *search) scan(name string, data []byte) {
 	n := 0
 	for line := range bytes.Lines(data) {

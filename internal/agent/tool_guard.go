@@ -9,11 +9,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// guard inspects commands before they run in one worktree. It is advice to a well-meaning model: a short list of
-// obvious mistakes, each with a reason. The sandbox is the protection.
+// guard checks commands before they run in a worktree. It is advice to a well-meaning model: a short list of obvious
+// mistakes, each with a reason. The sandbox is the protection.
 type guard struct {
-	tops      []string // names of the worktree; the first is where commands start
-	protected []string // directories that are the harness's own
+	tops      []string // names of the worktree; commands start in the first
+	protected []string // git-tilth's own directories
 	home      string
 }
 
@@ -30,18 +30,18 @@ func newGuard(tops, protected, env []string) guard {
 	return g
 }
 
-// maxCommand is the longest command line that the guard parses, including here documents. Linux starts no program with
-// a longer argument.
+// maxCommand is the longest command line that the guard parses, with here documents. Linux starts no program with a
+// longer argument.
 const maxCommand = 128<<10 - 1
 
-// maxOpeners bounds the openings of constructs that can contain commands. The parser takes some 8 KB of stack for each
+// maxOpeners limits the openings of constructs that can contain commands. The parser uses about 8 KB of stack for each
 // unclosed one.
 const maxOpeners = 10_000
 
-// openers match the start of a construct that can contain commands.
+// openers matches the start of a construct that can contain commands.
 var openers = pattern.New("[({`]|\\b(if|while|until|for|select|case)\\b")
 
-// check gives the reason for which a command is refused, or "".
+// check returns the reason for refusing a command, or "".
 func (g guard) check(command string) string {
 	if len(command) > maxCommand {
 		return "the command line is too long; write a file with write_file"
@@ -77,7 +77,7 @@ func (g guard) mention(text string) string {
 
 var nameGoesOn = pattern.New(`^[\w.-]`)
 
-// isProtected reports whether a cleaned absolute path is the harness's own.
+// isProtected reports whether a cleaned absolute path belongs to git-tilth.
 func (g guard) isProtected(path string) bool { return !inAny(g.tops, path) && inAny(g.protected, path) }
 
 // inAny reports whether path is one of the directories or below one.
@@ -87,8 +87,8 @@ func inAny(dirs []string, path string) bool {
 	})
 }
 
-// locate turns a word into an absolute path, as far as that can be told without running anything. cwd may be empty for
-// a directory that is not known.
+// locate makes a word an absolute path, as far as possible without running a command. cwd is empty if the directory is
+// unknown.
 func (g guard) locate(word, cwd string) (path string, ok bool) {
 	for name, dir := range map[string]string{
 		"$HOME": g.home, "${HOME}": g.home, "~": g.home, "$PWD": cwd, "${PWD}": cwd,
@@ -106,7 +106,7 @@ func (g guard) locate(word, cwd string) (path string, ok bool) {
 	return filepath.Join(cwd, word), true
 }
 
-// writesTo gives the reason against writing to a place, or "".
+// writesTo returns the reason for refusing a write to a path, or "".
 func (g guard) writesTo(word, cwd string) string {
 	if p, ok := g.locate(word, cwd); ok && g.isProtected(p) {
 		return harnessDir
@@ -117,7 +117,7 @@ func (g guard) writesTo(word, cwd string) string {
 // tooMuch reports whether a directory must not be removed recursively: a parent of the worktree or of the home
 // directory, or a directory at the root.
 func (g guard) tooMuch(word, cwd string) bool {
-	dir := strings.TrimRight(word, "*") // an asterisk means the contents of the directory
+	dir := strings.TrimRight(word, "*") // an asterisk means the directory's contents
 	p, ok := g.locate(dir, cwd)
 	if !ok || word == "" || dir != word && inAny(g.tops[:1], p) {
 		return false

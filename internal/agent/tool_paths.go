@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// clean turns a path from the model into a slash-separated path relative to the worktree. An absolute path is accepted
-// if it is in the worktree.
+// clean turns a path from the model into a slash-separated path relative to the worktree. It accepts an absolute path
+// in the worktree.
 func (b *BuiltinTools) clean(name string) (string, error) {
 	switch {
 	case strings.TrimSpace(name) == "":
@@ -39,7 +39,7 @@ func (b *BuiltinTools) clean(name string) (string, error) {
 	return rel, nil
 }
 
-// inside makes an absolute path relative to the worktree, under either name of it.
+// inside makes an absolute path relative to the worktree, by either name of the worktree.
 func (b *BuiltinTools) inside(name string) (string, bool) {
 	for _, top := range []string{b.dir, b.real} {
 		if rel, err := filepath.Rel(top, name); err == nil && filepath.IsLocal(rel) {
@@ -51,7 +51,7 @@ func (b *BuiltinTools) inside(name string) (string, bool) {
 
 var errGitsOwn = &blocked{"git's own files must not be read or written; use git commands"}
 
-// hasGit reports whether a component is .git, in any spelling that a file system ignoring case accepts.
+// hasGit reports whether a component is .git, also in other case.
 func hasGit(rel string) bool {
 	return slices.ContainsFunc(strings.Split(rel, "/"), func(part string) bool {
 		return strings.EqualFold(strings.TrimRight(part, ". "), ".git")
@@ -64,7 +64,7 @@ func (b *BuiltinTools) isGitFile(info os.FileInfo) bool {
 	return err == nil && os.SameFile(own, info)
 }
 
-// checkPath refuses paths that policy does not allow.
+// checkPath refuses paths that the policy does not allow.
 func checkPath(b *BuiltinTools, in *arguments) (err error) {
 	if in.rel, err = b.clean(in.text["path"]); err != nil {
 		return err
@@ -72,8 +72,8 @@ func checkPath(b *BuiltinTools, in *arguments) (err error) {
 	return b.permit(in.rel)
 }
 
-// permit refuses a path that leads out of the worktree, or to git's own file, through whatever links. os.Root protects
-// against links that change afterwards.
+// permit refuses a path that leads, through links, out of the worktree or to git's own file. os.Root protects against
+// links that change afterwards.
 func (b *BuiltinTools) permit(rel string) error {
 	info, err := b.root.Stat(rel)
 	if err != nil {
@@ -88,8 +88,8 @@ func (b *BuiltinTools) permit(rel string) error {
 	return nil
 }
 
-// cause strips the operation and path that the os package puts before an error:
-// here the tool and the model's own path say it better.
+// cause removes the operation and path that package os puts before an error, because the tool and the model's path are
+// clearer.
 func cause(err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
@@ -100,7 +100,7 @@ func cause(err error) error {
 	return err
 }
 
-// describePath returns the error about a path in words for the model.
+// describePath returns the error about a path, worded for the model.
 func describePath(name string, err error) error {
 	inner := cause(err)
 	if strings.Contains(inner.Error(), "escapes from parent") {

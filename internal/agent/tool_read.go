@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	readCap   = 96 << 10 // bytes of a file that one call shows
-	binaryLen = 8000     // a NUL in the first bytes makes a file binary, as for git
+	readCap   = 96 << 10 // bytes of a file in one answer
+	binaryLen = 8000     // as in git, a NUL in the first bytes makes a file binary
 )
 
-// open opens a regular file or a directory for reading. Anything else (a pipe, a
-// device) is refused without waiting for it.
+// open opens a regular file or a directory for reading. It refuses other files (a pipe, a device) without waiting for
+// them.
 func (b *BuiltinTools) open(name, rel string) (*os.File, os.FileInfo, error) {
 	f, err := b.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -41,7 +41,7 @@ func (b *BuiltinTools) open(name, rel string) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// read reads a text file, at most one byte more than most.
+// read reads a text file, up to one byte more than most.
 func (b *BuiltinTools) read(name, rel string, most int64) (data []byte, size int64, err error) {
 	f, info, err := b.open(name, rel)
 	if err != nil {
@@ -88,7 +88,7 @@ func (b *BuiltinTools) cutFile(data []byte, size int64) string {
 		readable(data), len(data), size, lines, rest)
 }
 
-// readable makes text that a request can carry, and says so if that changed it.
+// readable makes text valid for a request. It adds a note if that changed the text.
 func readable(data []byte) string {
 	if utf8.Valid(data) {
 		return string(data)

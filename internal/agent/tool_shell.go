@@ -12,19 +12,19 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// inspector examines one command line and everything nested in it, in the order of execution.
+// inspector checks one command line and everything nested in it, in execution order.
 type inspector struct {
 	guard
 	src    string
-	cwd    string // where the next command runs; "" if unknown
-	reason string // why the line is refused; the first that was found
+	cwd    string // directory of the next command; "" if unknown
+	reason string // first reason for a refusal
 }
 
-// script inspects a text that is handed to a shell.
+// script checks a text that a shell will run.
 func (in *inspector) script(src string) {
 	var stmts []*syntax.Stmt
-	// A shell runs the lines before a syntax error, and nothing after it. The loop does not end early, because the
-	// sequence calls its body once more after an error and would panic.
+	// A shell runs the lines before a syntax error and no others. The loop does not end early, because the sequence
+	// would call its body once more after an error and panic.
 	for stmt, err := range syntax.NewParser().StmtsSeq(strings.NewReader(src)) {
 		if err == nil {
 			stmts = append(stmts, stmt)
@@ -44,7 +44,7 @@ func (in *inspector) refuse(reason string) {
 	}
 }
 
-// visit inspects a node; if it returns true, the nodes below are inspected next.
+// visit checks a node. It returns true if the nodes below must be checked.
 func (in *inspector) visit(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.BinaryCmd:
@@ -79,7 +79,7 @@ var (
 	writers = strings.Fields("rm mv cp tee touch mkdir rmdir unlink ln truncate install rsync chmod chown shred")
 )
 
-// anyCall reports whether one of the simple commands below a node is of a kind.
+// anyCall reports whether a simple command below a node is of a kind.
 func anyCall(node syntax.Node, kind func(name string, args []*syntax.Word) bool) (found bool) {
 	syntax.Walk(node, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
@@ -99,7 +99,7 @@ func runsInput(name string, args []*syntax.Word) bool {
 		slices.Contains(interpreters, name) && (len(args) == 0 || args[0].Lit() == "-")
 }
 
-// call inspects one simple command. It is the deny list, by program.
+// call checks one simple command against the deny list.
 func (in *inspector) call(call *syntax.CallExpr, whole *syntax.Stmt) {
 	var words []string
 	for _, w := range call.Args {
@@ -130,7 +130,7 @@ func (in *inspector) call(call *syntax.CallExpr, whole *syntax.Stmt) {
 	case "git":
 		in.refuse(git(args))
 	case "git-tilth":
-		in.refuse(tilthReason) // it would act on this run, or on another session of the user's
+		in.refuse(tilthReason) // it would act on this run, or on another session of the user
 	case "eval":
 		in.script(strings.Join(args, " "))
 	case "cd":
@@ -140,8 +140,8 @@ func (in *inspector) call(call *syntax.CallExpr, whole *syntax.Stmt) {
 	}
 }
 
-// given reports whether an option is among arguments: a short one by its letter, a long one in full or, as git allows,
-// cut short.
+// given reports whether arguments include an option: a short one by its letter, a long one in full or abbreviated as
+// in git.
 func given(args []string, short, long string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		if strings.HasPrefix(arg, "--") {
@@ -153,9 +153,9 @@ func given(args []string, short, long string) bool {
 
 const tilthReason = "git tilth is for the person who runs this session; it cannot be run from inside a session"
 
-// git gives the reason for which a git command line is refused, or "".
+// git returns the reason for refusing a git command line, or "".
 func git(args []string) string {
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") { // git's own options, some of them with a value
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") { // git's own options, some with a value
 		if slices.Contains([]string{"-C", "-c", "--git-dir", "--work-tree", "--namespace"}, args[0]) {
 			args = args[1:]
 		}
@@ -229,7 +229,7 @@ func (in *inspector) unquote(out *strings.Builder, parts []syntax.WordPart, inQu
 	}
 }
 
-// unescape takes the backslashes out of a literal; in double quotes they guard a few characters only.
+// unescape removes the backslashes of a literal. In double quotes they escape only a few characters.
 func unescape(s string, inQuotes bool) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

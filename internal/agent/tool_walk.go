@@ -16,18 +16,18 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// walkCap bounds how many directory entries one call looks at.
+// walkCap limits the directory entries that one call reads.
 const walkCap = 400_000
 
-// query is a pattern ready to be walked.
+// query is a parsed pattern.
 type query struct {
 	pattern string
-	base    string // the directory with all matches
-	depth   int    // components that a match can have; -1 for any number
+	base    string // directory with all matches
+	depth   int    // components of a match; -1 for any number
 	named   map[string]bool
 }
 
-// newQuery checks a pattern and prepares the walk.
+// newQuery checks and parses a pattern.
 func (b *BuiltinTools) newQuery(glob string) (query, error) {
 	if strings.TrimSpace(glob) == "" {
 		return query{}, errors.New("the pattern is empty")
@@ -62,7 +62,8 @@ func (b *BuiltinTools) newQuery(glob string) (query, error) {
 	return q, nil
 }
 
-// checkGlob makes a check that refuses patterns that policy does not allow; arg is the argument that holds the pattern.
+// checkGlob returns a check that refuses patterns that the policy does not allow. arg names the argument with the
+// pattern.
 func checkGlob(arg string) func(*BuiltinTools, *arguments) error {
 	return func(b *BuiltinTools, in *arguments) (err error) {
 		if in.query, err = b.newQuery(in.text[arg]); err != nil {
@@ -72,8 +73,8 @@ func checkGlob(arg string) func(*BuiltinTools, *arguments) error {
 	}
 }
 
-// walk calls fn with every match, in lexical order. It follows a symlink only where the pattern begins with it, and
-// reports whether the walk was cut short for its size.
+// walk calls fn with every match in lexical order. It follows a symlink only at the beginning of the pattern. It
+// reports whether the walk was cut short.
 func (b *BuiltinTools) walk(ctx context.Context, q query, fn func(name string, d fs.DirEntry) error) (cut bool,
 	err error) {
 	if _, err := b.root.Stat(q.base); err != nil {
@@ -89,7 +90,7 @@ func (b *BuiltinTools) walk(ctx context.Context, q query, fn func(name string, d
 			return errInterrupted
 		}
 		if err != nil {
-			// A directory that cannot be read does not end the search.
+			// An unreadable directory does not end the search.
 			return nil
 		}
 		if name != q.base && b.passOver(q, d) {
@@ -112,7 +113,7 @@ func (b *BuiltinTools) walk(ctx context.Context, q query, fn func(name string, d
 }
 
 // passOver reports whether an entry is skipped. Directories with dependencies or build results would hide all other
-// matches, so the pattern has to name them.
+// matches, so a pattern must name them.
 func (b *BuiltinTools) passOver(q query, d fs.DirEntry) bool {
 	name := d.Name()
 	isProduct := project.IsProduct(name) || slices.Contains(project.ByName(project.Python).Foreign, name)

@@ -14,8 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// tempPrefix begins the name of a file that is being written. Such files are at the top of the worktree, where
-// leftovers of a crash are easy to find.
+// tempPrefix begins the names of temporary files. They are at the top of the worktree, where leftovers of a crash are
+// easy to find.
 const tempPrefix = ".git-tilth-write-"
 
 func (b *BuiltinTools) writeFile(_ context.Context, in arguments) (ToolAnswer, error) {
@@ -34,9 +34,8 @@ func (b *BuiltinTools) writeFile(_ context.Context, in arguments) (ToolAnswer, e
 	return ToolAnswer{Output: fmt.Sprintf("%s %s (%d bytes)", verb, rel, len(content)), Edited: rel}, nil
 }
 
-// save puts a file in place in one step, with the directories that it needs, so that neither a full disk nor a crash
-// leaves half of it. Where the file cannot be renamed into place (another file system is mounted below), it is written
-// directly.
+// save puts a file and its missing directories in place in one step, so that neither a full disk nor a crash leaves
+// half a file. If a rename is not possible (another file system is mounted below), it writes the file directly.
 func (b *BuiltinTools) save(name, rel string, data []byte) (existed bool, err error) {
 	mode := fs.FileMode(0o666)
 	info, err := b.root.Lstat(rel)
@@ -61,7 +60,7 @@ func (b *BuiltinTools) save(name, rel string, data []byte) (existed bool, err er
 	temp := tempPrefix + rand.Text()
 	err = b.put(temp, data, os.O_EXCL, mode)
 	if err == nil && existed {
-		err = b.root.Chmod(temp, mode) // the mode at creation is cut by the umask; an existing file keeps its own
+		err = b.root.Chmod(temp, mode) // the umask reduces the mode at creation; an existing file keeps its mode
 	}
 	if err == nil {
 		err = b.root.Rename(temp, rel)

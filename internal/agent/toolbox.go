@@ -30,36 +30,36 @@ import (
 
 const (
 	defaultBashTimeout = 2 * time.Minute
-	maxBashTimeout     = 10 * time.Minute // that a command may ask for
-	bashOutput         = 30_000           // bytes of a command's output that are kept
+	maxBashTimeout     = 10 * time.Minute // longest timeout that a command may ask for
+	bashOutput         = 30_000           // kept bytes of a command's output
 )
 
-// ToolOptions configure a BuiltinTools. Zero values mean the defaults.
+// ToolOptions configure a BuiltinTools. Zero values are the defaults.
 type ToolOptions struct {
-	Env         []string      // the whole environment of bash commands; nil means this process's own
+	Env         []string      // environment of bash commands; nil is this process's
 	Sandbox     *sandbox.Box  // rights of bash commands; nil is no sandbox
-	BashTimeout time.Duration // the time limit of a command that names none (2 minutes)
+	BashTimeout time.Duration // time limit of a command that sets none (2 minutes)
 	// Clean redacts secrets in output before it is cut.
 	Clean func(string) string
-	// Protected are directories that no command may mention, except the worktree itself if it is in one of them.
+	// Protected are directories that no command may name, except the worktree itself if it is in one of them.
 	Protected []string
-	ReadOnly  bool // leaves read_file, glob and grep only
-	// Before may block a call that policy allows, before it runs; the model gets the reason.
+	ReadOnly  bool // only read_file, glob and grep
+	// Before may block a call that the policy allows. The model gets the reason.
 	Before func(ctx context.Context, name, args string) (reason string, blocked bool)
 }
 
 // BuiltinTools has the tools of one worktree. It is safe for concurrent use, but does not order two calls that write
-// one file.
+// the same file.
 type BuiltinTools struct {
-	dir   string      // the worktree, absolute, as the caller names it
-	real  string      // the same with symlinks resolved
-	root  *os.Root    // open on it
-	self  os.FileInfo // the directory that root is open on
+	dir   string      // the worktree's absolute path, as the caller names it
+	real  string      // the same path with symlinks resolved
+	root  *os.Root    // opened at dir
+	self  os.FileInfo // the directory of root
 	opts  ToolOptions
 	guard guard
 }
 
-// OpenTools makes a BuiltinTools for the existing directory root.
+// OpenTools opens a BuiltinTools for the existing directory root.
 func OpenTools(root string, o ToolOptions) (*BuiltinTools, error) {
 	dir, err := filepath.Abs(root)
 	if err != nil {
@@ -97,22 +97,23 @@ func (b *BuiltinTools) Close() error { return b.root.Close() }
 type ToolAnswer struct {
 	Output string // the text for the model: valid UTF-8, never empty
 	Chars  int    // the number of characters in Output
-	// IsError says that the call failed. A command that ran and exited with another code than 0 is no error.
+	// IsError reports that the call failed. A command with a non-zero exit code did not fail.
 	IsError bool
-	Blocked string // why policy refused the call; empty if it did not
-	Edited  string // the path, relative to the worktree, of the file that was written
-	Err     error  // ends the turn: the call stays without an answer. No tool of this package has one
+	Blocked string // reason of the refusal by the policy, or ""
+	Edited  string // path of the written file, relative to the worktree
+	Err     error  // ends the turn and leaves the call without an answer; no tool of this package sets it
 }
 
-// blocked is an error that stems from policy, not from the state of the files.
+// blocked is an error of the policy, independent of the files.
 type blocked struct{ reason string }
 
 func (e *blocked) Error() string { return "blocked: " + e.reason }
 
-// errGone is every tool's answer when the worktree does not exist any more.
+// errGone is the answer of every tool if the worktree no longer exists.
 var errGone = errors.New("the worktree directory is gone; nothing was read or written")
 
-// Call runs one tool. args is the model's text of the arguments. An invalid call is answered with the expected form.
+// Call runs one tool. args has the arguments as the model wrote them. The answer to an invalid call has the expected
+// form.
 func (b *BuiltinTools) Call(ctx context.Context, name, args string) ToolAnswer {
 	t, err := b.find(name)
 	if err != nil {
@@ -145,7 +146,7 @@ func (b *BuiltinTools) Call(ctx context.Context, name, args string) ToolAnswer {
 
 var errInterrupted = errors.New("interrupted before it was done")
 
-// present makes sure that the worktree's name still leads to the directory that the BuiltinTools was opened on.
+// present checks that the worktree's name still leads to the opened directory.
 func (b *BuiltinTools) present() error {
 	now, err := os.Stat(b.real)
 	if err != nil || !os.SameFile(now, b.self) {
@@ -154,7 +155,7 @@ func (b *BuiltinTools) present() error {
 	return nil
 }
 
-// tools returns the tools of the table that this BuiltinTools has.
+// tools returns the tools that this BuiltinTools offers.
 func (b *BuiltinTools) tools() []toolDef {
 	return slices.DeleteFunc(tools(), func(t toolDef) bool { return b.opts.ReadOnly && t.writes })
 }
@@ -170,7 +171,7 @@ func (b *BuiltinTools) find(name string) (*toolDef, error) {
 	return nil, fmt.Errorf("there is no tool %q; the tools here are %s", text.Clip(name, 60), strings.Join(names, ", "))
 }
 
-// Specs returns the tools as the JSON array that an OpenAI-style request takes, with more of the caller's own.
+// Specs returns the tools as a JSON array for an OpenAI-style request, with the caller's own tools.
 func (b *BuiltinTools) Specs(more ...json.RawMessage) json.RawMessage {
 	specs := []any{}
 	for _, t := range b.tools() {
@@ -179,7 +180,7 @@ func (b *BuiltinTools) Specs(more ...json.RawMessage) json.RawMessage {
 	for _, own := range more {
 		specs = append(specs, own)
 	}
-	data, _ := json.Marshal(specs) // strings, and JSON of the program's own
+	data, _ := json.Marshal(specs) // strings, and JSON made by this program
 	return data
 }
 
@@ -201,8 +202,8 @@ func finished(res ToolAnswer) ToolAnswer {
 	return res
 }
 
-// sendable makes an output that a request can hold: some endpoints refuse one with control characters in it. They are
-// written as an escape (\x00), except those of ordinary text.
+// sendable escapes control characters (\x00), except those of ordinary text, because some endpoints refuse a request
+// with them.
 func sendable(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	isControl := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' }

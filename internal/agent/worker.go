@@ -15,45 +15,45 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// Toolbox runs the tools of a model.
+// Toolbox runs a model's tools.
 type Toolbox interface {
 	Call(ctx context.Context, name, args string) ToolAnswer
 }
 
-// Worker does a task, a review or an interview: a model with its tools or an agent program, with the history of this
-// one attempt, review or interview. All messages go verbatim to Transcript before they are used.
+// Worker does a task, a review or an interview: a model with tools or an agent program, with the history of this one
+// attempt, review or interview. All messages go verbatim to Transcript before they are used.
 //
 // Every tool call of an assistant message is answered before the next request, because endpoints refuse a history with
-// an unanswered call. The message itself is echoed byte for byte, reasoning included, because some endpoints refuse a
-// changed one.
+// an unanswered call. The message itself is sent back byte for byte, with its reasoning, because some endpoints refuse
+// a changed one.
 type Worker struct {
-	// Ask makes one request and returns a healthy answer, or the error that ends the attempt, as Calls do.
+	// Ask makes one request and returns a healthy answer, or the error that ends the attempt, as Calls does.
 	Ask   func(context.Context, model.Request) (*model.Reply, error)
-	Tools json.RawMessage // the JSON array of everything the model may call, Final included
-	// Final is the tool that ends the turn and is answered by Answer; "" for none.
+	Tools json.RawMessage // JSON array of all tools, including Final
+	// Final is the tool that ends the turn and that Answer answers; "" for none.
 	Final      string
 	Box        Toolbox
-	Allow      func() error                                 // is asked before each tool call; nil for always
-	Emit       func(record.Event) error                     // writes an event of this iteration to the record
-	Transcript func(json.RawMessage) error                  // keeps a message verbatim
-	PostEdit   func(ctx context.Context, tool, path string) // hears of a file that a tool wrote
+	Allow      func() error                                 // called before each tool call; nil is always
+	Emit       func(record.Event) error                     // records an event of this iteration
+	Transcript func(json.RawMessage) error                  // saves a message verbatim
+	PostEdit   func(ctx context.Context, tool, path string) // called after a tool wrote a file
 
 	history []json.RawMessage
-	pending string       // id of the Final call that Answer will answer
-	failing bytes.Buffer // the calls of this turn and their results
+	pending string       // id of the Final call to answer
+	failing bytes.Buffer // this turn's calls and their results
 	worked  bool         // one of them succeeded
 }
 
-// Said is the content of one answer: a case, tool calls, or text alone. For an agent program, which runs its tools
-// itself, the text is its final message.
+// Said is the content of one answer: a case, tool calls, or only text. For an agent program, which runs its own tools,
+// the text is the final message.
 type Said struct {
-	Case     string           // the arguments of the Final call, "" when there was none
-	RawCalls []model.ToolCall // the message's tool calls as the model wrote them; none where it was silent
+	Case     string           // arguments of the Final call, or ""
+	RawCalls []model.ToolCall // the message's tool calls as the model wrote them
 	Text     string
-	Failing  string // its calls and their errors, if all of them failed
+	Failing  string // calls and errors, if all calls failed
 }
 
-// Start begins the history with a system and a user message.
+// Start begins the history with a system message and a user message.
 func (w *Worker) Start(system, user string) error {
 	w.history = nil
 	if err := w.say("system", system); err != nil {
@@ -62,7 +62,7 @@ func (w *Worker) Start(system, user string) error {
 	return w.Say(user)
 }
 
-// Continue resumes the history of an earlier attempt. It answers open tool calls as interrupted, and adds the user
+// Continue resumes the history of an earlier attempt. It answers open tool calls as interrupted and adds the user
 // message.
 func (w *Worker) Continue(history []json.RawMessage, user string) error {
 	w.history = history
@@ -76,7 +76,7 @@ func (w *Worker) Continue(history []json.RawMessage, user string) error {
 	return w.Say(user)
 }
 
-// Reopen resumes a history that was cut off, and runs the unanswered calls of its last message.
+// Reopen resumes an interrupted history, and runs the unanswered calls of its last message.
 func (w *Worker) Reopen(ctx context.Context, history []json.RawMessage) error {
 	w.history = history
 	open, fault := unanswered(history)
@@ -101,7 +101,7 @@ func (w *Worker) Reopen(ctx context.Context, history []json.RawMessage) error {
 	return nil
 }
 
-// Turn asks for one answer and runs the tools that it calls, in order.
+// Turn asks for one answer and runs its tool calls in order.
 func (w *Worker) Turn(ctx context.Context) (Said, error) {
 	reply, err := w.Ask(ctx, model.Request{Messages: w.history, Tools: w.Tools})
 	if err != nil {
@@ -156,7 +156,7 @@ func (w *Worker) use(ctx context.Context, call model.ToolCall) error {
 	res := w.Box.Call(ctx, call.Name, call.Arguments)
 	w.worked = w.worked || res.Blocked == "" && !res.IsError
 	w.failing.WriteString(call.Name + " " + call.Arguments + "\n" + res.Blocked + res.Output + "\n")
-	// A tool that a signal cut short is answered on resume, as interrupted.
+	// A resume answers an interrupted tool call as interrupted.
 	if err := cmp.Or(res.Err, ctx.Err()); err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func toolResult(name, text string, chars int, isError bool) *record.ToolResult {
 	return res
 }
 
-// Answer answers the pending Final call; without one it is a user message.
+// Answer answers the pending Final call, or adds a user message if there is none.
 func (w *Worker) Answer(text string) error {
 	if w.pending == "" {
 		return w.Say(text)
@@ -209,13 +209,13 @@ func Content(message json.RawMessage) string {
 	return m.Get("content").Str
 }
 
-// IsUser reports whether a message is from the user, not from the model or a tool.
+// IsUser reports whether a message is from the user.
 func IsUser(message json.RawMessage) bool {
 	m, _ := event(message)
 	return m.Get("role").Str == "user"
 }
 
-// Message returns a message of a conversation as a request has it.
+// Message returns a message of a conversation in the form of a request.
 func Message(role, text string) json.RawMessage {
 	return record.JSON(map[string]string{"role": role, "content": text})
 }
@@ -232,7 +232,7 @@ func (w *Worker) keep(m json.RawMessage) error {
 	return w.Transcript(m)
 }
 
-// argsForRecord keeps arguments as JSON where they are, as text where a model garbled them.
+// argsForRecord returns arguments as JSON, or as text if they are not JSON.
 func argsForRecord(args string) json.RawMessage {
 	if t := []byte(strings.TrimSpace(args)); !jsonl.IsDeep(t) && jsonl.IsObject(t) {
 		return t
@@ -240,15 +240,15 @@ func argsForRecord(args string) json.RawMessage {
 	return record.JSON(args)
 }
 
-// Continuable returns the reason why a stored conversation cannot be continued, or nil: with a missing part it would
-// lack the task, or its endpoint would refuse it.
+// Continuable returns the reason why a stored conversation cannot be continued, or nil. Without a missing part it
+// would lack the task, or its endpoint would refuse it.
 func Continuable(history []json.RawMessage) error {
 	_, fault := unanswered(history)
 	return fault
 }
 
-// unanswered lists the tool calls of a history without an answer, in order, and returns another fault in it. Some
-// models give every turn's calls the same ids, so an answer closes the last call before it, not all calls with that id.
+// unanswered lists the unanswered tool calls of a history in order, and returns any other fault. Some models reuse the
+// same ids in every turn, so an answer closes only the last call with its id.
 func unanswered(history []json.RawMessage) (open []string, fault error) {
 	first := func(err error) {
 		if fault == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// until takes from the headers how long to wait.
+// until reads the wait from the headers.
 func (f *Failure) until(h http.Header, now time.Time) *Failure {
 	if f.Kind == UsageLimit {
 		f.LimitReset = f.object.reset(h, now)
@@ -26,7 +26,7 @@ func (f *Failure) until(h http.Header, now time.Time) *Failure {
 	return f
 }
 
-// The words with which endpoints and agent programs say why they fail.
+// The words of endpoints and agent programs for their failures.
 var (
 	overflowWords = pattern.New(`(?i)(?:prompt|input) is too long|context[_ ](?:length|window|size|limit)|` +
 		`input token count.{0,80}exceed`)
@@ -36,8 +36,8 @@ var (
 		`credit.balance|billing.(?:hard.limit|not.active)|\bhard.limit`)
 )
 
-// KindOf classifies a failure of an endpoint or agent program by its HTTP status (0 for none) and its words. It is the
-// only table of failures.
+// KindOf classifies a failure of an endpoint or agent program by its HTTP status (0 for none) and its words. All
+// failures are classified here.
 func KindOf(status int, said string) Kind {
 	switch {
 	case status == 401, status == 404, status >= 300 && status < 400:
@@ -56,7 +56,7 @@ func KindOf(status int, said string) Kind {
 	return Fatal
 }
 
-// Passes reports whether an error says that its limit is not the account's, or ends within moments.
+// Passes reports whether an error's limit is not the account's, or ends within moments.
 func Passes(said string) bool { return passingWords().MatchString(said) }
 
 func statusFailure(status int, h http.Header, body []byte) *Failure {
@@ -107,8 +107,8 @@ func (c *Client) complete(f *Failure, status int) *Failure {
 	return f
 }
 
-// hideKey masks the key, which endpoints quote in a refusal. A key of less than four characters is a placeholder for
-// servers without keys, and masking it would only garble the text.
+// hideKey masks the key, which endpoints quote in a refusal. A key of fewer than four characters is a placeholder for
+// servers without keys and is not masked.
 func (c *Client) hideKey(s string) string {
 	if len(c.key) < 4 {
 		return s
@@ -116,11 +116,11 @@ func (c *Client) hideKey(s string) string {
 	return strings.ReplaceAll(s, c.key, "[redacted:API_KEY]")
 }
 
-// broken returns the failure of a request without a complete answer. The caller's cancellation and our time limits take
-// precedence over the network errors that they cause.
+// broken returns the failure of a request without a complete answer. The caller's cancellation and our time limits
+// take precedence over the network errors that they cause.
 func (c *Client) broken(caller, attempt context.Context, status int, err error) *Failure {
 	if op, ok := errors.AsType[*url.Error](err); ok {
-		err = op.Err // without the URL, which Message names already and which may hold a key in its query
+		err = op.Err // without the URL, which is in Message and may have a key in its query
 	}
 	kind := Network
 	var tooLarge *http.MaxBytesError
@@ -138,7 +138,7 @@ func (c *Client) broken(caller, attempt context.Context, status int, err error) 
 	case errors.As(err, &netErr) && netErr.Timeout():
 		kind = Timeout
 	case errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || errors.As(err, &certificate) ||
-		strings.HasPrefix(err.Error(), "net/http: invalid header field value"): // such as a newline in the key
+		strings.HasPrefix(err.Error(), "net/http: invalid header field value"): // for example a newline in the key
 		kind = Fatal
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = fmt.Errorf("the answer was cut off: %w", err)

@@ -24,23 +24,23 @@ const (
 	defaultTimeout     = 15 * time.Minute
 	defaultMaxResponse = 64 << 20
 
-	// Bounds for reading the message of an answer with an error status.
+	// Limits for reading the body of an error answer.
 	maxErrorBody      = 1 << 20
 	defaultErrorDelay = 30 * time.Second
 )
 
-// Client asks one model at one endpoint. It is safe for concurrent use, and keeps its connections alive.
+// Client sends requests to one model at one endpoint. It is safe for concurrent use and reuses its connections.
 type Client struct {
 	options Options
 	model   []byte // JSON
 	key     string
-	shown   string // the URL as errors name it: without user, password and query
+	shown   string // the URL in errors, without user, password and query
 	url     string
 	http    *http.Client
-	listed  sync.Once // the price was looked up in the endpoint's list of models
+	listed  sync.Once // the endpoint's list of models was read for the price
 }
 
-// New makes a client; nothing is sent. The error says that a base URL cannot be used.
+// New returns a client and sends nothing. The error reports an invalid base URL.
 func New(e Endpoint, o Options) (*Client, error) {
 	u, err := parseBaseURL(e.BaseURL)
 	if err != nil {
@@ -72,7 +72,7 @@ func parseBaseURL(base string) (*url.URL, error) {
 	}
 	u, err := url.Parse(base)
 	if err != nil {
-		// The parser's error quotes the whole URL, which may hold a password.
+		// The parser's error quotes the whole URL, which may have a password.
 		return nil, errors.New("the model endpoint's base URL is not a URL")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -87,14 +87,14 @@ func parseBaseURL(base string) (*url.URL, error) {
 func shownURL(u *url.URL) string {
 	shown := *u
 	shown.User, shown.RawQuery, shown.Fragment = nil, "", ""
-	// Without its scheme, user:password@host is a URL with a scheme called user.
+	// Without a scheme, user:password@host parses as a URL with the scheme user.
 	if i := strings.LastIndexByte(shown.Opaque, '@'); i >= 0 {
 		shown.Opaque = shown.Opaque[i+1:]
 	}
 	return shown.String()
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Chat makes exactly one attempt. The error is always a *Failure.
@@ -112,8 +112,8 @@ func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
 	return reply, nil
 }
 
-// try makes one request within a time limit, reading included, and classifies its answer. read reads the body of an
-// answer with a good status.
+// try makes one request within a time limit that includes reading, and classifies the answer. read reads the body of a
+// successful answer.
 func (c *Client) try(caller context.Context, limit time.Duration, method, at string, body []byte,
 	read func(body []byte) *Failure) *Failure {
 	ctx, cancel := context.WithTimeout(caller, limit)
@@ -129,7 +129,7 @@ func (c *Client) try(caller context.Context, limit time.Duration, method, at str
 	defer res.Body.Close()
 	var failure *Failure
 	if res.StatusCode < 200 || res.StatusCode > 299 {
-		// Its status counts even if its text does not arrive.
+		// The status counts even if the body does not arrive.
 		timer := time.AfterFunc(c.options.ErrorDelay, cancel)
 		said, _ := io.ReadAll(io.LimitReader(res.Body, min(c.options.MaxResponse, maxErrorBody)))
 		timer.Stop()
@@ -164,7 +164,7 @@ func (c *Client) newRequest(ctx context.Context, method, at string, body []byte)
 	return req, nil
 }
 
-// body returns a request. Everything except the messages comes first, so that changes from turn to turn are at the end.
+// body returns a request. The messages come last, so that the beginning stays the same from turn to turn.
 func (c *Client) body(r Request) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"model":`)
@@ -184,8 +184,8 @@ func (c *Client) body(r Request) []byte {
 	return b.Bytes()
 }
 
-// newHTTPClient returns a client that keeps connections and follows no redirect: a redirected POST becomes a GET or
-// sends the key to another host, so the user has to correct the base URL.
+// newHTTPClient returns a client that reuses connections and follows no redirect. A redirected POST becomes a GET, or
+// sends the key to another host, so the user must correct the base URL.
 func newHTTPClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{

@@ -8,7 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// errorObject is the value of "error", in the shapes seen: OpenAI {message, type, code}, OpenRouter {message, code (a
+// errorObject is the value of "error" in its known forms: OpenAI {message, type, code}, OpenRouter {message, code (a
 // number), metadata}, a plain string, vLLM's {object: "error", message} and FastAPI's {detail}.
 type errorObject struct {
 	message string
@@ -17,7 +17,7 @@ type errorObject struct {
 	whole   gjson.Result
 }
 
-// parseErrorObject reads the value of an "error" field; nil if it means no error.
+// parseErrorObject reads the value of an "error" field, or returns nil if it is not an error.
 func parseErrorObject(r gjson.Result) *errorObject {
 	switch r.Raw {
 	case "", "null", "false", `""`, "{}", "[]", "0":
@@ -37,14 +37,14 @@ func parseErrorObject(r gjson.Result) *errorObject {
 	return e
 }
 
-// errorIn finds the error in a body that is not a chat completion; nil if it has none.
+// errorIn finds the error in a body that is not a chat completion, or returns nil.
 func errorIn(body []byte) *errorObject {
 	r, err := jsonl.Parse(bytes.TrimSpace(body))
 	if err != nil {
 		return nil
 	}
 	if r.IsArray() {
-		r = r.Get("0") // Google's endpoint wraps its error in a list of one
+		r = r.Get("0") // Google's endpoint puts its error into a list
 	}
 	if !r.IsObject() {
 		return nil
@@ -61,7 +61,7 @@ func errorIn(body []byte) *errorObject {
 	return nil
 }
 
-// fatalWords are the error types and codes that no retry can fix, with any status.
+// fatalWords match error types and codes that no retry can fix, with any status.
 var fatalWords = map[string]bool{
 	"invalid_request_error": true, "authentication_error": true, "permission_error": true, "permission_denied": true,
 	"not_found_error": true, "invalid_api_key": true, "model_not_found": true,

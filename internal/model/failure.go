@@ -8,48 +8,48 @@ import (
 // Kind is the fault of an answer, a word for the record.
 type Kind string
 
-// The kinds of failure. HealthOK is the record's word for a call without one.
+// The kinds of failure. HealthOK is the record's word for a call without a failure.
 const (
 	HealthOK = "ok"
 
 	Empty       Kind = "empty"            // neither content nor tool calls
 	ErrorObject Kind = "error_object"     // an error object in an answer with status 200
 	FinishError Kind = "finish_error"     // finish_reason "error"
-	Malformed   Kind = "malformed"        // no chat completion: broken JSON, HTML, no choices, too large
-	HTTP        Kind = "http"             // a status that may pass: 408, 409, 425, 429, 5xx
-	Network     Kind = "network"          // no connection, or a broken one before the end of the answer
-	Timeout     Kind = "timeout"          // the endpoint took longer than Options allow
+	Malformed   Kind = "malformed"        // not a chat completion: broken JSON, HTML, no choices, too large
+	HTTP        Kind = "http"             // a temporary status: 408, 409, 425, 429, 5xx
+	Network     Kind = "network"          // no connection, or one broken before the end of the answer
+	Timeout     Kind = "timeout"          // the endpoint exceeded a timeout of Options
 	Ended       Kind = "ended"            // an agent program ended before its turn was complete
 	Fatal       Kind = "fatal"            // a retry cannot help: 401, 404, an invalid request, an untrusted certificate
-	UsageLimit  Kind = "usage_limit"      // the account's allowance is used up until LimitReset, if that is known
-	Overflow    Kind = "context_overflow" // the conversation is longer than the model takes
+	UsageLimit  Kind = "usage_limit"      // the account's allowance is used up until LimitReset, if known
+	Overflow    Kind = "context_overflow" // the conversation is too long for the model
 	Canceled    Kind = "canceled"         // the caller's context ended
 )
 
-// transient and empty are the failures after which the same history is sent again.
+// After these failures the same history is sent again.
 var (
 	transient = []Kind{Malformed, HTTP, Network, Timeout, Ended}
 	empty     = []Kind{Empty, ErrorObject, FinishError}
 )
 
-// Transient reports whether the endpoint or agent program is out of order for a time.
+// Transient reports whether the failure of the endpoint or agent program is temporary.
 func (k Kind) Transient() bool { return slices.Contains(transient, k) }
 
-// Empty reports whether there was an answer without anything in it.
+// Empty reports whether the answer was empty.
 func (k Kind) Empty() bool { return slices.Contains(empty, k) }
 
 // Failure is a missing answer, or an answer that is not a turn. Message is one line with the endpoint, the status and
 // the endpoint's words, without the key.
 type Failure struct {
 	Kind         Kind
-	Status       int // HTTP status, 0 if there was none
+	Status       int // HTTP status, or 0
 	Message      string
-	Said         string         // the endpoint's text, cut to a line, or ""
-	RetryAfter   *time.Duration // the wait that the endpoint asks for; nil if unknown, 0 for at once
-	LimitReset   time.Time      // when a UsageLimit ends; zero if not known
+	Said         string         // the endpoint's text, shortened to a line, or ""
+	RetryAfter   *time.Duration // wait that the endpoint asks for; nil if unknown, 0 for none
+	LimitReset   time.Time      // end of a UsageLimit; zero if unknown
 	FinishReason string
 	Usage        Usage  // usage of the failed call, if the endpoint reports it
-	Mend         string // a fix for the user, if known; see Hint
+	Mend         string // fix for the user, if known; see Hint
 	Misset       bool   // a setting has a value that the agent does not offer
 
 	cause  error
@@ -58,13 +58,13 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Message }
 
-// Unwrap gives the transport's error, or context.Canceled for a Canceled one.
+// Unwrap returns the transport's error, or context.Canceled for Canceled.
 func (f *Failure) Unwrap() error { return f.cause }
 
-// Retryable reports whether the same request may fare better later.
+// Retryable reports whether the same request may succeed later.
 func (f *Failure) Retryable() bool { return f.Kind.Transient() || f.Kind.Empty() }
 
-// Hint returns the command or setting that helps, or "".
+// Hint returns the command or setting that fixes the failure, or "".
 func (f *Failure) Hint() string {
 	switch {
 	case f.Mend != "":

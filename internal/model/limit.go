@@ -10,16 +10,16 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// seconds converts without overflow; negative ones are 0.
+// seconds converts seconds without overflow; negative values are 0.
 func seconds(s float64) time.Duration {
-	const most = 1 << 33 // seconds in which time.Duration and time.Time can still reckon
+	const most = 1 << 33 // within the range of time.Duration and time.Time
 	if math.IsNaN(s) {
 		return 0
 	}
 	return time.Duration(max(0, min(s, most)) * float64(time.Second))
 }
 
-// parseInstant reads a point in time: RFC 3339, an HTTP date, or seconds or milliseconds since 1970.
+// parseInstant reads a time: RFC 3339, an HTTP date, or seconds or milliseconds since 1970.
 func parseInstant(s string) (time.Time, bool) {
 	s = strings.TrimSpace(s)
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
@@ -38,8 +38,7 @@ func parseInstant(s string) (time.Time, bool) {
 	return time.Unix(int64(v), 0), true
 }
 
-// parseReset reads the value of a reset header as seen from now: an instant, a number of seconds, or a duration like
-// 6m0s.
+// parseReset reads the value of a reset header, relative to now: a time, a number of seconds, or a duration like 6m0s.
 func parseReset(s string, now time.Time) (time.Time, bool) {
 	if t, ok := parseInstant(s); ok {
 		return t, true
@@ -54,14 +53,14 @@ func parseReset(s string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// retryAfter reads Retry-After: seconds, fractions of them, or an HTTP date.
+// retryAfter reads Retry-After: seconds, fractions of seconds, or an HTTP date.
 func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	at, ok := parseReset(h.Get("Retry-After"), now)
 	return max(0, at.Sub(now)), ok
 }
 
-// headerReset returns the latest reset that the headers name for a used up allowance. Endpoints send these headers with
-// every answer, so an allowance with a remaining count above 0 did not cause the refusal.
+// headerReset returns the latest reset time in the headers for a used up allowance. Endpoints send these headers with
+// every answer, so it skips an allowance with a remaining count above 0.
 func headerReset(h http.Header, now time.Time) time.Time {
 	var latest time.Time
 	for name, values := range h {
@@ -80,8 +79,8 @@ func headerReset(h http.Header, now time.Time) time.Time {
 	return latest
 }
 
-// reset returns the end of a limit by the error object, else by the headers, else zero. OpenRouter passes on the
-// headers of the provider.
+// reset returns the end of a limit from the error object, else from the headers, else zero. OpenRouter passes on the
+// provider's headers.
 func (e *errorObject) reset(h http.Header, now time.Time) time.Time {
 	if e != nil {
 		if at, ok := parseInstant(scalar(e.whole.Get("resets_at"))); ok {

@@ -20,14 +20,14 @@ const (
 )
 
 // Price is the price of a model's calls, in dollars.
-type Price struct{ Prompt, Answer, Call float64 } // for a token of each, and for a call
+type Price struct{ Prompt, Answer, Call float64 } // per token of prompt and answer, and per call
 
 // Of returns the cost of a call at this price.
 func (p Price) Of(prompt, answer int64) float64 {
 	return float64(prompt)*p.Prompt + float64(answer)*p.Answer + p.Call
 }
 
-// book sets the cost of a call by the model's price if the endpoint did not report a cost. If Options has no price, it
+// book sets the cost of a call by the model's price if the endpoint reported no cost. If Options has no price, it
 // reads the endpoint's list of models once.
 func (c *Client) book(ctx context.Context, u *Usage) {
 	if u.CostKnown || u.Prompt+u.Eval == 0 {
@@ -37,7 +37,7 @@ func (c *Client) book(ctx context.Context, u *Usage) {
 		if c.options.Price != nil {
 			return
 		}
-		list, _ := c.Models(ctx) // a list that cannot be read has no price
+		list, _ := c.Models(ctx) // an unreadable list has no price
 		for _, m := range list {
 			if bytes.Equal(marshal(m.ID), c.model) {
 				c.options.Price = m.Price
@@ -52,14 +52,14 @@ func (c *Client) book(ctx context.Context, u *Usage) {
 // Listed is a model in an endpoint's list.
 type Listed struct {
 	ID      string
-	Price   *Price // nil where the list names none
-	NoTools bool   // the list has the model's abilities, without tool calls
+	Price   *Price // nil if the list has none
+	NoTools bool   // the list says that the model has no tool calls
 }
 
-// Models asks the endpoint for its list of models, once, which costs nothing. The error is a *Failure; one with status
-// 404 or 405 is an endpoint that answers and has no list.
+// Models asks the endpoint once for its list of models, which costs nothing. The error is a *Failure. With status 404
+// or 405, the endpoint answers but has no list.
 func (c *Client) Models(ctx context.Context) (list []Listed, err error) {
-	at, _ := url.Parse(c.url) // New has made it of one
+	at, _ := url.Parse(c.url) // New has checked it
 	at.Path, at.RawPath = strings.TrimSuffix(at.Path, chatPath)+listPath, ""
 	failure := c.try(ctx, min(c.options.Timeout, listTimeout), http.MethodGet, at.String(), nil,
 		func(body []byte) *Failure {
@@ -72,7 +72,7 @@ func (c *Client) Models(ctx context.Context) (list []Listed, err error) {
 	return list, nil
 }
 
-// readModels reads a list in the shapes of OpenAI, OpenRouter and Together. Any other body has no models.
+// readModels reads a list in the forms of OpenAI, OpenRouter and Together. Any other body has no models.
 func readModels(body []byte) (out []Listed) {
 	list, err := jsonl.Parse(body)
 	if err != nil {
@@ -94,8 +94,8 @@ func readModels(body []byte) (out []Listed) {
 	return out
 }
 
-// readPrice reads dollars for a token (prompt, completion) or for a million (input, output). A price below nothing is
-// a model that another one answers for.
+// readPrice reads dollars per token (prompt, completion) or per million tokens (input, output). A negative price marks
+// a router to other models.
 func readPrice(r gjson.Result) *Price {
 	call, _ := number(r.Get("request"))
 	for _, names := range []struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// parseReply reads the body of an answer with status 200: a Reply if it is a turn, else a Failure without the
-// endpoint's name, which the client adds.
+// parseReply reads the body of an answer with status 200. It returns a Reply for a turn, else a Failure, to which the
+// client adds the endpoint's name.
 func parseReply(body []byte) (*Reply, *Failure) {
 	trimmed := bytes.TrimSpace(body)
 	if len(trimmed) == 0 {
@@ -84,7 +84,7 @@ func classify(choice gjson.Result) (*Reply, *Failure) {
 	if details := m.Get("reasoning_details"); !isNull([]byte(details.Raw)) {
 		reply.ReasoningDetails = json.RawMessage(details.Raw)
 	}
-	// Only blanks count as nothing too: endpoints refuse such a message when it comes back to them.
+	// Blanks count as empty too, because endpoints refuse such a message in the next request.
 	if strings.TrimSpace(reply.Content) == "" && len(reply.ToolCalls) == 0 {
 		said := "neither content nor tool calls"
 		if reply.Reasoning != "" {
@@ -98,11 +98,11 @@ func classify(choice gjson.Result) (*Reply, *Failure) {
 	return reply, nil
 }
 
-// maxCalls bounds the tool calls of one answer.
+// maxCalls limits the tool calls of one answer.
 const maxCalls = 1000
 
-// toolCalls reads the calls of a message. One without an id, or with the id of another, is given its own, because the
-// answer to a call names it; named says that this was done. Arguments are a text, or from some servers the JSON itself.
+// toolCalls reads the calls of a message. A call without an id, or with another call's id, gets a new id, because the
+// answer names the call by its id. named reports such a change. Arguments are a text; some servers send JSON.
 func toolCalls(list gjson.Result) (out []ToolCall, named bool) {
 	if !list.IsArray() {
 		return nil, false
@@ -111,7 +111,7 @@ func toolCalls(list gjson.Result) (out []ToolCall, named bool) {
 	for _, c := range list.Array() {
 		id := textOf(c.Get("id"))
 		if id == "" || seen[id] {
-			// Unlike any of the conversation, not of this message alone: endpoints refuse an id that comes twice.
+			// The id is new in the whole conversation, because endpoints refuse a repeated id.
 			id, named = "call_"+strings.ToLower(rand.Text()[:16]), true
 		}
 		seen[id] = true
@@ -122,8 +122,8 @@ func toolCalls(list gjson.Result) (out []ToolCall, named bool) {
 	return out, named
 }
 
-// repaired gives a message its role and its calls their ids. Without them the endpoint would refuse the message in the
-// next request. Everything else stays as it came.
+// repaired adds a missing role to a message, and missing ids to its calls, because the endpoint would refuse the
+// message in the next request. Everything else stays the same.
 func repaired(raw json.RawMessage, calls []ToolCall) json.RawMessage {
 	message := map[string]json.RawMessage{}
 	var entries []json.RawMessage
@@ -152,7 +152,7 @@ func repaired(raw json.RawMessage, calls []ToolCall) json.RawMessage {
 	return marshal(message)
 }
 
-// marshal encodes values that cannot fail: a string, and values that were read from JSON.
+// marshal encodes values that cannot fail: strings, and values read from JSON.
 func marshal(v any) json.RawMessage {
 	b, _ := json.Marshal(v)
 	return b
@@ -168,7 +168,7 @@ func noChoices(body []byte, choices gjson.Result) *Failure {
 	return &Failure{Kind: Malformed, Said: "not a chat completion: " + oneLine(body)}
 }
 
-// malformed returns the failure of an answer that could not be read.
+// malformed returns the failure of an unreadable answer.
 func malformed(body []byte, err error) *Failure {
 	if looksLikeHTML(body) {
 		return &Failure{Kind: Malformed, Said: "a page of HTML, not a chat completion", cause: err}
@@ -185,7 +185,7 @@ func looksLikeHTML(body []byte) bool {
 	return bytes.HasPrefix(start, []byte("<!doctype")) || bytes.HasPrefix(start, []byte("<html"))
 }
 
-// oneLine returns the beginning of a text as an error can hold it, with its control characters made visible.
+// oneLine returns the beginning of a text for an error, with visible control characters.
 func oneLine[T ~string | ~[]byte](b T) string {
 	const most = 300
 	return text.Clip(text.VisibleLine(text.OneLine(string(b[:min(len(b), 4*most)]))), most)

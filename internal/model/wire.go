@@ -8,10 +8,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Answers of endpoints are read field by field. A value of an unexpected type counts as absent: a usage field that is a
-// string must not spoil a good answer.
+// Answers of endpoints are read field by field. A value of an unexpected type counts as absent, so that a usage field
+// with a string does not spoil a good answer.
 
-// readUsage reads a usage object; known says that it holds anything.
+// readUsage reads a usage object. known reports whether it has a number.
 func readUsage(r gjson.Result) (u Usage, known bool) {
 	_, prompt := number(r.Get("prompt_tokens"))
 	_, completion := number(r.Get("completion_tokens"))
@@ -22,7 +22,7 @@ func readUsage(r gjson.Result) (u Usage, known bool) {
 		Reasoning: count(r.Get("completion_tokens_details.reasoning_tokens")),
 	}
 	if !prompt && !completion {
-		u.Prompt = count(r.Get("total_tokens")) // the only known count: a cap must still be reached
+		u.Prompt = count(r.Get("total_tokens")) // the only known count; a cap must still work
 	}
 	if _, ok := number(r.Get("prompt_tokens_details.cached_tokens")); !ok {
 		u.Cached = count(r.Get("prompt_cache_hit_tokens")) // DeepSeek's name
@@ -35,7 +35,7 @@ func readUsage(r gjson.Result) (u Usage, known bool) {
 	return u, prompt || completion || u.CostKnown
 }
 
-// number returns a JSON number, or one in a string.
+// number returns a JSON number, also from a string.
 func number(r gjson.Result) (value float64, ok bool) {
 	if r.Type != gjson.Number && r.Type != gjson.String {
 		return 0, false
@@ -47,7 +47,7 @@ func number(r gjson.Result) (value float64, ok bool) {
 	return v, true
 }
 
-// count returns a number of tokens, bounded so that a sum cannot overflow.
+// count returns a number of tokens, limited so that sums cannot overflow.
 func count(r gjson.Result) int64 {
 	const most = 1 << 50
 	v, _ := number(r)
@@ -62,7 +62,7 @@ func textOf(r gjson.Result) string {
 	return strings.ToValidUTF8(r.Str, "\uFFFD")
 }
 
-// scalar returns a JSON string or number as text; an object or list is its JSON.
+// scalar returns a JSON string or number as text, and an object or list as JSON.
 func scalar(r gjson.Result) string {
 	if r.Type == gjson.String || r.Type == gjson.Null {
 		return textOf(r)
@@ -70,7 +70,7 @@ func scalar(r gjson.Result) string {
 	return r.Raw
 }
 
-// contentOf returns a message's content: a string, or the text parts of a list joined.
+// contentOf returns a message's content: a string, or the joined text parts of a list.
 func contentOf(r gjson.Result) string {
 	if !r.IsArray() {
 		return textOf(r)
