@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -120,7 +121,7 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 		remove()
 		return nil, err
 	}
-	q.box = q.box.Of(q.wt.Path).With(q.dir).Touching(ObjectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
+	q.box = q.box.Of(q.wt.Path).With(q.dir).Reading(ObjectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
 	q.box = q.box.In(filepath.Join(q.dir, "tmp"))
 	if q.wt.Path != "" {
 		q.box = q.box.Showing(filepath.Join(q.wt.Path, ".git"), q.file(linkName))
@@ -129,6 +130,16 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 		q.box = q.box.With(q.wt.Path)
 	}
 	return remove, nil
+}
+
+// boxOf returns the sandbox of a command. If the command runs nothing but git, git may set the times of objects that it
+// would write and has. Hooks and filters could change their modes then.
+func (q *quarantine) boxOf(c Command) *sandbox.Box {
+	filters := slices.ContainsFunc(q.entries, func(e config.Entry) bool { return strings.HasPrefix(e.Key, "filter.") })
+	if q.objects == "" || c.Hooks || filters {
+		return q.box
+	}
+	return q.box.Touching(ObjectDirs(q.wt.Common)...)
 }
 
 // linkName is the file that leads to the quarantine as a worktree's .git leads to its git directory, for programs that
@@ -293,6 +304,11 @@ func (q *quarantine) takeObjects(ctx context.Context) error {
 			}
 			if err := os.MkdirAll(filepath.Dir(to), mode); err != nil {
 				return err
+			}
+			if perm := fi.Mode().Perm(); perm&0o222 != 0 { // a filter changed it
+				if err := os.Chmod(from, perm&^0o222); err != nil {
+					return err
+				}
 			}
 			if err := takeFile(from, to); err != nil && !errors.Is(err, fs.ErrExist) {
 				return err

@@ -231,7 +231,7 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	tree := cmp.Or(c.Tree, c.wt.Path)
 	call.Lasting = !c.mutates && tree == ""
 	if c.wt.Path != "" {
-		call.Box = g.in.box
+		call.Box = g.in.boxOf(c)
 	}
 	if c.Stdin != nil {
 		call.Stdin = bytes.NewReader(c.Stdin)
