@@ -194,6 +194,7 @@ var Kinds = []Kind{{
 	Before:    javaTemp,
 	Checks: either("mvn test", "./mvnw", "mvn", " -B -ntp test", Check{Format: JUnitFiles,
 		Collect: "*/target/surefire-reports/TEST-*.xml"}),
+	Config: []string{"mvnw", ".mvn"},
 	Caches: []Cache{{Tool: "mvn", In: home, Dir: ".m2/repository"}, {Tool: "mvn", In: home, Dir: ".m2/wrapper"}},
 	Built:  []string{"target"},
 }, {
@@ -203,6 +204,7 @@ var Kinds = []Kind{{
 	Before:    javaTemp,
 	Checks: either("gradle test", "./gradlew", "gradle", " --no-daemon --console=plain test", Check{
 		Format: JUnitFiles, Collect: "*/build/test-results/*/TEST-*.xml"}),
+	Config: []string{"gradlew", "gradle-wrapper.properties", "gradle.properties"},
 	Caches: []Cache{{Tool: "java", Moved: []string{"GRADLE_USER_HOME"}, In: home, Dir: ".gradle/caches"},
 		{In: home, Dir: ".gradle/wrapper"}, {Tool: "java", In: home, Dir: ".gradle/native"},
 		{Tool: "java", In: home, Dir: ".gradle/daemon"}, {In: home, Dir: ".gradle/jdks"}},
@@ -213,6 +215,7 @@ var Kinds = []Kind{{
 	Code:      []string{".cs", ".fs"},
 	Checks: []Check{{Name: "dotnet test", Run: "dotnet test --logger trx", Format: TRX,
 		Collect: "*/TestResults/*.trx"}},
+	Config: []string{"global.json", "dotnet-tools.json"},
 	Caches: []Cache{{Tool: "dotnet", Moved: []string{"NUGET_PACKAGES"}, In: home, Dir: ".nuget/packages"}},
 	Built:  []string{"bin", "obj", "TestResults"},
 }, {
@@ -275,6 +278,7 @@ var Kinds = []Kind{{
 	Apart:     true,
 	Checks: either("dart test", `pubspec.yaml:(?m)^\s*sdk:\s*flutter`, "dart", " test --file-reporter json:"+ReportFile,
 		Check{Format: DartJSON, Also: Sign{File: "test/**/*_test.dart"}}),
+	Config: []string{"dart_test.yaml"},
 	Locks:  []Lock{{File: "pubspec.lock", Program: "dart", Setup: "dart pub get --enforce-lockfile"}},
 	Caches: []Cache{{Tool: "dart", Moved: []string{"PUB_CACHE"}, In: home, Dir: ".pub-cache"}},
 	Built:  []string{".dart_tool"},
