@@ -39,10 +39,11 @@ func (p *process) addressCommand() *cli.Command {
 			if a.run.verb = "resume"; a.reply {
 				a.again = "git tilth address --reply " + s.ID
 			}
+			work := a.round
 			if ctx.Bool("watch") {
-				return a.watch()
+				work = a.watch
 			}
-			return a.round()
+			return w.forgeError(work(), a.again)
 		}),
 	})
 }
@@ -57,7 +58,6 @@ type addressing struct {
 	reply  bool
 	rounds int // rounds int
 	run    runRequest
-	seen   []looked // seen   []looked
 }
 
 // say prints a line for people: with --json, standard output has only events.
@@ -65,40 +65,37 @@ func (a *addressing) say(format string, args ...any) {
 	fmt.Fprint(a.w.p.humanOut(a.run.json), text.Visible(fmt.Sprintf(format, args...)))
 }
 
-// look reads the current state of the session's requests, with their threads and checks.
-func (a *addressing) look() error {
+// see reads the current state of the session's requests, with their threads and checks.
+func (a *addressing) see() error {
 	err := a.read()
 	switch {
 	case err != nil:
 		return err
 	case a.missing != nil:
-		return a.w.forgeError(a.missing, a.again)
+		return a.missing
 	case a.top == nil:
 		return refuse("git tilth pr "+a.s.ID, "session %s has no pull request", a.s.ID)
 	case a.rounds > 0:
 		a.top.Rounds = a.rounds
 	}
-	a.seen, err = a.proposal.look()
-	return err
+	return a.look()
 }
 
 // round makes tasks of new threads and checks, runs them, pushes once and answers.
 func (a *addressing) round() error {
 	w := a.w
-	if err := a.look(); err != nil {
+	if err := a.see(); err != nil {
 		return err
 	}
 	if err := a.usersCommits(); err != nil {
 		return err
 	}
-	for _, r := range a.seen {
-		for _, c := range r.checks {
-			if c.Rig != "" {
-				a.say("not caused by the change: check %s (%s)\n", text.OneLine(c.Name), c.Rig)
-			}
+	for _, c := range a.items {
+		if c.Rig != "" {
+			a.say("not caused by the change: check %s (%s)\n", text.OneLine(c.Name), c.Rig)
 		}
 	}
-	items, err := a.newFeedback()
+	items, err := a.newItems()
 	if err != nil {
 		return err
 	}
@@ -141,67 +138,41 @@ func (a *addressing) round() error {
 func (a *addressing) usersCommits() error {
 	w, hint := a.w, "git tilth update "+a.s.ID
 	state, err := a.s.State()
-	switch {
-	case err != nil:
-		return fail("", err)
-	case len(state.Steps) > 0 && a.isStack():
+	if err == nil && len(state.Steps) > 0 && a.isStack() {
 		if err := w.proceed(a.s, a.run); err != nil || w.p.dryRun {
 			return err
 		}
-	case len(state.Steps) > 0:
+	} else if err == nil && len(state.Steps) > 0 {
 		return refuse(hint, "the update of session %s is not finished", a.s.ID)
 	}
-	tip, there, err := w.Git.BranchTip(w.p.ctx, a.common, a.s.Branch())
+	parts, err := a.parts(a.isStack())
 	if err != nil {
-		return fail("", err)
+		return err
 	}
-	if !there {
-		return refuse("git tilth review "+a.s.ID, "branch %s is deleted", a.s.Branch())
-	}
-	for _, r := range a.all() {
-		if r.State == session.RequestOpen && !(a.isStack() && r.Head == r.Took) && !a.has(tip, r.Head) {
+	tip, since := parts[len(parts)-1].tip, a.top.Took
+	for _, of := range open(parts) {
+		r := of.request
+		if r != nil && !(a.isStack() && r.Head == r.Took) && !a.has(tip, r.Head) {
 			return refuse(hint, "%s has commits that session %s does not have", r.Name(), a.s.ID)
 		}
 	}
-	commits, at, err := held.CommitsSince(w.p.ctx, w.Git, a.common, tip, cmp.Or(a.top.Took, state.Seed.SHA))
-	if at.SHA == "" && err == nil { // a rebase changed the hashes
-		commits, _, err = held.CommitsSince(w.p.ctx, w.Git, a.common, tip, state.Seed.SHA)
+	if since == "" || !a.has(tip, since) { // the commits were made again
+		since = state.Seed.SHA
 	}
-	if err != nil {
-		return fail("", err)
-	}
+	commits, _, err := held.CommitsSince(w.p.ctx, w.Git, a.common, tip, since)
 	for _, c := range commits {
 		if held.SignatureOf(c).Session == "" {
 			return refuse(hint, "%s has a commit of yours: %s (%s)", a.s.Branch(), text.Head(c.SHA, 10),
 				text.Clip(text.OneLine(c.Subject), 60))
 		}
 	}
-	return nil
+	return err
 }
 
-// newFeedback returns the threads and checks without a task. A thread with a comment after git-tilth's answer is new.
-func (a *addressing) newFeedback() (items []forge.Item, err error) {
+// newItems returns the threads and checks without a task.
+func (a *addressing) newItems() (items []forge.Item, err error) {
 	tasks, err := a.s.Tasks()
-	if err != nil {
-		return nil, fail("git tilth show "+a.s.ID, err)
-	}
-	made := func(source string) bool {
-		return slices.ContainsFunc(tasks, func(t session.Task) bool { return strings.HasPrefix(t.Source, source) })
-	}
-	for _, r := range a.seen {
-		for _, t := range r.threads {
-			comment := fmt.Sprintf("thread %s comment %s ", t.ID, t.Last())
-			if !made(comment) && (!made("thread "+t.ID+" ") || t.Reopened()) {
-				items = append(items, t.Item(r.Head))
-			}
-		}
-		for _, c := range r.checks {
-			if c.Rig == "" && !made("check "+c.ID+" ") {
-				items = append(items, c.Item(r.Head))
-			}
-		}
-	}
-	return items, nil
+	return slices.DeleteFunc(slices.Clone(a.items), func(i forge.Item) bool { return !i.IsNew(tasks) }), err
 }
 
 // addTasks adds a task for each item.
@@ -216,7 +187,7 @@ func (a *addressing) addTasks(items []forge.Item) error {
 	}
 	tasks, err := a.s.Tasks()
 	if err != nil {
-		return fail("", err)
+		return err
 	}
 	number := 0
 	for _, t := range tasks {
@@ -231,10 +202,7 @@ func (a *addressing) addTasks(items []forge.Item) error {
 		tasks = append(tasks, t)
 		a.say("%s\n", shownForeign(t))
 	}
-	if err := lifecycle.Replan(a.w.p.ctx, h, tasks); err != nil {
-		return fail(a.again, err)
-	}
-	return nil
+	return lifecycle.Replan(a.w.p.ctx, h, tasks)
 }
 
 // work runs the pending tasks. In a stack, a task starts after the commits of its request.
@@ -255,11 +223,11 @@ func (a *addressing) work() error {
 func (a *addressing) restack(tasks []session.Task) error {
 	parts, err := a.parts(true)
 	if err != nil {
-		return fail("", err)
+		return err
 	}
 	to := lifecycle.Onto{Insert: map[string][]record.Step{}}
 	for _, part := range parts[:len(parts)-1] {
-		r := a.known(part)
+		r := part.request
 		for _, t := range tasks {
 			if r != nil && strings.HasSuffix(t.Source, " commit "+r.Head) {
 				to.Insert[part.tip] = append(to.Insert[part.tip], record.Step{Task: t.ID})
@@ -278,8 +246,5 @@ func (a *addressing) restack(tasks []session.Task) error {
 	if err == nil {
 		err = plan.Execute(a.w.p.ctx, h)
 	}
-	if err != nil {
-		return fail(a.again, err)
-	}
-	return nil
+	return err
 }

@@ -19,29 +19,26 @@ func (a *addressing) answer() error {
 	w := a.w
 	tasks, err := a.s.Tasks()
 	if err != nil {
-		return fail("", err)
+		return err
 	}
 	state, err := a.s.State()
 	if err != nil {
-		return fail("", err)
+		return err
 	}
-	for _, r := range a.seen {
-		for _, t := range r.threads {
-			var last session.Task
-			for _, task := range tasks {
-				if strings.HasPrefix(task.Source, "thread "+t.ID+" ") {
-					last = task
-				}
-			}
-			commit := state.Tasks[last.ID].Commit
-			if last.Status != session.TaskDone || commit == "" || t.Answered(last.Source) {
-				continue
-			}
-			if err := a.f.Reply(w.p.ctx, r.Number, t, commit); err != nil {
-				return w.forgeError(err, a.again)
-			}
-			a.say("answered the thread of %s with %s\n", last.ID, text.Head(commit, 10))
+	for _, i := range a.items {
+		n := i.TaskOf(tasks)
+		if !i.IsThread() || n < 0 {
+			continue
 		}
+		t := tasks[n]
+		commit := state.Tasks[t.ID].Commit
+		if t.Status != session.TaskDone || commit == "" || i.IsAnswered(t.Source) {
+			continue
+		}
+		if err := a.f.Reply(w.p.ctx, i, commit); err != nil {
+			return err
+		}
+		a.say("answered the thread of %s with %s\n", t.ID, text.Head(commit, 10))
 	}
 	return nil
 }
@@ -75,10 +72,10 @@ func (a *addressing) watched() error {
 	if known := a.s.Request(); known == nil || known.Round < a.rounds {
 		return a.round()
 	}
-	if err := a.look(); err != nil {
+	if err := a.see(); err != nil {
 		return err
 	}
-	items, err := a.newFeedback()
+	items, err := a.newItems()
 	if err == nil && len(items) > 0 {
 		err = &exitError{code: exitNo, hint: a.again, msg: fmt.Sprintf("%s after %s: %s", a.top.Line(),
 			text.Plural(a.rounds, "round"), openItems(items))}

@@ -19,7 +19,7 @@ func (w *repoContext) importForeign(r *prepRequest) (*seed.Imported, error) {
 	again := "git tilth run " + r.from
 	remote, address, err := w.pushRemote(w.Loc.CommonDir)
 	if err != nil {
-		return nil, fail("", err)
+		return nil, err
 	}
 	if remote == "" {
 		return nil, refuse("git remote add origin URL", "there is no remote to read %s from", r.from)
@@ -39,11 +39,7 @@ func (w *repoContext) importForeign(r *prepRequest) (*seed.Imported, error) {
 	case "label":
 		items, err = f.Issues(w.p.ctx, "", name)
 	default:
-		var number int64
-		if _, err := fmt.Sscan(name, &number); err != nil {
-			return nil, refuse("git tilth run -h", "%s: the number is too large", r.from)
-		}
-		items, err = w.importThreads(f, number, targetOf(f, remote, address), r)
+		items, err = w.importThreads(f, name, targetOf(f, remote, address), r)
 	}
 	if err != nil {
 		return nil, w.forgeError(err, again)
@@ -66,7 +62,7 @@ func shownForeign(t session.Task) string {
 }
 
 // importThreads reads the threads of a pull request and fetches its head.
-func (w *repoContext) importThreads(f *forge.Forge, number int64, remote string, r *prepRequest) ([]forge.Item, error) {
+func (w *repoContext) importThreads(f *forge.Forge, number, remote string, r *prepRequest) ([]forge.Item, error) {
 	request, err := f.Request(w.p.ctx, number)
 	if err != nil {
 		return nil, err
@@ -74,20 +70,16 @@ func (w *repoContext) importThreads(f *forge.Forge, number int64, remote string,
 	if request.State != session.RequestOpen {
 		return nil, refuse(request.URL, "%s is %s", request.Name(), request.State)
 	}
-	threads, err := f.Threads(w.p.ctx, number)
+	items, err := f.Threads(w.p.ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.fetch(w.p.ctx, w.Loc.CommonDir, w.Loc.Source, remote, f.HeadRef(request)); err != nil {
-		return nil, fail("git tilth run "+r.from, err)
+		return nil, err
 	}
 	if r.baseSHA, err = w.Git.RevParse(w.p.ctx, w.Loc.CommonDir, request.Head+"^{commit}"); err != nil {
 		return nil, refuse("git fetch "+remote, "the head of %s is not in this repository: %s", request.Name(),
 			request.Head)
-	}
-	items := make([]forge.Item, len(threads))
-	for i, t := range threads {
-		items[i] = t.Item(request.Head)
 	}
 	return items, nil
 }

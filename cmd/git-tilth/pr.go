@@ -30,34 +30,26 @@ func (p *process) prCommand() *cli.Command {
 			&cli.BoolFlag{Name: "web", Usage: "continue in the browser"},
 		},
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			return w.pullRequest(s, ctx.String("base"), ctx.Bool("stack"), ctx.Bool("draft"), ctx.Bool("web"))
+			p := &proposal{w: w, s: s, again: "git tilth pr " + s.ID, draft: ctx.Bool("draft"), refresh: true}
+			if ctx.Bool("stack") {
+				p.again = "git tilth pr --stack " + s.ID
+			}
+			return w.forgeError(p.pullRequest(ctx.String("base"), ctx.Bool("stack"), ctx.Bool("web")), p.again)
 		}),
 	})
 }
 
 // pullRequest pushes the branch and opens its request or stack of requests. Without a forge program it prints a URL.
-func (w *repoContext) pullRequest(s *session.Session, base string, stack, draft, web bool) error {
+func (p *proposal) pullRequest(base string, stack, web bool) error {
+	w, s := p.w, p.s
 	if s.Overview().Tasks.Done == 0 {
 		return refuse("git tilth review "+s.ID, "no task of session %s is done yet", s.ID)
-	}
-	if state, err := s.State(); err == nil && len(state.Steps) > 0 {
-		return refuse("git tilth update "+s.ID, "the update of session %s is not finished", s.ID)
-	}
-	p := &proposal{w: w, s: s, again: "git tilth pr " + s.ID, draft: draft, refresh: true}
-	if stack {
-		p.again = "git tilth pr --stack " + s.ID
 	}
 	if err := p.read(); err != nil {
 		return err
 	}
-	if p.top != nil && p.top.Head == p.top.Took { // the request has only the session's commits
-		tip, _, err := w.Git.BranchTip(w.p.ctx, p.common, s.Branch())
-		if err != nil {
-			return fail("", err)
-		}
-		if tasks, err := p.unfinished(); err != nil || len(tasks) > 0 && !p.has(tip, p.top.Head) {
-			return cmp.Or(err, refuse("git tilth update "+s.ID, "the update of session %s is not finished", s.ID))
-		}
+	if unfinished, err := p.isUpdating(); err != nil || unfinished {
+		return cmp.Or(err, refuse("git tilth update "+s.ID, "the update of session %s is not finished", s.ID))
 	}
 	stack = stack || p.isStack()
 	if stack && p.missing != nil {
@@ -83,11 +75,11 @@ func (w *repoContext) pullRequest(s *session.Session, base string, stack, draft,
 		return err
 	}
 	if existed {
-		if _, err := p.look(); err != nil {
+		if err := p.look(); err != nil {
 			return err
 		}
 	}
-	for _, r := range p.all() {
+	for _, r := range p.top.All() {
 		w.p.printf("%s %s: %s\n", r.Name(), r.State, r.URL)
 	}
 	return nil

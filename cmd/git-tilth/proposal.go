@@ -32,8 +32,9 @@ type proposal struct {
 	missing error            // why no forge program can reach the remote
 	top     *session.Request // highest request of a stack; nil for none
 	draft   bool
-	refresh bool // push and set the text of each request again, even if nothing changed
-	lease   bool // replace the forge's commits by the session's, which include them
+	refresh bool         // push and set the text of each request again, even if nothing changed
+	lease   bool         // replace the commits that the forge has by the session's, which include them
+	items   []forge.Item // the threads and failed checks of the open requests, after look
 
 	common, remote, address string
 	dir                     string // directory in the repository, for a remote's relative path
@@ -47,7 +48,7 @@ func (p *proposal) read() (err error) {
 	}
 	p.dir = held.SourceNow(s.Overview().Source, p.common)
 	if p.remote, p.address, err = w.pushRemote(p.common); err != nil {
-		return fail("", err)
+		return err
 	}
 	if p.remote == "" {
 		return refuse("git tilth take "+s.ID, "there is no remote to push to; add one with git remote add")
@@ -62,25 +63,44 @@ func (p *proposal) read() (err error) {
 		p.missing = err
 		return nil
 	}
-	return w.forgeError(err, p.again)
+	return err
 }
 
-// find reads the current state of the session's requests. It stores and refuses a merged or closed request.
+// find reads the current state of the session's requests, by their branches. A highest request that is merged or closed
+// is stored and refused.
 func (p *proposal) find() error {
-	var top *session.Request
-	var err error
-	if known := p.s.Request(); known == nil {
-		top, err = p.f.Find(p.w.p.ctx, p.s.Branch())
-	} else if top, err = p.now(known); err == nil {
-		top.Below, err = p.below(known)
+	list := []*session.Request{{Branch: p.s.Branch()}}
+	if known := p.s.Request(); known != nil {
+		list = known.All()
 	}
-	if err == nil && top != nil && len(top.Below) == 0 {
-		top.Below, err = p.unrecorded(top)
+	for i, known := range list {
+		r, err := p.f.Find(p.w.p.ctx, known.Branch)
+		if err != nil {
+			return err
+		}
+		if list[i] = r; r != nil {
+			r.Task, r.Took, r.Round, r.Rounds = known.Task, known.Took, known.Round, known.Rounds
+		}
 	}
-	if err != nil {
-		return err
+	top := list[len(list)-1]
+	if top == nil {
+		return nil
 	}
-	if p.top = top; top == nil || top.State == session.RequestOpen {
+	list = slices.DeleteFunc(list, func(r *session.Request) bool { return r == nil })
+	// A pr that was killed after it opened the lower requests of a stack has not stored them.
+	for base := list[0].Base; strings.HasPrefix(base, p.stackBranch("")); base = list[0].Base {
+		r, err := p.f.Find(p.w.p.ctx, base)
+		if err != nil {
+			return err
+		}
+		if r == nil || slices.ContainsFunc(list, func(of *session.Request) bool { return of.Branch == base }) {
+			break
+		}
+		r.Task = strings.TrimPrefix(base, p.stackBranch(""))
+		list = slices.Insert(list, 0, r)
+	}
+	p.top, top.Below = top, list[:len(list)-1]
+	if top.State == session.RequestOpen {
 		return nil
 	}
 	if err := p.save(); err != nil {
@@ -93,61 +113,8 @@ func (p *proposal) find() error {
 	return refuse(hint, "%s is %s: %s", top.Name(), top.State, top.URL)
 }
 
-// below reads the requests below the highest one of a stack.
-func (p *proposal) below(top *session.Request) (list []*session.Request, err error) {
-	for _, known := range top.Below {
-		r, err := p.now(known)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, r)
-	}
-	return list, nil
-}
-
-// unrecorded finds the requests below the highest one of a stack by their branches. A killed pr may have opened them
-// without storing them.
-func (p *proposal) unrecorded(top *session.Request) (list []*session.Request, err error) {
-	for base := top.Base; strings.HasPrefix(base, p.stackBranch("")); base = list[0].Base {
-		r, err := p.f.Find(p.w.p.ctx, base)
-		if err != nil || r == nil {
-			return list, err
-		}
-		if slices.ContainsFunc(list, func(known *session.Request) bool { return known.Number == r.Number }) {
-			return list, nil // the bases form a cycle
-		}
-		r.Task = strings.TrimPrefix(base, p.stackBranch(""))
-		list = slices.Insert(list, 0, r)
-	}
-	return list, nil
-}
-
 // stackBranch returns the branch on the forge for a task of a stack.
 func (p *proposal) stackBranch(task string) string { return "stack/" + p.s.ID + "/" + task }
-
-// now reads the current state of a request. An open request of the same branch replaces a closed one.
-func (p *proposal) now(known *session.Request) (*session.Request, error) {
-	r, err := p.f.Request(p.w.p.ctx, known.Number)
-	if err == nil && r.State == session.RequestClosed {
-		other, missing := p.f.Find(p.w.p.ctx, known.Branch)
-		if err = missing; other != nil && other.State == session.RequestOpen {
-			r = other
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	r.Task, r.Took, r.Round, r.Rounds = known.Task, known.Took, known.Round, known.Rounds
-	return r, nil
-}
-
-// all returns the requests, the lowest of a stack first.
-func (p *proposal) all() []*session.Request {
-	if p.top == nil {
-		return nil
-	}
-	return append(slices.Clone(p.top.Below), p.top)
-}
 
 func (p *proposal) isStack() bool { return p.top != nil && len(p.top.Below) > 0 }
 
@@ -161,50 +128,51 @@ func (p *proposal) has(revision, commit string) bool {
 // unfinished returns the session's pending tasks.
 func (p *proposal) unfinished() ([]session.Task, error) {
 	tasks, err := p.s.Tasks()
-	if err != nil {
-		return nil, fail("git tilth show "+p.s.ID, err)
-	}
 	return slices.DeleteFunc(tasks, func(t session.Task) bool {
 		return t.Status == session.TaskDone || t.Status == session.TaskSkipped
-	}), nil
+	}), err
 }
 
-// looked is a request with its unresolved threads and failed checks.
-type looked struct {
-	*session.Request
-	threads []forge.Thread
-	checks  []forge.Check
+// isUpdating reports whether commits are to be repeated, or the task of one that conflicted is not finished: the branch
+// lacks commits that the request has, and the request has nothing but the session's.
+func (p *proposal) isUpdating() (bool, error) {
+	state, err := p.s.State()
+	if err != nil || len(state.Steps) > 0 || p.top == nil || p.top.Head != p.top.Took {
+		return err == nil && len(state.Steps) > 0, err
+	}
+	tasks, err := p.unfinished()
+	return len(tasks) > 0 && !p.has(p.s.Branch(), p.top.Head), err
 }
 
 // look reads and stores the threads and failed checks of the open requests.
-func (p *proposal) look() (seen []looked, err error) {
-	for _, r := range p.all() {
-		one := looked{Request: r}
-		if r.State == session.RequestOpen {
-			if one.threads, one.checks, err = p.f.Look(p.w.p.ctx, r); err != nil {
-				return nil, p.w.forgeError(err, p.again)
-			}
+func (p *proposal) look() error {
+	p.items = nil
+	for _, r := range p.top.All() {
+		if r.State != session.RequestOpen {
+			continue
 		}
-		seen = append(seen, one)
+		items, err := p.f.Look(p.w.p.ctx, r)
+		if err != nil {
+			return err
+		}
+		p.items = append(p.items, items...)
 	}
-	return seen, p.save()
+	return p.save()
 }
 
 // save stores the current requests.
 func (p *proposal) save() error {
-	if p.w.p.dryRun {
+	if p.w.p.dryRun || p.top == nil {
 		return nil
 	}
-	if err := p.s.SaveRequest(p.top, p.w.p.now()); err != nil {
-		return fail(p.again, err)
-	}
-	return nil
+	return p.s.SaveRequest(p.top, p.w.p.now())
 }
 
 // part is the branch of one request: the whole session, or a task's commit and the commits of its threads and checks.
 type part struct {
 	task, tip, branch string // task is "" for the whole session
 	tasks             []string
+	request           *session.Request // nil if it is not opened yet
 }
 
 // parts divides a session's commits among the requests of its stack, the lowest first. Without a stack there is one.
@@ -221,10 +189,11 @@ func (p *proposal) parts(stack bool) (parts []part, err error) {
 	if err == nil && !there {
 		err = refuse("git tilth review "+p.s.ID, "branch %s is gone", p.s.Branch())
 	}
-	if err != nil || !stack {
-		return []part{{tip: tip, branch: p.s.Branch()}}, err
+	var commits []gitx.Commit
+	if parts = []part{{tip: tip}}; stack && err == nil {
+		parts = nil
+		commits, _, err = held.CommitsSince(p.w.p.ctx, p.w.Git, p.common, tip, state.Seed.SHA)
 	}
-	commits, _, err := held.CommitsSince(p.w.p.ctx, p.w.Git, p.common, tip, state.Seed.SHA)
 	for _, c := range slices.Backward(commits) {
 		i := session.IndexOf(tasks, held.SignatureOf(c).Task)
 		own := i >= 0 && !strings.HasPrefix(tasks[i].Source, "thread ") && !strings.HasPrefix(tasks[i].Source, "check ")
@@ -241,44 +210,42 @@ func (p *proposal) parts(stack bool) (parts []part, err error) {
 	}
 	if len(parts) == 0 && err == nil {
 		err = refuse("git tilth review "+p.s.ID, "session %s has no commit to propose", p.s.ID)
-	} else if err == nil {
-		parts[len(parts)-1].branch = p.s.Branch()
 	}
-	return parts, err
-}
-
-// known returns the request of a part's branch, nil for none.
-func (p *proposal) known(of part) *session.Request {
-	for _, r := range p.all() {
-		if r.Branch == of.branch {
-			return r
+	if err != nil {
+		return nil, err
+	}
+	parts[len(parts)-1].branch = p.s.Branch()
+	for i, of := range parts {
+		for _, r := range p.top.All() {
+			if r.Branch == of.branch {
+				parts[i].request = r
+			}
 		}
 	}
-	return nil
+	return parts, nil
 }
 
 // open returns the parts whose requests are not merged.
-func (p *proposal) open(parts []part) []part {
+func open(parts []part) []part {
 	return slices.DeleteFunc(slices.Clone(parts), func(of part) bool {
-		r := p.known(of)
-		return r != nil && r.State == session.RequestMerged
+		return of.request != nil && of.request.State == session.RequestMerged
 	})
 }
 
 // push pushes the branches that the forge does not have yet.
 func (p *proposal) push(parts []part) error {
 	args, refs := []string{"push"}, []string(nil)
-	for _, of := range p.open(parts) {
+	for _, of := range open(parts) {
 		ref, src := "refs/heads/"+of.branch, of.tip
 		if of.branch == p.s.Branch() {
 			src = ref
 		}
-		r := p.known(of)
+		r := of.request
 		if r != nil && r.Head == of.tip && !p.refresh {
 			continue
 		}
 		switch {
-		case r != nil && r == p.top && p.lease:
+		case r != nil && p.lease:
 			args = append(args, "--force-with-lease="+ref+":"+r.Head)
 		case r != nil && of.task != "":
 			args = append(args, "--force-with-lease="+ref+":"+cmp.Or(r.Took, r.Head))
@@ -297,7 +264,7 @@ func (p *proposal) push(parts []part) error {
 		return nil
 	}
 	if refused := new(forge.Error); p.missing == nil && errors.As(p.f.Enter(p.w.p.ctx, true), &refused) {
-		return p.w.forgeError(refused, p.again) // the permission was withdrawn
+		return refused // the permission was withdrawn
 	}
 	out := &exitError{code: exitFailed, msg: "the branch was not pushed to " + p.remote, hint: p.again, err: err}
 	if len(refs) > 1 {
@@ -314,7 +281,7 @@ func (p *proposal) push(parts []part) error {
 func (p *proposal) publish(stack bool, base string) error {
 	parts, err := p.parts(stack)
 	if err != nil {
-		return p.w.forgeError(err, p.again)
+		return err
 	}
 	if stack && p.f.Target != p.f.Path {
 		return refuse("git tilth pr "+p.s.ID, "the requests of a stack need their branches on %s, not on a fork",
@@ -323,34 +290,34 @@ func (p *proposal) publish(stack bool, base string) error {
 	if err := p.push(parts); err != nil || p.w.p.dryRun {
 		return err
 	}
-	below := slices.DeleteFunc(p.all(), func(r *session.Request) bool { return r.State != session.RequestMerged })
-	for _, of := range p.open(parts) {
-		r := p.known(of)
-		if p.refresh || r == nil || r.Head != of.tip || r.Took != of.tip || r.Base != base {
+	list := slices.DeleteFunc(p.top.All(), func(r *session.Request) bool { return r.State != session.RequestMerged })
+	for _, of := range open(parts) {
+		r := of.request
+		if p.refresh || r == nil || r.Took != of.tip || r.Base != base {
 			if r, err = p.request(of, base); err != nil {
-				return p.w.forgeError(err, p.again)
+				return err
 			}
 			r.Failed = 0 // the checks are of another commit
 		}
 		r.Task, r.Head, r.Took = of.task, of.tip, of.tip
-		below, base = append(below, r), of.branch
+		list, base = append(list, r), of.branch
 	}
-	p.top = below[len(below)-1]
-	p.top.Below = below[:len(below)-1]
+	p.top = list[len(list)-1]
+	p.top.Below = list[:len(list)-1]
 	return p.save()
 }
 
 // request opens the request of a part, or updates its text and base.
 func (p *proposal) request(of part, base string) (r *session.Request, err error) {
 	title, body, err := p.text(of)
-	if r = p.known(of); r == nil && err == nil {
+	if r = of.request; r == nil && err == nil {
 		r, err = p.f.Find(p.w.p.ctx, of.branch)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if r == nil || r.State != session.RequestOpen {
-		return p.f.Open(p.w.p.ctx, forge.Draft{Base: base, Branch: of.branch, Title: title, Body: body, Draft: p.draft})
+		return p.f.Open(p.w.p.ctx, base, of.branch, title, body, p.draft)
 	}
 	r.Base = base
 	return r, p.f.Set(p.w.p.ctx, r.Number, body, base)
@@ -395,18 +362,20 @@ func targetOf(f *forge.Forge, remote, address string) string {
 // forgeError returns a command's error for a failure of the forge. again is the command that continues.
 func (w *repoContext) forgeError(err error, again string) error {
 	var refused *forge.Error
-	var rate *forge.RateError
 	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.As(err, new(*exitError)):
+	case err == nil, errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &refused):
 		return refuse(refused.Hint, "%s", refused.Msg)
-	case errors.As(err, &rate):
+	case errors.As(err, new(*forge.RateError)):
 		return &exitError{code: exitCap, msg: err.Error(), hint: again, err: err}
 	case errors.Is(err, forge.ErrUnknown):
 		return refuse("gh --version", "%s", err)
 	}
-	return fail(again, err)
+	if code, msg, hint := w.p.exitFor(err); code == exitFailed && msg != "" && hint == "" {
+		return fail(again, err)
+	}
+	return err
 }
 
 // pushRemote returns the user's push remote and its URL: remote.pushDefault, else origin, else the only one, else "".

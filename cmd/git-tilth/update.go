@@ -37,7 +37,7 @@ func (p *process) updateCommand() *cli.Command {
 			if u.run.verb = "resume"; u.merge {
 				u.again = "git tilth update --merge " + s.ID
 			}
-			return u.update()
+			return w.forgeError(u.update(), u.again)
 		}),
 	})
 }
@@ -63,7 +63,7 @@ const maxMoves = 4
 func (u *updating) update() error {
 	w := u.w
 	if u.s.Request() != nil {
-		if err := u.look(); err != nil {
+		if err := u.see(); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (u *updating) move() (bool, error) {
 	defer h.Close()
 	state, err := s.State()
 	if err != nil {
-		return false, fail("git tilth show "+s.ID, err)
+		return false, err
 	}
 	tasks, err := u.unfinished()
 	if err != nil {
@@ -114,12 +114,12 @@ func (u *updating) move() (bool, error) {
 	}
 	to, err := u.others()
 	if err != nil {
-		return false, w.forgeError(err, u.again)
+		return false, err
 	}
 	if len(to.Insert) == 0 && to.Base == "" {
 		to.Merge = u.merge
 		if to.Gone, err = u.merged(); err != nil {
-			return false, fail("", err)
+			return false, err
 		}
 		if to.Base, err = u.base(h); err != nil {
 			return false, err
@@ -140,16 +140,16 @@ func (u *updating) move() (bool, error) {
 	}
 	if !plan.Over {
 		if err := plan.Execute(w.p.ctx, h); err != nil {
-			return false, fail(u.again, err)
+			return false, err
 		}
 	}
-	if u.top == nil || plan.Begun { // the forge may have more commits than when that move began
-		return !plan.Over, nil
+	if !plan.Begun && !plan.Over { // else the forge may have more commits than when that move began
+		for _, r := range u.top.All() {
+			r.Took = r.Head
+		}
+		err = u.save()
 	}
-	for _, r := range u.all() {
-		r.Took = r.Head
-	}
-	return !plan.Over, u.save()
+	return !plan.Over, err
 }
 
 // others fetches the commits that others pushed to the branches of the open requests. Each becomes a step after the
@@ -163,8 +163,8 @@ func (u *updating) others() (to lifecycle.Onto, err error) {
 		return to, err
 	}
 	to.Insert = map[string][]record.Step{}
-	for _, of := range u.open(parts) {
-		r := u.known(of)
+	for _, of := range open(parts) {
+		r := of.request
 		if r == nil {
 			continue
 		}
@@ -196,11 +196,9 @@ func (u *updating) merged() (map[string]bool, error) {
 	}
 	gone := map[string]bool{}
 	parts, err := u.parts(true)
-	for _, r := range u.top.Below {
-		for _, p := range parts {
-			for _, task := range p.tasks {
-				gone[task] = gone[task] || p.task == r.Task && r.State == session.RequestMerged
-			}
+	for _, of := range parts {
+		for _, task := range of.tasks {
+			gone[task] = of.request != nil && of.request.State == session.RequestMerged
 		}
 	}
 	return gone, err
@@ -214,11 +212,7 @@ func (u *updating) base(h *held.Handle) (string, error) {
 		if w.inRepo && w.Loc.CommonDir == h.Common && !session.IsWorkplace(w.Loc.TopLevel) {
 			at = w.Loc.GitDir
 		}
-		sha, err := w.Git.RevParse(w.p.ctx, at, "HEAD^{commit}")
-		if err != nil {
-			err = fail("", err)
-		}
-		return sha, err
+		return w.Git.RevParse(w.p.ctx, at, "HEAD^{commit}")
 	}
 	return u.fetchBranch(targetOf(u.f, u.remote, u.address), u.top.Root(), "git remote -v")
 }
@@ -236,8 +230,5 @@ func (u *updating) fetchBranch(remote, branch, hint string) (string, error) {
 	if err == nil {
 		err = u.w.fetch(u.w.p.ctx, u.common, ask.Dir, remote, ref)
 	}
-	if err != nil {
-		return "", fail(u.again, err)
-	}
-	return sha, nil
+	return sha, err
 }

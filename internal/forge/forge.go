@@ -103,13 +103,21 @@ func HostOf(address string) (host, path string) {
 
 func (f *Forge) isLab() bool { return f.Program == gitLab }
 
+// or returns GitHub's word or GitLab's for the same thing.
+func (f *Forge) or(hub, lab string) string {
+	if f.isLab() {
+		return lab
+	}
+	return hub
+}
+
 // project returns the path of a project in the API.
 func (f *Forge) project(name string) string {
-	if f.isLab() {
-		return "projects/" + url.PathEscape(name)
-	}
-	return "repos/" + name
+	return f.or("repos/"+name, "projects/"+url.PathEscape(name))
 }
+
+// requests returns the path of the target's pull or merge requests in the API.
+func (f *Forge) requests() string { return f.project(f.Target) + f.or("/pulls", "/merge_requests") }
 
 // raw runs one call of the API. body, if not nil, is sent as JSON.
 func (f *Forge) raw(ctx context.Context, method, path string, body any) ([]byte, error) {
@@ -243,15 +251,9 @@ func (f *Forge) Writes(ctx context.Context, login, id string) (bool, error) {
 	if is, known := f.writers[login]; known || login == "" {
 		return is, nil
 	}
-	path := f.project(f.Target) + "/collaborators/" + url.PathEscape(login) + "/permission"
-	if f.isLab() {
-		path = f.project(f.Target) + "/members/all/" + url.PathEscape(id)
-	}
-	got, err := f.call(ctx, "GET", path, nil)
-	if refused := new(Error); errors.As(err, &refused) {
-		err = nil // unknown to the project
-	}
-	if err != nil {
+	path := f.or("/collaborators/"+url.PathEscape(login)+"/permission", "/members/all/"+url.PathEscape(id))
+	got, err := f.call(ctx, "GET", f.project(f.Target)+path, nil)
+	if refused := new(Error); err != nil && !errors.As(err, &refused) { // unknown to the project
 		return false, err
 	}
 	is := slices.Contains([]string{"write", "maintain", "admin"}, got.Get("permission").String()) ||

@@ -175,6 +175,23 @@ func (g *Git) ApplyChange(ctx context.Context, common, from, to, onto string) (t
 	return m.Tree, err
 }
 
+// Repeat makes a commit again on another one, where no ref names it. It makes none if the merge has conflicts.
+func (g *Git) Repeat(ctx context.Context, common string, c Commit, onto, message string, sign bool) (
+	sha string, m Merge, err error) {
+	b, remove, err := NewCommitBuilder(g, common)
+	if err != nil {
+		return "", m, err
+	}
+	defer remove()
+	m, err = b.Apply(ctx, c.Parents[0], nil, c.Tree, onto+"^{tree}")
+	if err != nil || len(m.Conflicts) > 0 {
+		return "", m, err
+	}
+	sha, err = b.Commit(ctx, TreeCommit{Tree: m.Tree, Parent: onto, Others: c.Parents[1:], AuthorOf: c.SHA,
+		Message: strings.TrimSpace(message), Sign: sign})
+	return sha, m, err
+}
+
 // Commit makes a commit, which no ref names.
 func (b *CommitBuilder) Commit(ctx context.Context, c TreeCommit) (string, error) {
 	args := []string{"commit-tree", "-F", "-"}

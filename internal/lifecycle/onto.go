@@ -126,8 +126,12 @@ func (m *move) rebase(ctx context.Context, commits []gitx.Commit) error {
 		if err != nil {
 			return err
 		}
-		text := strings.TrimSpace(seed[0].Subject + "\n\n" + held.WithRecord(seed[0].Body, mark))
-		sha, err := m.again(ctx, seed[0], text)
+		sha, made, err := m.h.Git.Repeat(ctx, m.h.Common, seed[0], m.Base,
+			seed[0].Subject+"\n\n"+held.WithRecord(seed[0].Body, mark), m.h.Sign)
+		if err == nil && len(made.Conflicts) > 0 {
+			err = held.Refuse("git tilth update --merge "+m.h.S.ID, "the acceptance tests of session %s conflict with "+
+				"the base in %s", m.h.S.ID, strings.Join(made.Conflicts, ", "))
+		}
 		if err != nil {
 			return err
 		}
@@ -135,24 +139,6 @@ func (m *move) rebase(ctx context.Context, commits []gitx.Commit) error {
 	}
 	m.plan.SHA = m.onto.Seed
 	return m.repeat(ctx, commits)
-}
-
-// again makes a commit again on the base, with another message.
-func (m *move) again(ctx context.Context, c gitx.Commit, message string) (sha string, err error) {
-	b, remove, err := gitx.NewCommitBuilder(m.h.Git, m.h.Common)
-	if err != nil {
-		return "", err
-	}
-	defer remove()
-	made, err := b.Apply(ctx, c.Parents[0], nil, c.Tree, m.Base+"^{tree}")
-	if err == nil && len(made.Conflicts) > 0 {
-		err = held.Refuse("git tilth update --merge "+m.h.S.ID, "the acceptance tests of session %s conflict with the "+
-			"base in %s", m.h.S.ID, strings.Join(made.Conflicts, ", "))
-	}
-	if err != nil {
-		return "", err
-	}
-	return b.Commit(ctx, gitx.TreeCommit{Tree: made.Tree, Parent: m.Base, Message: message, Sign: m.h.Sign})
 }
 
 // repeat lists commits as steps.

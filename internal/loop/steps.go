@@ -74,25 +74,20 @@ func (r *run) repeat(ctx context.Context, sha string) error {
 
 // again makes a commit again on a tip, and returns the tip if it has the change.
 func (r *run) again(ctx context.Context, c gitx.Commit, tip string) (string, error) {
-	b, remove, err := gitx.NewCommitBuilder(r.Git, r.Common)
+	as, m, err := r.Git.Repeat(ctx, r.Common, c, tip, c.Subject+"\n\n"+c.Body, r.Sign)
 	if err != nil {
 		return "", err
 	}
-	defer remove()
-	m, err := b.Apply(ctx, c.Parents[0], nil, c.Tree, tip+"^{tree}")
-	if err == nil && len(m.Conflicts) > 0 {
-		err = Stop{Reason: record.Errored, Detail: fmt.Sprintf("your commit %s %s conflicts with the new base in %s",
+	if len(m.Conflicts) > 0 {
+		return "", Stop{Reason: record.Errored, Detail: fmt.Sprintf("commit %s %s conflicts with the branch in %s",
 			text.Head(c.SHA, 10), text.Clip(text.OneLine(c.Subject), 60), strings.Join(m.Conflicts, ", ")),
 			Hint: "git tilth undo " + r.S.ID + " && git tilth update --merge " + r.S.ID}
 	}
-	if err != nil {
-		return "", err
+	had, err := r.Git.RevParse(ctx, r.Common, tip+"^{tree}")
+	if had == m.Tree {
+		as = tip
 	}
-	if had, err := r.Git.RevParse(ctx, r.Common, tip+"^{tree}"); err != nil || had == m.Tree {
-		return tip, err
-	}
-	return b.Commit(ctx, gitx.TreeCommit{Tree: m.Tree, Parent: tip, Others: c.Parents[1:], AuthorOf: c.SHA,
-		Sign: r.Sign, Message: strings.TrimSpace(c.Subject + "\n\n" + c.Body)})
+	return as, err
 }
 
 // bring merges the task's change from before a move onto the attempt's base, in index and files. The old verdict

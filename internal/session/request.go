@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,18 +71,21 @@ func (r *Request) Merged(tip string) bool {
 	return r.State == RequestMerged && (r.Head == tip || r.Took == tip)
 }
 
-// Root returns the branch that the lowest request was opened for.
-func (r *Request) Root() string {
-	if len(r.Below) > 0 {
-		return r.Below[0].Base
+// All returns the requests of a stack, the lowest first, or the only one. It returns none of nil.
+func (r *Request) All() []*Request {
+	if r == nil {
+		return nil
 	}
-	return r.Base
+	return append(slices.Clone(r.Below), r)
 }
+
+// Root returns the branch that the lowest request was opened for.
+func (r *Request) Root() string { return r.All()[0].Base }
 
 // Line returns the request and the requests below it in one line, with the time of the last look.
 func (r *Request) Line() string {
 	var all []string
-	for _, one := range append(r.Below[:len(r.Below):len(r.Below)], r) {
+	for _, one := range r.All() {
 		parts := []string{one.Name() + " " + one.State}
 		if one.State == RequestOpen {
 			parts = append(parts, text.Plural(one.Threads, "thread"), text.Plural(one.Failed, "failed check"))
