@@ -12,7 +12,7 @@ import (
 func (p *process) cleanseCommand() *cli.Command {
 	return p.declare(traits{wish: "review", rare: true}, &cli.Command{
 		Name:      "cleanse",
-		Usage:     "delete worktree and branch once the work is merged, taken or pushed",
+		Usage:     "delete the worktree and branch once the work is merged, taken or pushed",
 		ArgsUsage: "[<session>]",
 		Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error {
 			unlock, err := held.Lock(w.Deps(nil), s)

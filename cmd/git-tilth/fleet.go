@@ -34,9 +34,9 @@ func (p *process) fleetCommands() []*cli.Command {
 			Name:      "push",
 			Usage:     "push a session to a remote, for another machine",
 			ArgsUsage: "[<session>]",
-			Description: "Pushes the branch, and the session as refs/tilth/sessions/<id> with the uncommitted work " +
-				"of worktree and lanes, except ignored files. After that, run and resume claim the " +
-				"session on the remote and push its progress.",
+			Description: "Pushes the branch, and the session as refs/tilth/sessions/<id>. The session includes the " +
+				"uncommitted work of its worktree and lanes, but no ignored files. After that, run and resume " +
+				"claim the session on the remote and push its progress.",
 			Flags: []cli.Flag{remoteFlag()},
 			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
 				named := cmp.Or(ctx.String("remote"), fleet.RemoteOf(h.S))

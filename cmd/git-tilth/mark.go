@@ -34,7 +34,7 @@ func (p *process) markCommands() []*cli.Command {
 	return []*cli.Command{
 		command(traits{}, "retry", "try a task again in the next resume, with a note",
 			"The next attempt starts a new conversation.",
-			note("a note to worker and reviewer"),
+			note("a note for worker and reviewer"),
 			func(w *repoContext, h *held.Handle, _ lifecycle.Plan, task, note string) error {
 				return w.mark(h, task, lifecycle.MarkRetry, note, "will be tried again")
 			}),

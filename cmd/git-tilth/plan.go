@@ -19,7 +19,7 @@ func (p *process) planCommand() *cli.Command {
 		Name: "plan", Usage: "edit the remaining tasks",
 		ArgsUsage: "[<session>]",
 		Description: "Opens the remaining tasks in your editor, also after a run: reword, add, remove or " +
-			"reorder them, and set what they need. Finished tasks stay.",
+			"reorder them, and set their dependencies. Finished tasks stay.",
 		Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *held.Handle) error { return w.editPlan(h) }),
 	})
 }

@@ -21,7 +21,7 @@ func (p *process) prCommand() *cli.Command {
 		Usage:     "push the branch and open a pull or merge request",
 		ArgsUsage: "[<session>]",
 		Description: "Pushes to your push remote and opens the pull request with gh or glab, with the " +
-			"review as its text. Without gh or glab, pr prints a URL to open it in the browser. It " +
+			"review as its text. Without gh or glab, pr prints a URL to open in the browser. It " +
 			"configures no upstream.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "base", Usage: "the `BRANCH` to merge into (default: the remote's default branch)"},

@@ -20,7 +20,7 @@ func (p *process) resetCommand() *cli.Command {
 		Name:      "reset",
 		Usage:     "delete a session, or rewind it to its seed",
 		ArgsUsage: "[<session>]",
-		Description: "Deletes worktree, branch and session directory. --to-seed deletes the run with its " +
+		Description: "Deletes the worktree, branch and session directory. --to-seed deletes the run with its " +
 			"commits and record and keeps the seed, so that you can try another prompt, model or setting.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "to-seed", Usage: "delete the run and keep the seed"},

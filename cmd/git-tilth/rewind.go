@@ -19,13 +19,13 @@ func (p *process) rewindCommand() *cli.Command {
 		Name:      "rewind",
 		Usage:     "return a session to the state before a task",
 		ArgsUsage: "<point> [<session>]",
-		Description: "<point> is seed, or a task: the moment before its first attempt (git tilth show lists the " +
-			"points). Branch and worktree return to it, and that task and all later tasks become " +
+		Description: "<point> is seed or a task, which means the moment before its first attempt (git tilth " +
+			"show lists the points). Branch and worktree return to it, and that task and all later tasks become " +
 			"pending. Changed and untracked files are saved for git tilth undo; ignored files stay. git tilth " +
 			"undo restores everything. The record stays, and spent tokens stay counted.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "message", Aliases: []string{"m"},
-				Usage: "a note for that task to worker and reviewer"},
+				Usage: "a note for the worker and reviewer of that task"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
 		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *held.Handle) error {
@@ -113,8 +113,8 @@ func (p *process) forkCommand() *cli.Command {
 		Name:      "fork",
 		Usage:     "make a new session from a point of another one",
 		ArgsUsage: "[<session>]",
-		Description: "The new session has its own branch, worktree and record. Tasks before the point are done " +
-			"in it, with the same commits. fork does not change the other session, which may be running. " +
+		Description: "The new session has its own branch, worktree and record. It keeps the commits of the tasks " +
+			"before the point. fork does not change the other session, which may be running. " +
 			"It prints the id of the new session.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "at", Value: lifecycle.PointSeed,

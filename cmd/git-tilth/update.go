@@ -20,12 +20,12 @@ func (p *process) updateCommand() *cli.Command {
 		Name:      "update",
 		Usage:     "rebase a session onto its current base",
 		ArgsUsage: "[<session>]",
-		Description: "The base is that of the session's pull request, else your current branch. Each commit is " +
+		Description: "The base is the pull request's base or, without a request, your current branch. Each commit is " +
 			"validated again, and reviewed again if its patch changed. If a task's commit conflicts, the task " +
 			"becomes pending again. Your own commits on the branch stay. update pushes the branch of an open " +
 			"pull request with --force-with-lease. git tilth undo undoes the update.",
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "rebase", Usage: "repeat the commits on the base (default)"},
+			&cli.BoolFlag{Name: "rebase", Usage: "rebase the commits onto the base (default)"},
 			&cli.BoolFlag{Name: "merge", Usage: "merge the base into the branch"},
 		}, runFlags()...),
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {

@@ -1,4 +1,4 @@
-# Completion for `git tilth` in bash. git's own completion calls _git_tilth; what may stand there, git tilth says itself.
+# Completion for `git tilth` in bash. git's own completion calls _git_tilth, which asks git tilth for the candidates.
 
 _git_tilth() {
 	local i first=1 line candidates=()
@@ -11,7 +11,7 @@ _git_tilth() {
 	COMPREPLY=()
 	for line in "${candidates[@]}"; do
 		if [ "${#candidates[@]}" -gt 1 ] && [ "${COMP_TYPE:-9}" = 63 ]; then
-			COMPREPLY+=("${line%%$'\t'*}  (${line#*$'\t'})") # a list to look at, not to insert
+			COMPREPLY+=("${line%%$'\t'*}  (${line#*$'\t'})") # a list for display only
 		else
 			COMPREPLY+=("${line%%$'\t'*} ")
 		fi

@@ -1,4 +1,4 @@
-# Completion for `git tilth`, and for git-tilth, in fish; what may stand there, git tilth says itself.
+# Completion for `git tilth`, and for git-tilth, in fish. It asks git tilth for the candidates.
 
 function __git_tilth_candidates
     set -l words (commandline -opc)
@@ -18,7 +18,7 @@ function __git_tilth_candidates
     end
 end
 
-# Fish loads what is in vendor_completions.d for a command that is typed, which is git: this file is read as it starts.
+# Fish reads vendor_completions.d when the user types a command, here git. It reads this file at its start.
 complete -c git -n 'test (count (commandline -opc)) -eq 1' -a tilth -d 'run a coding agent over a list of tasks'
 complete -c git -f -n 'contains -- tilth (commandline -opc)' -a '(__git_tilth_candidates)'
 complete -c git-tilth -f -a '(__git_tilth_candidates)'

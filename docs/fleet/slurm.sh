@@ -4,9 +4,9 @@
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --signal=B:TERM@30
-# sbatch docs/fleet/slurm.sh, in the clone: each job of the array drains the sessions of the remote, in a clone of its own.
-# A job that is preempted is told to end, pushes, gives its session back, and is queued again; whichever job comes first
-# goes on with the session.
+# Run `sbatch docs/fleet/slurm.sh` in the clone. Each job of the array runs sessions of the remote in a separate clone.
+# A preempted job gets SIGTERM, pushes and releases its session, and is queued again. The next free job continues the
+# session.
 set -eu
 clone=${TILTH_CLONES:-$HOME/tilth-clones}/$SLURM_ARRAY_JOB_ID-$SLURM_ARRAY_TASK_ID
 export TILTH_SESSIONS_DIR=$clone.sessions

@@ -1,6 +1,6 @@
 #!/bin/sh
-# docs/fleet/ssh.sh PATH HOST...: a worker on each host, in the clone at PATH there. `pkill -TERM git-tilth` on a host ends
-# its worker: what there is is pushed, and the others go on with it.
+# docs/fleet/ssh.sh PATH HOST... starts a worker on each host, in the host's clone at PATH. `pkill -TERM git-tilth` on a
+# host stops its worker, which pushes its session. The other workers continue with it.
 set -eu
 path=$1
 shift

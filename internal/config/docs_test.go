@@ -60,12 +60,12 @@ API keys are never read from git config. They come from the environment, or from
 only to that host.
 
 Tokens, dollars and wall clock are checked before every model call and every turn of an agent program. At a cap the run stops (exit 5), and
-the task stays pending with its work in its worktree. One call, or one turn of a program that takes no limit, can therefore pass a cap (one
-for each lane). Claude Code gets the rest of the dollars as its own limit. A call whose cost the endpoint does not report is booked at the
-price in the endpoint's list of models, or at ` + "`git config tilth.price.<model> '3 15'`" + `: the dollars for a million tokens of prompt and of
-answer (` + "`tilth.price.<model>.usd`" + ` for a name with a slash or a dot). The caps do not hold for an interview.
+the task stays pending with its work in its worktree. One call, or one turn of a program without a limit, can therefore exceed a cap (one
+for each lane). Claude Code gets the rest of the dollars as its own limit. If the endpoint reports no cost for a call, git-tilth uses the
+price in the endpoint's list of models, or in ` + "`git config tilth.price.<model> '3 15'`" + `: dollars per million tokens of prompt and of
+answer (` + "`tilth.price.<model>.usd`" + ` for a name with a slash or a dot). The caps do not apply to an interview.
 
-Agent programs of your own are described with ` + "`tilth.agent.<name>.*`" + `, see [agents.md](agents.md). Lifecycle hooks are described in
+Describe your own agent programs with ` + "`tilth.agent.<name>.*`" + `, see [agents.md](agents.md). For lifecycle hooks, see
 [hooks.md](hooks.md).
 `)
 	return b.String()

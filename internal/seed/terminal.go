@@ -228,15 +228,15 @@ func (t *Terminal) spent() string {
 	return view.Count(t.tokens) + " tokens"
 }
 
-// ErrEdit: the user wants to change the plan in an editor.
-var ErrEdit = errors.New("the plan is to be edited")
+// ErrEdit means that the user wants to edit the plan.
+var ErrEdit = errors.New("the user edits the plan")
 
-// Approve shows the plan and asks whether it is taken. The error is ErrEdit, an *Objection, or Ask's own.
+// Approve shows the plan and asks the user to accept it. The error is ErrEdit, an *Objection, or Ask's own.
 func (t *Terminal) Approve(ctx context.Context, b *Bundle) error {
 	t.summary(b)
 	a, err := t.ask(ctx, question{
-		Text:    "Is this the plan? Take it, change it, or say in your own words what is wrong with it.",
-		Options: []string{"take it", "change it in your editor"},
+		Text:    "Is this the plan? Accept it, edit it, or describe in your own words what is wrong.",
+		Options: []string{"accept it", "edit it in your editor"},
 	})
 	switch {
 	case err != nil:

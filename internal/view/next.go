@@ -87,7 +87,7 @@ func (r *Report) Suggest(o session.Overview, st *record.State, resume string) {
 	if o.Proposed() {
 		add("git tilth address "+o.ID, "work on its review threads and failed checks")
 	} else if o.Taken {
-		add("git tilth cleanse "+o.ID, "delete worktree and branch")
+		add("git tilth cleanse "+o.ID, "delete the worktree and branch")
 	} else if o.Tasks.Done > 0 && !o.NothingToTake {
 		add("git tilth take "+o.ID, "take it into your branch")
 	}
