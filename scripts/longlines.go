@@ -1,7 +1,7 @@
 //go:build ignore
 
 // longlines lists the lines of Go below the working directory that are longer than 120 columns, with a tab as four, and
-// fails if there are any. A line with a part of a raw string or a URL is skipped, because it cannot be broken.
+// fails if there are any. A line that holds a part of a raw string or a URL is let through: it cannot be broken.
 package main
 
 import (
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// rawLines returns the numbers of the lines with a part of a raw string.
+// rawLines returns the numbers of the lines that hold a part of a raw string.
 func rawLines(src []byte) map[int]bool {
 	files := token.NewFileSet()
 	file := files.AddFile("", files.Base(), len(src))

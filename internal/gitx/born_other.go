@@ -2,5 +2,5 @@
 
 package gitx
 
-// born is when a directory was made, where the file system notes it.
+// born returns the creation time of a directory, if the file system stores it.
 func born(string) int64 { return 0 }

@@ -15,14 +15,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// ErrUnsigned says that a commit could not be made, because it could not be signed.
+// ErrUnsigned is the error for a commit that could not be signed.
 var ErrUnsigned = errors.New("the commit cannot be signed")
 
-// SaysUnsigned reports whether that is why a commit was refused, by the words of the refusal.
+// SaysUnsigned reports whether a refusal's words say that the commit could not be signed.
 func SaysUnsigned(words string) bool { return strings.HasPrefix(words, ErrUnsigned.Error()) }
 
-// TrySignature makes a signed commit of a commit's tree where CommitTree makes its commits, outside of the sandbox. The
-// commit's object is deleted again.
+// TrySignature makes a signed commit of a commit's tree, outside of the sandbox like CommitTree, and deletes the
+// commit's object.
 func (g *Git) TrySignature(ctx context.Context, wt Worktree, commit string) error {
 	b, remove, err := newBuilder(g, wt.Common, true)
 	if err != nil {
@@ -38,19 +38,19 @@ func (g *Git) TrySignature(ctx context.Context, wt Worktree, commit string) erro
 	return err
 }
 
-// signTime bounds a signature, because a signing dialog would wait for ever.
+// signTime limits a signature, because a signing dialog would wait for ever.
 const signTime = 20 * time.Second
 
 var errSignTime = errors.New("no signature within " + signTime.String() + ": the signing program waits for input")
 
-// TreeCommit is a commit to make of a tree.
+// TreeCommit describes a commit of a tree.
 type TreeCommit struct {
 	Tree, Parent string
-	Others       []string // the other parents of a merge
-	AuthorOf     string   // the commit whose author and date it has; "" for the user
-	Over         string   // the commit at the branch's tip, which this commit replaces; "" for Parent
+	Others       []string // other parents of a merge
+	AuthorOf     string   // commit that gives author and date; "" for the user
+	Over         string   // commit at the branch's tip that this commit replaces; "" for Parent
 	Message      string
-	Reflog       string // the branch's reflog message
+	Reflog       string // message for the branch's reflog
 	Sign         bool
 }
 
@@ -63,11 +63,11 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 	if err := g.ClearInProgress(ctx, wt); err != nil {
 		return "", err
 	}
-	args := []string{"commit-tree", "-p", cmp.Or(c.Parent, "<commit>"), "-F", "-"} // "": of a dry run that made none
+	args := []string{"commit-tree", "-p", cmp.Or(c.Parent, "<commit>"), "-F", "-"} // "" if a dry run made no parent
 	if c.Sign {
 		args = append(args, "-S")
 	}
-	call := g.InEntry(wt, append(args, cmp.Or(c.Tree, "<tree>"))...) // as well
+	call := g.InEntry(wt, append(args, cmp.Or(c.Tree, "<tree>"))...) // as for the parent
 	call.Stdin = []byte(c.Message)
 	if _, err := g.settingsOf(ctx, wt); err != nil {
 		return "", err
@@ -98,9 +98,9 @@ const commitFormat = "%H%x00%T%x00%P%x00%s%x00%b%x00%(trailers:only,unfold)%x00"
 
 const commitFields = 6
 
-// Log returns the commits from tip back along first parents, newest first, without those that exclude's revisions
-// reach (separated by spaces), and at most max of them (all if it is 0). With words it returns, of all that tip
-// reaches, those with a line that begins with one of them.
+// Log returns the commits from tip back along first parents, newest first, except those reachable from exclude (""
+// excludes none). It returns at most max commits; 0 is no limit. With words it returns all commits reachable from tip
+// that have a line beginning with one of the words.
 func (g *Git) Log(
 	ctx context.Context, common, tip, exclude string, max int, words ...string,
 ) ([]Commit, error) {
@@ -156,10 +156,9 @@ func parseTrailers(s string) map[string][]string {
 	return trailers
 }
 
-// WorkerCommits returns the commits that reached the branch through a program that ran with Environ, going by the
-// branch's reflog.
+// WorkerCommits returns the commits that a program with Environ brought onto the branch, by the branch's reflog.
 func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[string]bool, error) {
-	// Only git log prints the reflog's text (%gs); rev-list leaves it empty.
+	// Only git log prints the reflog's text (%gs); rev-list does not.
 	out, err := g.Read(ctx, InRepo(common, "log", "--walk-reflogs", "--no-show-signature", "--no-patch", "--no-color",
 		"--format=%H%x00%gs%x00", "refs/heads/"+branch, "--"))
 	if err != nil {
@@ -176,9 +175,8 @@ func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[str
 	return workers, nil
 }
 
-// RevParse names the object that a revision means, "<rev>^{commit}" its commit, "<rev>^{tree}" its tree. gitDir is the
-// common directory, or Location.GitDir where the HEAD of a linked worktree counts. The error is ErrNotFound, naming
-// <rev>.
+// RevParse returns the object id of a revision: "<rev>^{commit}" is its commit, "<rev>^{tree}" its tree. gitDir is the
+// common directory, or Location.GitDir for the HEAD of a linked worktree. The error is ErrNotFound and names <rev>.
 func (g *Git) RevParse(ctx context.Context, gitDir, rev string) (string, error) {
 	name := rev
 	if peel := strings.LastIndex(rev, "^{"); peel >= 0 {
@@ -193,35 +191,36 @@ func (g *Git) RevParse(ctx context.Context, gitDir, rev string) (string, error) 
 		}
 	}
 	c := InRepo(gitDir, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
-	c.Vars = []string{"GIT_NO_LAZY_FETCH=1"} // a partial clone would ask its remote for what is missing
+	c.Vars = []string{"GIT_NO_LAZY_FETCH=1"} // a partial clone would fetch missing objects
 	sha, err := g.Read(ctx, c)
-	// With --quiet a missing name is exit 1 without output. An invalid name may be an error, but never an object id:
-	// for a missing object git says so.
+	// With --quiet a missing name is exit 1 without output. An invalid name may be an error, but an object id may not:
+	// for a missing object git prints a message.
 	if err != nil && (ExitCode(err) == 1 || ExitCode(err) == 128 && !text.IsObjectID(name) && !isBroken(err)) {
 		return "", fmt.Errorf("%s: %w", name, errNoCommit)
 	}
 	return trimLine(sha), err
 }
 
-// isBroken reports whether an error is a fault of the repository, not an unknown name.
+// isBroken reports whether an error is a fault of the repository rather than an unknown name.
 func isBroken(err error) bool {
 	broken := []string{"not a git repository", "dubious ownership", "bad config", "corrupt", "Permission denied"}
 	return slices.ContainsFunc(broken, func(said string) bool { return strings.Contains(saidBy(err).Stderr, said) })
 }
 
-// BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch.
+// BranchTip returns the commit at the tip of a branch. ok is false if the branch does not exist.
 func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string, ok bool, err error) {
 	ref := "refs/heads/" + branch
 	if sha, known := readRef(common, ref); known {
 		return sha, sha != "", nil
 	}
-	// It reads all refs next to this one, but distinguishes a missing ref from a broken repository. The pattern also
+	// This reads the refs next to it too, but distinguishes a missing ref from a broken repository. The pattern also
 	// matches refs below refs/heads/<branch>/.
 	refs, err := g.Refs(ctx, common, ref)
 	return refs[ref], refs[ref] != "", err
 }
 
-// PackedRefs lists the refs of a repository that patterns name, or all without patterns, as packed-refs has them.
+// PackedRefs lists a repository's refs that match patterns, or all refs without patterns, in the format of
+// packed-refs.
 func (g *Git) PackedRefs(ctx context.Context, gitDir string, patterns ...string) ([]byte, error) {
 	return g.Read(ctx, InRepo(gitDir, append([]string{"for-each-ref", "--format=%(objectname) %(refname)"},
 		patterns...)...))
@@ -238,13 +237,13 @@ func (g *Git) Refs(ctx context.Context, gitDir string, patterns ...string) (map[
 	return refs, err
 }
 
-// DeleteBranch deletes a branch, merged or not, and the locks of a git that was killed on it. deleted is false if there
-// is no such branch. If it is checked out elsewhere git refuses, and the error says where.
+// DeleteBranch deletes a branch, merged or not, and the locks of a killed git on it. deleted is false if the branch
+// does not exist. If it is checked out elsewhere, git refuses and the error names the checkout.
 func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted bool, err error) {
 	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
 		return false, err
 	}
-	// A ref file that a crash left empty is no branch to git, and stays.
+	// Git ignores a ref file that a crash left empty, and does not delete it.
 	file := filepath.Join(common, "refs", "heads", filepath.FromSlash(branch))
 	b, err := readFile(file)
 	if err == nil && !g.dry && !text.IsObjectID(trimLine(b)) && !strings.HasPrefix(string(b), "ref:") {

@@ -13,17 +13,17 @@ import (
 )
 
 // CommitBuilder makes trees and commits without a ref. Until a branch moves to one of them, the repository gets only
-// unreferenced objects, which a gc removes. In a dry run the objects are written elsewhere.
+// unreferenced objects, which gc removes. In a dry run the objects are written elsewhere.
 type CommitBuilder struct {
 	git  *Git
 	repo string
 	dir  string   // for scratch indexes
-	vars []string // where objects are written
-	anon bool     // its commits are nobody's
+	vars []string // directories for new objects
+	anon bool     // its commits have an anonymous author
 }
 
-// CommitsIn makes commits in the repository at repo that never get onto a branch of the user. vars name the places of
-// its objects.
+// CommitsIn returns a builder for the repository at repo, for commits that never get onto a branch of the user. vars
+// name the directories of its objects.
 func CommitsIn(g *Git, repo string, vars []string) *CommitBuilder {
 	return &CommitBuilder{git: g, repo: repo, vars: vars, anon: true}
 }
@@ -33,7 +33,7 @@ func NewCommitBuilder(g *Git, common string) (b *CommitBuilder, remove func(), e
 	return newBuilder(g, common, g.dry)
 }
 
-// newBuilder returns a builder. With aside, remove deletes its objects.
+// newBuilder returns a builder. With aside, remove also deletes its objects.
 func newBuilder(g *Git, common string, aside bool) (b *CommitBuilder, remove func(), err error) {
 	dir, remove, err := proc.TempDir()
 	if err != nil {
@@ -59,13 +59,13 @@ func (b *CommitBuilder) run(ctx context.Context, stdin string, vars []string, ar
 // Merge is the result of merging two commits.
 type Merge struct {
 	Tree      string
-	Conflicts []string // files in which they do not go together; in Tree they have markers, where they are text
-	Said      string   // git's messages about these, a line each
-	Marker    string   // the label of the second one in the markers
+	Conflicts []string // conflicting files; text files in Tree have markers
+	Said      string   // git's messages about conflicts, one per line
+	Marker    string   // label of the second commit in the markers
 }
 
-// Merge makes a tree of two commits. Git names files and the kinds of conflicts one by one: <tree> NUL, then each file
-// NUL, then NUL, then for each message <n> NUL, n paths, its kind and its words, each with a NUL.
+// Merge merges two commits into a tree. Git's output is: <tree> NUL, then each file NUL, then NUL, then for each
+// message <n> NUL, n paths, its kind and its text, each with a NUL.
 func (b *CommitBuilder) Merge(ctx context.Context, ours, theirs string) (Merge, error) {
 	out, err := b.run(ctx, "", nil, "merge-tree", "--write-tree", "--name-only", "-z", "--end-of-options", ours, theirs)
 	list := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
@@ -78,7 +78,7 @@ func (b *CommitBuilder) Merge(ctx context.Context, ours, theirs string) (Merge, 
 		end = len(list)
 	}
 	for _, file := range list[1:end] {
-		for _, side := range []string{ours, theirs} { // how git names one of two that cannot have the same place
+		for _, side := range []string{ours, theirs} { // git's name for one of two files that need the same path
 			file, _, _ = strings.Cut(file, "~"+side)
 		}
 		m.Conflicts = append(m.Conflicts, file)
@@ -88,7 +88,7 @@ func (b *CommitBuilder) Merge(ctx context.Context, ours, theirs string) (Merge, 
 	for said := list[min(end+1, len(list)):]; len(said) > 0; {
 		n, err := strconv.Atoi(said[0])
 		if err != nil || n < 0 || len(said) < n+3 {
-			break // advice on submodules, which names no file
+			break // advice on submodules without a file name
 		}
 		if strings.HasPrefix(said[n+1], "CONFLICT") {
 			m.Said += strings.TrimSpace(said[n+2]) + "\n"
@@ -126,7 +126,7 @@ func (b *CommitBuilder) Apply(ctx context.Context, from string, without []string
 	return b.Merge(ctx, made[1], made[2])
 }
 
-// WithFilesOf returns the tree of a merge with the files that conflict as a commit has them.
+// WithFilesOf returns the tree of a merge in which the conflicting files are a commit's version.
 func (b *CommitBuilder) WithFilesOf(ctx context.Context, m Merge, commit string) (tree string, err error) {
 	index := []string{"GIT_INDEX_FILE=" + filepath.Join(b.dir, "index")}
 	if _, err = b.run(ctx, "", index, "read-tree", m.Tree); err != nil {
@@ -156,9 +156,9 @@ func (b *CommitBuilder) WithFilesOf(ctx context.Context, m Merge, commit string)
 	return b.run(ctx, "", index, "write-tree")
 }
 
-// ApplyChange returns the tree that results from applying the change between two commits to a third tree. It returns ""
-// if the change does not apply, in a dry run, and with a git before 2.38, which cannot merge trees. A change that the
-// tree has already applies again.
+// ApplyChange applies the change between two commits to a third tree and returns the result. It returns "" if the
+// change does not apply, in a dry run, and with git before 2.38, which cannot merge trees. A change that the tree
+// already has applies again.
 func (g *Git) ApplyChange(ctx context.Context, common, from, to, onto string) (tree string, err error) {
 	if _, can := g.Version(ctx, 2, 38); g.dry || !can {
 		return "", nil
@@ -175,7 +175,7 @@ func (g *Git) ApplyChange(ctx context.Context, common, from, to, onto string) (t
 	return m.Tree, err
 }
 
-// Repeat makes a commit again on another one, where no ref names it. It makes none if the merge has conflicts.
+// Repeat makes a commit again on another commit, without a ref. It makes none if the merge has conflicts.
 func (g *Git) Repeat(ctx context.Context, common string, c Commit, onto, message string, sign bool) (
 	sha string, m Merge, err error) {
 	b, remove, err := NewCommitBuilder(g, common)
@@ -192,7 +192,7 @@ func (g *Git) Repeat(ctx context.Context, common string, c Commit, onto, message
 	return sha, m, err
 }
 
-// Commit makes a commit, which no ref names.
+// Commit makes a commit without a ref.
 func (b *CommitBuilder) Commit(ctx context.Context, c TreeCommit) (string, error) {
 	args := []string{"commit-tree", "-F", "-"}
 	for _, p := range append([]string{c.Parent}, c.Others...) {

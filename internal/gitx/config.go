@@ -26,9 +26,8 @@ var localVars = []string{
 	"GIT_PREFIX", "GIT_INTERNAL_SUPER_PREFIX", "GIT_SUPER_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR",
 }
 
-// steeringVars are not local to a repository but change a command's behaviour: the meaning of pathspecs, the program
-// for diffs, whether refs may be written (in a quarantine of receive-pack), the reflog's text, the program that asks
-// for a password.
+// steeringVars are not local to a repository but change a command's behaviour: the meaning of pathspecs, the diff
+// program, whether refs may be written (in a quarantine of receive-pack), the reflog's text, the password program.
 var steeringVars = []string{
 	"GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
 	"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_QUARANTINE_PATH", "GIT_REFLOG_ACTION", "GIT_NAMESPACE",
@@ -42,33 +41,33 @@ var unattendedVars = []string{
 	"GIT_MERGE_AUTOEDIT=no",
 }
 
-// unattendedConfig holds for git's own children and for the programs that work in a worktree: no signing dialog, no
-// maintenance in the foreground, no file system monitor that is started in the worktree and stays behind. The reflog
-// tells a worker's own commits from the harness's, in bare repositories too, where git keeps none by itself.
+// unattendedConfig is for git's own children and for programs in a worktree: no signing dialog, no maintenance in the
+// foreground, no file system monitor that stays behind in the worktree. The reflog, also in bare repositories, tells a
+// worker's commits from git-tilth's.
 var unattendedConfig = []string{
 	"commit.gpgSign=false", "tag.gpgSign=false", "gc.auto=0", "maintenance.auto=false", "core.fsmonitor=false",
 	"core.logAllRefUpdates=true", "credential.interactive=false", "core.askPass=false",
 }
 
-// commitConfig applies to all of the harness's commands, also with the repository's hooks: any line ends are accepted,
+// commitConfig applies to all of git-tilth's commands, also with the repository's hooks: git accepts any line ends,
 // and messages are UTF-8.
 var commitConfig = []string{"core.safecrlf=false", "i18n.commitEncoding=UTF-8"}
 
-// ownConfig applies to the harness's other commands: they do not enter submodules, output has one form, and no hook
-// runs. (A hooks path that is not a directory has no hooks.)
+// ownConfig applies to git-tilth's other commands. They do not enter submodules, have a fixed output format, and run
+// no hooks. (A hooks path that is not a directory has no hooks.)
 var ownConfig = []string{
 	"submodule.recurse=false", "diff.suppressBlankEmpty=false", "trailer.separators=:", "core.commentChar=#",
 	"core.hooksPath=/dev/null", "core.ignoreStat=false",
 }
 
-// objectVars make git take objects as they are: a ref below refs/replace or a graft, which a worker can write, would
-// show other ones than a clone gets.
+// objectVars make git read objects without refs/replace and grafts, because a worker can write those and a clone does
+// not get them.
 var objectVars = []string{"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null/none"}
 
-// authorVars are the variables about a commit's author that `git commit` exports to its hooks.
+// authorVars are the author variables that `git commit` exports to its hooks.
 var authorVars = []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"}
 
-// without returns the entries of env without the variables for which goes returns true.
+// without returns the entries of env, except those for which goes returns true.
 func without(env []string, goes func(name string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
@@ -76,17 +75,17 @@ func without(env []string, goes func(name string) bool) []string {
 	})
 }
 
-// withoutKeys returns the lines of env except keys and the settings of git-tilth.
+// withoutKeys returns the lines of env, except keys and git-tilth's settings.
 func withoutKeys(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		return text.HoldsKey(entry) || proc.IsSetting(entry)
 	})
 }
 
-// setting matches one setting in GIT_CONFIG_PARAMETERS, as git quotes it.
+// setting matches one setting in GIT_CONFIG_PARAMETERS in git's quoting.
 var setting = pattern.New(`'((?:[^']|'\\['!]')*)'(?:=(?:'(?:[^']|'\\['!]')*')?)?`)
 
-// withoutKeySettings returns env without credentials among the settings of `git -c`, such as an http.extraHeader. git
+// withoutKeySettings removes credentials from the settings of `git -c` in env, for example an http.extraHeader. git
 // accepts no gap in the numbers of GIT_CONFIG_KEY_0, so removed settings become empty ones.
 func withoutKeySettings(env []string) []string {
 	env = slices.Clone(env)
@@ -112,26 +111,26 @@ func withoutKeySettings(env []string) []string {
 	return env
 }
 
-// Reflog actions: the reflog's text before the colon.
+// Reflog actions, the text before the colon.
 const (
 	reflogHarness = "tilth"
 	reflogWorker  = "tilth-worker"
 )
 
-// environment is the scrubbed environment in the forms that commands need.
+// environment has the scrubbed environment in all forms that commands need.
 type environment struct {
 	raw   []string // as given to New
-	keys  []string // plain, with variables that a credential helper may need
-	asked []string // for listing the user's configuration, which starts no program: all that `git -c` says
+	keys  []string // plain, with the variables of credential helpers
+	asked []string // for listing the user's config, which starts no program: with all of `git -c`
 	plain []string // scrubbed, unattended, the user's config only
-	own   []string // for the harness's commands: no hooks, C locale
+	own   []string // for git-tilth's commands: no hooks, C locale
 	hooks []string // for commands that run the repository's hooks: the user's locale
 	child []string // for programs that work in a worktree
 }
 
 func newEnvironment(environ []string) environment {
-	// In a commit hook, git has put the author and date of the user's commit into the environment. They must not apply
-	// to the commits that are made here.
+	// In a commit hook, git exports the author and date of the user's commit. They must not apply to git-tilth's
+	// commits.
 	inHook := proc.Getenv(environ, "GIT_INDEX_FILE") != ""
 	plain := append(without(environ, func(name string) bool {
 		return slices.Contains(localVars, name) || slices.Contains(steeringVars, name) ||
@@ -154,8 +153,8 @@ func newEnvironment(environ []string) environment {
 	}
 }
 
-// configParameters returns GIT_CONFIG_PARAMETERS with settings ("key=value") appended. This variable takes precedence
-// over GIT_CONFIG_COUNT and every file, and unlike -c it keeps the commands that -v prints short.
+// configParameters returns GIT_CONFIG_PARAMETERS with added settings ("key=value"). This variable overrides
+// GIT_CONFIG_COUNT and every file. Unlike -c it keeps the commands of -v short.
 func configParameters(before string, lists ...[]string) string {
 	var words []string
 	if before != "" {
@@ -170,20 +169,20 @@ func configParameters(before string, lists ...[]string) string {
 	return "GIT_CONFIG_PARAMETERS=" + strings.Join(words, " ")
 }
 
-// with returns a fresh copy of env with more lines added; later lines win.
+// with returns a copy of env with added lines; later lines win.
 func with(env []string, more ...string) []string {
 	return append(env[:len(env):len(env)], more...)
 }
 
-// Environ returns the environment for a program that works in the worktree dir and may run git there: scrubbed,
-// unattended, kept from climbing to an enclosing repository, with an identity to commit with, and with its commits
-// marked in the reflog (see [Git.WorkerCommits]).
+// Environ returns the environment of a program that works in the worktree dir and may run git there. It is scrubbed
+// and unattended, stops git's search at dir, has an identity for commits, and marks the program's commits in the
+// reflog (see [Git.WorkerCommits]).
 func (g *Git) Environ(ctx context.Context, dir string) []string {
 	env := with(g.env.child, g.ceiling(dir))
 	return append(env, g.Identity(ctx, dir, false)...)
 }
 
-// ceiling returns the GIT_CEILING_DIRECTORIES that keeps git from looking for a repository above dir.
+// ceiling returns the GIT_CEILING_DIRECTORIES that stop git's search for a repository at dir.
 func (g *Git) ceiling(dir string) string {
 	up := filepath.Dir(filepath.Clean(dir))
 	if before := proc.Getenv(g.env.raw, "GIT_CEILING_DIRECTORIES"); before != "" {
@@ -192,8 +191,8 @@ func (g *Git) ceiling(dir string) string {
 	return "GIT_CEILING_DIRECTORIES=" + up
 }
 
-// findGit looks git up in the PATH of environ, which need not be this process's own. Without one, "git" is left for
-// the start of a command to complain about.
+// findGit looks for git in the PATH of environ, which may differ from this process's. If it finds none, it returns
+// "git", and the first command fails.
 func findGit(environ []string) string {
 	if path, err := proc.LookPath("git", "", environ); err == nil {
 		return path
@@ -207,18 +206,18 @@ func atoi(s string) int {
 	return n
 }
 
-// ConfigList returns the user's configuration for the repository with this common directory, or outside of any
-// repository if it is "". Later entries take precedence. It includes `git -c`.
+// ConfigList returns the user's config for the repository with this common directory; "" is outside of a repository.
+// Later entries override earlier ones. It includes `git -c`.
 func (g *Git) ConfigList(ctx context.Context, common string) ([]config.Entry, error) {
 	if common == "" {
-		// An invalid git directory keeps git from searching for one.
+		// An invalid git directory prevents git from searching for one.
 		common = os.DevNull
 	}
 	c := InRepo(common, "config", "--list", "-z", "--show-origin", "--show-scope")
 	if common == os.DevNull {
 		c.Dir = "/"
 	}
-	// Without the harness's own settings, which are no news to anyone, and with keys, which are refused by their names.
+	// Without git-tilth's own settings, and with keys, which are refused by name.
 	c.env = g.env.asked
 	list, err := g.List(ctx, c)
 	return parseConfig(list), err
@@ -237,20 +236,20 @@ func parseConfig(f []string) []config.Entry {
 	return entries
 }
 
-// settings are a repository's configuration as this process first read it, with values derived from it.
+// settings are a repository's config as first read by this process, and values derived from it.
 type settings struct {
 	entries       []config.Entry
-	identity      []string // variables to commit with; none if the user has an identity
+	identity      []string // identity variables for commits; none if the user has an identity
 	excludes      string   // the user's global ignore file
-	attributes    string   // the user's global attributes
+	attributes    string   // the user's global attributes file
 	hooksPath     string   // "" for the default
-	hooksRel      string   // the setting, if it is a path in each checkout
+	hooksRel      string   // the setting, if it is a path relative to each checkout
 	lfs           string   // directory of Git LFS objects
-	promisor      string   // the remote of a partial clone, "" for none
-	global, local string   // the whole configuration, in the form of git's files
+	promisor      string   // remote of a partial clone, or ""
+	global, local string   // the whole config, in git's file format
 }
 
-// fallbackName and fallbackEmail commit where the user has no identity.
+// fallbackName and fallbackEmail are the identity if the user has none.
 const (
 	fallbackName  = "git-tilth"
 	fallbackEmail = "git-tilth@localhost"
@@ -267,12 +266,12 @@ func (g *Git) RepoSettings(ctx context.Context, common string) (all []config.Ent
 	if err != nil {
 		return nil, nil, err
 	}
-	attributes, _ = readFile(s.attributes) // like git, ignore an unreadable file
+	attributes, _ = readFile(s.attributes) // as in git, an unreadable file is ignored
 	return s.entries, attributes, nil
 }
 
-// settingsAt reads the settings that hold in dir by a command, once: those of the run's beginning hold for the whole
-// run. Those that git finds by itself, from a directory that a worker may have changed, are not used elsewhere.
+// settingsAt reads the settings for dir once with a command; the whole run uses them. If git finds them from a
+// directory that a worker may have changed, nothing else uses them.
 func (g *Git) settingsAt(ctx context.Context, dir string, c Command) (*settings, error) {
 	of := dir + "\x00" + c.Dir
 	s, known := g.known.settings.get(of)
@@ -326,7 +325,7 @@ func (g *Git) settingsAt(ctx context.Context, dir string, c Command) (*settings,
 	if _, set := values["core.attributesfile"]; !set {
 		s.attributes = g.defaultFile("attributes")
 	}
-	// Not for a directory that is about to become a worktree.
+	// Skipped for a directory that will become a worktree.
 	if gitDir, err := gitDirAt(dir); err == nil {
 		common, _ := commonDir(gitDir)
 		s.lfs = relativeTo(common, cmp.Or(values["lfs.storage"], "lfs"))
@@ -339,7 +338,7 @@ func (g *Git) settingsAt(ctx context.Context, dir string, c Command) (*settings,
 var placeSettings = []string{"core.bare", "core.worktree", "extensions.worktreeconfig", "extensions.refstorage",
 	"extensions.relativeworktrees", "lfs.storage"}
 
-// WriteSetting writes one key as a separate section of a configuration file.
+// WriteSetting appends one key to a config file, in a separate section.
 func WriteSetting(b io.Writer, key, value string) {
 	section, name, _ := strings.Cut(key, ".")
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
@@ -348,13 +347,13 @@ func WriteSetting(b io.Writer, key, value string) {
 	fmt.Fprintf(b, "[%s]\n\t%s = %s\n", section, name, Quote(value))
 }
 
-// Quote puts a value between quotes as git's files have it.
+// Quote quotes a value as in git's config files.
 func Quote(value string) string { return `"` + escape(value) + `"` }
 
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace
 
-// missingIdentity returns the variables to set so that git does not refuse to commit, or make an identity up from the
-// host's name.
+// missingIdentity returns variables that give git an identity, so that git neither refuses to commit nor invents one
+// from the host's name.
 func (g *Git) missingIdentity(values map[string]string) []string {
 	var vars []string
 	for _, role := range []string{"author", "committer"} {
@@ -366,7 +365,7 @@ func (g *Git) missingIdentity(values map[string]string) []string {
 			vars = append(vars, prefix+"_NAME="+fallbackName, prefix+"_EMAIL="+fallbackEmail)
 			continue
 		}
-		// Git takes an empty variable for the identity, and refuses it.
+		// Git takes an empty variable as the identity and refuses it.
 		if slices.Contains(g.env.raw, prefix+"_NAME=") || slices.Contains(g.env.raw, prefix+"_EMAIL=") {
 			vars = append(vars, prefix+"_NAME="+name, prefix+"_EMAIL="+email)
 		}
@@ -374,7 +373,7 @@ func (g *Git) missingIdentity(values map[string]string) []string {
 	return vars
 }
 
-// userPath expands a path of the configuration as git does, except for ~user.
+// userPath expands a path in the config as git does, except for ~user.
 func (g *Git) userPath(dir, p string) string {
 	switch {
 	case p == "" || filepath.IsAbs(p):
@@ -391,7 +390,7 @@ func (g *Git) defaultFile(name string) string {
 	return filepath.Join(cmp.Or(proc.Getenv(g.env.raw, "XDG_CONFIG_HOME"), home), "git", name)
 }
 
-// noDialog takes away where a pinentry could show up.
+// noDialog removes the variables through which a pinentry could open a dialog.
 var noDialog = []string{"GPG_TTY=", "DISPLAY=", "WAYLAND_DISPLAY="}
 
 var nobody = []string{
@@ -399,8 +398,8 @@ var nobody = []string{
 	"GIT_COMMITTER_NAME=" + fallbackName, "GIT_COMMITTER_EMAIL=" + fallbackEmail,
 }
 
-// Identity returns the variables of a command that makes commits in dir and signs them. Without a git identity it names
-// git-tilth. With dir "" the committer is anonymous, for commits that no branch of the user's ever has.
+// Identity returns the variables of a command that makes commits in dir and signs them. Without a git identity it
+// names git-tilth. With dir "" the committer is anonymous, for commits that never get onto a branch of the user.
 func (g *Git) Identity(ctx context.Context, dir string, sign bool) (vars []string) {
 	if sign {
 		vars = append(slices.Clone(noDialog), proc.AgentVar+"="+proc.Getenv(g.env.raw, proc.AgentVar))

@@ -11,16 +11,16 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// patchFlags fix the shape of a change and its patch against every setting.
+// patchFlags fix the format of a change and its patch, whatever the settings.
 var patchFlags = []string{
 	"--find-renames", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/",
 	"--unified=3", "--inter-hunk-context=0", "--diff-algorithm=myers", "--submodule=short", "--ignore-submodules=none",
 	"--no-relative", "-O/dev/null",
 }
 
-// Diff returns the patch between two commits or trees, at most max bytes of it (all if it is 0), cut at a line end.
-// With from "", it is the patch of the commit to against its first parent. With paths it covers only these, treats all
-// of them as text, and detects no renames. It is raw bytes: contents need not be UTF-8. The user's settings do not
+// Diff returns the patch between two commits or trees, cut at a line end to at most max bytes (0: no limit). With from
+// "", it is the patch of the commit to against its first parent. With paths it covers only these, treats them as text,
+// and detects no renames. The patch is raw bytes, because contents need not be UTF-8. The user's settings do not
 // affect it.
 func (g *Git) Diff(
 	ctx context.Context, common, from, to string, max int64, paths ...string,
@@ -36,7 +36,7 @@ func (g *Git) Diff(
 	}
 	c := Command{Dir: common, Objects: true, Args: append(append(args, "--"), paths...)}
 	if max > 0 {
-		c.Limit = max + 1 // one more tells that there is more
+		c.Limit = max + 1 // one more byte shows that there is more
 	}
 	if patch, err = g.Read(ctx, c); err != nil {
 		return nil, false, err
@@ -54,7 +54,7 @@ func (g *Git) SamePatch(ctx context.Context, common string, a, b [2]string) (boo
 			return false, err
 		}
 		if bytes.Contains(patch, []byte("\nBinary files ")) {
-			return false, nil // a patch-id may not tell their contents apart
+			return false, nil // their patch-ids may be equal
 		}
 		id := InRepo(common, "patch-id", "--stable")
 		id.Stdin = patch
@@ -65,9 +65,9 @@ func (g *Git) SamePatch(ctx context.Context, common string, a, b [2]string) (boo
 	return ids[0] != "" && ids[0] == ids[1], nil
 }
 
-// asTheyAre makes c read the objects of the repository at c.Dir through a temporary bare git directory, without a
-// config, refs, attributes, replacements or grafts. Attributes hide texts ("* -diff" in info/attributes, which no
-// setting of git turns off), replacements show other objects than a clone gets, and a worker can write both.
+// asTheyAre makes c read the objects of the repository at c.Dir through a temporary bare git directory without config,
+// refs, attributes, replacements or grafts. A worker can write attributes and replacements. Attributes hide texts ("*
+// -diff" in info/attributes, which no setting turns off), and replacements show other objects than a clone gets.
 func asTheyAre(c *Command) (remove func(), err error) {
 	dir, remove, err := proc.TempDir()
 	if err != nil {
@@ -84,7 +84,7 @@ func asTheyAre(c *Command) (remove func(), err error) {
 	return remove, nil
 }
 
-// usesSHA256 reports whether the objects of a repository are named by SHA-256.
+// usesSHA256 reports whether a repository's object ids are SHA-256.
 func usesSHA256(common string) bool {
 	config, _ := readFile(filepath.Join(common, "config"))
 	for line := range strings.Lines(strings.ToLower(string(config))) {
@@ -98,20 +98,20 @@ func usesSHA256(common string) bool {
 // FileChange is one file that differs between two trees.
 type FileChange struct {
 	Path    string
-	OldPath string // of a renamed file, else ""
+	OldPath string // for a renamed file
 	Status  string // A, D, M, T (type) or R
-	Added   int    // lines; 0 when Binary
+	Added   int    // number of lines; 0 if Binary
 	Deleted int
 	Binary  bool
 	Mode    string // new mode in octal; 000000 for a deleted file
 	OID     string // new object
 }
 
-// listLimit bounds the list of changed files that Changes reads before the patch.
+// listLimit limits the list of changed files that Changes reads before the patch.
 const listLimit = 32 << 20
 
-// Changes lists the differences between two commits or trees, sorted by path as git sorts, and returns their patch as
-// Diff does, at most max bytes of it. With max 0 there is no patch, and cut is false.
+// Changes lists the differences between two commits or trees, sorted by path as in git, and returns their patch like
+// Diff, with at most max bytes. With max 0 there is no patch, and cut is false.
 func (g *Git) Changes(
 	ctx context.Context, common, from, to string, max int64,
 ) (files []FileChange, patch []byte, cut bool, err error) {
@@ -179,7 +179,7 @@ func parseChanges(f []string) []FileChange {
 	return changes
 }
 
-// cutPatch cuts a patch at a line end where it is longer than max, if that is not 0.
+// cutPatch cuts a patch longer than max at a line end, unless max is 0.
 func cutPatch(patch []byte, max int64) (kept []byte, cut bool) {
 	if max == 0 || int64(len(patch)) <= max {
 		return patch, false
@@ -187,9 +187,9 @@ func cutPatch(patch []byte, max int64) (kept []byte, cut bool) {
 	return patch[:bytes.LastIndexByte(patch[:max], '\n')+1], true
 }
 
-// IsDirty reports whether the work tree at dir has changes to tracked files, in the index or out of it, or untracked
-// files that are not ignored. Build products, which stay untracked from one task to the next, do not count, nor do the
-// paths in but. It takes no lock and does not change the index.
+// IsDirty reports whether the work tree at dir has staged or unstaged changes to tracked files, or untracked files
+// that are not ignored. It skips build products, which stay untracked from task to task, and the paths in but. It
+// takes no lock and does not change the index.
 func (g *Git) IsDirty(ctx context.Context, dir string, but ...string) (bool, error) {
 	list, err := g.status(ctx, dir, "normal", but)
 	return areChanges(dir, list), err
@@ -206,7 +206,7 @@ func (g *Git) EditedSince(ctx context.Context, dir string, since time.Time) (fil
 		}
 		at := filepath.Join(dir, name)
 		fi, err := os.Lstat(at)
-		for err != nil && len(at) > len(dir) { // deleted: the directory tells when
+		for err != nil && len(at) > len(dir) { // a deleted file: its directory has the time
 			at = filepath.Dir(at)
 			fi, err = os.Lstat(at)
 		}
@@ -217,7 +217,7 @@ func (g *Git) EditedSince(ctx context.Context, dir string, since time.Time) (fil
 	return files, err
 }
 
-// status lists the changes in the work tree at dir as git status does, without the paths in but.
+// status returns git status for the work tree at dir, without the paths in but.
 func (g *Git) status(ctx context.Context, dir, untracked string, but []string) ([]string, error) {
 	status := []string{"status", "--porcelain=v1", "-z", "--untracked-files=" + untracked, "--ignore-submodules=dirty",
 		"--no-renames", "--", ":(top)"}

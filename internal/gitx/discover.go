@@ -14,25 +14,25 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// Location says where a repository is. Paths are absolute, their symlinks resolved.
+// Location is the location of a repository. Paths are absolute, with symlinks resolved.
 type Location struct {
 	CommonDir string // shared by all worktrees of the repository
 	GitDir    string // of this worktree; CommonDir in the main one
 	TopLevel  string // of the work tree; "" when Bare
 	Bare      bool
-	Source    string // the source that a session records: TopLevel, or CommonDir when Bare
+	Source    string // source in a session's checkpoint: TopLevel, or CommonDir if Bare
 }
 
-// Discover finds the repository that dir is in. environ is the environment from the user's shell, hook or alias: its
-// GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotFound or git's own.
+// Discover finds the repository of dir. environ is the environment of the user's shell, hook or alias; only here
+// GIT_DIR and GIT_WORK_TREE count. The error is ErrNotFound or git's own.
 func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Location, error) {
 	env := append(with(withoutKeys(environ), unattendedVars...), "LC_ALL=C")
 	ask := func(what ...string) ([]string, error) {
 		out, err := g.Read(ctx, Command{Dir: dir, Args: append([]string{"rev-parse"}, what...), env: env})
 		return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"), err
 	}
-	// --show-toplevel comes last: in a bare repository or below .git git answers the others and then exits with an
-	// error.
+	// --show-toplevel comes last, because in a bare repository or below .git git answers the others and then exits
+	// with an error.
 	questions := []string{"--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-toplevel"}
 	answers, err := ask(questions...)
 	var gitErr *commandError
@@ -43,7 +43,7 @@ func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Locat
 	case errors.As(err, &gitErr) && strings.Contains(gitErr.Stderr, "not a git repository"):
 		return Location{}, fmt.Errorf("%s: %w", dir, errNotRepo)
 	case err == nil, errors.As(err, &gitErr) && len(answers) > 3:
-		// A path holds a newline: one question a command.
+		// A path has a newline, so each question gets its own command.
 		answers = answers[:0]
 		for _, q := range questions {
 			a, err := ask(q)
@@ -65,8 +65,8 @@ func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Locat
 	return loc, nil
 }
 
-// workTree settles the top level of a repository that is not bare. git names none below .git, and .git itself to a
-// hook that was started there with GIT_DIR=. (post-receive): the user means the work tree around it.
+// workTree finds the top level of a repository that is not bare. Below .git, git names none. In a hook that git
+// started with GIT_DIR=. (post-receive), git names .git itself; the user means the work tree around it.
 func (g *Git) workTree(dir string, loc Location) string {
 	top := ""
 	if loc.TopLevel != "" {
@@ -78,7 +78,7 @@ func (g *Git) workTree(dir string, loc Location) string {
 		}
 		return filepath.Dir(loc.GitDir)
 	}
-	// A work tree named by GIT_WORK_TREE has no .git by which later reads would find its repository.
+	// A work tree named by GIT_WORK_TREE has no .git through which later reads could find its repository.
 	if found, err := gitDirAt(top); err != nil || found != loc.GitDir {
 		g.known.separate.set(top, loc.GitDir)
 	}
@@ -90,20 +90,20 @@ func (g *Git) In(dir string, args ...string) Command {
 	if gitDir, ok := g.known.separate.get(dir); ok {
 		return Command{Dir: dir, Args: append([]string{"--git-dir=" + gitDir, "--work-tree=" + dir}, args...)}
 	}
-	// Named outright, a repository is found under safe.bareRepository=explicit too.
+	// With an explicit git directory, safe.bareRepository=explicit works too.
 	if checkGitDir(dir) == nil {
 		return InRepo(dir, args...)
 	}
 	return Command{Dir: dir, Args: args}
 }
 
-// absolute returns p, which may be relative to dir, absolute and with its symlinks resolved as far as it exists.
+// absolute makes p, which may be relative to dir, absolute. It resolves the symlinks of the existing part.
 func absolute(dir, p string) string { return proc.RealPath(relativeTo(dir, p)) }
 
-// CommonDirOf returns the common directory of the repository that has path as the top of a worktree (the main one, a
-// linked one, a submodule) or as its git directory. It reads git's own files and starts no process. The error is
-// fs.ErrNotExist if the repository does not exist any more, else it names the unreadable file. A repository that cannot
-// be read, or lacks a part, still exists: it may have the entry of a worktree.
+// CommonDirOf returns the common directory of the repository whose worktree (main, linked or of a submodule) or git
+// directory is path. It reads git's files and starts no process. The error is fs.ErrNotExist if the repository no
+// longer exists, else it names the unreadable file. An unreadable or incomplete repository still exists, because it
+// may have the entry of a worktree.
 func CommonDirOf(path string) (common string, err error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("%q is not an absolute path: %w", path, fs.ErrNotExist)
@@ -122,8 +122,8 @@ func CommonDirOf(path string) (common string, err error) {
 	return "", fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 }
 
-// gitDirAt returns the git directory of the worktree with its top at path, or path itself if it is a git directory,
-// with symlinks resolved.
+// gitDirAt returns the git directory of the worktree at path, or path itself if it is a git directory, with symlinks
+// resolved.
 func gitDirAt(path string) (string, error) {
 	dotGit := filepath.Join(path, ".git")
 	fi, err := os.Stat(dotGit)
@@ -149,7 +149,7 @@ func gitDirAt(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// isAbsent reports whether an error says that nothing exists at a path. A path that cannot be examined is not absent.
+// isAbsent reports whether an error means that the path does not exist. A path that cannot be examined is not absent.
 func isAbsent(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -166,8 +166,8 @@ func commonDir(gitDir string) (string, error) {
 	return filepath.EvalSymlinks(relativeTo(gitDir, trimLine(b)))
 }
 
-// checkGitDir checks for the files of a git directory. The admin directory of a linked worktree has a commondir instead
-// of objects. The error is errNotRepo, or names the unreadable file.
+// checkGitDir checks that a git directory has the required files. The admin directory of a linked worktree has a
+// commondir instead of objects. The error is errNotRepo, or names the unreadable file.
 func checkGitDir(dir string) error {
 	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 	for _, name := range []string{"objects", "commondir"} {
@@ -202,8 +202,8 @@ func readGitFile(dotGit string) (string, error) {
 // trimLine removes the line end of a file with one line.
 func trimLine(b []byte) string { return strings.TrimRight(string(b), "\r\n") }
 
-// relativeTo resolves a path of git's files, which may be relative to the directory it is written in
-// (worktree.useRelativePaths, from git 2.48).
+// relativeTo resolves a path in one of git's files, which may be relative to the file's directory
+// (worktree.useRelativePaths, since git 2.48).
 func relativeTo(dir, p string) string {
 	if filepath.IsAbs(p) {
 		return filepath.Clean(p)
@@ -213,7 +213,7 @@ func relativeTo(dir, p string) string {
 
 // LinkedCommon returns the common directory that the .git file of the worktree at path names. registered reports
 // whether that repository has an entry for path. It starts no process. The error is ErrNotFound if there is no linked
-// worktree at path, os.ErrNotExist if the target of its link does not exist any more, else the cause.
+// worktree at path, os.ErrNotExist if the link's target no longer exists, else the cause.
 func LinkedCommon(path string) (common string, registered bool, err error) {
 	dotGit := filepath.Join(path, ".git")
 	admin, err := readGitFile(dotGit)

@@ -15,8 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// entries yields the repository's own directories for its worktrees, each with the .git file that it names, "" for
-// none.
+// entries yields the repository's admin directories of its worktrees, each with the .git file that it names, or "".
 func entries(common string) iter.Seq2[string, string] {
 	return func(yield func(admin, dotGit string) bool) {
 		all := filepath.Join(common, "worktrees")
@@ -33,7 +32,7 @@ func entries(common string) iter.Seq2[string, string] {
 	}
 }
 
-// WorktreesBelow lists the paths below dir at which the repository has a worktree by its entries, there or gone.
+// WorktreesBelow lists the paths below dir for which the repository has a worktree entry, existing or not.
 func WorktreesBelow(common, dir string) (paths []string) {
 	top := filepath.Dir(resolveParents(filepath.Join(dir, "x")))
 	for _, dotGit := range entries(common) {
@@ -45,7 +44,7 @@ func WorktreesBelow(common, dir string) (paths []string) {
 	return paths
 }
 
-// removeEntry removes the entry of path, unless it belongs to another worktree now, which `git worktree add` may be
+// removeEntry removes the entry of path, unless it now belongs to another worktree that `git worktree add` may be
 // making under the same name.
 func removeEntry(admin, path string) error {
 	back, err := readFile(filepath.Join(admin, "gitdir"))
@@ -55,20 +54,20 @@ func removeEntry(admin, path string) error {
 	if err := os.RemoveAll(admin); err != nil {
 		return err
 	}
-	_ = os.Remove(filepath.Dir(admin)) // as git does, if it is empty
+	_ = os.Remove(filepath.Dir(admin)) // as in git, if it is empty
 	return nil
 }
 
-// HasBranch reports whether a repository has a branch, from git's own files. Of reftable refs it says yes: only git can
-// read them.
+// HasBranch reports whether a repository has a branch, by git's own files. For reftable refs, which only git can read,
+// it returns true.
 func HasBranch(common, branch string) bool {
 	sha, known := readRef(common, "refs/heads/"+branch)
 	return sha != "" || !known && hasReftable(common)
 }
 
-// removeHalfEntries removes the entries of a git that was killed while it added or removed a worktree at path: with the
-// entry's name, and without the path of a worktree. While another git process works in the repository, that process may
-// be making the entry.
+// removeHalfEntries removes the entries of a git that was killed while it added or removed a worktree at path. They
+// have the entry's name but no worktree path. It keeps them while another git process works in the repository, because
+// that process may be making the entry.
 func (g *Git) removeHalfEntries(common, path string) error {
 	all := filepath.Join(common, "worktrees")
 	names, err := os.ReadDir(all)
@@ -76,7 +75,7 @@ func (g *Git) removeHalfEntries(common, path string) error {
 		return nil // none
 	}
 	for _, e := range names {
-		// git appends a number to a name that is taken.
+		// git appends a number to a name in use.
 		if strings.TrimRight(e.Name(), "0123456789") != strings.TrimRight(filepath.Base(path), "0123456789") ||
 			!e.IsDir() {
 			continue
@@ -93,7 +92,7 @@ func (g *Git) removeHalfEntries(common, path string) error {
 			return err
 		}
 	}
-	_ = os.Remove(all) // as git does, if it is empty
+	_ = os.Remove(all) // as in git, if it is empty
 	return nil
 }
 
@@ -103,8 +102,8 @@ func isHalf(admin string) bool {
 	return err == nil && fi.Size() == 0 || err != nil && isAbsent(err)
 }
 
-// AdminDir finds the repository's directory for the worktree at path, in common/worktrees: the directory with a gitdir
-// file that names path, else the directory that path's .git file names and that names no other place.
+// AdminDir finds the repository's directory in common/worktrees for the worktree at path. Its gitdir file names path,
+// or the .git file of path names it and its gitdir file names no other path.
 func AdminDir(common, path string) (string, bool) {
 	realCommon, err := filepath.EvalSymlinks(common)
 	if err != nil {
@@ -113,7 +112,7 @@ func AdminDir(common, path string) (string, bool) {
 	all := filepath.Join(realCommon, "worktrees")
 	dotGit := filepath.Join(path, ".git")
 	own, back, _ := readLink(path)
-	// A worktree that is whole names its entry, and the entry names it; the others need not be read then.
+	// In an intact worktree, entry and worktree name each other; the other entries need not be read.
 	if filepath.Dir(own) == all && samePlace(back, dotGit) {
 		return own, true
 	}
@@ -133,12 +132,12 @@ func AdminDir(common, path string) (string, bool) {
 // directories with symlinks resolved.
 func SamePath(a, b string) bool { return a == b || sameFile(a, b) || samePlace(a, b) }
 
-// samePlace reports whether two paths name the same place, which need not exist.
+// samePlace reports whether two paths name the same file, which need not exist.
 func samePlace(a, b string) bool {
 	return a == b || resolveParents(a) == resolveParents(b)
 }
 
-// resolveParents resolves the symlinks of the part of p that exists.
+// resolveParents resolves the symlinks in the existing part of p.
 func resolveParents(p string) string {
 	p = filepath.Clean(p)
 	for rest := ""; ; {
@@ -154,8 +153,8 @@ func resolveParents(p string) string {
 	}
 }
 
-// repairLinks puts the links between a worktree and its entry back, without which git refuses to remove either: the
-// .git file may be gone with a directory that was deleted and made again, or may have become a repository.
+// repairLinks restores the links between a worktree and its entry, without which git refuses to remove either. The
+// .git file may be missing because the directory was deleted and made again, or may have become a repository.
 func repairLinks(admin, path string) error {
 	if err := repairEntry(admin, path); err != nil {
 		return err
@@ -179,7 +178,7 @@ func repairLinks(admin, path string) error {
 	return replaceFile(dotGit, "gitdir: "+admin+"\n")
 }
 
-// repairEntry makes an entry lead to its repository and to the worktree at path.
+// repairEntry restores the links of an entry to its repository and to the worktree at path.
 func repairEntry(admin, path string) error {
 	common := filepath.Dir(filepath.Dir(admin))
 	if of, err := commonDir(admin); err != nil || of != common {
@@ -197,7 +196,7 @@ func repairEntry(admin, path string) error {
 // tempMark is the prefix of replaceFile's temporary files. git does not accept such a name as a ref.
 const tempMark = ".tilth-"
 
-// replaceFile replaces whatever is at path by a file; it does not follow a symlink.
+// replaceFile replaces any file at path. It does not follow a symlink.
 func replaceFile(path, content string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), tempMark)
 	if err != nil {
@@ -213,8 +212,8 @@ func replaceFile(path, content string) error {
 	return err
 }
 
-// Restore puts the .git file of the worktree at path back, which the worker can write, and gives its submodules a
-// configuration without the worker's settings and hooks: git in the worktree runs git status in them.
+// Restore restores the .git file of the worktree at path, which the worker can write. It also removes the worker's
+// settings and hooks from submodules, because git in the worktree runs git status in them.
 func (g *Git) Restore(ctx context.Context, common, path string) error {
 	admin, found := AdminDir(common, path)
 	if g.dry || common == "" || !found {
@@ -231,7 +230,7 @@ func (g *Git) Restore(ctx context.Context, common, path string) error {
 	return g.cleanModules(ctx, admin, filepath.Dir(filepath.Dir(admin)), path)
 }
 
-// putBackLink restores the .git file of a worktree. If the whole directory was replaced, the new one gets the file. The
+// putBackLink restores the .git file of a worktree. If the directory was replaced, the new one gets the file. The
 // caller handles a .git that is a directory.
 func (g *Git) putBackLink(wt Worktree) error {
 	if err := g.reopen(wt.Path); err != nil {
@@ -251,7 +250,7 @@ func (g *Git) putBackLink(wt Worktree) error {
 	return replaceFile(dotGit, "gitdir: "+wt.AdminDir+"\n")
 }
 
-// reopen makes the top directory of a worktree accessible to its owner, because the harness needs it.
+// reopen makes the top directory of a worktree accessible to its owner, because git-tilth needs it.
 func (g *Git) reopen(path string) error {
 	fi, err := os.Lstat(path)
 	if g.dry || err != nil || !fi.IsDir() || fi.Mode()&0o700 == 0o700 {
@@ -260,7 +259,7 @@ func (g *Git) reopen(path string) error {
 	return os.Chmod(path, fi.Mode()|0o700)
 }
 
-// identity identifies a directory among later ones at its path, as far as the file system can.
+// identity identifies a directory among later ones at the same path, as far as the file system can.
 func identity(path string) string {
 	var st unix.Stat_t
 	if unix.Lstat(path, &st) != nil {
@@ -295,14 +294,14 @@ func (g *Git) Relink(ctx context.Context, common, path string) (done bool, err e
 		return false, nil
 	}
 	if _, err := os.Lstat(back); !errors.Is(err, os.ErrNotExist) {
-		return false, nil // a copy: the entry is the other one's
+		return false, nil // a copy; the entry belongs to the original
 	}
 	_, err = g.Mutate(ctx, InRepo(common, "worktree", "repair", path))
 	g.plan(path, made)
 	return err == nil, err
 }
 
-// Sparse is a checkout's sparse patterns. The zero value is a full checkout.
+// Sparse has a checkout's sparse patterns. The zero value is a full checkout.
 type Sparse struct {
 	Patterns []byte
 	Cone     bool
@@ -311,7 +310,7 @@ type Sparse struct {
 // SparseOf returns the sparse patterns of a user's checkout.
 func (g *Git) SparseOf(ctx context.Context, wt Worktree) (s Sparse) {
 	is := func(name string) bool {
-		value, _ := g.Line(ctx, InRepo(wt.AdminDir, "config", "--type=bool", name)) // "" where it is not set
+		value, _ := g.Line(ctx, InRepo(wt.AdminDir, "config", "--type=bool", name)) // "" if not set
 		return value == "true"
 	}
 	patterns, err := readFile(filepath.Join(wt.AdminDir, "info/sparse-checkout"))

@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// ErrNotFound: the repository, commit or worktree does not exist.
+// ErrNotFound means that the repository, commit or worktree does not exist.
 var ErrNotFound = errors.New("not found")
 
 // notFound is an ErrNotFound with the name of the missing thing.
@@ -22,29 +22,29 @@ func (notFound) Is(target error) bool { return target == ErrNotFound }
 const (
 	errNotRepo  notFound = "not a git repository"
 	errNoCommit notFound = "no such commit"
-	errMissing  notFound = "worktree is missing" // nothing, or an empty directory, is where it was
+	errMissing  notFound = "worktree is missing" // nothing or an empty directory at its path
 )
 
 // Errors for errors.Is.
 var (
-	// errUnregistered: the directory is not the worktree that the repository has registered at this path.
+	// errUnregistered means that the repository has no worktree registered at this path.
 	errUnregistered = errors.New("not a registered worktree")
-	// errHookTime says that a hook was killed after its time limit. It may run a worker's program that never ends.
+	// errHookTime means that a hook was killed at its time limit. A hook may run a worker's program that never ends.
 	errHookTime = errors.New("its hooks took too long and were ended")
-	// errTreeTime: git was ended at its time limit. A link in a worker's tree may lead to a pipe elsewhere.
+	// errTreeTime means that git was killed at its time limit. A link in a worker's tree may lead to a pipe elsewhere.
 	errTreeTime = errors.New("it took too long and was ended")
-	// errLocked: a live git process holds the lock of the index or of a ref.
+	// errLocked means that a live git process holds the lock of the index or of a ref.
 	errLocked = errors.New("locked by another git process")
 )
 
 // commandError is a git command that failed.
 type commandError struct {
 	Args     []string // arguments after "git"
-	ExitCode int      // -1 if git did not run or was ended by a signal
-	Stderr   string   // git's messages, capped
+	ExitCode int      // -1 if git did not run or a signal ended it
+	Stderr   string   // git's messages, limited
 
 	cause error // why it did not run, or how it ended
-	tree  bool  // it was at work on a worker's tree
+	tree  bool  // it ran on a worker's tree
 }
 
 // errorLines is the number of git's lines in a one-line error.
@@ -62,8 +62,8 @@ func (e *commandError) Error() string {
 	return "git " + subcommand(e.Args) + ": " + said
 }
 
-// SaidOfTree returns git's message if git could not stage or lay out a worker's tree: a required filter fails or does
-// not end, or a file is not in the encoding of .gitattributes.
+// SaidOfTree returns git's message if git could not stage or check out a worker's tree: a required filter fails or
+// does not end, or a file does not have the encoding in .gitattributes.
 func SaidOfTree(err error) (said string, is bool) {
 	e, ok := errors.AsType[*commandError](err)
 	if !ok || !e.tree || e.ExitCode <= 0 && !errors.Is(e, errTreeTime) {
@@ -92,7 +92,7 @@ func subcommand(args []string) string {
 // ExitCode returns the exit code of the git command behind err, or -1.
 func ExitCode(err error) int { return saidBy(err).ExitCode }
 
-// saidBy returns the failed git command behind err, or an empty one.
+// saidBy returns the failed git command in err, or an empty one.
 func saidBy(err error) commandError {
 	if e, ok := errors.AsType[*commandError](err); ok {
 		return *e

@@ -10,8 +10,8 @@ import (
 var ownDirs = []string{"branches", "hooks", "info", "lfs", "logs", "modules", "objects", "rebase-apply", "rebase-merge",
 	"refs", "reftable", "remotes", "rr-cache", "sequencer", "worktrees"}
 
-// LinkForeign gives a git directory links to the other directories of a repository, by a path to it. Filters look for
-// their files below `git rev-parse --git-dir`, as git-crypt does for its keys.
+// LinkForeign links the other directories of a repository, at a path, into a git directory. Filters such as git-crypt
+// look for their files below `git rev-parse --git-dir`.
 func LinkForeign(common, by, dir string) error {
 	names, err := os.ReadDir(common)
 	for _, e := range names {
@@ -23,7 +23,7 @@ func LinkForeign(common, by, dir string) error {
 	return err
 }
 
-// linkForeign does so for the entry of a new worktree, which sandboxes show at another path.
+// linkForeign does the same for the entry of a new worktree, which sandboxes show at another path.
 func linkForeign(common, path string) error {
 	admin, found := AdminDir(common, path)
 	if !found {

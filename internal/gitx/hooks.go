@@ -14,9 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Hooks returns the directory of the repository's hooks if it is in the worktree, with the files that they may run,
-// else "", and a function that reports whether one of some hooks exists. It starts no process if the settings are
-// known.
+// Hooks returns the directory of the repository's hooks, with the files that they may run, if it is in the worktree;
+// else "". has reports whether one of some hooks exists. It starts no process if the settings are known.
 func (g *Git) Hooks(ctx context.Context, wt Worktree) (inTree string, has func(names ...string) bool, err error) {
 	dir, err := g.HookFile(ctx, wt, "")
 	if err != nil {
@@ -46,9 +45,8 @@ func (g *Git) HookFile(ctx context.Context, wt Worktree, name string) (string, e
 	return filepath.Join(s.hooks(wt), name), nil
 }
 
-// hooks returns the directory of the hooks for a worktree. A directory that is tracked in the checkout is the
-// worktree's own. Else, as with husky, it is the directory in the main checkout, and a worker's files there are not
-// hooks.
+// hooks returns the hooks directory of a worktree. If the directory is tracked in the checkout, it is the worktree's
+// own. Otherwise, as with husky, it is the one in the main checkout, and a worker's files do not become hooks.
 func (s *settings) hooks(wt Worktree) string {
 	top, ok := strings.CutSuffix(wt.Common, "/.git")
 	users := filepath.Join(top, s.hooksRel)
@@ -62,9 +60,9 @@ func (s *settings) hooks(wt Worktree) string {
 	return cmp.Or(s.hooksPath, filepath.Join(wt.Common, "hooks"))
 }
 
-// RunHook runs a hook of the repository, if it has the hook, in quarantine, with all refs and a copy of the worktree's
-// index. input is in the file that TILTH_HOOK_INPUT names, and on standard input if git can pass it on (2.40). It
-// returns the hook's output on both streams.
+// RunHook runs a hook, if the repository has it, in quarantine, with all refs and a copy of the worktree's index.
+// TILTH_HOOK_INPUT names a file with input, which is also on standard input if git can pass it on (2.40). It returns
+// the hook's output on both streams.
 func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byte, vars []string,
 	args ...string) (said string, err error) {
 	_, has, err := g.Hooks(ctx, wt)
@@ -81,10 +79,10 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byt
 	return said, err
 }
 
-// hookInput is the file of a quarantine with a hook's input.
+// hookInput is the name of a quarantine's file with a hook's input.
 const hookInput = "hook-input"
 
-// hook runs a hook where quarantined is for.
+// hook runs a hook in a quarantine.
 func (g *Git) hook(ctx context.Context, wt Worktree, name string, input bool, vars []string,
 	args ...string) (said string, err error) {
 	c := g.InWorktree(wt, "hook", "run", "--ignore-missing")
@@ -100,12 +98,12 @@ func (g *Git) hook(ctx context.Context, wt Worktree, name string, input bool, va
 	return g.Mutate(ctx, c)
 }
 
-// beforeCommit are the hooks that see a commit before it is made, in git's order.
+// beforeCommit are the hooks that run before a commit, in git's order.
 var beforeCommit = []string{"pre-commit", "prepare-commit-msg", "commit-msg"}
 
-// HookRefusedError says that one of the repository's hooks refused a commit. Nothing was committed.
+// HookRefusedError means that one of the repository's hooks refused a commit. Nothing was committed.
 type HookRefusedError struct {
-	Output string // output of the hook, capped
+	Output string // output of the hook, limited
 }
 
 func (e *HookRefusedError) Error() string {
@@ -115,9 +113,9 @@ func (e *HookRefusedError) Error() string {
 	return "a commit hook refused without output"
 }
 
-// BeforeCommit runs the hooks that git commit runs before it makes a commit, on private copies of index, refs and
-// message. It keeps their changes to the index, and returns their message and the tree, "" if no hook ran. The error is
-// a *HookRefusedError if a hook refused.
+// BeforeCommit runs the hooks that git commit runs before a commit, on private copies of index, refs and message. It
+// keeps their changes to the index, and returns their message and tree, "" if no hook ran. The error is a
+// *HookRefusedError if a hook refused.
 func (g *Git) BeforeCommit(ctx context.Context, wt Worktree, message string, vars ...string) (TreeCommit, error) {
 	c := TreeCommit{Message: message}
 	_, has, err := g.Hooks(ctx, wt)
@@ -132,9 +130,9 @@ func (g *Git) BeforeCommit(ctx context.Context, wt Worktree, message string, var
 	return c, err
 }
 
-// TryHooks runs hooks as BeforeCommit does, without a commit: in a worktree, or in the user's checkout, which they may
-// not change. The index has the commit's tree, else a sample file on the tree of its parent. For a commit with neither
-// it stays as it is.
+// TryHooks runs hooks as BeforeCommit does, but makes no commit. It runs them in a worktree, or in the user's
+// checkout, which they may not change. The index has the commit's tree, else a sample file on the tree of its parent.
+// If the commit has neither, the index stays the same.
 func (g *Git) TryHooks(ctx context.Context, wt Worktree, c TreeCommit, names []string, vars ...string) (
 	TreeCommit, error,
 ) {
@@ -173,7 +171,7 @@ func (g *Git) stageSample(ctx context.Context, commit string) error {
 	return err
 }
 
-// CheckoutAt returns the user's checkout or repository at dir. It must not be changed.
+// CheckoutAt returns the user's checkout or repository at dir, which must not be changed.
 func (g *Git) CheckoutAt(common, dir string) (Worktree, error) {
 	gitDir, named := g.known.separate.get(dir)
 	if !named {
@@ -185,13 +183,13 @@ func (g *Git) CheckoutAt(common, dir string) (Worktree, error) {
 	return Worktree{Path: dir, Common: common, AdminDir: gitDir}, nil
 }
 
-// propose runs hooks over a commit that is to be made, where quarantined is for. Hooks that had to be ended refused.
+// propose runs the hooks of a future commit in a quarantine. A hook that was killed counts as a refusal.
 func (g *Git) propose(ctx context.Context, c *TreeCommit, names, vars []string) error {
 	file := g.in.file("COMMIT_EDITMSG")
 	if err := errors.Join(g.refs(ctx, g.in), replaceFile(file, c.Message)); err != nil {
 		return err
 	}
-	vars = append(slices.Clone(vars), "GIT_EDITOR=:") // as git has it where no editor is asked
+	vars = append(slices.Clone(vars), "GIT_EDITOR=:") // as git sets it without an editor
 	for _, name := range names {
 		args := map[string][]string{"prepare-commit-msg": {file, "message"}, "commit-msg": {file}}[name]
 		said, err := g.hook(ctx, g.in.wt, name, false, vars, args...)
@@ -212,7 +210,7 @@ func (g *Git) propose(ctx context.Context, c *TreeCommit, names, vars []string) 
 	return err
 }
 
-// message reads a commit's message as --cleanup=whitespace takes it.
+// message cleans a commit's message like --cleanup=whitespace.
 func (g *Git) message(ctx context.Context, name string) (string, error) {
 	dir, err := os.OpenRoot(g.in.dir)
 	if err != nil {

@@ -21,10 +21,10 @@ const (
 	lockPoll     = 20 * time.Millisecond
 )
 
-// ClearLocks removes lock files below dir that a killed git left. Git takes a lock by creating the file and releases it
-// by renaming or removing it; a killed git leaves it for ever, and every later command fails. A file is removed only if
-// no live git process can own it; ClearLocks waits for an owner, and returns errLocked if the file stays. An owner
-// works at path or at common, or with path "" in any worktree of the repository at common.
+// ClearLocks removes lock files below dir that a killed git left. Git takes a lock by creating the file and releases
+// it by renaming or removing it. A killed git leaves it for ever, and every later command fails. ClearLocks removes a
+// file only if no live git process can own it. It waits for an owner, and returns errLocked if the file stays. An
+// owner works at path or at common, or with path "" in any worktree of the repository at common.
 func (g *Git) ClearLocks(ctx context.Context, common, path, dir string, names ...string) error {
 	for _, name := range names {
 		lock := filepath.Join(dir, filepath.FromSlash(name))
@@ -70,15 +70,15 @@ func (g *Git) clearLock(ctx context.Context, lock string, places []string) error
 	}
 }
 
-// staleAfter is the age at which a lock that is older than this process counts as stale, if other processes cannot be
+// staleAfter is the age after which a lock older than this process counts as stale, if other processes cannot be
 // inspected.
 const staleAfter = 10 * time.Second
 
 // lockOwner returns a live git process that may own the lock, or "". A git that waits for an editor or a hook has
-// closed the file and still owns it, so open files prove nothing: any git process that works in one of the places
-// counts (in any place without places), and so does a process with a hidden directory. The git processes that started
-// this one do not count: `git tilth` itself, or a command with a hook that runs it. If processes cannot be examined,
-// age decides: this process holds the session's lock, so a file older than this process is a leftover.
+// closed the file but still owns it, so open files prove nothing. Any git process counts that works in one of the
+// places (any directory without places) or that hides its directory. The git processes that started this one do not
+// count: `git tilth` itself, or a command with a hook that runs it. If processes cannot be examined, age decides: this
+// process holds the session's lock, so a file older than this process is stale.
 func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
 	q := proc.Query{Name: isGitName, Argument: "--git-dir=", Variable: "GIT_DIR="}
 	for _, place := range places {
@@ -98,8 +98,8 @@ func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
 	return "git, process " + strconv.Itoa(pid)
 }
 
-// leftBehind reports whether no live git can own the file found at path, or returns its owner. It looks at the file
-// twice: its owner may have exited just now, and the next git may have created it again.
+// leftBehind reports whether no live git can own the file found at path, or returns its owner. It checks the file
+// twice, because its owner may have exited just now and another git may have created it again.
 func (g *Git) leftBehind(path string, found fs.FileInfo, places []string) (left bool, owner string) {
 	if owner = g.lockOwner(found, places); owner != "" {
 		return false, owner
@@ -141,17 +141,17 @@ func (g *Git) ClearWorktreeLocks(ctx context.Context, wt Worktree) error {
 	return g.ClearLocks(ctx, wt.Common, wt.Path, wt.Common, "refs/heads/"+wt.Branch+".lock")
 }
 
-// clearBranchLocks clears stale locks that block making or deleting a branch: git creates the branch after its lock,
-// and removes its settings after the branch. Some locks are shared by all worktrees of the repository, so a git process
-// in any of them may be the owner.
+// clearBranchLocks clears stale locks that block creating or deleting a branch. Git creates the branch after its lock,
+// and removes the branch's settings after the branch. All worktrees share some of the locks, so a git process in any
+// of them may be the owner.
 func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
 	return g.ClearLocks(ctx, common, "", common, "refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new",
 		"config.lock")
 }
 
 // repoPlaces returns the directories in which a git process of this repository works. Without this limit, a build
-// server on which some git always runs would make a stale lock look owned forever. It returns nil (any directory) if
-// the main worktree is not next to the common directory.
+// server on which git always runs would make a stale lock look owned for ever. It returns nil (any directory) if the
+// main worktree is not next to the common directory.
 func repoPlaces(common string) []string {
 	real, err := filepath.EvalSymlinks(common)
 	if err != nil || filepath.Base(real) != ".git" {

@@ -16,15 +16,15 @@ import (
 // module is a submodule of a tree.
 type module struct{ path, commit, name, url string }
 
-// MissingModules lists the paths of submodules of a commit, also nested ones, that the repository at common lacks.
+// MissingModules lists the paths of a commit's submodules, also nested ones, that the repository at common lacks.
 func (g *Git) MissingModules(ctx context.Context, common, commit string) ([]string, error) {
 	return g.eachModule(ctx, common, commit, "", func(string, module) error { return nil })
 }
 
-// CheckOutModules checks out the submodules of the checkout in dir. Each becomes a separate repository that borrows the
-// objects of the submodule's repository in common. If that lacks a commit, and the commit seed names another one, git
-// fetches it from the URL in the seed's .gitmodules. Other submodules that common lacks are left out, and existing
-// checkouts too, unless again returns true. The user's configuration does not change.
+// CheckOutModules checks out the submodules of the checkout in dir. Each becomes a separate repository that borrows
+// the objects of the submodule's repository in common. If that repository lacks a commit that is not the one in the
+// commit seed, git fetches it from the URL in the seed's .gitmodules. It skips other submodules that common lacks, and
+// existing checkouts unless again returns true. The user's config does not change.
 func (g *Git) CheckOutModules(ctx context.Context, common, seed, dir string, again func(path string) bool) error {
 	tree, err := g.Line(ctx, g.In(dir, "write-tree"))
 	if err != nil {
@@ -63,8 +63,8 @@ func (g *Git) CheckOutModules(ctx context.Context, common, seed, dir string, aga
 	return err
 }
 
-// FollowModules moves the submodules of a worktree to the commits in its index: laying out a tree does not move them,
-// and staging would take the difference for a change.
+// FollowModules checks out the commits in a worktree's index in its submodules. A checkout of the tree does not do
+// that, and staging would see a difference.
 func (g *Git) FollowModules(ctx context.Context, wt Worktree) error {
 	if fi, err := os.Lstat(filepath.Join(wt.Path, ".gitmodules")); err != nil || !fi.Mode().IsRegular() || g.dry {
 		return nil
@@ -77,9 +77,9 @@ func (g *Git) FollowModules(ctx context.Context, wt Worktree) error {
 	return g.CheckOutModules(ctx, wt.Common, "", wt.Path, again)
 }
 
-// EditedModules lists the submodules of the work tree at dir, also nested ones, with files that differ from their HEAD.
-// A commit of the work tree cannot contain such a change. Ignored files and build products do not count. Git compares
-// the files through a temporary git directory, because the worker may have written the submodule's configuration.
+// EditedModules lists the submodules of the work tree at dir, also nested ones, with files that differ from their
+// HEAD. A commit of the work tree cannot contain such a change. Ignored files and build products do not count. Git
+// compares the files through a temporary git directory, because the worker may have written the submodule's config.
 func (g *Git) EditedModules(ctx context.Context, dir string) ([]string, error) {
 	return g.editedBelow(ctx, dir, "", g.inCheckout(ctx, dir, "ls-files", "-z", "--stage"))
 }
@@ -96,7 +96,7 @@ func (g *Git) inCheckout(ctx context.Context, dir string, args ...string) Comman
 	return c
 }
 
-// editedBelow is EditedModules of a work tree in which a command lists the index; below is its path.
+// editedBelow is EditedModules of a work tree. A command lists the index; below is the work tree's path.
 func (g *Git) editedBelow(ctx context.Context, dir, below string, list Command) (edited []string, err error) {
 	if fi, err := os.Lstat(filepath.Join(dir, ".gitmodules")); err != nil || !fi.Mode().IsRegular() {
 		return nil, nil
@@ -119,7 +119,7 @@ func (g *Git) editedBelow(ctx context.Context, dir, below string, list Command) 
 func (g *Git) editedModule(ctx context.Context, at, name string) (edited []string, err error) {
 	gitDir, err := gitDirAt(at)
 	if err != nil {
-		return nil, nil // it is not a submodule
+		return nil, nil // not a submodule
 	}
 	scratch, remove, err := proc.TempDir()
 	if err != nil {
@@ -149,7 +149,7 @@ func (g *Git) editedModule(ctx context.Context, at, name string) (edited []strin
 	commit.Args[0] = "--git-dir=" + gitDir
 	sha, err := g.Line(ctx, commit)
 	if err != nil {
-		return []string{name}, ctx.Err() // it has no commit that a tree could name
+		return []string{name}, ctx.Err() // it has no commit for a tree
 	}
 	if err := writeIn(scratch, "HEAD", sha+"\n"); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (g *Git) editedModule(ctx context.Context, at, name string) (edited []strin
 	if err != nil {
 		return nil, err
 	}
-	changes = slices.DeleteFunc(changes, func(f string) bool { // of another commit's submodules
+	changes = slices.DeleteFunc(changes, func(f string) bool { // changes in another commit's submodules
 		untracked, is := strings.CutPrefix(f, "?? ")
 		return is && isRepository(filepath.Join(at, untracked))
 	})
@@ -183,8 +183,8 @@ func gitlinks(entries []string) (paths []string) {
 	return paths
 }
 
-// eachModule does something for each submodule that the repository at common has, with its git directory there, and
-// names the others.
+// eachModule calls a function for each submodule in the repository at common, with its git directory, and returns the
+// others.
 func (g *Git) eachModule(ctx context.Context, common, tree, below string, do func(from string, m module) error) (
 	missing []string, err error,
 ) {
@@ -213,7 +213,7 @@ func (g *Git) eachModule(ctx context.Context, common, tree, below string, do fun
 	return missing, errors.Join(err, ctx.Err())
 }
 
-// modulesOf lists the submodules of a tree. The name is "" if .gitmodules does not list a submodule.
+// modulesOf lists the submodules of a tree. The name is "" if .gitmodules does not list the submodule.
 func (g *Git) modulesOf(ctx context.Context, common, tree string) (found []module, err error) {
 	list, err := g.List(ctx, InRepo(common, "ls-tree", "-r", "-z", "--full-tree", tree))
 	for _, line := range list {
@@ -225,7 +225,7 @@ func (g *Git) modulesOf(ctx context.Context, common, tree string) (found []modul
 	if err != nil || found == nil {
 		return nil, err
 	}
-	// Without the file, or where git cannot read it, they have no names.
+	// Without a readable file they have no names.
 	declared, _ := g.declared(ctx, InRepo(common), tree+":.gitmodules")
 	for i, m := range found {
 		found[i].name = declared[m.path].name
@@ -233,13 +233,13 @@ func (g *Git) modulesOf(ctx context.Context, common, tree string) (found []modul
 	return found, nil
 }
 
-// declared returns the submodules that a .gitmodules declares by their paths, with names and URLs. list begins a
-// command in its repository, and blob names the file there.
+// declared returns the submodules in a .gitmodules by path, with names and URLs. list begins a command in its
+// repository, and blob names the file in it.
 func (g *Git) declared(ctx context.Context, list Command, blob string) (map[string]module, error) {
 	list.Args = append(list.Args, "config", "-z", "--blob", blob, "--get-regexp", `^submodule\..*\.(path|url)$`)
 	lines, err := g.List(ctx, list)
 	if ExitCode(err) > 0 {
-		return nil, nil // there is no such file, or it declares nothing
+		return nil, nil // no such file, or it declares nothing
 	}
 	names, urls := map[string]string{}, map[string]string{}
 	for _, line := range lines {
@@ -258,8 +258,8 @@ func (g *Git) declared(ctx context.Context, list Command, blob string) (map[stri
 	return modules, err
 }
 
-// checkOutModule checks out a submodule in the checkout in dir. Its git directory is below that of the checkout, if
-// that is a directory, else in the submodule.
+// checkOutModule checks out a submodule in the checkout in dir. Its git directory is below the checkout's if that is a
+// directory, else in the submodule.
 func (g *Git) checkOutModule(ctx context.Context, from, dir string, m module) error {
 	at := filepath.Join(dir, filepath.FromSlash(m.path))
 	gitDir := filepath.Join(at, ".git")
@@ -294,7 +294,7 @@ func (g *Git) checkOutModule(ctx context.Context, from, dir string, m module) er
 	return err
 }
 
-// borrowModule makes the git directory of a submodule that borrows the objects of another one.
+// borrowModule creates the git directory of a submodule that borrows the objects of another one.
 func (g *Git) borrowModule(ctx context.Context, from, gitDir string, _ module) error {
 	refs, err := g.PackedRefs(ctx, from, "refs/remotes", "refs/tags")
 	if err != nil {
@@ -308,8 +308,8 @@ func (g *Git) borrowModule(ctx context.Context, from, gitDir string, _ module) e
 		writeIn(gitDir, "config", config))
 }
 
-// fetchModule makes the git directory of a submodule with a commit of its remote. Not every server gives a commit that
-// no ref names: then git fetches all branches and tags.
+// fetchModule creates the git directory of a submodule with a commit of its remote. Some servers do not send a commit
+// without a ref; then git fetches all branches and tags.
 func (g *Git) fetchModule(ctx context.Context, _, gitDir string, m module) error {
 	if err := errors.Join(emptyGitDir("", gitDir), os.MkdirAll(filepath.Join(gitDir, "objects"), 0o700)); err != nil {
 		return err
@@ -325,9 +325,9 @@ func (g *Git) fetchModule(ctx context.Context, _, gitDir string, m module) error
 	return fetch("--", m.url, "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
 }
 
-// IsPublished reports whether the remote of a submodule has a commit. The remote is the URL that .gitmodules has in the
-// commit seed; why is the reason if the remote lacks the commit or cannot be asked. Refs and objects of a repository in
-// the work tree do not count, because a worker can write them.
+// IsPublished reports whether a submodule's remote has a commit. The remote is the URL in .gitmodules of the commit
+// seed. why is the reason if the remote lacks the commit or does not answer. Refs and objects of a repository in the
+// work tree do not count, because a worker can write them.
 func (g *Git) IsPublished(ctx context.Context, common, seed, at, commit string) (is bool, why string, err error) {
 	url, err := g.moduleURL(ctx, common, seed, at)
 	if err != nil || url == "" {
@@ -343,7 +343,7 @@ func (g *Git) IsPublished(ctx context.Context, common, seed, at, commit string) 
 	if strings.Contains("\n"+string(tips), "\n"+commit+"\t") {
 		return true, "", nil
 	}
-	// It may be below a tip. A fetch without trees into an empty repository shows that.
+	// The commit may be below a tip. A fetch without trees into an empty repository shows that.
 	scratch, remove, err := proc.TempDir()
 	if err != nil {
 		return false, "", err
@@ -366,8 +366,8 @@ func (g *Git) IsPublished(ctx context.Context, common, seed, at, commit string) 
 	return err == nil && len(out) == 0, fmt.Sprintf("no branch or tag of %s has it", url), err
 }
 
-// moduleURL returns the URL of the submodule at a path as .gitmodules has it in a commit, "" for none. A relative one
-// begins at the remote of the repository, or at the repository if it has no remote.
+// moduleURL returns the URL of the submodule at a path in a commit's .gitmodules, or "". A relative URL starts at the
+// remote of the repository, or at the repository if it has no remote.
 func (g *Git) moduleURL(ctx context.Context, common, commit, at string) (url string, err error) {
 	declared, err := g.declared(ctx, InRepo(common), commit+":.gitmodules")
 	url = declared[at].url

@@ -19,13 +19,13 @@ func Repositories(wt Worktree, leftOut []string) []string {
 }
 
 // cleanModules cleans the submodules in the index of gitDir, also nested ones. Only the worktree's direct submodules
-// have a known source, because the objects of the others are the worker's.
+// have a trusted source, because the others' objects are the worker's.
 func (g *Git) cleanModules(ctx context.Context, gitDir, common, top string) error {
 	list := InRepo(gitDir, "ls-files", "-z", "--stage")
 	list.Tree = top
 	entries, err := g.List(ctx, list)
 	if err != nil {
-		return ctx.Err() // git does not read that index, and enters no submodule
+		return ctx.Err() // git cannot read that index and enters no submodule
 	}
 	modules, sources := gitlinks(entries), map[string]string{}
 	if filepath.Dir(filepath.Dir(gitDir)) == common && len(modules) > 0 {
@@ -62,8 +62,8 @@ func (g *Git) cleanModules(ctx context.Context, gitDir, common, top string) erro
 	return ctx.Err()
 }
 
-// cleanModule rewrites the configuration of a submodule and removes its hooks. source is the submodule's repository in
-// the user's repository, or "".
+// cleanModule rewrites a submodule's config and removes its hooks. source is the submodule's repository in the user's
+// repository, or "".
 func (g *Git) cleanModule(ctx context.Context, gitDir, source string) error {
 	config, err := g.moduleConfig(ctx, source)
 	if err != nil {
@@ -84,7 +84,7 @@ func (g *Git) cleanModule(ctx context.Context, gitDir, source string) error {
 	return errors.Join(proc.RemoveAll(at), replaceFile(at, config))
 }
 
-// moduleConfig returns the configuration of a submodule in a checkout.
+// moduleConfig returns the config of a submodule in a checkout.
 func (g *Git) moduleConfig(ctx context.Context, source string) (string, error) {
 	var config strings.Builder
 	config.WriteString(leastConfig(source))

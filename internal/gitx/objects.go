@@ -26,8 +26,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// CopyObjects copies the objects that refs of one repository reach into another. No ref names them there: the caller
-// makes one at once. The user's rules for transports are for the remotes of others, and do not apply.
+// CopyObjects copies the objects reachable from a repository's refs into another repository. No ref names them there
+// until the caller makes one. The user's transport rules do not apply, because they are for remotes of others.
 func (g *Git) CopyObjects(ctx context.Context, from, to string, refs ...string) error {
 	fetch := InRepo(to, append([]string{"-c", "fetch.writeCommitGraph=false", "fetch", "--quiet", "--no-tags",
 		"--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune", "--refmap=", "--",
@@ -37,8 +37,8 @@ func (g *Git) CopyObjects(ctx context.Context, from, to string, refs ...string) 
 	return err
 }
 
-// checkObject compares a loose object's file with its id: the hash of the decompressed content and header. The file
-// must be one zlib stream without trailing bytes.
+// checkObject compares the file of a loose object with its id, the hash of the decompressed content and header. The
+// file must be one zlib stream without trailing bytes.
 func checkObject(ctx context.Context, name, id string) error {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -66,7 +66,7 @@ func checkObject(ctx context.Context, name, id string) error {
 	return nil
 }
 
-// IsBlob reports whether an id is that of a file's content, with any line ends.
+// IsBlob reports whether an id is the id of a file's content, with any line ends.
 func IsBlob(id string, content []byte) bool {
 	for _, c := range [][]byte{content, bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))} {
 		h := newHash(id)
@@ -79,7 +79,7 @@ func IsBlob(id string, content []byte) bool {
 	return false
 }
 
-// newHash returns the function by which an id was made.
+// newHash returns the hash function of an id.
 func newHash(id string) hash.Hash {
 	if len(id) == 2*sha256.Size {
 		return sha256.New()
@@ -87,8 +87,8 @@ func newHash(id string) hash.Hash {
 	return sha1.New()
 }
 
-// FilesAt returns the contents of files of a commit by their paths. It follows links within the commit, and leaves out
-// missing paths, directories and names with a newline. With commit "" the paths are object ids.
+// FilesAt returns the contents of a commit's files by path. It follows links within the commit, and skips missing
+// paths, directories and names with a newline. With commit "" the paths are object ids.
 func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string) (map[string][]byte, error) {
 	var in strings.Builder
 	paths = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return strings.Contains(p, "\n") })

@@ -39,7 +39,7 @@ func emptyGitDir(common, dir string) error {
 		os.MkdirAll(filepath.Join(dir, "refs"), 0o700))
 }
 
-// leastConfig returns the configuration of a git directory of the kind of the one at common, "" for the default. Only
+// leastConfig returns the config of a git directory with the format of the one at common, or "" for the default. Only
 // the owner can read its files.
 func leastConfig(common string) string {
 	config := "[core]\n\trepositoryformatversion = 1\n\tsharedRepository = 0600\n"
@@ -53,7 +53,7 @@ func leastConfig(common string) string {
 func writeIn(dir, name, content string) error {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if is, err := os.ReadFile(path); err == nil && string(is) == content {
-		return nil // a kill here leaves it unchanged
+		return nil // unchanged after a kill here
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -61,8 +61,8 @@ func writeIn(dir, name, content string) error {
 	return os.WriteFile(path, []byte(content), 0o600)
 }
 
-// PreviewTree names the tree that StageAll would make, and changes neither the worktree nor the repository. Its objects
-// are written to the git directory dir; with "" they are gone when it returns.
+// PreviewTree returns the tree that StageAll would make, and changes neither the worktree nor the repository. It
+// writes objects to the git directory dir; with "" they are deleted when it returns.
 func (g *Git) PreviewTree(ctx context.Context, wt Worktree, base, dir string) (tree string, err error) {
 	look := *g
 	look.dry = false
@@ -82,9 +82,9 @@ func (g *Git) stagePreview(ctx context.Context, wt Worktree, base, dir string) (
 	return ahead.stageIn(ctx, q, base)
 }
 
-// DryRunCopy returns a Git for a temporary git directory that replaces the one at place in a dry run. Commands that
-// write there run, so that later commands can read the result, and are traced as skipped commands at place. Outside a
-// dry run it returns g.
+// DryRunCopy returns a Git for a temporary git directory that replaces the one at place in a dry run. Writing commands
+// run there, so that later commands can read the result. They are traced as skipped commands at place. Outside a dry
+// run it returns g.
 func (g *Git) DryRunCopy(dir, place string) *Git {
 	if !g.dry {
 		return g
@@ -94,8 +94,8 @@ func (g *Git) DryRunCopy(dir, place string) *Git {
 	return &there
 }
 
-// tracePreview traces the commands of a preview. In a dry run, commands that write are traced as skipped commands at
-// the place itself. All others are traced as commands that change nothing.
+// tracePreview traces the commands of a preview. In a dry run it traces writing commands as skipped commands at place,
+// and all others as commands that change nothing.
 func (g *Git) tracePreview(dir, place string) func(Call) {
 	return func(c Call) {
 		if g.dry && c.Mutates {
@@ -111,8 +111,8 @@ func (g *Git) tracePreview(dir, place string) func(Call) {
 	}
 }
 
-// CopyIndex copies the file of a worktree's index, with its time: by that git tells a file that was changed in the same
-// tick as the index was written.
+// CopyIndex copies a worktree's index file with its time, because git compares that time with files changed in the
+// same tick.
 func CopyIndex(wt Worktree, to string) (index []byte, err error) {
 	from := filepath.Join(wt.AdminDir, "index")
 	if index, err = readFile(from); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// ProductRoot returns the part of p that is a build product or a tool's leftover, "" if none is. p is relative to top
-// and in git's form; with a slash at its end it is a directory.
+// ProductRoot returns the part of p that is a build product or a tool's leftover, or "". p is relative to top and in
+// git's form, with a slash at the end of a directory.
 func ProductRoot(top, p string) string {
 	for start := 0; start < len(p); {
 		end := strings.IndexByte(p[start:], '/')
@@ -20,7 +20,7 @@ func ProductRoot(top, p string) string {
 			end = len(p) - start
 		}
 		end += start
-		// A symlink to a node_modules or .venv elsewhere is the product itself; a plain file of that name is not.
+		// A symlink to a node_modules or .venv elsewhere is a product; a plain file with that name is not.
 		if isProduct(top, p[:end]) && (isDir || isLink(filepath.Join(top, p[:end]))) ||
 			!isDir && project.IsLeftover(path.Base(p)) {
 			return p[:end]
@@ -45,13 +45,12 @@ func productRules() string {
 	return directoryRules(slices.Concat(project.Products, project.Built))
 }
 
-// directoryRules returns the ignore rules for directories, and for the files that tools leave.
+// directoryRules returns the ignore rules for directories and for files that tools leave.
 func directoryRules(dirs []string) string {
 	return strings.Join(dirs, "/\n") + "/\n" + strings.Join(project.Leftovers, "\n") + "\n"
 }
 
-// productRulesBut returns the rules once it is known which target directories there are: they cover those of the found
-// products and no other.
+// productRulesBut returns the rules once the target directories are known. They cover only those that are products.
 func productRulesBut(found []string) string {
 	rules := directoryRules(project.Products)
 	for _, p := range found {
@@ -62,7 +61,7 @@ func productRulesBut(found []string) string {
 	return rules
 }
 
-// exactRule returns the ignore rule that matches exactly this path. A rule cannot contain a newline; ? matches it.
+// exactRule returns the ignore rule that matches only this path. A rule cannot contain a newline; ? matches it.
 func exactRule(p string) string { return "/" + ruleQuoter.Replace(p) }
 
 var ruleQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, " ", `\ `,

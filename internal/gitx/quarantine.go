@@ -22,26 +22,26 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// quarantine is a git directory for one operation on a worktree. In it git runs in the sandbox with its filters, hooks
-// and their children. It has copies of the index and the branch, the configuration as this process first read it, and
-// the repository's objects as an alternate. After the operation this process takes over new objects that match their
-// ids, and the index. So no code of a worker writes to the user's repository, whatever it is.
+// quarantine is a git directory for one operation on a worktree. Git, its filters, hooks and their children run in it,
+// in the sandbox. It has copies of the index and the branch, the config as first read by this process, and the
+// repository's objects as an alternate. After the operation this process copies the index and the new objects that
+// match their ids. So a worker's code never writes to the user's repository.
 type quarantine struct {
 	*settings
 	wt      Worktree
 	dir     string
 	box     *sandbox.Box
-	index   os.FileInfo // the copy of the index before git has worked with it; nil for none
-	objects string      // the directory of objects that takes the new ones; "" for none
+	index   os.FileInfo // copy of the index before git runs; nil for none
+	objects string      // directory that gets the new objects; "" for none
 	users   string      // the user's own ignore rules
 	look    bool        // the index does not change
 	private bool        // only the user may read the directory of objects
-	shut    bool        // the worktree may not be written either
-	tip     string      // the commit of a branch that does not exist yet, "" for none
+	shut    bool        // the worktree is read-only too
+	tip     string      // commit of a branch that does not exist yet, or ""
 }
 
-// quarantined calls do with a Git that works on wt in quarantine. With keep it takes over the new objects and the
-// index.
+// quarantined calls do with a Git that works on wt in quarantine. With keep it copies the new objects and the index
+// back.
 func (g *Git) quarantined(ctx context.Context, wt Worktree, keep bool, do func(in *Git) error) error {
 	if g.in != nil {
 		return do(g)
@@ -70,7 +70,7 @@ func (g *Git) quarantinedIn(ctx context.Context, q *quarantine, do func(in *Git)
 	return q.takeOver(ctx, g)
 }
 
-// ObjectDirs returns where a repository's objects are: its own directory and those from which it borrows.
+// ObjectDirs returns the directories of a repository's objects: its own and those that it borrows from.
 func ObjectDirs(common string) []string {
 	dirs := []string{filepath.Join(common, "objects")}
 	for i := 0; i < len(dirs) && len(dirs) < 16; i++ {
@@ -89,7 +89,7 @@ func ObjectDirs(common string) []string {
 }
 
 // quarantineName is the prefix of quarantine directories among a repository's objects. Git treats them like its own
-// temporary directories, and its gc prunes them.
+// temporary directories, and gc prunes them.
 const quarantineName = "tmp_objdir-tilth-"
 
 // ClearQuarantines removes the quarantine directories that killed processes left in a repository.
@@ -99,7 +99,7 @@ func (g *Git) ClearQuarantines(common string) {
 	}
 }
 
-// layOut makes the git directory. If its objects will be taken over, it is on their file system.
+// layOut creates the git directory. If its objects will be copied, it is on their file system.
 func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err error) {
 	if q.settings, err = g.settingsOf(ctx, q.wt); err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 	return remove, nil
 }
 
-// boxOf returns the sandbox of a command. If the command runs nothing but git, git may set the times of objects that it
-// would write and has. Hooks and filters could change their modes then.
+// boxOf returns the sandbox of a command. If only git runs in it, git may set the times of existing objects. Hooks and
+// filters could then change the modes of these objects.
 func (q *quarantine) boxOf(c Command) *sandbox.Box {
 	filters := slices.ContainsFunc(q.entries, func(e config.Entry) bool { return strings.HasPrefix(e.Key, "filter.") })
 	if q.objects == "" || c.Hooks || filters {
@@ -142,8 +142,8 @@ func (q *quarantine) boxOf(c Command) *sandbox.Box {
 	return q.box.Touching(ObjectDirs(q.wt.Common)...)
 }
 
-// linkName is the file that leads to the quarantine as a worktree's .git leads to its git directory, for programs that
-// drop GIT_DIR before they run git, as lint-staged does.
+// linkName is a file that leads to the quarantine, like a worktree's .git, for programs that drop GIT_DIR before they
+// run git, such as lint-staged.
 const linkName = "worktree-git"
 
 // fill writes the files of the git directory.
@@ -151,7 +151,7 @@ func (g *Git) fill(ctx context.Context, q *quarantine) error {
 	if err := Borrow(q.wt.Common, q.dir); err != nil {
 		return err
 	}
-	excludes, _ := readFile(q.excludes) // like git, ignore an unreadable file
+	excludes, _ := readFile(q.excludes) // as in git, an unreadable file is ignored
 	q.users = string(excludes)
 	attributes, _ := readFile(q.attributes)
 	err := errors.Join(os.Mkdir(filepath.Join(q.dir, "tmp"), 0o700), writeIn(q.dir, "config", q.local),
@@ -183,10 +183,10 @@ func (g *Git) fill(ctx context.Context, q *quarantine) error {
 	return errors.Join(err, LinkForeign(q.wt.Common, q.wt.Common, q.dir))
 }
 
-// file returns the path of a file of the quarantine. After git has run there, its content is not trusted.
+// file returns the path of a file in the quarantine. After git has run, its content is not trusted.
 func (q *quarantine) file(name string) string { return filepath.Join(q.dir, name) }
 
-// copyRefs gives the quarantine HEAD and its branch. Hooks get all refs, see refs.
+// copyRefs copies HEAD and its branch to the quarantine. Hooks get all refs, see refs.
 func (g *Git) copyRefs(ctx context.Context, q *quarantine) error {
 	branch := cmp.Or(q.wt.Branch, q.wt.Head)
 	if branch == "" {
@@ -203,7 +203,7 @@ func (g *Git) copyRefs(ctx context.Context, q *quarantine) error {
 	return errors.Join(err, writeIn(q.dir, "HEAD", "ref: refs/heads/"+branch+"\n"))
 }
 
-// refs gives the quarantine all refs of the repository, except the user's stashes.
+// refs copies all refs of the repository to the quarantine, except the user's stashes.
 func (g *Git) refs(ctx context.Context, q *quarantine) error {
 	out, err := g.PackedRefs(ctx, q.wt.Common)
 	var packed strings.Builder
@@ -215,7 +215,7 @@ func (g *Git) refs(ctx context.Context, q *quarantine) error {
 	return errors.Join(err, writeIn(q.dir, "packed-refs", packed.String()))
 }
 
-// environ returns the variables that point git to the quarantine and its configuration.
+// environ returns the variables that point git to the quarantine and its config.
 func (q *quarantine) environ(before string, hooks bool) []string {
 	own := []string{"core.excludesFile=" + q.file("excludes"), "core.attributesFile=" + q.file("attributes"),
 		"core.splitIndex=false", "core.protectHFS=true", "core.protectNTFS=true"}
@@ -233,7 +233,7 @@ func (q *quarantine) environ(before string, hooks bool) []string {
 	return append(env, "GIT_WORK_TREE="+q.wt.Path)
 }
 
-// NoUserConfig makes git read no configuration but the one of its git directory, and fetch nothing.
+// NoUserConfig makes git read only the config of its git directory, and fetch nothing.
 var NoUserConfig = []string{"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_NO_LAZY_FETCH=1"}
 
 // takeOver copies the quarantine's new objects and its index to the repository.
@@ -268,19 +268,19 @@ func (q *quarantine) takeOver(ctx context.Context, g *Git) error {
 	return os.Rename(index+".lock", index)
 }
 
-// owns reports whether a directory belongs to the quarantine, not to the target of a link.
+// owns reports whether a directory belongs to the quarantine and not to a link's target.
 func (q *quarantine) owns(name string) bool {
 	real, err := filepath.EvalSymlinks(q.file(name))
 	return err == nil && real == q.file(name)
 }
 
-// sole reports whether a regular file has no other hard link, by which it could be changed later.
+// sole reports whether a regular file has no other hard link, through which it could change later.
 func sole(fi fs.FileInfo) bool {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	return fi.Mode().IsRegular() && ok && st.Nlink == 1
 }
 
-// takeObjects takes over the loose objects that match their ids, and ignores others.
+// takeObjects copies the loose objects that match their ids, and ignores others.
 func (q *quarantine) takeObjects(ctx context.Context) error {
 	if !q.owns("objects") {
 		return nil
@@ -318,7 +318,7 @@ func (q *quarantine) takeObjects(ctx context.Context) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// takeLFS takes over new files of Git LFS's store that match their names, which are hashes.
+// takeLFS copies new files of Git LFS's store that match their names, which are hashes.
 func (q *quarantine) takeLFS() error {
 	const store = "lfs/objects"
 	if !q.owns(store) {
@@ -341,7 +341,7 @@ func (q *quarantine) takeLFS() error {
 	})
 }
 
-// takePack indexes a pack, as git does with a remote's.
+// takePack indexes a pack, as git does with a pack from a remote.
 func (g *Git) takePack(ctx context.Context, repo, pack string) error {
 	fi, err := os.Lstat(pack)
 	if real, _ := filepath.EvalSymlinks(pack); err != nil || !sole(fi) || real != pack {
@@ -358,7 +358,7 @@ func (g *Git) takePack(ctx context.Context, repo, pack string) error {
 	return err
 }
 
-// isNamed reports whether a file's SHA-256 is its name.
+// isNamed reports whether a file's name is its SHA-256.
 func isNamed(path, name string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -370,7 +370,7 @@ func isNamed(path, name string) bool {
 	return err == nil && hex.EncodeToString(h.Sum(nil)) == name
 }
 
-// takeFile gives a file a name where nothing is, on another file system by a copy.
+// takeFile renames a file if the new name is free. On another file system it copies it.
 func takeFile(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil || !errors.Is(err, unix.EXDEV) && !errors.Is(err, unix.EPERM) {
@@ -399,7 +399,7 @@ func takeFile(from, to string) error {
 
 // FetchMissing fetches the missing objects of trees and commits into a partial clone. Git itself would fetch one after
 // another, and in the sandbox without the user's credentials. After missing trees it fetches their contents, unless an
-// option of git rev-list before the objects leaves these out. HEAD is that of the worktree's entry.
+// option of git rev-list before the objects excludes them. HEAD is the one of the worktree's entry.
 func (g *Git) FetchMissing(ctx context.Context, wt Worktree, of ...string) error {
 	s, err := g.settingsAt(ctx, wt.Common, InRepo(wt.Common))
 	if err != nil || s.promisor == "" || g.dry {
@@ -428,8 +428,8 @@ func (g *Git) FetchMissing(ctx context.Context, wt Worktree, of ...string) error
 	}
 }
 
-// ForUser is the environment of a git command that the user could have typed, with their settings, pager, hooks and
-// credential dialogs, on the repository at common.
+// ForUser returns the environment of a git command that the user could type, with the user's settings, pager, hooks
+// and credential dialogs, on the repository at common.
 func (g *Git) ForUser(common string) []string {
 	env := without(g.env.raw, func(name string) bool { return slices.Contains(localVars, name) })
 	return append(env, "GIT_DIR="+common)

@@ -16,7 +16,7 @@ import (
 )
 
 // ReadTree makes the index equal to tree, and with files the tracked files too. HEAD does not move. The index keeps
-// stat data of unchanged files, so that the next staging does not read all of them again.
+// the stat data of unchanged files, so that the next staging does not read them all.
 func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string, files bool) error {
 	if !files {
 		return g.change(ctx, wt, g.InWorktree(wt, "read-tree", "--reset", tree))
@@ -29,10 +29,9 @@ func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string, files bool
 	})
 }
 
-// Reset moves the worktree's branch to sha, or puts the HEAD of a worktree without a branch there, detached. Index and
-// files stay, conflicts of a merge in the index included; with
-// files they become equal to sha, past an index that cannot be read and directories without the right to write. That
-// stops half-way with neither HEAD nor index moved, so that it can simply be done again.
+// Reset moves the worktree's branch to sha, or the detached HEAD of a worktree without a branch. Index and files stay,
+// including conflicts of a merge in the index. With files they become equal to sha, even with an unreadable index or
+// read-only directories. An interrupted Reset has moved neither HEAD nor index and can be repeated.
 func (g *Git) Reset(ctx context.Context, wt Worktree, sha string, files bool) error {
 	if files {
 		if err := g.resetFiles(ctx, wt, sha); err != nil {
@@ -74,16 +73,16 @@ func (g *Git) change(ctx context.Context, wt Worktree, c Command) error {
 	return err
 }
 
-// unfinished are the files by which git knows that a worktree is in the middle of a merge, a rebase or the like. With
-// them, a soft reset is refused and a commit becomes a merge.
+// unfinished are the files that mark an unfinished merge, rebase or similar operation in a worktree. They make git
+// refuse a soft reset, and make a merge of the next commit.
 var unfinished = []string{
 	"MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "MERGE_RR", "AUTO_MERGE", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD",
 	"REBASE_HEAD", "BISECT_LOG", "BISECT_START", "rebase-merge", "rebase-apply", "sequencer",
 }
 
-// ClearInProgress ends an unfinished merge, rebase, cherry-pick or bisection in the worktree, as `git merge --quit`
-// does: HEAD, index and files do not change. (`git rebase --quit` would put an autostash among the user's stashes.) It
-// also removes lock files of killed processes. Every operation that writes calls it first.
+// ClearInProgress ends an unfinished merge, rebase, cherry-pick or bisection in the worktree, like `git merge --quit`.
+// HEAD, index and files do not change. (`git rebase --quit` would put an autostash among the user's stashes.) It also
+// removes lock files of killed processes. Every writing operation calls it first.
 func (g *Git) ClearInProgress(ctx context.Context, wt Worktree) error {
 	if err := g.ClearWorktreeLocks(ctx, wt); err != nil {
 		return err
@@ -109,9 +108,9 @@ func (g *Git) ClearInProgress(ctx context.Context, wt Worktree) error {
 	return err
 }
 
-// RewindTree resets the worktree to sha: a hard reset and a clean, of untracked repositories too. Files that the ignore
-// rules covered before the reset (keep, from IgnoredBefore) or cover after it stay. Directories without access are
-// opened if they are in the way, and stay open; the top is private again.
+// RewindTree resets the worktree to sha: a hard reset and a clean, also of untracked repositories. Files that were
+// ignored before the reset (keep, from IgnoredBefore) or are ignored after it stay. It makes directories accessible if
+// they block the reset, and leaves them so; the top is private again.
 func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []string) error {
 	if err := g.Reset(ctx, wt, sha, true); err != nil {
 		return err
@@ -123,8 +122,8 @@ func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []st
 	return nil
 }
 
-// IgnoredBefore lists the ignored paths, a directory as one path, if a reset to sha changes the ignore rules, else
-// nothing: comparing the rules is cheap, the list is a walk through the worktree.
+// IgnoredBefore lists the ignored paths, a directory as one path, if a reset to sha changes the ignore rules.
+// Otherwise it lists none, because comparing the rules is cheap and listing walks the worktree.
 func (g *Git) IgnoredBefore(ctx context.Context, wt Worktree, sha string) ([]string, error) {
 	changed, err := g.rulesChanged(ctx, wt, sha)
 	if err != nil && ctx.Err() == nil {
@@ -142,8 +141,8 @@ func (g *Git) IgnoredBefore(ctx context.Context, wt Worktree, sha string) ([]str
 
 // rulesChanged reports whether going to sha may change the ignore rules.
 func (g *Git) rulesChanged(ctx context.Context, wt Worktree, sha string) (bool, error) {
-	// git matches one star without magic fastest; that it also matches x.gitignore costs at worst a list. Threads to
-	// stat a few files cost more than they save.
+	// git matches a single star without magic fastest. It also matches x.gitignore, which costs at worst a list.
+	// Threads to stat a few files cost more than they save.
 	out, err := g.Read(ctx, g.InWorktree(wt, "-c", "core.preloadIndex=false", "diff-index", "-z", "--name-only",
 		"--no-ext-diff", sha, "--", "*.gitignore"))
 	return len(out) > 0, err
@@ -158,8 +157,8 @@ func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	// Only the blocked paths are tried again: the first pass may have removed an untracked .gitignore, and a second
-	// pass over everything would remove the files that it covered.
+	// Try only the blocked paths again. The first pass may have removed an untracked .gitignore, and a second pass
+	// over everything would remove the files that it covered.
 	if opened := slices.Concat(proc.MakeRemovable(wt.Path), shorten(wt.Path)); len(opened) > 0 {
 		return g.cleanOnce(ctx, wt, keep, opened...)
 	}
@@ -168,8 +167,8 @@ func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
 
 // cleanOnce cleans the given paths, or the whole worktree.
 func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ...string) error {
-	// With one -f git clean spares untracked repositories, mostly without a word. They are the run's, like every
-	// other untracked file.
+	// With one -f, git clean silently keeps most untracked repositories. They belong to the run, like every other
+	// untracked file.
 	c := g.InWorktree(wt, "clean", "-fd", "--force", "--quiet")
 	if len(only) > 0 {
 		c.Args = append(c.Args, "--")
@@ -198,7 +197,7 @@ func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ..
 // kernel accepts 4096 bytes.
 const longPath = 3000
 
-// shorten removes directories below path with paths that are too long for git, and returns the entries of path that
+// shorten removes directories below path whose paths are too long for git. It returns the entries of path that
 // contained them.
 func shorten(path string) (in []string) {
 	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
@@ -215,11 +214,11 @@ func shorten(path string) (in []string) {
 	return slices.Compact(in)
 }
 
-// rebuildIndex replaces an index that git cannot read, as a power cut leaves it, with that of HEAD, and reports whether
-// it did. With such an index git does nothing in the worktree, not even a reset. Use it only if staged changes are
-// discarded anyway; it changes no file.
+// rebuildIndex replaces an index that git cannot read, for example after a power cut, by the index of HEAD, and
+// reports whether it did. With such an index git refuses everything in the worktree, even a reset. It changes no file.
+// Use it only if staged changes are discarded anyway.
 //
-// On disk after each step: 1. no index, which git takes for an empty one; 2. the index of HEAD.
+// On disk after each step: 1. no index, which git reads as an empty one; 2. the index of HEAD.
 func (g *Git) rebuildIndex(ctx context.Context, wt Worktree) (rebuilt bool, err error) {
 	if g.dry || !g.indexBroken(ctx, wt) {
 		return false, nil
@@ -242,8 +241,8 @@ func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 }
 
 // CatchUp applies the changes from one commit to another to index and files, in the paths that are the same in tree,
-// made by StageAll just now, and in from. Other paths have been changed and stay, but with again those that a killed
-// CatchUp left half written do not. HEAD does not move, and a second call changes nothing.
+// just made by StageAll, and in from. It keeps other paths, because they have changes; with again it replaces those
+// that a killed CatchUp wrote only half. HEAD does not move, and a second call changes nothing.
 //
 // This is the two-tree merge of git read-tree -m, which refuses everything if both sides changed one path.
 func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, again bool) error {
@@ -251,7 +250,7 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, a
 	if err != nil {
 		return err
 	}
-	if !g.dry && tree != from { // the tree of a dry run is in no repository
+	if !g.dry && tree != from { // no repository has the tree of a dry run
 		theirs, err := g.Paths(ctx, wt, from, tree)
 		if err == nil && again {
 			theirs = slices.DeleteFunc(theirs, func(p string) bool { return !slices.Contains(changed, p) })
@@ -277,9 +276,9 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string, a
 	return g.change(ctx, wt, c.with(changed))
 }
 
-// notHalfWritten returns the paths, changed in tree since from, without those that a killed CatchUp left half written.
-// git removes a file and then writes it: a file that is missing, or is a prefix of its new content, was cut off. A
-// power cut may have left zeros at the end.
+// notHalfWritten returns the paths changed in tree since from, except those that a killed CatchUp wrote only half. git
+// removes a file and then writes it, so a missing file, or a file that is a prefix of its new content, is half
+// written. A power cut may have left zeros at the end.
 func (g *Git) notHalfWritten(ctx context.Context, wt Worktree, from, to, tree string, paths []string) (
 	[]string, error,
 ) {

@@ -28,18 +28,18 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// Call is one git command as it ran or, under dry run, would have run.
+// Call is one git command, as it ran or, in a dry run, as it would have run.
 type Call struct {
 	Dir     string        // working directory of the command
 	Args    []string      // arguments after "git"
-	Took    time.Duration // zero when Skipped
-	Err     error         // as returned to the caller of the operation
+	Took    time.Duration // zero if Skipped
+	Err     error         // as returned to the caller
 	Mutates bool          // the command changes something
-	Skipped bool          // a dry run: it was not run
-	Ahead   bool          // a preview, in a temporary git directory
+	Skipped bool          // skipped by a dry run
+	Ahead   bool          // a preview in a temporary git directory
 }
 
-// Git runs git commands with one environment. It is not changed once it is used, and safe for concurrent use.
+// Git runs git commands with one environment. It does not change after its first use, and is safe for concurrent use.
 type Git struct {
 	env      environment
 	program  string
@@ -47,29 +47,29 @@ type Git struct {
 	dry      bool
 	started  time.Time
 	find     func(proc.Query) (pid int, err error)
-	patience time.Duration // with a lock that a live process holds
-	inTree   time.Duration // with the hooks of one command, and with a command in a worker's tree
+	patience time.Duration // maximum wait for a lock of a live process
+	inTree   time.Duration // maximum time of one command's hooks, and of a command in a worker's tree
 	known    *known
-	in       *quarantine // of work in a worktree; nil before it starts
+	in       *quarantine // for work in a worktree; nil before it starts
 	strict   bool        // see Strict
-	raw      bool        // files are taken and laid out as they are, whatever .gitattributes says
+	raw      bool        // files are staged and checked out without .gitattributes
 
-	// Sandbox makes the sandbox for git in a worktree that a worker may have touched. It is nil, or returns nil,
+	// Sandbox returns the sandbox for git in a worktree that a worker may have changed. It is nil, or returns nil,
 	// without a sandbox.
 	Sandbox func() (*sandbox.Box, error)
-	// FilterTime is the time limit of a command in a worker's tree with its filters, 0 for a long one.
+	// FilterTime is the time limit of a command in a worker's tree with its filters; 0 is a long default.
 	FilterTime time.Duration
-	// MaxFileSize is the size in bytes above which files are not staged if they are many and take long; 0 is no limit.
+	// MaxFileSize is the size in bytes above which many slow files are not staged; 0 is no limit.
 	MaxFileSize int64
 }
 
 // known caches answers of git for one process. Copies of a Git share it.
 type known struct {
-	planned  memo[place]     // worktrees that a dry run would have made, by path
-	settings memo[*settings] // by the directory they were read in
+	planned  memo[place]     // worktrees that a dry run would have created, by path
+	settings memo[*settings] // by the directory in which they were read
 	separate memo[string]    // git directories of work trees without a .git
 	version  memo[string]
-	tops     memo[string] // of worktrees that passed the check: which directory each is
+	tops     memo[string] // worktrees that passed the check, with the directory of each
 }
 
 // memo is a map that is safe for concurrent use.
@@ -85,13 +85,13 @@ func (m *memo[V]) get(key string) (v V, ok bool) {
 
 func (m *memo[V]) set(key string, v V) { m.values.Store(key, v) }
 
-// New returns a Git that runs with a scrubbed copy of environ ("NAME=value" lines, as from os.Environ). trace, if not
-// nil, is called after every git command and may be called from several goroutines at once.
+// New returns a Git with a scrubbed copy of environ ("NAME=value" lines, as from os.Environ). trace, if not nil, is
+// called after every git command, possibly from several goroutines at once.
 //
-// In a dry run, mutations are traced as Skipped and not run. Reads run, so that a sequence of both takes the way that
-// it would take for real: StageAll names the tree that it would make, [Git.Worktree] passes a worktree that a skipped
-// command would have made, and a read in a directory that only a skipped command would have made finds nothing. A
-// commit that was not made is called <commit>.
+// A dry run traces mutations as Skipped and does not run them. It runs reads, so that a sequence of both takes the
+// same path as a real run: StageAll returns the tree that it would make, [Git.Worktree] accepts a worktree that a
+// skipped command would have created, and a read in a directory that only a skipped command would have created finds
+// nothing. A skipped commit is named <commit>.
 func New(environ []string, dry bool, trace func(Call)) *Git {
 	if trace == nil {
 		trace = func(Call) {}
@@ -110,7 +110,7 @@ func New(environ []string, dry bool, trace func(Call)) *Git {
 	}
 }
 
-// Version is git's own version, and whether it is this one or a later.
+// Version returns git's version, and whether it is at least a given version.
 func (g *Git) Version(ctx context.Context, major, minor int) (v string, atLeast bool) {
 	v, known := g.known.version.get("")
 	if !known {
@@ -128,40 +128,40 @@ func (g *Git) Version(ctx context.Context, major, minor int) (v string, atLeast 
 }
 
 const (
-	// outputLimit bounds the kept standard output of a command, in bytes.
+	// outputLimit limits the kept standard output of a command, in bytes.
 	outputLimit = 256 << 20
-	// stderrLimit bounds the kept output of hooks, in bytes.
+	// stderrLimit limits the kept output of hooks, in bytes.
 	stderrLimit = 64 << 10
-	// treePatience bounds a command in a worker's tree, and its hooks, because some hooks run all tests.
+	// treePatience limits a command in a worker's tree and its hooks. Some hooks run all tests.
 	treePatience = 30 * time.Minute
-	// endGrace is the time for git and its hooks to end, after a signal or after git's exit with open pipes.
+	// endGrace is the time in which git and its hooks must end, after a signal or after git's exit with open pipes.
 	endGrace = 2 * time.Second
 )
 
-// Command is one git command to run: [InRepo] and [Git.InWorktree] make it, [Git.Read], [Git.Line], [Git.List] and
-// [Git.Mutate] run it. A command with special rules or several callers is a method of Git; a command of one caller is
-// written there.
+// Command is one git command. [InRepo] and [Git.InWorktree] make it; [Git.Read], [Git.Line], [Git.List] and
+// [Git.Mutate] run it. A command with special rules or several callers is a method of Git; a command with one caller
+// is written at the caller.
 type Command struct {
 	Dir     string
 	Args    []string
 	Vars    []string // added to its environment; later lines win
 	Stdin   []byte
-	Hooks   bool         // runs hooks: its output is both streams, and their background processes are ended
+	Hooks   bool         // runs hooks: the output is both streams, and background processes are killed
 	Objects bool         // reads the raw objects of the repository at Dir, see asTheyAre
-	Keys    bool         // may contact a remote: it has the variables that a credential helper and ssh need
-	Environ []string     // replaces the harness's environment; keys are left out
-	Tree    string       // of a worker's, which the command reads; that of wt, if it is a command in one
-	Box     *sandbox.Box // in which it runs, if it is no command in a worktree
-	wt      Worktree     // if it is a command in one, which runs in quarantine
+	Keys    bool         // may contact a remote: gets the variables of credential helpers and ssh
+	Environ []string     // replaces git-tilth's environment; keys are removed
+	Tree    string       // the worker's tree that the command reads; default: wt
+	Box     *sandbox.Box // sandbox of a command that is not in a worktree
+	wt      Worktree     // worktree of a command that runs in quarantine
 	input   io.Reader    // instead of Stdin
-	env     []string     // nil: the harness's own
-	Limit   int64        // bytes of stdout that are enough; 0: all, an error beyond outputLimit
+	env     []string     // nil: git-tilth's own
+	Limit   int64        // stop after this many bytes of stdout; 0: all, and more than outputLimit is an error
 	mutates bool
-	again   []string // its arguments in a second try, where not the same: see disturbed
+	again   []string // other arguments for a second try, see disturbed
 	said    *[]byte  // gets the standard error of a successful command
 }
 
-// Read runs a command that changes nothing and returns its output, also with an error. Another exit status than 0 is an
+// Read runs a command that changes nothing and returns its output, also with an error. A non-zero exit status is an
 // error; [ExitCode] returns the status.
 func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 	if c.Objects {
@@ -199,17 +199,16 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 	}
 }
 
-// placeholders replace the names that skipped commands would have printed in a dry run.
+// placeholders replace the names that skipped commands of a dry run would have printed.
 var placeholders = map[string]string{"commit-tree": "<commit>", "pack-objects": "<pack>"}
 
-// maxTries is how often a command is run that other gits disturb, in a second altogether.
+// maxTries limits how often a command runs again because other gits disturb it, all within a second.
 const maxTries = 10
 
-// disturbed reports whether a command failed because of another git at that moment and can be repeated, and waits a
-// little. While a worktree is being added, its empty commondir breaks most commands in other worktrees, and its HEAD
-// without a commit breaks a fetch. Both fail before the command changes anything except the branch of a
-// `git worktree add`. Also, removing the last entry removes the directory of all entries, even while the next one is
-// made.
+// disturbed reports whether a command failed because of another git and can be repeated, and waits a little. While
+// another git adds a worktree, its empty commondir breaks most commands in other worktrees, and its HEAD without a
+// commit breaks a fetch. Both fail before the command changes anything except the branch of a `git worktree add`.
+// Removing the last entry also removes the directory of all entries, even while another git creates an entry.
 func disturbed(ctx context.Context, err error, try int) bool {
 	said := saidBy(err).Stderr
 	again := strings.Contains(said, "bad object worktrees/") ||
@@ -288,8 +287,8 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 		tree: tree != ""}
 }
 
-// commandEnv returns the environment of one command. A command that only reads must not take optional locks: git status
-// would rewrite the user's index.
+// commandEnv returns the environment of one command. A reading command must not take optional locks, because git
+// status would rewrite the user's index.
 func (g *Git) commandEnv(c Command) []string {
 	env := c.env
 	switch {
@@ -313,25 +312,25 @@ func (g *Git) commandEnv(c Command) []string {
 	return env
 }
 
-// InRepo returns a command on the repository with this git directory (its common directory or the one of a linked
-// worktree).
+// InRepo returns a command on the repository with this git directory: its common directory or a linked worktree's.
 func InRepo(gitDir string, args ...string) Command {
 	return Command{Dir: gitDir, Args: append([]string{"--git-dir=" + gitDir}, args...)}
 }
 
-// InEntry returns a command on a checked worktree's own git directory: for refs, settings and objects. It looks at no
+// InEntry returns a command on a checked worktree's own git directory, for refs, settings and objects. It reads no
 // file of the worktree.
 func (g *Git) InEntry(wt Worktree, args ...string) Command {
 	vars := []string{"GIT_DIR=" + wt.AdminDir, "GIT_COMMON_DIR=" + wt.Common}
 	return Command{Dir: wt.AdminDir, Args: args, Vars: vars}
 }
 
-// InWorktree returns a command in a checked worktree. It runs in quarantine: refs that it moves are discarded.
+// InWorktree returns a command in a checked worktree. It runs in quarantine, which discards ref changes.
 func (g *Git) InWorktree(wt Worktree, args ...string) Command {
 	return Command{Dir: wt.Path, Args: args, Vars: []string{g.ceiling(wt.Path)}, wt: wt}
 }
 
-// Line is Read of a command that prints one line. It returns "" for a command that exits with 1 without output.
+// Line runs a command that prints one line and returns the line. It returns "" if the command exits with 1 without
+// output.
 func (g *Git) Line(ctx context.Context, c Command) (string, error) {
 	out, err := g.Read(ctx, c)
 	if said := saidBy(err); said.ExitCode == 1 && said.Stderr == "" {
@@ -340,13 +339,13 @@ func (g *Git) Line(ctx context.Context, c Command) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// List is Read of a command that answers with entries that NUL ends.
+// List runs a command and returns its NUL-terminated entries.
 func (g *Git) List(ctx context.Context, c Command) ([]string, error) {
 	out, err := g.Read(ctx, c)
 	return fields(out), err
 }
 
-// with returns the command with these paths on its standard input, as those with -z or --pathspec-file-nul read them.
+// with returns the command with these paths on its standard input, in the format of -z or --pathspec-file-nul.
 func (c Command) with(paths []string) Command {
 	c.Stdin = []byte(strings.Join(paths, "\x00") + "\x00")
 	return c
@@ -359,7 +358,7 @@ func (g *Git) Mutate(ctx context.Context, c Command) (string, error) {
 	return string(bytes.TrimSpace(out)), err
 }
 
-// fields splits the output of -z into its entries.
+// fields splits the output of -z into entries.
 func fields(out []byte) []string {
 	s := strings.TrimSuffix(string(out), "\x00")
 	if s == "" {

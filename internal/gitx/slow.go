@@ -21,7 +21,7 @@ import (
 // Files in a worker's tree can block git forever: a pipe called .gitignore without a writer, or a sparse file of
 // terabytes. A search for them costs more than most commands take, so it runs only after a command was slow.
 
-// slow is the time after which a running command is first examined; the next times are each twice as long.
+// slow is the time after which a running command is examined first; later intervals double.
 const slow = 3 * time.Second
 
 // whileSlow calls do again and again until done is called.
@@ -41,31 +41,30 @@ func whileSlow(do func()) (done func()) {
 	return func() { close(stop); <-stopped }
 }
 
-// gitsFiles are the files of a tree that git always reads whole.
+// gitsFiles are the files of a tree that git always reads completely.
 var gitsFiles = []string{".gitignore", ".gitattributes", ".gitmodules", ".mailmap"}
 
-// maxGitsFile is more than such a file holds, and less than git finds no memory for.
+// maxGitsFile is larger than any such file, and small enough for git's memory.
 const maxGitsFile = 100 << 20
 
-// From check number desperate on, unblock removes every pipe in the tree, because .git may be a link to a directory of
-// any name.
+// From check number desperate on, unblock removes every pipe in the tree, because .git may be a link to any directory.
 const desperate = 3
 
-// outOfMemory reports whether git ran out of memory on a huge file of a worker's tree, and removes that file, because
+// outOfMemory reports whether git ran out of memory on a huge file of a worker's tree. It removes that file, because
 // later commands would fail too.
 func outOfMemory(c Command, err error) (removed bool) {
 	tree := cmp.Or(c.Tree, c.wt.Path)
 	return tree != "" && strings.Contains(saidBy(err).Stderr, "Out of memory") && unblock(tree, false)
 }
 
-// lookupTime is longer than the time between a process's lookup of a name and its open.
+// lookupTime is longer than the time between a process's lookup and open of a name.
 const lookupTime = time.Second
 
-// maxHeld is the maximum number of pipes that are held open for that long.
+// maxHeld is the largest number of pipes held open for that time.
 const maxHeld = 100
 
-// unblock removes files in a worker's tree that git waits for: pipes and too large files among the files that git
-// always reads, or with all every pipe. A process that already waits for a pipe, or is about to, reads an empty one.
+// unblock removes files in a worker's tree that git waits for: pipes and oversized files among the files that git
+// always reads, or with all every pipe. A process that waits for a pipe, or is about to, reads an empty one.
 func unblock(tree string, all bool) (removed bool) {
 	held := 0
 	_ = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
@@ -96,14 +95,14 @@ func unblock(tree string, all bool) (removed bool) {
 	return removed
 }
 
-// bulk is the total size from which large files are left out: git stages less in minutes, and a filter such as LFS may
-// shrink it.
+// bulk is the total size above which large files are left out. Git stages less within minutes, and a filter such as
+// LFS may shrink them.
 const bulk = 4 << 30
 
-// largeFile is the size of a large file in bytes, unless Git.MaxFileSize says otherwise.
+// largeFile is the size of a large file in bytes, unless Git.MaxFileSize sets another.
 const largeFile = 20 << 20
 
-// add runs git add without the files at except. It leaves out files that are too large and take long, and returns them.
+// add runs git add without the files in except. It returns large and slow files, which it leaves out.
 func (g *Git) add(ctx context.Context, wt Worktree, c Command, except []string) (large []string, err error) {
 	for {
 		call := c
@@ -168,7 +167,7 @@ func (g *Git) largeFiles(ctx context.Context, wt Worktree, known []string) (larg
 	return large
 }
 
-// readFile reads one of git's files: a worker may have put something in its place that never ends.
+// readFile reads one of git's files. It does not trust the file, because a worker may have replaced it by a pipe.
 func readFile(name string) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

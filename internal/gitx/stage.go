@@ -14,16 +14,16 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// stagePasses bounds how often StageAll adds: once, and again when the first pass held back a directory called target
-// that is not Cargo's.
+// stagePasses limits how often StageAll adds: once, and again if the first pass held back a target directory that is
+// not Cargo's.
 const stagePasses = 2
 
-// StageAll stages everything that is neither ignored nor a build product, and returns the tree's object id. Files that
-// base (a commit) tracks stay tracked. leftOut lists, relative to the worktree and sorted, the paths left out although
-// no ignore rule covers them: build products, repositories in the worktree, unreadable files, and files beyond
+// StageAll stages all files that are neither ignored nor build products, and returns the tree's object id. Files that
+// base (a commit) tracks stay tracked. leftOut lists the skipped paths that no ignore rule covers, relative to the
+// worktree and sorted: build products, repositories in the worktree, unreadable files, and files larger than
 // [Git.MaxFileSize].
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
-	if g.dry && !absent(wt.Path) { // otherwise skipped commands would have made it
+	if g.dry && !absent(wt.Path) { // else skipped commands would have created it
 		return g.stagePreview(ctx, wt, base, "")
 	}
 	if g.in == nil {
@@ -59,8 +59,8 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 	return tree, leftOut, err
 }
 
-// fsck checks the new objects of a tree as a server with receive.fsckObjects and fsck --strict does. Only the
-// quarantine's own objects are checked; faults of older objects are not the change's.
+// fsck checks the new objects of a tree, like a server with receive.fsckObjects and fsck --strict. It checks only the
+// quarantine's own objects, because faults of older objects are not the change's.
 func (g *Git) fsck(ctx context.Context, wt Worktree, tree string) error {
 	_, err := g.Read(ctx, g.InWorktree(wt, "fsck", "--strict", "--no-full", "--no-dangling", "--no-reflogs",
 		"--no-progress", tree))
@@ -90,7 +90,7 @@ func (g *Git) fsck(ctx context.Context, wt Worktree, tree string) error {
 // stageIn is StageAll in a quarantine.
 func (g *Git) stageIn(ctx context.Context, q quarantine, base string) (tree string, leftOut []string, err error) {
 	err = g.orAsTheyLie(ctx, func(g *Git) error {
-		q := q // one for each try
+		q := q // a copy for each try
 		return g.quarantinedIn(ctx, &q, func(in *Git) (err error) {
 			tree, leftOut, err = in.StageAll(ctx, q.wt, base)
 			return err
@@ -99,16 +99,17 @@ func (g *Git) stageIn(ctx context.Context, q quarantine, base string) (tree stri
 	return tree, leftOut, err
 }
 
-// Strict returns a Git that fails if a worktree's files cannot be staged or laid out as .gitattributes says: a required
-// filter fails, or a file is not in the named encoding. Otherwise such files are staged as they are, because no session
-// and no resume may depend on a worker's files.
+// Strict returns a Git that fails if it cannot stage or check out a worktree's files as .gitattributes says: a
+// required filter fails, or a file does not have the named encoding. Without Strict such files are staged without
+// conversion, because sessions and resumes must not depend on a worker's files.
 func (g *Git) Strict() *Git {
 	copied := *g
 	copied.strict = true
 	return &copied
 }
 
-// orAsTheyLie does something, or where git cannot do it with the files of a worktree, does it without any conversion.
+// orAsTheyLie calls a function. If git fails on the files of a worktree, it calls the function again without any
+// conversion.
 func (g *Git) orAsTheyLie(ctx context.Context, do func(g *Git) error) error {
 	err := do(g)
 	if _, is := SaidOfTree(err); is && !g.strict && !g.raw && ctx.Err() == nil {
@@ -119,12 +120,11 @@ func (g *Git) orAsTheyLie(ctx context.Context, do func(g *Git) error) error {
 	return err
 }
 
-// addAll adds everything. An unreadable file, or a repository without a commit in the worktree, must not keep all
-// others out.
+// addAll adds all files. An unreadable file, or a repository without a commit, must not prevent the others.
 var addAll = []string{"add", "--all", "--sparse", "--ignore-errors"}
 
-// stageOnce adds under the given rules and removes build products and repositories from the index. again lists paths
-// that the rules left out wrongly.
+// stageOnce adds files under the given rules and removes build products and repositories from the index. again lists
+// paths that the rules left out wrongly.
 func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (leftOut, again []string, err error) {
 	nested, err := g.nestedRepositories(ctx, wt)
 	if err != nil {
@@ -158,8 +158,8 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	if err != nil {
 		return nil, nil, err
 	}
-	// Files that could not be added are still untracked, and are reported. If there are none, a tracked file could not
-	// be read, and its old content must not pass for new.
+	// Files that could not be added are still untracked, and are reported. Without such files a tracked file could not
+	// be read, and its old content must not pass as new.
 	if addErr != nil && len(found.refused) == 0 {
 		return nil, nil, addErr
 	}
@@ -169,12 +169,12 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 }
 
 // nestedRepositories returns the submodules in the index that are repositories in the worktree. git add would run git
-// status in each by the submodule's config, which may name a worker's filters; only its commit is staged. The index's
-// bytes show whether it has a submodule, without a process.
+// status in each with the submodule's config, which may name a worker's filters, so only the commit is staged. The
+// index's bytes show whether it has a submodule, without a process.
 func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, error) {
 	index, err := readFile(g.in.file("index"))
 	if err != nil || !bytes.Contains(index, gitlinkMode) && !bytes.Contains(index, splitIndex) {
-		return nil, nil // git reports the fault of the index
+		return nil, nil // git reports the broken index
 	}
 	list, err := g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--stage"))
 	nested := slices.DeleteFunc(gitlinks(list), func(path string) bool {
@@ -183,11 +183,11 @@ func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, er
 	return slices.Compact(nested), err
 }
 
-// gitlinkMode is a submodule's mode in an index file; splitIndex marks an index with entries in another file.
+// gitlinkMode is a submodule's mode in an index file. splitIndex marks an index with entries in another file.
 var gitlinkMode, splitIndex = []byte{0, 0, 0xe0, 0}, []byte("link")
 
-// addRules adds ignore rules, before the user's own. core.excludesFile is the place for them: rules of the lowest rank,
-// which a .gitignore may overrule and by which git does not even walk through a node_modules.
+// addRules adds ignore rules before the user's own, in core.excludesFile. These rules have the lowest rank, so a
+// .gitignore may override them. They also keep git out of node_modules.
 func (q *quarantine) addRules(rules string) (restore func() error, err error) {
 	err = replaceFile(q.file("excludes"), rules+q.users)
 	return func() error { return replaceFile(q.file("excludes"), q.users) }, err
@@ -196,21 +196,21 @@ func (q *quarantine) addRules(rules string) (restore func() error, err error) {
 // survey is the state of index and worktree after an add.
 type survey struct {
 	products []string // untracked build products
-	refused  []string // untracked otherwise: git could not add it
+	refused  []string // other untracked files that git could not add
 	closed   []string // directories that git cannot read, or that are nested too deep
-	heldBack []string // untracked because of the product rules, and no product
+	heldBack []string // untracked because of the product rules, but not products
 	suspects []suspect
-	assumed  []string // tracked, and git was told to take them for unchanged
-	skipped  []string // tracked files that exist, but that git was told to skip
+	assumed  []string // tracked, marked assume-unchanged
+	skipped  []string // existing tracked files, marked skip-worktree
 }
 
-// suspect is an index entry that should be there only if base has it.
+// suspect is an index entry that may stay only if base has it.
 type suspect struct {
 	path string
-	root string // the product it belongs to, or the path of the repository itself
+	root string // its product, or the repository's path
 }
 
-// survey lists the untracked paths under the user's rules alone, and the index entries that are build products or
+// survey lists the untracked paths under the user's rules only, and the index entries that are build products or
 // repositories.
 func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	var s survey
@@ -223,8 +223,8 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 		return s, err
 	}
 	s.closed = unopened(said)
-	// Entries are "? path", with a slash at the end of a directory that holds nothing tracked, and "H <mode> <oid>
-	// <stage> TAB path".
+	// Entries are "? path", with a slash at the end of a directory without tracked files, and "H <mode> <oid> <stage>
+	// TAB path".
 	for _, f := range fields(out) {
 		if path, ok := strings.CutPrefix(f, "? "); ok {
 			s.sortUntracked(wt.Path, path)
@@ -235,7 +235,7 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 			s.assumed = append(s.assumed, path)
 			head = strings.ToUpper(head[:1]) + head[1:]
 		}
-		// A sparse worktree has this mark on missing files.
+		// In a sparse worktree, missing files have this mark.
 		if strings.HasPrefix(head, "S ") && !absent(filepath.Join(wt.Path, path)) {
 			s.skipped = append(s.skipped, path)
 		}
@@ -248,14 +248,14 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	return s, nil
 }
 
-// unopened returns the directories that git could not open, each cut to a printable length. git continues without them.
+// unopened returns the directories that git could not open and skipped, each shortened for printing.
 func unopened(said []byte) (dirs []string) {
 	for line := range strings.Lines(string(said)) {
 		name, ok := strings.CutPrefix(line, "warning: could not open directory '")
 		if !ok {
 			continue
 		}
-		if end := strings.LastIndex(name, "': "); end >= 0 { // a name with a newline ends without
+		if end := strings.LastIndex(name, "': "); end >= 0 { // a name with a newline has no end mark
 			name = name[:end]
 		}
 		name = strings.TrimRight(name, "/\n")
@@ -267,10 +267,10 @@ func unopened(said []byte) (dirs []string) {
 	return dirs
 }
 
-// maxShown bounds a printed path that is too long for any command, in bytes.
+// maxShown limits a printed path that is too long for any command, in bytes.
 const maxShown = 200
 
-// showHidden takes the marks off index entries by which a worker keeps git from seeing that their files changed.
+// showHidden removes the marks from index entries by which a worker hides changes of their files from git.
 func (g *Git) showHidden(ctx context.Context, wt Worktree, found survey) error {
 	for flag, paths := range map[string][]string{
 		"--no-assume-unchanged": found.assumed, "--no-skip-worktree": found.skipped,
@@ -320,11 +320,11 @@ func isRepository(dir string) bool {
 	return err == nil
 }
 
-// maxNamed is the maximum number of paths on a command line.
+// maxNamed is the largest number of paths on a command line.
 const maxNamed = 500
 
 // takeOut removes the suspects that base does not track from the index, and returns their build products or
-// repositories. Submodules in .gitmodules stay.
+// repositories. It keeps submodules in .gitmodules.
 func (g *Git) takeOut(ctx context.Context, wt Worktree, base string, suspects []suspect) ([]string, error) {
 	if len(suspects) == 0 {
 		return nil, nil
@@ -348,7 +348,7 @@ func (g *Git) takeOut(ctx context.Context, wt Worktree, base string, suspects []
 	return roots, err
 }
 
-// trackedIn returns the paths of the suspects' roots that base tracks, and the submodules that the index declares.
+// trackedIn returns the suspects' roots that base tracks, and the submodules in the index's .gitmodules.
 func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects []suspect) (map[string]bool, error) {
 	var roots []string
 	for _, s := range suspects {

@@ -13,19 +13,19 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// Worktree is a linked worktree that passed a check. Only [Git.Worktree] makes one, and every command that writes in a
-// worktree takes one, so that none runs in a directory that merely looks like it.
+// Worktree is a linked worktree that passed a check. Only [Git.Worktree] returns one, and every writing command in a
+// worktree needs one, so that no command runs in a directory that only looks like a worktree.
 type Worktree struct {
-	Path     string // as recorded
-	Branch   string // the branch it was checked against, "" for none
-	Head     string // the branch that its HEAD was on, "" where that was detached
-	Common   string // common directory of its repository, symlinks resolved
-	AdminDir string // its own git directory, below Common/worktrees
+	Path     string // recorded path
+	Branch   string // branch of the check, or ""
+	Head     string // branch of its HEAD; "" for a detached HEAD
+	Common   string // common directory of its repository, with symlinks resolved
+	AdminDir string // its git directory, below Common/worktrees
 }
 
-// Worktree checks that path is a worktree of the repository with this common directory and that its HEAD is on branch;
-// with branch "", HEAD may be anywhere, for restoring a moved HEAD. It reads git's files and starts no process, except
-// with reftable refs. A dry run also accepts a worktree that skipped commands would have made or put back on its
+// Worktree checks that path is a worktree of the repository with this common directory and that its HEAD is on branch.
+// With branch "", HEAD may be anywhere, for restoring a moved HEAD. It reads git's files and starts no process, except
+// with reftable refs. A dry run also accepts a worktree that skipped commands would have created or put back on its
 // branch. The error is ErrNotFound if path is missing or an empty directory.
 func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktree, error) {
 	wt, err := registered(common, path)
@@ -53,7 +53,7 @@ func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktr
 	return Worktree{Path: path, Branch: branch, Head: branch, Common: common, AdminDir: admin}, nil
 }
 
-// registered is Worktree without a look at HEAD.
+// registered is Worktree without the check of HEAD.
 func registered(common, path string) (Worktree, error) {
 	if err := somethingAt(path); err != nil {
 		return Worktree{}, err
@@ -101,7 +101,7 @@ func readLink(path string) (admin, back string, err error) {
 	return admin, relativeTo(admin, trimLine(b)), nil
 }
 
-// somethingAt returns errMissing if there is nothing at path that a worktree could not simply be added over.
+// somethingAt returns errMissing if `git worktree add` can use path.
 func somethingAt(path string) error {
 	fi, err := os.Lstat(path)
 	switch {
@@ -123,7 +123,7 @@ func somethingAt(path string) error {
 	return nil
 }
 
-// sameFile reports whether two paths lead to the same file or directory, which exists.
+// sameFile reports whether two paths lead to the same existing file or directory.
 func sameFile(a, b string) bool {
 	fa, err := os.Stat(a)
 	if err != nil {
@@ -136,7 +136,7 @@ func sameFile(a, b string) bool {
 // reftableHead is the content of HEAD files in a repository with reftable refs.
 const reftableHead = "refs/heads/.invalid"
 
-// headBranch returns the branch that the worktree's HEAD is on, "" if it is detached.
+// headBranch returns the branch of the worktree's HEAD, or "" if it is detached.
 func (g *Git) headBranch(ctx context.Context, wt Worktree) (string, error) {
 	head := filepath.Join(wt.AdminDir, "HEAD")
 	// core.preferSymlinkRefs makes HEAD a symlink to the ref.
@@ -162,9 +162,9 @@ func (g *Git) headBranch(ctx context.Context, wt Worktree) (string, error) {
 // WorktreeEntry is one line of the repository's list of worktrees.
 type WorktreeEntry struct {
 	Path             string
-	Branch           string // short name; "" when bare or detached
+	Branch           string // short name; "" for bare or detached
 	Locked, Prunable bool
-	Gone             bool // Path does not exist; an unreadable path does not count
+	Gone             bool // Path does not exist; an unreadable path does
 }
 
 // Worktrees lists the worktrees of a repository, the main one first.
@@ -201,13 +201,13 @@ func parseWorktrees(list []string) []WorktreeEntry {
 // topMode is the mode of a worktree's top directory.
 const topMode = 0o700
 
-// AddWorktree adds a worktree at path on branch, which is made at the commit base, or exists if base is "". With branch
-// "" its HEAD is detached at base. Without checkout the worktree holds its .git file only. An entry that the repository
-// still has for exactly this path, or for another with this branch, is dropped if that worktree does not exist; all
-// others are kept. No hook runs and no upstream is configured. The worktree's top is private (0700).
+// AddWorktree adds a worktree at path on branch. It creates the branch at the commit base; with base "" the branch
+// exists. With branch "" the HEAD is detached at base. Without checkout the worktree has only its .git file. It drops
+// an entry of a missing worktree if the entry has exactly this path or this branch, and keeps all others. It runs no
+// hook and sets no upstream. The worktree's top is private (0700).
 func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, checkout bool) (wt Worktree,
 	err error) {
-	// In a dry run something may stand there still, which would have been moved.
+	// In a dry run, a directory that would have been moved may still exist.
 	if g.placeOf(path) != removed && (g.dry || somethingAt(path) != nil) {
 		_, found := AdminDir(common, path)
 		switch {
@@ -227,7 +227,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	case base == "":
 		add.Args = append(add.Args, path, branch)
 	default:
-		add.again = append(slices.Clone(add.Args), "--no-track", "-B", branch, path, base) // it was not there before
+		add.again = append(slices.Clone(add.Args), "--no-track", "-B", branch, path, base) // a new branch
 		add.Args = append(add.Args, "--no-track", "-b", branch, path, base)
 	}
 	if branch != "" {
@@ -237,7 +237,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	}
 	_, err = g.Mutate(ctx, add)
 	if err != nil && branch != "" && ctx.Err() == nil {
-		// The branch may be checked out in a worktree that was deleted.
+		// A deleted worktree may still have the branch.
 		if dropped, derr := g.dropStale(ctx, common, branch); derr == nil && len(dropped) > 0 {
 			_, err = g.Mutate(ctx, add)
 		}
@@ -253,16 +253,16 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	if wt, err = g.Worktree(ctx, common, path, branch); err == nil && checkout {
 		err = g.Strict().ReadTree(ctx, wt, "HEAD", true)
 	}
-	if err != nil && ctx.Err() == nil { // as git does
+	if err != nil && ctx.Err() == nil { // as in git
 		err = errors.Join(err, g.RemoveWorktree(ctx, common, path))
 	}
 	return wt, err
 }
 
 // RemoveWorktree removes the repository's worktree at path with everything in it, also if it is locked, has submodules
-// or is half removed, and the entries that killed git processes left of it. It leaves a directory alone for which the
+// or is half removed. It also removes entries that killed git processes left. It keeps a directory for which the
 // repository has no entry. It deletes the files first, because git refuses to remove a worktree with a broken link, or
-// next to an entry that another git left incomplete. Then it removes the entry itself.
+// next to an incomplete entry. Then it removes the entry itself.
 func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 	if admin, found := AdminDir(common, path); found {
 		if g.plan(path, removed); !g.dry {
@@ -284,9 +284,9 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 	return g.removeHalfEntries(common, path)
 }
 
-// dropStale removes entries of worktrees with branch checked out that no longer exist at their recorded path: moved
-// with `git worktree move` or with their parent directory, and deleted there. Until then git takes the branch for
-// checked out. A locked entry stays, because users lock worktrees on removable disks. It returns the paths.
+// dropStale removes entries of missing worktrees with branch checked out: moved with `git worktree move` or with their
+// parent directory, and then deleted. Until then git treats the branch as checked out. It keeps a locked entry,
+// because users lock worktrees on removable disks. It returns the paths.
 func (g *Git) dropStale(ctx context.Context, common, branch string) (dropped []string, err error) {
 	entries, err := g.Worktrees(ctx, common)
 	if err != nil {
@@ -316,13 +316,13 @@ type place int
 const (
 	unchanged place = iota
 	made            // the worktree exists, on its branch
-	removed         // neither files nor an entry are left
+	removed         // neither files nor an entry exist
 )
 
 // IsDryRun reports whether this Git runs no mutations.
 func (g *Git) IsDryRun() bool { return g.dry }
 
-// plan notes the state of a path after a skipped command of a dry run.
+// plan stores the state of a path after a skipped command of a dry run.
 func (g *Git) plan(path string, p place) {
 	if g.dry {
 		g.known.planned.set(path, p)

@@ -57,7 +57,7 @@ func (t *taker) whole(ctx context.Context, there there) error {
 	return t.squash(ctx, m.Tree)
 }
 
-// mergeBase returns where the branch and the session's commit parted.
+// mergeBase returns the merge base of the branch and the session's commit.
 func (t *taker) mergeBase(ctx context.Context, sha string) (string, error) {
 	base, err := t.Git.Line(ctx, gitx.InRepo(t.common, "merge-base", "--end-of-options", t.Note.From, sha))
 	if err == nil && base == "" {
@@ -67,7 +67,7 @@ func (t *taker) mergeBase(ctx context.Context, sha string) (string, error) {
 	return base, err
 }
 
-// taskOf returns the task that is taken with a commit, "" for none.
+// taskOf returns the task that a take of the commit takes, or "".
 func (t *taker) taskOf(c gitx.Commit) string {
 	for id, sha := range t.Note.Tasks {
 		if sha == c.SHA {
@@ -77,7 +77,7 @@ func (t *taker) taskOf(c gitx.Commit) string {
 	return ""
 }
 
-// order returns the tasks that are taken, oldest first.
+// order returns the tasks to take, oldest first.
 func (t *taker) order() (ids []string) {
 	for _, c := range slices.Backward(t.commits) {
 		if id := t.taskOf(c); id != "" {
@@ -87,7 +87,7 @@ func (t *taker) order() (ids []string) {
 	return ids
 }
 
-// missing is which tasks the branch lacks and which it has.
+// missing returns the tasks that the branch lacks and those that it has.
 func (t *taker) missing(there there) (lacks, has []string) {
 	for _, id := range t.order() {
 		if there.tasks[id] {
@@ -100,7 +100,7 @@ func (t *taker) missing(there there) (lacks, has []string) {
 }
 
 // chosen applies each task's change, with its acceptance tests from the seed, to the branch. The change is the
-// difference between the tree before the task, without its tests, and the task's tree.
+// difference between the tree before the task, without the task's tests, and the task's tree.
 func (t *taker) chosen(ctx context.Context, there there) error {
 	tree, err := t.Git.RevParse(ctx, t.common, t.Note.From+"^{tree}")
 	if err != nil {
@@ -137,7 +137,7 @@ func (t *taker) chosen(ctx context.Context, there there) error {
 	return t.squash(ctx, tree)
 }
 
-// pick makes a task's commit again, with its author and message, on top of the last one.
+// pick repeats a task's commit on top of the last one, with its author and message.
 func (t *taker) pick(ctx context.Context, c gitx.Commit, tree string) error {
 	made := gitx.TreeCommit{Tree: tree, Parent: t.Note.To, AuthorOf: c.SHA,
 		Message: c.Subject + "\n\n" + c.Body + "\n", Sign: t.Sign}
@@ -162,7 +162,7 @@ func (t *taker) squash(ctx context.Context, tree string) error {
 	return t.commit(ctx, tree, subject, nil, "pre-commit", "commit-msg")
 }
 
-// label returns the session's label as a subject, "" if it has none.
+// label returns the session's label as a subject, or "".
 func (t *taker) label() string {
 	check, err := t.S.Checkpoint()
 	if err != nil {
@@ -171,7 +171,7 @@ func (t *taker) label() string {
 	return text.Clip(text.VisibleLine(text.OneLine(check.Label)), 60)
 }
 
-// commit makes the single commit of a take, after the hooks for such a commit.
+// commit makes the single commit of a take, after the hooks of such a commit.
 func (t *taker) commit(ctx context.Context, tree, subject string, parents []string, hooks ...string) error {
 	lines := []string{subject, ""}
 	for _, c := range slices.Backward(t.commits) {
@@ -227,13 +227,13 @@ func (t *taker) conflict(what string, files []string, byHand string) error {
 
 const (
 	takenFile  = "taken.jsonl" // takes, with their branches
-	takingFile = "taking.json" // exists while the checkout of a branch is updated
+	takingFile = "taking.json" // exists while a take changes a branch's checkout
 )
 
-// ErrTaking says that another process takes something into a branch of the repository.
+// ErrTaking means that another process takes work into a branch of the repository.
 var ErrTaking = errors.New("another take into this repository is running")
 
-// execute moves the branch and notes the taken tasks.
+// execute moves the branch and records the taken tasks.
 func (p Plan) execute(ctx context.Context, d held.Deps) error {
 	n := p.Note
 	if n.From != n.To {
@@ -253,11 +253,11 @@ func (p Plan) execute(ctx context.Context, d held.Deps) error {
 	return errors.Join(err, os.RemoveAll(p.S.Path(takingFile)))
 }
 
-// advance moves the branch, and the files of its checkout with it.
+// advance moves the branch and updates the files of its checkout.
 func (p Plan) advance(ctx context.Context, d held.Deps) error {
 	n, mark := p.Note, p.S.Path(takingFile)
 	if p.place != "" && !d.Git.IsDryRun() {
-		// A hook, or the user meanwhile, may have checked out another branch, which the merge would move.
+		// A hook or the user may have checked out another branch, which the merge would move.
 		on, err := d.Git.Line(ctx, d.Git.In(p.place, "symbolic-ref", "--quiet", "HEAD"))
 		if err != nil || on != "refs/heads/"+n.Onto {
 			return errors.Join(err,
@@ -274,7 +274,7 @@ func (p Plan) advance(ctx context.Context, d held.Deps) error {
 		c = d.Git.In(p.place, "merge", "--ff-only", "--no-squash", "--commit", "--no-stat", "--quiet", n.To)
 		c.Vars = []string{"GIT_REFLOG_ACTION=" + why}
 	}
-	c.Hooks = true // the user's
+	c.Hooks = true // the user's hooks
 	_, err := d.Git.Mutate(ctx, c)
 	if gitx.ExitCode(err) <= 0 {
 		return err
@@ -282,7 +282,7 @@ func (p Plan) advance(ctx context.Context, d held.Deps) error {
 	_, said, _ := strings.Cut(err.Error(), ": ")
 	refused := "git refuses: " + strings.ReplaceAll(said, ":; ", ": ")
 	if err := p.unchanged(ctx, d); err != nil {
-		return err // git refuses in the middle where the disk is full
+		return err // on a full disk git fails in the middle
 	}
 	if p.cutOff {
 		return &held.RefusedError{Why: refused + "; an earlier take into " + n.Onto + " was cut off",
@@ -297,7 +297,7 @@ func (p Plan) advance(ctx context.Context, d held.Deps) error {
 	return errors.Join(&held.RefusedError{Why: refused + "; nothing was changed", Hint: hint}, os.RemoveAll(mark))
 }
 
-// clearLocks removes the locks of an advance that died. gitDir is that of the checkout, "" for none.
+// clearLocks removes the locks of a killed advance. gitDir is the checkout's, or "".
 func (p Plan) clearLocks(ctx context.Context, g *gitx.Git, gitDir string) error {
 	err := g.ClearLocks(ctx, p.common, "", p.common, "refs/heads/"+p.Note.Onto+".lock")
 	if err == nil && gitDir != "" {
@@ -314,7 +314,7 @@ func (p Plan) putAway() string {
 // taking is the journal of a take while it changes the checkout of a branch.
 type taking struct {
 	Taken
-	Dirty []string `json:"dirty,omitempty"` // git status before
+	Dirty []string `json:"dirty,omitempty"` // git status before the take
 }
 
 // status returns git status for the tracked files of the checkout.
@@ -326,8 +326,8 @@ func (p Plan) status(ctx context.Context, d held.Deps) ([]string, error) {
 		"--ignore-submodules=dirty"))
 }
 
-// unchanged refuses a checkout with changes of an interrupted take. Earlier changes of the user block only where they
-// block git.
+// unchanged refuses a checkout with changes of an interrupted take. Earlier changes of the user block a take only
+// where they block git.
 func (p Plan) unchanged(ctx context.Context, d held.Deps) error {
 	now, err := p.status(ctx, d)
 	if err != nil || slices.Equal(now, p.dirty) {

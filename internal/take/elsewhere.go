@@ -14,8 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// OnlyOn lists the commits that are reachable from tip and from no other branch, tag or remote branch than branch:
-// those that are lost with it.
+// OnlyOn lists the commits that are reachable from tip and, apart from branch, from no branch, tag or remote branch.
+// They are lost if branch is deleted.
 func OnlyOn(ctx context.Context, g *gitx.Git, common, tip, branch string) ([]string, error) {
 	out, err := g.Line(ctx, gitx.InRepo(common, "rev-list", tip, "--not", "--exclude="+branch, "--branches", "--tags",
 		"--remotes"))
@@ -23,8 +23,8 @@ func OnlyOn(ctx context.Context, g *gitx.Git, common, tip, branch string) ([]str
 }
 
 // FindElsewhere fills in facts of sessions that only their repository knows: whether worktree and branch are deleted
-// (Cleansed), and whether all finished work is on another branch, a tag or a remote branch (Taken). It runs git at most
-// four times for any number of sessions. Unknown facts stay unset.
+// (Cleansed), and whether all finished work is on another branch, a tag or a remote branch (Taken). It runs git at
+// most four times for any number of sessions. Unknown facts stay unset.
 func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*session.Overview) {
 	var asked []*session.Overview
 	for _, o := range all {
@@ -68,7 +68,7 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 	for _, o := range asked {
 		if tip := tips["refs/heads/"+o.Branch]; tip != "" && o.Finished() {
 			left := here.left(tip, notes[o.ID])
-			if len(left) == 1 { // no record is read of the others
+			if len(left) == 1 { // the records of the others are not read
 				left = butSeed(&session.Session{ID: o.ID, Dir: o.Dir}, left)
 			}
 			o.Taken = len(left) == 0 || o.Request != nil && o.Request.Merged(tip)
@@ -76,10 +76,10 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 	}
 }
 
-// onlyHereCommits are commits that no other branch, no tag and no remote branch has, with the parents of each.
+// onlyHereCommits are commits that no other branch, tag or remote branch has, with their parents.
 type onlyHereCommits map[string][]string
 
-// usualBranches are the branches of sessions that tilth.branch does not name.
+// usualBranches are the default branches of sessions.
 const usualBranches = "session/*"
 
 // onlyHere finds the commits below ends that only the branches in but reach. A commit that the repository lacks is
@@ -115,12 +115,12 @@ func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string, bu
 	return only, nil
 }
 
-// left returns the commits of a session that no other branch has, either unchanged or as taken, the last first.
+// left returns the commits of a session that no other branch has, unchanged or as taken, newest first.
 func (only onlyHereCommits) left(tip string, notes []Taken) (left []string) {
 	taken, seen := map[string]bool{}, map[string]bool{}
 	for _, n := range notes {
 		if _, gone := only[n.To]; gone {
-			continue // it was thrown away
+			continue // it was discarded
 		}
 		for _, sha := range n.Tasks {
 			taken[sha] = true
@@ -141,14 +141,14 @@ func (only onlyHereCommits) left(tip string, notes []Taken) (left []string) {
 	return left
 }
 
-// butSeed leaves out the seed's commit, which need not be taken.
+// butSeed removes the seed's commit, which need not be taken.
 func butSeed(s *session.Session, commits []string) []string {
 	seed, _ := held.SeedOf(s)
 	return slices.DeleteFunc(commits, func(sha string) bool { return seed != "" && strings.HasPrefix(sha, seed) })
 }
 
-// Commits returns the taken commits of a session, each with the branch of its last take. A commit that was removed from
-// that branch does not count.
+// Commits returns the taken commits of a session, each with the branch of its last take. A commit that was removed
+// from that branch does not count.
 func Commits(ctx context.Context, g *gitx.Git, common string, s *session.Session) map[string]string {
 	notes, ends := takenNotes(s), []string{}
 	for _, n := range notes {
@@ -169,7 +169,7 @@ func Commits(ctx context.Context, g *gitx.Git, common string, s *session.Session
 	return taken
 }
 
-// takenNotes returns the takes of a session, the last first.
+// takenNotes returns the takes of a session, newest first.
 func takenNotes(s *session.Session) (notes []Taken) {
 	_, _ = jsonl.Tail(s.Path(takenFile), func(_ int64, line []byte) bool {
 		var t Taken
@@ -181,8 +181,8 @@ func takenNotes(s *session.Session) (notes []Taken) {
 	return notes
 }
 
-// Lost returns the commits of a session that the deletion of its branch, at tip, would lose: they are on no other ref
-// and were not taken.
+// Lost returns the commits of a session that are lost if its branch, at tip, is deleted: no other ref has them, and
+// they were not taken.
 func Lost(ctx context.Context, g *gitx.Git, common string, s *session.Session, tip, branch string) (names []string,
 	err error) {
 	if tip == "" {

@@ -18,16 +18,16 @@ import (
 
 // The ways to take commits into a branch.
 const (
-	Pick   = "pick"   // each task's commit again, on the branch
+	Pick   = "pick"   // repeat each task's commit on the branch
 	Squash = "squash" // one commit
-	Merge  = "merge"  // the session's branch, fast-forward where possible
+	Merge  = "merge"  // merge the session's branch, by fast-forward if possible
 )
 
 // Request has the arguments of a take.
 type Request struct {
-	Tasks []string // none for the whole session
-	Onto  string   // a branch; "" for the branch checked out at Here
-	How   string   // "" for Pick of chosen tasks, and Merge of the whole
+	Tasks []string // empty for the whole session
+	Onto  string   // a branch; "" is the branch checked out at Here
+	How   string   // "" is Pick for chosen tasks, Merge for the whole session
 	Here  gitx.Location
 	// TestsOf picks a task's acceptance tests from the seed's files.
 	TestsOf func(files []string, task string) []string
@@ -43,34 +43,34 @@ type Taken struct {
 	Tasks map[string]string `json:"tasks"` // commits of the session, by task
 }
 
-// Plan is a take, worked out or carried out.
+// Plan is a planned or executed take.
 type Plan struct {
 	S       *session.Session
 	Note    Taken
-	Tasks   []string // that are new to the branch, oldest first
-	Already []string // that made no difference there
-	Left    []string // that are not done, with why
+	Tasks   []string // tasks that the branch lacks, oldest first
+	Already []string // tasks that change nothing on the branch
+	Left    []string // unfinished tasks, with the reason
 	Above   int      // commits on the session's branch above its last task
-	Gone    string   // the base, if the branch no longer has it and the default therefore is Pick
+	Gone    string   // base that the branch no longer has, which makes Pick the default
 	common  string
 	again   string   // the command, without the branch that it names
-	place   string   // where the branch is checked out
+	place   string   // checkout of the branch
 	dirty   []string // its git status before any change
-	cutOff  bool     // an earlier take into the branch was, while it changed the checkout
+	cutOff  bool     // an earlier take was interrupted while it changed the checkout
 }
 
-// taker works out a take.
+// taker plans a take.
 type taker struct {
 	held.Deps
 	*gitx.CommitBuilder
 	Plan
 	want    Request
 	commits []gitx.Commit // since the seed, newest first
-	seed    []string      // files that the seed brought
-	empty   string        // the seed's commit, where it brought none
+	seed    []string      // files added by the seed
+	empty   string        // the seed's commit, if it added no files
 }
 
-// Take brings commits into a branch. A problem that the user must solve first is a *held.RefusedError, and nothing was
+// Take brings commits into a branch. A problem that the user must solve first is a *held.RefusedError, and nothing has
 // changed.
 func Take(ctx context.Context, d held.Deps, s *session.Session, r Request) (Plan, error) {
 	how := Merge
@@ -90,7 +90,7 @@ func Take(ctx context.Context, d held.Deps, s *session.Session, r Request) (Plan
 	if err := t.read(ctx); err != nil {
 		return t.Plan, err
 	}
-	release, err := held.LockDir(t.common, 0, ErrTaking) // or the checkout of a branch that two move is in between
+	release, err := held.LockDir(t.common, 0, ErrTaking) // protects the checkout from a second take
 	if err != nil {
 		return t.Plan, err
 	}
@@ -142,8 +142,9 @@ func (t *taker) work(ctx context.Context) error {
 	return t.chosen(ctx, there)
 }
 
-// BaseGone returns the base of a session if a branch no longer contains it, because it was amended or rebased. It is ""
-// if tip, the branch's commit, contains it, and if tip has another history while other branches contain it.
+// BaseGone returns the base of a session if a branch no longer contains it because it was amended or rebased. It
+// returns "" if tip, the branch's commit, contains the base, and if tip has another history while other branches
+// contain the base.
 func BaseGone(ctx context.Context, g *gitx.Git, common string, s *session.Session, tip string) string {
 	begin, err := held.SeedBeginning(s)
 	if err != nil || tip == "" {
@@ -163,9 +164,9 @@ func BaseGone(ctx context.Context, g *gitx.Git, common string, s *session.Sessio
 	return begin.Base
 }
 
-// there is the part of the session that a branch has.
+// there has the part of the session that is on a branch.
 type there struct {
-	tasks map[string]bool // as they are, or as they were taken
+	tasks map[string]bool // unchanged or as taken
 	parts bool            // some of them only by the record of a take
 	seed  bool
 }
@@ -192,7 +193,7 @@ func (t *taker) there(ctx context.Context) (of there, err error) {
 		}
 	}
 	byHand, logErr := t.Git.Log(ctx, t.common, t.Note.From, t.commits[0].SHA, 0, "Tilth-Session: "+t.S.ID)
-	for _, c := range byHand { // picked, or rebased: the place in the record that a message names is its own
+	for _, c := range byHand { // picked or rebased: the record length in the message is from the original
 		for _, ours := range t.commits {
 			mark, id := ours.Trailers["Tilth-Record"], t.taskOf(ours)
 			if id != "" && len(mark) > 0 && slices.Equal(mark, c.Trailers["Tilth-Record"]) {
@@ -212,7 +213,7 @@ func (t *taker) there(ctx context.Context) (of there, err error) {
 	return of, err
 }
 
-// read finds the commits of the tasks to take. A commit is a task's where the record says so: subjects and
+// read finds the commits of the tasks to take. The record decides which commit belongs to a task, because subjects and
 // trailers prove nothing.
 func (t *taker) read(ctx context.Context) error {
 	s := t.S
@@ -280,14 +281,14 @@ func (t *taker) read(ctx context.Context) error {
 	return nil
 }
 
-// target chooses the branch, and refuses a branch that cannot move without changing the user's work in progress.
+// target chooses the branch. It refuses a branch that cannot move without changing the user's work in progress.
 func (t *taker) target(ctx context.Context) error {
 	entries, err := t.Git.Worktrees(ctx, t.common)
 	if err != nil {
 		return err
 	}
-	// Git lists a checkout with a separate git directory (a submodule's) under that directory, and calls it bare if
-	// only the command line names a work tree.
+	// Git lists a checkout with a separate git directory (a submodule's) under that directory. It calls the checkout
+	// bare if only the command line names a work tree.
 	if main := t.common; gitx.SamePath(t.want.Here.GitDir, main) && t.want.Here.TopLevel != "" {
 		for i := range entries {
 			if e := &entries[i]; gitx.SamePath(e.Path, main) {
