@@ -320,11 +320,11 @@ func (w *repoContext) noteBehind(r prepRequest) {
 // prepStart returns the session_start event of a new session, with the worker and evaluator configured now. A run
 // writes another session_start.
 func (w *repoContext) prepStart() record.SessionStart {
-	return record.SessionStart{
+	return record.SessionStart{Agents: record.Agents{
 		BaseURL: config.ShownURL(w.Config.Endpoint(config.Prep).BaseURL), Limits: w.Config.Caps(),
 		WorkerModel:    record.Optional(w.Config.Endpoint(config.Worker).Model),
 		EvaluatorModel: record.Optional(w.Config.Endpoint(config.Evaluator).Model),
-	}
+	}}
 }
 
 // seedIt creates the session's seed, or ends the session with the reason for the failure.

@@ -94,21 +94,7 @@ func (w *repoContext) reportOf(d view.Detail, s *session.Session) *view.Report {
 	slices.Sort(r.Edited)
 	r.Edited = slices.Compact(r.Edited)
 	taken := take.Commits(w.p.ctx, w.Git, common, s)
-	for i := range r.Tasks {
-		t := &r.Tasks[i]
-		if t.Commit != "" {
-			files, _, _, _ := w.Git.Changes(w.p.ctx, common, t.Commit+"^", t.Commit, 0)
-			t.Changed, t.Taken = view.ChangeLines(files), taken[t.Commit]
-			t.TestsChanged = view.TestsChanged(t.TestsChanged, files)
-			t.Strayed = view.Strayed(t.Touches, files)
-			for _, f := range files {
-				t.Files, t.Insertions, t.Deletions = t.Files+1, t.Insertions+f.Added, t.Deletions+f.Deleted
-			}
-		}
-		if t.Status != session.TaskDone {
-			t.Aside = w.aside(s, t.ID)
-		}
-	}
+	w.fillChanges(r.Tasks, s, common, taken)
 	d.Cleansed, d.NothingToTake = r.Gone, nothingToTake(d.Summary.State, taken)
 	if st := d.Summary.State; st != nil && len(st.Edited) > 0 {
 		r.Notes = append(r.Notes, "edited by you between runs: "+text.VisibleLine(strings.Join(st.Edited, ", ")))
@@ -128,6 +114,25 @@ func (w *repoContext) reportOf(d view.Detail, s *session.Session) *view.Report {
 		}
 	}
 	return r
+}
+
+// fillChanges adds the facts that git knows about each task's change; taken has the branch of each taken commit.
+func (w *repoContext) fillChanges(tasks []view.ReportTask, s *session.Session, common string, taken map[string]string) {
+	for i := range tasks {
+		t := &tasks[i]
+		if t.Commit != "" {
+			files, _, _, _ := w.Git.Changes(w.p.ctx, common, t.Commit+"^", t.Commit, 0)
+			t.Changed, t.Taken = view.ChangeLines(files), taken[t.Commit]
+			t.TestsChanged = view.TestsChanged(t.TestsChanged, files)
+			t.Strayed = view.Strayed(t.Touches, files)
+			for _, f := range files {
+				t.Files, t.Insertions, t.Deletions = t.Files+1, t.Insertions+f.Added, t.Deletions+f.Deleted
+			}
+		}
+		if t.Status != session.TaskDone {
+			t.Aside = w.aside(s, t.ID)
+		}
+	}
 }
 
 // baseNote returns a note if the checkout's branch no longer has the session's base.

@@ -16,6 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/take"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
@@ -29,6 +30,9 @@ func (p *process) showCommand() *cli.Command {
 			detail := w.detail(s)
 			if err := p.ctx.Err(); err != nil {
 				return err // a signal interrupted the reading
+			}
+			if common, err := commonOf(s); err == nil && ctx.Bool("json") {
+				w.fillChanges(detail.Reviewed, s, common, take.Commits(p.ctx, w.Git, common, s))
 			}
 			return view.Show(p.stdout, detail, p.terminal(ctx.Bool("json")))
 		}),
@@ -55,7 +59,8 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	}
 	w.fillPoints(&d, s, check)
 	w.fillWorktree(&d, st)
-	d.Checks = view.NewReport(s, d).CheckLines(true)
+	r := view.NewReport(s, d)
+	d.Checks, d.Reviewed = r.CheckLines(true), r.Tasks
 	for _, t := range d.Plan {
 		if c := check.Conversation(t.ID); c != nil {
 			dir := held.WorkspaceOf(s, check)

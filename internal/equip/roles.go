@@ -311,11 +311,11 @@ func (k *Kit) PromptDir() string {
 // StartOf returns the session_start event with the agents and models.
 func (k *Kit) StartOf(o loop.Options) record.SessionStart {
 	wall, _ := k.SandboxState()
-	return record.SessionStart{Sandbox: wall.Detail,
+	return record.SessionStart{Sandbox: wall.Detail, Agents: record.Agents{
 		WorkerModel: new(ModelOf(o.Worker)), EvaluatorModel: new(ModelOf(o.Evaluator)),
 		WorkerAgent: o.Worker.Name(), EvaluatorAgent: o.Evaluator.Name(),
 		BaseURL: config.ShownURL(k.Config.Endpoint(config.Worker).BaseURL), Limits: o.Caps,
-	}
+	}}
 }
 
 // ModelOf returns the model of a role, or the program that chooses one itself.

@@ -212,6 +212,9 @@ func noteResume(h *held.Handle, o Outcome, e Execution) error {
 		Plan: o.String(), Sandbox: e.Start.Sandbox, Settings: e.Settings,
 		SettingsChanged: o.SettingsChanged, Edited: o.Edited,
 	}
+	if len(o.Pending) > 0 {
+		resume.Agents = &e.Start.Agents
+	}
 	if len(o.Unwind) > 0 {
 		resume.UnwoundCommit, resume.UnwoundCommits = &o.Unwind[0].SHA, shas(o.Unwind)
 	}

@@ -51,28 +51,33 @@ var rows = []row{
 // SessionStart starts a session (phase prep-feature or fork) or a run of it (phase run).
 type SessionStart struct {
 	Scope
-	Phase            string  `json:"phase"`
-	Source           string  `json:"source"`
-	Worktree         string  `json:"worktree"`
-	Branch           string  `json:"branch"`
-	Base             string  `json:"base,omitempty"` // commit at which the branch begins
-	ForkedFrom       string  `json:"forked_from,omitempty"`
-	At               string  `json:"at,omitempty"` // the point of that session
-	WorkerModel      *string `json:"worker_model"`
-	EvaluatorModel   *string `json:"evaluator_model"`
-	InterviewerModel string  `json:"interviewer_model,omitempty"`
-	WorkerAgent      string  `json:"worker_agent,omitempty"`
-	EvaluatorAgent   string  `json:"evaluator_agent,omitempty"`
-	BaseURL          string  `json:"base_url"`
-	// Limits are the caps by their names; 0 is off.
-	Limits    map[string]float64 `json:"limits"`
-	TaskCount int                `json:"task_count"`
+	Phase            string `json:"phase"`
+	Source           string `json:"source"`
+	Worktree         string `json:"worktree"`
+	Branch           string `json:"branch"`
+	Base             string `json:"base,omitempty"` // commit at which the branch begins
+	ForkedFrom       string `json:"forked_from,omitempty"`
+	At               string `json:"at,omitempty"` // the point of that session
+	InterviewerModel string `json:"interviewer_model,omitempty"`
+	Agents
+	TaskCount int `json:"task_count"`
 	// Sandbox describes the sandbox in words.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Settings are the settings that affect validation and review, by name.
 	Settings map[string]Setting `json:"settings,omitempty"`
 	// Tasks are the finished tasks of a fork, with the commits that it shares.
 	Tasks map[string]TaskState `json:"tasks,omitempty"`
+}
+
+// Agents are the agents, models and caps of a run.
+type Agents struct {
+	WorkerModel    *string `json:"worker_model"`
+	EvaluatorModel *string `json:"evaluator_model"`
+	WorkerAgent    string  `json:"worker_agent,omitempty"`
+	EvaluatorAgent string  `json:"evaluator_agent,omitempty"`
+	BaseURL        string  `json:"base_url"`
+	// Limits are the caps by their names; 0 is off.
+	Limits map[string]float64 `json:"limits"`
 }
 
 // Setting is a setting that decides how work is judged: its value, or a hash of a long one, and where that is from.
@@ -127,7 +132,8 @@ type SessionResume struct {
 	UnwoundCommit  *string  `json:"unwound_commit"`
 	UnwoundCommits []string `json:"unwound_commits,omitempty"`
 	Plan           string   `json:"plan"`
-	Sandbox        string   `json:"sandbox,omitempty"` // as in session_start
+	*Agents
+	Sandbox string `json:"sandbox,omitempty"` // as in session_start
 	// Settings are as in session_start; SettingsChanged are those that changed since the last start.
 	Settings        map[string]Setting `json:"settings,omitempty"`
 	SettingsChanged []SettingChange    `json:"settings_changed,omitempty"`

@@ -38,7 +38,7 @@ type Summary struct {
 	Skipped       int64                       `json:"skipped"`        // lines that are no events
 	Resumes       int64                       `json:"resumes"`
 	Limits        json.RawMessage             `json:"limits,omitempty"` // of the last session_start that has them
-	Models        map[string]string           `json:"models"`           // by role, from session_start
+	Models        map[string]string           `json:"models"`           // by role, of the last start
 	SeedSHA       string                      `json:"seed_sha,omitempty"`
 	TotalSeen     bool                        `json:"total_seen,omitempty"` // the record has running totals of tokens
 
@@ -91,7 +91,7 @@ type mark struct {
 	Sum string `json:"sum"`
 }
 
-const foldVersion = 9
+const foldVersion = 10
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
@@ -246,6 +246,9 @@ func (s *Summary) count(ts string, e record.Event) {
 		if s.StartedAt == nil {
 			s.StartedAt = &ts
 		}
+		if e.Agents != nil {
+			s.agents(*e.Agents)
+		}
 	case *record.ContextReset:
 		t.Attempts++
 		t.Iter = 0
@@ -317,6 +320,10 @@ func (s *Summary) start(ts string, e *record.SessionStart) {
 	} else {
 		s.StartedAt = &ts
 	}
+	s.agents(e.Agents)
+}
+
+func (s *Summary) agents(e record.Agents) {
 	if len(e.Limits) > 0 {
 		s.Limits = record.JSON(e.Limits)
 	}

@@ -91,7 +91,8 @@ func playedBy(programs []string, program, model string) string {
 }
 
 // reviewedBy names the reviewer of an accepted task.
-func (t *ReportTask) reviewedBy(start *record.SessionStart) {
+func (t *ReportTask) reviewedBy() {
+	start := t.agents
 	if t.Verdict != "accept" || t.By != "" || start == nil {
 		return
 	}

@@ -59,8 +59,9 @@ func TestReviewerOfATask(t *testing.T) {
 		{"codex", "claude", "", "reviewer: claude: All of it holds."},
 	} {
 		task := ReportTask{Status: session.TaskDone, Verdict: "accept", Acceptance: "All of it holds."}
-		task.reviewedBy(&record.SessionStart{WorkerAgent: c.worker, EvaluatorAgent: c.evaluator,
-			WorkerModel: &c.worker, EvaluatorModel: &c.model})
+		task.agents = &record.Agents{WorkerAgent: c.worker, EvaluatorAgent: c.evaluator,
+			WorkerModel: &c.worker, EvaluatorModel: &c.model}
+		task.reviewedBy()
 		if got := task.checked(true); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}

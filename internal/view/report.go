@@ -102,8 +102,9 @@ type ReportTask struct {
 	// Question is the sentence with which its worker ended, if that is a question.
 	Question string `json:"question,omitempty"`
 
-	Unread   int  `json:"unread,omitempty"` // reviewer's answers without a readable verdict
-	heardOut bool // the last words of its worker were read
+	Unread   int            `json:"unread,omitempty"` // reviewer's answers without a readable verdict
+	heardOut bool           // the last words of its worker were read
+	agents   *record.Agents // of the start before its last verdict
 	failure  *failure
 	help     string // the command that helps against it
 	given    bool   // a verdict, by whose conversation is the next one, the last event first
@@ -138,7 +139,7 @@ func NewReport(s *session.Session, d Detail) *Report {
 			r.Reset = st.Stopped.Reset
 		}
 	}
-	var start *record.SessionStart
+	var start *record.Agents           // of the last start
 	began := map[[3]string]time.Time{} // waits, by reason, task and end
 	// list and show report an unreadable record.
 	_, _ = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
@@ -152,9 +153,16 @@ func NewReport(s *session.Session, d Detail) *Report {
 			if t := r.Task(ev.Common().TaskID); t != nil {
 				t.see(ev)
 			}
-		case "session_start":
-			if ev, ok := l.Event().(*record.SessionStart); ok && start == nil && ev.WorkerAgent != "" {
-				start = ev
+		case "session_start", "session_resume":
+			by := agentsOf(l.Event())
+			if by == nil || by.WorkerAgent == "" {
+				break
+			}
+			start = cmp.Or(start, by)
+			for i := range r.Tasks {
+				if t := &r.Tasks[i]; t.Verdict != "" {
+					t.agents = cmp.Or(t.agents, by)
+				}
 			}
 		case "agent_session":
 			if ev, ok := l.Event().(*record.AgentSession); ok {
@@ -195,7 +203,7 @@ func NewReport(s *session.Session, d Detail) *Report {
 		t.Rejected = slices.Compact(t.Rejected)
 		slices.Reverse(t.Workers)
 		slices.Reverse(t.Reviewers)
-		t.reviewedBy(start)
+		t.reviewedBy()
 		if t.Checks == nil && t.Status == session.TaskDone {
 			t.Checks, t.Unchecked = []string{notChecked + "no validator ran"}, true
 		}
@@ -204,6 +212,17 @@ func NewReport(s *session.Session, d Detail) *Report {
 		}
 	}
 	return r
+}
+
+// agentsOf returns the agents of a start or resume, nil if the event does not name them.
+func agentsOf(ev record.Event) *record.Agents {
+	switch ev := ev.(type) {
+	case *record.SessionStart:
+		return &ev.Agents
+	case *record.SessionResume:
+		return ev.Agents
+	}
+	return nil
 }
 
 // failureOf returns how a task that is not done failed last, nil if it never did.

@@ -31,6 +31,7 @@ type Detail struct {
 	Points        []string          `json:"points"`         // to which one can go back
 	Undo          string            `json:"undo,omitempty"` // the operation that an undo would take back
 	Checks        []string          `json:"checks"`         // checks of each finished task
+	Reviewed      []ReportTask      `json:"-"`              // the tasks of the report
 }
 
 // Worktree is a session's worktree as git sees it.
@@ -93,6 +94,9 @@ type detailJSON struct {
 func Show(w io.Writer, d Detail, o Terminal) error {
 	tasks := d.tasks()
 	if o.JSON {
+		if d.Reviewed != nil {
+			tasks = d.Reviewed
+		}
 		return writeJSON(w, detailJSON{d, d.Summary.Models, d.Summary.Limits, tasks, d.Summary.Skipped})
 	}
 	out := bufio.NewWriter(w)
