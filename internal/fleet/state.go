@@ -285,6 +285,13 @@ func (w *writer) checkpoint() (string, error) {
 	check.Source, check.Workspace, check.GitCommonDir = "", "", ""
 	check.Conversations, check.Preflight = nil, ""
 	out := &session.Session{ID: w.s.ID, Dir: w.scratch.dir}
+	own, err := jsonl.ReadFile(w.s.Path(session.CheckpointFile))
+	if err == nil { // its unknown members are kept
+		err = jsonl.WriteFile(out.Path(session.CheckpointFile), own)
+	}
+	if err != nil {
+		return "", err
+	}
 	return out.Path(session.CheckpointFile), out.SaveCheckpoint(check)
 }
 
