@@ -439,7 +439,7 @@ func (w *repoContext) label(r prepRequest) string {
 		if n := len(r.imported.Tasks); n > 1 {
 			subject += fmt.Sprintf(" (+%d)", n-1)
 		}
-		if t := strings.TrimSpace(r.imported.Overview); t != "" {
+		if t := strings.TrimSpace(r.imported.Meta.TLDR); t != "" {
 			subject, _, _ = strings.Cut(strings.TrimLeft(t, "# "), "\n")
 		}
 	}

@@ -2,13 +2,12 @@ package seed
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -40,9 +39,7 @@ type violations []Violation
 
 func (vs *violations) add(rule, format string, args ...any) { vs.put(one(rule, format, args...)) }
 
-func (vs *violations) put(more violations) {
-	*vs = append(*vs, more[:min(len(more), max(maxViolations-len(*vs), 0))]...)
-}
+func (vs *violations) put(more violations) { *vs = append(*vs, more...) }
 
 // one returns a list with one violation.
 func one(rule, format string, args ...any) violations {
@@ -62,10 +59,6 @@ func Explain(vs []Violation, max int) string {
 	return b.String()
 }
 
-// maxArguments bounds the parsed input, in bytes. It is above the sum of the limits in Check, because JSON escapes take
-// room.
-const maxArguments = 4 * maxTotalBytes
-
 // bundleKeys are the arguments of write_seed.
 var bundleKeys = []string{"prd_entries", "test_files", "tldr", "open_questions", "blockers", "scope_notes"}
 
@@ -76,15 +69,6 @@ var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "n
 // fault, so that a model gets all of them at once.
 func parseBundle(args []byte) (*Bundle, error) {
 	b := &Bundle{TestFiles: map[string]string{}}
-	if len(args) > maxArguments {
-		b.faults.add("size", "the bundle is %s; a bundle may hold %s in all", kilobytes(len(args)),
-			kilobytes(maxTotalBytes))
-		return b, nil
-	}
-	if !utf8.Valid(args) {
-		b.faults.add("utf-8", "the arguments are not valid UTF-8")
-		return b, nil
-	}
 	err := jsonFault(args)
 	whole := gjson.ParseBytes(args)
 	if err == nil && !whole.IsObject() {
@@ -94,9 +78,6 @@ func parseBundle(args []byte) (*Bundle, error) {
 		return nil, fmt.Errorf("the arguments are not one JSON object with the keys prd_entries, test_files, tldr, "+
 			"open_questions, blockers and scope_notes: %w", err)
 	}
-	if !pairedSurrogates().Match(args) {
-		b.faults.add("utf-8", `the arguments hold half of a surrogate pair (\ud800 to \udfff), which is no UTF-8 text`)
-	}
 	given := fieldsOf(whole, 1)
 	b.checkKeys("the bundle", given, bundleKeys)
 	entries := given.get("prd_entries")
@@ -104,38 +85,31 @@ func parseBundle(args []byte) (*Bundle, error) {
 		b.faults.add("shape", "prd_entries is not a list of objects: it is the list of tasks")
 	}
 	for i, e := range fieldsOf(entries, 1) {
-		b.readEntry(fmt.Sprintf("entry %d of prd_entries", i+1), e.value)
+		t, err := parseTask([]byte(e.value.Raw))
+		where := quoteShort(cmp.Or(t.ID, fmt.Sprint("entry ", i+1)))
+		if err != nil {
+			b.faults.add("shape", "%s has not the shape of a task: %s", where, err)
+		}
+		b.checkKeys(where, fieldsOf(e.value, 1), entryKeys)
+		b.Tasks = append(b.Tasks, t)
 	}
 	files := given.get("test_files")
 	b.checkKeys("test_files", fieldsOf(files, 1), nil)
 	b.read("test_files", "an object that maps paths to contents", files, &b.TestFiles)
 	b.read("tldr", "a string", given.get("tldr"), &b.Meta.TLDR)
-	b.readNotes("open_questions", given, &b.Meta.OpenQuestions)
-	b.readNotes("blockers", given, &b.Meta.Blockers)
-	b.readNotes("scope_notes", given, &b.Meta.ScopeNotes)
+	b.Meta.OpenQuestions = b.notes("open_questions", given)
+	b.Meta.Blockers = b.notes("blockers", given)
+	b.Meta.ScopeNotes = b.notes("scope_notes", given)
 	return b, nil
 }
 
-// readNotes reads a list for display only: a string counts as a list of one entry, an empty string as an empty list.
-func (b *Bundle) readNotes(key string, given fields, into *[]string) {
-	switch v := given.get(key); {
-	case v.Type != gjson.String:
-		b.read(key, "a list of strings", v, into)
-	case strings.TrimSpace(v.Str) != "":
-		*into = []string{v.Str}
+// notes reads a list of texts, or one text.
+func (b *Bundle) notes(key string, given fields) []string {
+	said, ok := words(given.get(key))
+	if !ok {
+		b.faults.add("shape", "%s is not a list of strings", key)
 	}
-}
-
-func (b *Bundle) readEntry(where string, entry gjson.Result) {
-	t, err := parseTask([]byte(entry.Raw))
-	if t.ID != "" {
-		where = quoteShort(t.ID)
-	}
-	if err != nil {
-		b.faults.add("shape", "%s has not the shape of a task: %s", where, err)
-	}
-	b.checkKeys(where, fieldsOf(entry, 1), entryKeys)
-	b.Tasks = append(b.Tasks, t)
+	return said
 }
 
 // read decodes a value, or nothing if it is missing or null.
@@ -163,13 +137,11 @@ func (b *Bundle) WithTasks(plan []byte) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed := &Bundle{Tasks: tasks, TestFiles: map[string]string{}, Meta: b.Meta}
-	for p, content := range b.TestFiles {
+	changed := &Bundle{Tasks: tasks, TestFiles: maps.Clone(b.TestFiles), Meta: b.Meta}
+	maps.DeleteFunc(changed.TestFiles, func(p, _ string) bool {
 		id, _ := taskOf(p)
-		if session.IndexOf(tasks, id) >= 0 {
-			changed.TestFiles[p] = content
-		}
-	}
+		return session.IndexOf(tasks, id) < 0
+	})
 	return changed, nil
 }
 

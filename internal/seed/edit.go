@@ -2,7 +2,6 @@ package seed
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -40,12 +39,16 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 		t.Needs = nil // it is done, whatever it needed
 		keep = append(keep, t)
 	}
-	c := &checker{bundle: &Bundle{Tasks: append(keep, tasks...)}, unseen: len(keep)}
-	c.duplicateKeys(entries)
-	c.statuses(before)
-	for i := range c.bundle.Tasks {
-		c.bundle.Tasks[i].Status = session.TaskPending // compared with the old status, not with a seed's
+	b := &Bundle{Tasks: append(keep, tasks...)}
+	for _, e := range entries { // a reader keeps only one of two keys, perhaps not the edited one
+		b.checkKeys(fmt.Sprintf("the entry in line %d", e.line), fieldsOf(e.value, e.line), nil)
 	}
+	for i, t := range b.Tasks { // only a changed status is a fault
+		if at := session.IndexOf(before, t.ID); at >= 0 && before[at].Status == t.Status {
+			b.Tasks[i].Status = session.TaskPending
+		}
+	}
+	c := &checker{bundle: b, violations: b.faults}
 	c.tasks()
 	if len(c.violations) == 0 {
 		c.editedPairing(before, files, done == nil)
@@ -56,30 +59,6 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 	return slices.Concat(done, tasks), nil, nil
 }
 
-// duplicateKeys finds keys that an entry has twice. A reader keeps only one of them, perhaps not the edited one.
-func (c *checker) duplicateKeys(entries fields) {
-	for _, e := range entries {
-		for _, f := range fieldsOf(e.value, e.line).repeated() {
-			c.add("duplicate", "the entry in line %d has the key %s twice", e.line, quoteShort(f.key))
-		}
-	}
-}
-
-// statuses holds each task to the status that it had; a new one is pending.
-func (c *checker) statuses(before []session.Task) {
-	was := map[string]string{}
-	for _, t := range before {
-		was[t.ID] = t.Status
-	}
-	for i, t := range c.bundle.Tasks {
-		if want := cmp.Or(was[t.ID], session.TaskPending); t.Status != want {
-			name := cmp.Or(t.ID, fmt.Sprintf("entry %d", i+1-c.unseen))
-			c.add("status", "the status of %s is %s and was changed to %s; only the harness writes it",
-				quoteShort(name), quoteShort(want), quoteShort(t.Status))
-		}
-	}
-}
-
 // editedPairing holds the edited tasks to the tests of the seed, which an edit neither adds nor removes.
 func (c *checker) editedPairing(before []session.Task, files []string, paired bool) {
 	allTested := paired && len(before) > 0
@@ -88,12 +67,8 @@ func (c *checker) editedPairing(before []session.Task, files []string, paired bo
 		allTested = allTested && len(tests) > 0
 		stays := session.IndexOf(c.bundle.Tasks, t.ID) >= 0
 		if !stays && len(tests) > 0 {
-			instead := "reset the session and prepare it again"
-			if !paired {
-				instead = "git tilth skip " + t.ID + " leaves it out"
-			}
 			c.add("test-without-task", "%s has the acceptance test %s in the seed and cannot be removed: "+
-				"keep it, or %s", quoteShort(t.ID), quoteShort(tests[0]), instead)
+				"keep it; git tilth skip %s leaves it out", quoteShort(t.ID), quoteShort(tests[0]), t.ID)
 		}
 	}
 	for _, t := range c.bundle.Tasks {

@@ -34,7 +34,8 @@ type entry struct {
 	left     string // why it is left out: "done", "optional", or a status
 	parallel bool   // it has a [P] mark
 	phase    int    // the section in which [P] marks count
-	priority *float64
+	priority float64
+	more     fields // to be kept in prd.json
 }
 
 const (
@@ -62,6 +63,11 @@ func (e entry) at() string { return filepath.Base(e.file) + ":" + itoa(e.line) }
 // add turns entries into tasks: it leaves out finished ones, gives each an id, resolves needs, and counts. With unique
 // the list has each id once, as in JSON; numbers of a text may restart.
 func (im *Imported) add(entries []entry, unique bool) error {
+	for _, e := range entries {
+		if e.title == "" {
+			return importError(e.file, e.line, "give it one", "%s has no title", e.name())
+		}
+	}
 	if err := im.identify(entries, unique); err != nil {
 		return err
 	}
@@ -79,7 +85,9 @@ func (im *Imported) add(entries []entry, unique bool) error {
 		im.from[t.ID] = e
 		im.Tasks = append(im.Tasks, t)
 	}
-	im.sortByNeeds()
+	if im.Format != formatPlan {
+		im.sortByNeeds()
+	}
 	return nil
 }
 
@@ -215,22 +223,16 @@ func (x index) find(word string, phase int) string {
 func (im *Imported) resolve(e *entry, x index) {
 	named := dependencies(e.title+"\n"+e.body+"\n"+strings.Join(e.criteria, "\n"), x)
 	var needs []string
-	add := func(id string) {
-		if !slices.Contains(needs, id) {
-			needs = append(needs, id)
+	for i, word := range slices.Concat(e.needs, named, e.after) {
+		id, listed := x.find(word, e.phase), i < len(e.needs)
+		if id == "" && listed && ownID().MatchString(word) {
+			id = word // the check of needs names an unknown id of ours
 		}
-	}
-	for _, word := range e.needs {
-		id := x.find(word, e.phase)
-		if id == "" && !ownID().MatchString(word) {
+		switch {
+		case id == "" && listed:
 			im.drop("%s: needs %s, which the list does not have", e.at(), quoteShort(word))
-			continue
-		}
-		add(cmp.Or(id, word)) // the check of needs names an unknown id of ours
-	}
-	for _, word := range append(named, e.after...) {
-		if id := x.find(word, e.phase); id != "" && id != e.id {
-			add(id)
+		case id != "" && (listed || id != e.id) && !slices.Contains(needs, id):
+			needs = append(needs, id)
 		}
 	}
 	e.needs = needs
@@ -242,23 +244,21 @@ func dependencies(s string, known index) (ids []string) {
 	for _, m := range dependsWords().FindAllStringSubmatchIndex(s, -1) {
 		strong, noun := m[2] >= 0, false
 		rest, _, _ := strings.Cut(s[m[1]:], "\n")
-		for at := 0; ; {
-			word := referredWord().FindStringIndex(rest[at:])
-			if word == nil || strings.Trim(rest[at:at+word[0]], " \t,;&#()[]`*_") != "" {
-				break
-			}
-			w := strings.ToLower(rest[at+word[0] : at+word[1]])
-			noun = noun || strings.HasSuffix(rest[:at+word[0]], "#")
+		for _, word := range strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" \t,;&()[]`*", r) }) {
+			noun = noun || word[0] == '#'
+			w := strings.ToLower(strings.Trim(word, "#.:_"))
 			mixed := strings.ContainsFunc(w, isLetter) && strings.ContainsFunc(w, unicode.IsDigit)
 			switch {
-			case known[w] != nil && (mixed || noun || strong && len(w) > 1 || strong && unicode.IsDigit(rune(w[0]))):
+			case known[w] != nil && (mixed || noun || strong && (len(w) > 1 || !isCode(w))):
 				ids = append(ids, w)
 			case slices.Contains(strings.Fields(dependsNouns), w):
 				noun = noun || len(w) > 3
 			default:
-				rest = ""
+				word = "."
 			}
-			at = min(at+word[1], len(rest))
+			if strings.HasSuffix(word, ".") {
+				break
+			}
 		}
 	}
 	return ids
@@ -288,15 +288,16 @@ func (e entry) task(ours func(string) string) session.Task {
 	if len(criteria) == 0 {
 		criteria = []string{title}
 	}
-	if short := cutTitle(title); short != title {
-		title, body = short, strings.TrimSpace(title+"\n\n"+body)
+	short, _, _ := strings.Cut(text.Wrap(title, maxTitle), "\n")
+	if short = text.Head(short, maxTitle); short != title {
+		title, body = strings.TrimRight(short, " ,;:.-–—("), strings.TrimSpace(title+"\n\n"+body)
 	}
 	more := map[string]any{}
 	if e.source != "" && e.source != e.id {
 		more["source_id"] = e.source
 	}
-	if e.priority != nil {
-		more["source_priority"] = *e.priority
+	for _, f := range e.more {
+		more[f.key] = json.RawMessage(f.value.Raw)
 	}
 	raw, _ := json.Marshal(more)
 	t, _ := parseTask(raw)
@@ -314,41 +315,21 @@ func (e *entry) takeCode() {
 	}
 }
 
-// cutTitle cuts a title of more than maxTitle characters at a word, and at the end of a clause if one is near.
-func cutTitle(title string) string {
-	runes := []rune(title)
-	if len(runes) <= maxTitle {
-		return title
-	}
-	cut := string(runes[:maxTitle])
-	if i := strings.LastIndexByte(cut, ' '); i > maxTitle/3 {
-		cut = cut[:i]
-	}
-	for _, end := range []string{". ", "; ", ", ", " (", ": ", " - ", " – "} {
-		if i := strings.LastIndex(cut, end); i > maxTitle/2 {
-			cut = cut[:i]
-			break
-		}
-	}
-	return strings.TrimRight(cut, " ,;:.-–—(")
-}
-
 // sortByNeeds moves tasks behind their needs, and otherwise keeps the order of the list.
 func (im *Imported) sortByNeeds() {
 	var sorted []session.Task
-	state := map[string]int{} // 1: being placed, 2: placed
+	placed := map[string]bool{}
 	var place func(t session.Task)
 	place = func(t session.Task) {
-		if state[t.ID] != 0 {
+		if placed[t.ID] {
 			return
 		}
-		state[t.ID] = 1
+		placed[t.ID] = true
 		for _, id := range t.Needs {
 			if i := session.IndexOf(im.Tasks, id); i >= 0 {
 				place(im.Tasks[i])
 			}
 		}
-		state[t.ID] = 2
 		sorted = append(sorted, t)
 	}
 	for _, t := range im.Tasks {

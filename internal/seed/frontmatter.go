@@ -14,27 +14,26 @@ import (
 // splitFrontmatter takes a leading block between two --- lines off a text if the block is a mapping in YAML. Otherwise
 // the first --- is a rule.
 func splitFrontmatter(text string) (keys fields, body string, bodyLine int) {
-	lines := strings.Split(text, "\n")
-	if strings.TrimRight(lines[0], " \t") != "---" {
+	m := frontMatter().FindStringSubmatch(text)
+	if m == nil {
 		return nil, text, 1
 	}
-	for end := 1; end < len(lines); end++ {
-		if l := strings.TrimRight(lines[end], " \t"); l != "---" && l != "..." {
-			continue
-		}
-		mapping := readMapping(lines[1:end])
-		if mapping == nil && end > 1 {
-			break
-		}
-		for i := 0; mapping != nil && i+1 < len(mapping.Content); i += 2 {
-			value, _ := json.Marshal(plainValue(mapping.Content[i+1]))
-			keys = append(keys, field{key: mapping.Content[i].Value, value: gjson.ParseBytes(value),
-				line: mapping.Content[i].Line + 1})
-		}
-		return keys, strings.Join(lines[end+1:], "\n"), end + 2
+	mapping := readMapping(strings.Split(m[1], "\n"))
+	if mapping == nil && m[1] != "" {
+		return nil, text, 1
 	}
-	return nil, text, 1
+	for i := 0; mapping != nil && i+1 < len(mapping.Content); i += 2 {
+		var plain any
+		asText(mapping.Content[i+1])
+		_ = mapping.Content[i+1].Decode(&plain)
+		value, _ := json.Marshal(plain)
+		keys = append(keys, field{key: mapping.Content[i].Value, value: gjson.ParseBytes(value),
+			line: mapping.Content[i].Line + 1})
+	}
+	return keys, text[len(m[0]):], 1 + strings.Count(m[0], "\n")
 }
+
+var frontMatter = pattern.New(`(?sm)\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\z)`)
 
 // keyLine is a key at the left margin with its value and a comment.
 var keyLine = pattern.New(`^([^\s#:-][^:]*:[ \t]+)(.*?)(?:[ \t]+#.*)?[ \t]*$`)
@@ -67,23 +66,12 @@ func readMapping(lines []string) *yaml.Node {
 	return doc.Content[0]
 }
 
-// plainValue returns a value with all scalars as written text, also dates and numbers.
-func plainValue(n *yaml.Node) any {
-	switch {
-	case n.Kind == yaml.ScalarNode && n.Tag != "!!null":
-		return strings.TrimSpace(n.Value)
-	case n.Kind == yaml.SequenceNode:
-		list := []any{}
-		for _, c := range n.Content {
-			list = append(list, plainValue(c))
-		}
-		return list
-	case n.Kind == yaml.MappingNode:
-		object := map[string]any{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			object[n.Content[i].Value] = plainValue(n.Content[i+1])
-		}
-		return object
+// asText makes all scalars of a value texts as written, also dates and numbers.
+func asText(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+		n.Tag, n.Value = "!!str", strings.TrimSpace(n.Value)
 	}
-	return nil
+	for _, c := range n.Content {
+		asText(c)
+	}
 }

@@ -29,15 +29,13 @@ const (
 	formatIssues     = "list of issues"
 	formatLines      = "issues in JSON lines"
 	formatBacklog    = "Backlog.md tasks"
-	formatChecklist  = "markdown checklist"
-	formatHeadings   = "markdown plan"
+	formatMarkdown   = "markdown"
 )
 
 // Imported is the content of a file or directory of tasks.
 type Imported struct {
 	Bundle
 	Format   string   // in words
-	Overview string   // the title of the list; it becomes the seed's tldr
 	Done     int      // finished tasks that were left out
 	Optional int      // optional tasks and criteria that were left out
 	Context  []string // names of files with text outside of tasks
@@ -122,16 +120,14 @@ func Import(path string, stdin io.Reader, optional bool) (*Imported, error) {
 
 // Sentence returns one task with the typed sentence as its title and criterion.
 func Sentence(said string) *Imported {
-	im := newImported("what was typed")
+	im := newImported("what was typed", false)
 	im.Format = "a sentence"
-	e := entry{id: taskID(1), title: text.OneLine(said)}
-	im.Tasks = []session.Task{e.task(func(s string) string { return s })}
+	_ = im.add([]entry{{title: text.OneLine(said)}}, true)
 	return im
 }
 
 func importReader(name string, r io.Reader, optional bool) (*Imported, error) {
-	im := newImported(name)
-	im.optional = optional
+	im := newImported(name, optional)
 	text, err := readText(name, r)
 	if err == nil {
 		err = im.parse(name, text)
@@ -142,9 +138,10 @@ func importReader(name string, r io.Reader, optional bool) (*Imported, error) {
 	return im, im.validate(name)
 }
 
-func newImported(source string) *Imported {
+func newImported(source string, optional bool) *Imported {
 	b := Bundle{TestFiles: map[string]string{}, Meta: session.SeedMeta{Source: source}}
-	return &Imported{Bundle: b, done: map[string]bool{}, from: map[string]entry{}, keys: map[string]bool{}}
+	return &Imported{Bundle: b, done: map[string]bool{}, from: map[string]entry{}, keys: map[string]bool{},
+		optional: optional}
 }
 
 // readText reads a bounded UTF-8 text, without its byte order mark and with plain newlines.
@@ -156,8 +153,8 @@ func readText(name string, r io.Reader) ([]byte, error) {
 	case len(text) > maxImportBytes:
 		return nil, importError(name, 0, splitFix, "it is larger than %s", kilobytes(maxImportBytes))
 	}
-	if i := firstBadByte(text); i >= 0 {
-		return nil, notUTF8(name, text, i)
+	if err := checkUTF8(name, text); err != nil {
+		return nil, err
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
@@ -167,20 +164,16 @@ func readText(name string, r io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// firstBadByte returns the offset of the first NUL or invalid UTF-8 byte, or -1.
-func firstBadByte(text []byte) int {
-	for i := 0; i < len(text); {
-		r, n := utf8.DecodeRune(text[i:])
-		if r == 0 || (r == utf8.RuneError && n <= 1) {
-			return i
-		}
-		i += n
+// checkUTF8 refuses bytes that are no text, with their line.
+func checkUTF8(name string, text []byte) error {
+	i := bytes.IndexByte(text, 0)
+	if i < 0 && !utf8.Valid(text) {
+		i = bytes.IndexRune(text, utf8.RuneError)
 	}
-	return -1
-}
-
-func notUTF8(name string, text []byte, at int) error {
-	return importError(name, lineAt(text, at), "save it as UTF-8", "it is not UTF-8 text")
+	if i < 0 {
+		return nil
+	}
+	return importError(name, lineAt(text, i), "save it as UTF-8", "it is not UTF-8 text")
 }
 
 func lineAt(text []byte, offset int) int {
@@ -190,14 +183,11 @@ func lineAt(text []byte, offset int) int {
 // parse reads one text in the format that its content shows.
 func (im *Imported) parse(name string, text []byte) error {
 	trimmed := bytes.TrimSpace(text)
-	isJSON := strings.EqualFold(filepath.Ext(name), ".json")
 	switch {
 	case trimmed[0] == '{':
 		return im.jsonObject(name, text)
-	case jsonStart().Match(trimmed), isJSON && trimmed[0] == '[':
+	case jsonStart().Match(trimmed), strings.EqualFold(filepath.Ext(name), ".json"):
 		return im.jsonList(name, text)
-	case isJSON:
-		return importError(name, 1, formatsHint, "it is neither a JSON list nor a JSON object")
 	case isTaskFile(name, string(text)):
 		im.Format = formatTaskFile
 		e, err := im.taskFile(name, string(text))
@@ -215,7 +205,7 @@ func (im *Imported) list(name, data string) error {
 	im.dropKeys(name, slices.DeleteFunc(front, func(k field) bool {
 		switch strings.ToLower(k.key) {
 		case "title":
-			im.Overview = cmp.Or(im.Overview, text.OneLine(k.value.Str))
+			im.Meta.TLDR = cmp.Or(im.Meta.TLDR, text.OneLine(k.value.Str))
 			return true
 		case "description":
 			im.note(filepath.Base(name), k.value.Str)
@@ -231,27 +221,18 @@ var jsonStart = pattern.New(`^\[\s*[{\]"]`)
 
 // validate checks the result of every format: tasks with valid and unique ids. Check checks the rest of the bundle.
 func (im *Imported) validate(name string) error {
-	if im.Format != formatBundle { // a bundle has its own
-		im.Meta.TLDR = im.Overview
-	}
 	if len(im.Tasks) == 0 && len(im.done) == 0 {
 		return importError(name, 0, formatsHint, "it holds no tasks")
-	}
-	if len(im.Tasks) > maxTasks {
-		return importError(name, 0, splitFix, "it holds %d tasks; at most %d are taken", len(im.Tasks), maxTasks)
 	}
 	for i := range im.Tasks {
 		t := &im.Tasks[i]
 		t.Needs = slices.DeleteFunc(t.Needs, func(id string) bool { return im.done[id] })
 		c := &checker{bundle: &im.Bundle}
-		c.task(i, *t)
-		c.put(badNeeds(im.Tasks, i))
-		c.put(badTouches(*t))
+		c.task(i)
 		if len(c.violations) > 0 {
-			from, v := im.from[t.ID], c.violations[0]
-			fix := map[string]string{"needs": needsFix, "touches": touchesFix}[v.Rule]
-			fix = cmp.Or(fix, "correct the task in the list")
-			return importError(cmp.Or(from.file, name), from.line, fix, "%s", v.Message)
+			from := im.from[t.ID]
+			return importError(cmp.Or(from.file, name), from.line, "correct the task in the list", "%s",
+				c.violations[0].Message)
 		}
 	}
 	return nil
@@ -265,9 +246,6 @@ func (im *Imported) note(name string, notes ...string) {
 		n = strings.TrimSpace(n)
 		switch {
 		case n == "":
-			continue
-		case len(im.Meta.ScopeNotes) == maxNotes:
-			im.drop("%s: %s: more than %d notes", name, quoteShort(n), maxNotes)
 			continue
 		case len(n) > maxTextBytes:
 			im.drop("%s: text beyond %s", name, kilobytes(maxTextBytes))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -18,10 +19,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-const (
-	maxDirEntries = 5000 // bound of the examined entries below an imported directory
-	overviewFile  = "overview.md"
-)
+const overviewFile = "overview.md"
 
 // listPlaces are where directories of spec-kit, OpenSpec and Kiro have their list, from the list's own directory up to
 // the top of a repository.
@@ -53,10 +51,9 @@ func isOurs(name string) bool {
 }
 
 type dirImport struct {
-	dir   string
-	root  *os.Root
-	im    *Imported
-	total int // bytes that were read
+	dir  string
+	root *os.Root
+	im   *Imported
 }
 
 // importDir reads the T-NNN-*.md files of a directory in the order of their names, or else its prd.json, its
@@ -68,8 +65,7 @@ func importDir(dir string, optional bool) (*Imported, error) {
 		return nil, importError(dir, 0, formatsHint, "%s", plainError(err))
 	}
 	defer root.Close()
-	d := &dirImport{dir: dir, root: root, im: newImported(dir)}
-	d.im.optional = optional
+	d := &dirImport{dir: dir, root: root, im: newImported(dir, optional)}
 	if err := d.content(); err != nil {
 		return nil, err
 	}
@@ -78,62 +74,65 @@ func importDir(dir string, optional bool) (*Imported, error) {
 
 func (d *dirImport) name(rel string) string { return filepath.Join(d.dir, filepath.FromSlash(rel)) }
 
-// content reads the tasks of the directory.
+// content reads the tasks of the directory, its overview, and the tests that its tasks name.
 func (d *dirImport) content() error {
-	tasks, others := d.files(".", isOurs)
-	plan := slices.Contains(others, session.TasksFile)
-	if len(tasks) == 0 && !plan {
+	tasks, plan := d.named(".", isOurs), d.named(".", func(name string) bool { return name == session.TasksFile })
+	if len(tasks)+len(plan) == 0 {
 		return d.tools()
 	}
 	d.im.Format = formatDirectory
-	for _, name := range others {
-		_, isTest := taskOf(name)
-		switch {
-		case strings.EqualFold(name, overviewFile):
-			data, err := d.read(name)
-			if err != nil {
-				return err
-			}
-			_, body, _ := splitFrontmatter(data)
-			d.im.Overview = strings.TrimSpace(body)
-			d.im.Context = append(d.im.Context, name)
-		case !isTest && (len(tasks) > 0 || name != session.TasksFile):
-			d.im.drop("%s: not named T-NNN-*.md", name)
+	for _, name := range d.named(".", func(name string) bool { return strings.EqualFold(name, overviewFile) }) {
+		data, err := d.read(name)
+		if err != nil {
+			return err
 		}
+		_, body, _ := splitFrontmatter(data)
+		d.im.Meta.TLDR, d.im.Context = strings.TrimSpace(body), append(d.im.Context, name)
 	}
-	err := d.tasks(tasks)
-	if len(tasks) == 0 {
-		var data string
-		if data, err = d.read(session.TasksFile); err == nil {
+	if len(tasks) > 0 {
+		if err := d.tasks(tasks); err != nil {
+			return err
+		}
+	} else {
+		data, err := d.read(session.TasksFile)
+		if err == nil {
 			err = d.im.parse(d.name(session.TasksFile), []byte(data))
 		}
-	}
-	if err != nil || len(d.im.TestFiles) > 0 { // those of a bundle
-		return err
-	}
-	return d.tests()
-}
-
-// files lists the files of a directory that has one with a name of tasks, and its other ones.
-func (d *dirImport) files(in string, isTask func(string) bool) (tasks, others []string) {
-	entries, _ := fs.ReadDir(d.root.FS(), in)
-	for _, e := range entries {
-		switch {
-		case isTask(e.Name()):
-			tasks = append(tasks, path.Join(in, e.Name()))
-		case !e.IsDir() && !strings.HasPrefix(e.Name(), "."):
-			others = append(others, e.Name())
+		if err != nil || len(d.im.TestFiles) > 0 { // those of a bundle
+			return err
 		}
 	}
-	return tasks, others
+	if d.isRepository(".") {
+		d.im.drop("tests: the directory is a repository, so that files named by a task may belong to another feature")
+		return nil
+	}
+	return d.walk(".", func(p string, e fs.DirEntry) error {
+		if isOurs(p) || strings.EqualFold(p, overviewFile) || len(tasks) == 0 && p == session.TasksFile {
+			return nil
+		}
+		return d.test(p, e)
+	})
+}
+
+// named lists the files of a directory with some names.
+func (d *dirImport) named(in string, is func(name string) bool) (out []string) {
+	entries, _ := fs.ReadDir(d.root.FS(), in)
+	for _, e := range entries {
+		if is(e.Name()) {
+			out = append(out, path.Join(in, e.Name()))
+		}
+	}
+	return out
 }
 
 // tools reads a directory of Backlog.md, or the tasks.md of another tool with the documents beside it as context.
 func (d *dirImport) tools() error {
 	for _, place := range backlogPlaces {
-		if tasks, others := d.files(place, taskFileName().MatchString); len(tasks) > 0 {
+		if tasks := d.named(place, taskFileName().MatchString); len(tasks) > 0 {
 			d.im.Format = formatBacklog
-			for _, name := range others {
+			for _, name := range d.named(place, func(name string) bool {
+				return path.Ext(name) != "" && name[0] != '.' && !taskFileName().MatchString(name)
+			}) {
 				d.im.drop("%s: not named task-N - title.md", name)
 			}
 			return d.tasks(tasks)
@@ -149,18 +148,12 @@ func (d *dirImport) tools() error {
 			return d.list(files[0])
 		}
 	}
-	fix := "name the task files T-001-<words>.md"
-	if _, err := d.root.Stat("TODO.md"); err == nil {
-		fix = "there is a TODO.md in it: give that file"
-	}
-	return importError(d.dir, 0, fix, "there is no T-NNN-*.md, prd.json or tasks.md in the directory")
+	return importError(d.dir, 0, "give the file of the list, or name the task files T-001-<words>.md",
+		"there is no T-NNN-*.md, prd.json or tasks.md in the directory")
 }
 
 // tasks reads files that are one task each, in the order of their numbers.
 func (d *dirImport) tasks(files []string) error {
-	if len(files) > maxDirEntries {
-		return importError(d.dir, 0, splitFix, "it holds more than %d task files", maxDirEntries)
-	}
 	var entries []entry
 	for _, file := range files {
 		data, err := d.read(file)
@@ -195,7 +188,7 @@ func isTaskFile(name, data string) bool {
 	if len(front) == 0 || isOurs(name) {
 		return isOurs(name)
 	}
-	p := newImported(name).newPlan(name, body, first)
+	p := newImported(name, false).newPlan(name, body, first)
 	p.findSections()
 	for b := range p.tasks {
 		if b.level > 1 {
@@ -207,13 +200,9 @@ func isTaskFile(name, data string) bool {
 }
 
 // taskFile reads a file that is one task: front matter, a description, and criteria as in a list. Id and title may be
-// in a first heading, else in the file's name.
+// in a first heading, else in the file's name. A T-NNN file has the id of its name, and criteria.
 func (im *Imported) taskFile(name, data string) (entry, error) {
 	front, body, first := splitFrontmatter(data)
-	if twice := front.repeated(); len(twice) > 0 {
-		return entry{}, importError(name, twice[0].line, "keep one of them", "the front matter has %s twice",
-			twice[0].key)
-	}
 	e, err := im.readTask(name, 1, front)
 	if err != nil {
 		return e, err
@@ -231,33 +220,14 @@ func (im *Imported) taskFile(name, data string) (entry, error) {
 	id, title := fileTask(name)
 	e.source, e.title = cmp.Or(e.source, id), cmp.Or(e.title, title)
 	p.fill(&e, p.root)
-	return e, p.checkTask(&e, id)
-}
-
-// checkTask checks that a T-NNN task file has the id of its name, and criteria.
-func (p *plan) checkTask(e *entry, id string) error {
-	const shape = "a task file has front matter with id and title, a description, " +
-		"and bullets below ## Acceptance criteria"
-	label := 0 // the line of the criteria's heading
-	for b := range p.root.all() {
-		if b != p.root && label == 0 && p.labels(b) {
-			label = p.first + b.begin
-		}
-	}
 	switch {
-	case e.title == "":
-		return importError(p.name, 1, shape, "it has no title")
-	case !ownID().MatchString(id):
-		return nil
-	case e.source != id:
-		return importError(p.name, e.line, "make the two agree", "the id %s is not that of the file's name", e.source)
-	case e.left != "" || len(e.criteria) > 0:
-		return nil
-	case label == 0:
-		return importError(p.name, 1, shape, "it has no ## Acceptance criteria")
+	case isOurs(name) && e.source != id:
+		return e, importError(name, e.line, "make the two agree", "the id %s is not that of the file's name", e.source)
+	case isOurs(name) && e.left == "" && len(e.criteria) == 0:
+		return e, importError(name, 1, "write each criterion as a line that begins with - ",
+			"there is no bullet below ## Acceptance criteria")
 	}
-	return importError(p.name, label, "write each criterion as a line that begins with - ",
-		"there is no bullet below the acceptance criteria")
+	return e, nil
 }
 
 // list reads a list, and the documents in its directory and in specs/*/ below it as context. It names the other files.
@@ -308,43 +278,26 @@ func (d *dirImport) read(rel string) (string, error) {
 	return string(data), err
 }
 
-// readFile reads one regular file of the directory, byte for byte; the whole import is bounded.
+// readFile reads one regular file of the directory, byte for byte.
 func (d *dirImport) readFile(rel string, most int) ([]byte, error) {
 	data, err := jsonl.ReadIn(d.dir, rel, int64(most)+1)
-	d.total += len(data)
-	switch {
-	case err == nil && len(data) <= most && d.total <= maxTotalBytes:
-		return data, nil
-	case err == nil:
-		return nil, importError(d.name(rel), 0, "make it smaller or remove it",
-			"it is too large for a seed: at most %s a file and %s together are taken", kilobytes(most),
-			kilobytes(maxTotalBytes))
-	case errors.Is(err, jsonl.ErrIrregular):
+	if errors.Is(err, jsonl.ErrIrregular) {
 		err = errors.New("it is not a regular file")
 	}
-	return nil, importError(d.name(rel), 0, "put a readable file there, or remove it", "%s", plainError(err))
-}
-
-// tests imports the files with a task's name in the directory. It skips a directory that is a repository, because that
-// has other features' tests too.
-func (d *dirImport) tests() error {
-	if d.isRepository(".") {
-		d.im.drop("tests: the directory is a repository, so that files named by a task may belong to another feature")
-		return nil
+	if err == nil && len(data) > most {
+		err = fmt.Errorf("it is too large: at most %s a file are taken", kilobytes(most))
 	}
-	return d.walk(".", d.test)
+	if err != nil {
+		return nil, importError(d.name(rel), 0, "put a readable file there, or remove it", "%s", plainError(err))
+	}
+	return data, nil
 }
 
 // walk visits the files below a directory, except hidden ones, build products and other repositories.
 func (d *dirImport) walk(top string, visit func(p string, e fs.DirEntry) error) error {
-	looked := 0
 	return fs.WalkDir(d.root.FS(), top, func(p string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // a directory that cannot be read holds nothing to import
-		}
-		if looked++; looked > maxDirEntries {
-			return importError(d.dir, 0, "give a directory with nothing but the tasks and their tests",
-				"it holds more than %d files", maxDirEntries)
 		}
 		hidden := p != top && strings.HasPrefix(e.Name(), ".")
 		switch {
@@ -364,27 +317,16 @@ func (d *dirImport) isRepository(p string) bool {
 	return err == nil
 }
 
+// test takes a file that is named by a task as a test.
 func (d *dirImport) test(p string, e fs.DirEntry) error {
-	id, named := taskOf(p)
-	switch {
-	case !named || isOurs(e.Name()):
-		if strings.Contains(p, "/") {
-			d.im.drop("%s: not named by a task", p)
-		}
-		return nil
-	case session.IndexOf(d.im.Tasks, id) < 0:
-		d.im.drop("%s: %s is not a task of this seed", p, id)
-		return nil
-	case !e.Type().IsRegular():
-		d.im.drop("%s: not a regular file", p)
+	if id, _ := taskOf(p); session.IndexOf(d.im.Tasks, id) < 0 || !e.Type().IsRegular() {
+		d.im.drop("%s: neither a task nor a file that is named by a task", p)
 		return nil
 	}
 	data, err := d.readFile(p, maxFileBytes)
-	if i := firstBadByte(data); err == nil && i >= 0 {
-		err = notUTF8(d.name(p), data, i)
-	}
 	if err == nil {
-		d.im.TestFiles[p] = string(data)
+		err = checkUTF8(d.name(p), data)
 	}
+	d.im.TestFiles[p] = string(data)
 	return err
 }

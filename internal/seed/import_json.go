@@ -13,57 +13,21 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// jsonList reads a list of tasks in the shape of a session's plan, or of issues.
+// jsonList reads a list of tasks in the shape of a session's plan, or of issues. A plan has our ids, or our key of
+// criteria.
 func (im *Imported) jsonList(name string, data []byte) error {
 	elements, err := readJSON(name, data, 1)
 	if err != nil {
 		return err
 	}
-	if len(elements) > 0 && (isForeign(elements[0].value) || groups(elements[0])) {
-		im.Format = formatIssues
-		return im.objects(name, elements)
-	}
-	im.Format = formatPlan
-	for _, el := range elements {
-		t, err := parseTask([]byte(el.value.Raw))
-		if err != nil {
-			return importError(name, el.line, "an entry is {id, title, description, acceptance_criteria}",
-				"an entry has not the shape of a task: %s", err)
+	im.Format = formatIssues
+	if len(elements) > 0 {
+		o := elements[0].value
+		if o.Get("acceptance_criteria").IsArray() || strings.HasPrefix(o.Get("id").Str, "T-") && !o.Get("passes").Exists() {
+			im.Format = formatPlan
 		}
-		e := entry{file: name, line: el.line, source: t.ID}
-		if before, twice := im.from[t.ID]; twice && t.ID != "" {
-			return idTwice(e, before)
-		} else if !twice {
-			im.from[t.ID] = e
-		}
-		switch t.Status {
-		case session.TaskDone:
-			im.done[t.ID] = true
-			im.Done++
-			continue
-		case session.TaskSkipped:
-			im.drop("%s: %s: its status is %s", e.at(), quoteShort(t.Title), t.Status)
-			continue
-		case session.TaskFailed, session.TaskPending:
-		default:
-			return importError(name, el.line, "use pending, done, failed or skipped, or leave it out",
-				"%s has the unknown status %s", t.ID, quoteShort(t.Status))
-		}
-		t.Status = session.TaskPending
-		im.Tasks = append(im.Tasks, t)
 	}
-	return nil
-}
-
-// isForeign reports whether an entry of a list is not one of prd.json: it has another kind of id, or keys of issues.
-func isForeign(o gjson.Result) bool {
-	if !o.IsObject() || o.Get("acceptance_criteria").IsArray() {
-		return false
-	}
-	id := o.Get("id")
-	return id.Type == gjson.Number || id.Type == gjson.String && !strings.HasPrefix(id.Str, "T-") ||
-		slices.ContainsFunc([]string{"number", "passes", "issue_type", "acceptanceCriteria", "body"},
-			func(key string) bool { return o.Get(key).Exists() })
+	return im.objects(name, elements)
 }
 
 // parseTask reads one entry of a task list.
@@ -87,21 +51,13 @@ func (im *Imported) jsonObject(name string, data []byte) error {
 	if top.get("prd_entries").Exists() {
 		return im.bundleFile(name, data)
 	}
-	tagged := fields{} // the tasks of task-master below a tag
-	for _, tag := range top {
-		for _, f := range fieldsOf(tag.value, tag.line) {
-			if tag.value.IsObject() && f.key == "tasks" && f.value.IsArray() {
-				tagged = append(tagged, field{key: tag.key, value: f.value, line: f.line})
-			}
-		}
-	}
 	im.Format = formatTaskMaster
-	if len(tagged) > 0 {
-		for _, other := range tagged[1:] {
-			im.drop("%s:%d: the tasks of %s", filepath.Base(name), other.line, quoteShort(other.key))
-		}
-		im.dropKeys(name, slices.DeleteFunc(top, func(f field) bool { return tagged.get(f.key).Exists() }))
-		return im.objects(name, fieldsOf(tagged[0].value, tagged[0].line))
+	tagged := slices.IndexFunc(top, func(tag field) bool { return tag.value.Get("tasks").IsArray() })
+	if tagged >= 0 { // the tasks of task-master below a tag
+		within := fieldsOf(top[tagged].value, top[tagged].line)
+		im.dropKeys(name, slices.Delete(top, tagged, tagged+1))
+		list, _ := listIn(within)
+		return im.objects(name, fieldsOf(list.value, list.line))
 	}
 	if f, ok := listIn(top); ok {
 		if !f.value.IsArray() {
@@ -110,7 +66,7 @@ func (im *Imported) jsonObject(name string, data []byte) error {
 		if normalKey(f.key) != "tasks" {
 			im.Format = formatRalph
 		}
-		im.Overview = cmp.Or(im.Overview, overviewOf(top))
+		im.Meta.TLDR = cmp.Or(im.Meta.TLDR, overviewOf(top))
 		im.dropKeys(name, slices.DeleteFunc(top, func(o field) bool {
 			return o.key == f.key || o.key == "metadata" || slices.Contains(overviewKeys, normalKey(o.key))
 		}))
@@ -130,29 +86,25 @@ var (
 	groupKeys = []string{"epics", "phases", "milestones", "sprints"}
 )
 
-// listIn returns the list of tasks in an object, else the list of groups. It prefers a list that is not empty.
+// listIn returns the list of tasks in an object, else the list of groups. It prefers a list that is not empty,
+// and one of groups.
 func listIn(top fields) (list field, ok bool) {
-	best := 0
-	for _, f := range top {
-		rank, filled := 0, f.value.Raw != "[]"
-		isGroup := slices.Contains(groupKeys, normalKey(f.key))
-		switch isList := slices.Contains(listKeys, normalKey(f.key)); {
-		case isList && filled:
-			rank = 4
-		case isGroup && slices.ContainsFunc(fieldsOf(f.value.Get("0"), 1), func(m field) bool {
-			return slices.Contains(slices.Concat(listKeys, groupKeys), normalKey(m.key))
-		}):
-			rank = 3
-		case isGroup && filled:
-			rank = 2
-		case isList || isGroup:
-			rank = 1
+	deep := false
+	for _, keys := range [][]string{listKeys, groupKeys} {
+		for _, f := range top {
+			if !slices.Contains(keys, normalKey(f.key)) {
+				continue
+			}
+			_, nested := listIn(fieldsOf(f.value.Get("0"), 1))
+			if !ok || list.value.Raw == "[]" || nested && !deep {
+				list, ok, deep = f, true, nested
+			}
 		}
-		if rank > best {
-			list, best = f, rank
+		if ok && list.value.Raw != "[]" {
+			break
 		}
 	}
-	return list, best > 0
+	return list, ok
 }
 
 // groups reports whether an object groups tasks, as an epic does: it has a list of them, and no criteria of its own.
@@ -212,23 +164,20 @@ func (im *Imported) bundleFile(name string, data []byte) error {
 	}
 	b.Meta.Source = im.Meta.Source
 	im.Format, im.Bundle = formatBundle, *b
-	im.Overview = cmp.Or(im.Overview, b.Meta.TLDR)
 	return nil
 }
 
 // dropKeys reports the unused keys of a task, each key once, in one line per entry.
 func (im *Imported) dropKeys(name string, given fields) {
 	var keys []string
-	line := 0
+	line, noun := 0, "key"
 	for _, f := range given {
 		empty := slices.Contains([]string{"", `""`, "[]", "{}", "null", "false", "0"}, f.value.Raw)
 		if !empty && !im.keys[f.key] {
-			line = cmp.Or(line, f.line)
-			im.keys[f.key] = true
+			line, im.keys[f.key] = cmp.Or(line, f.line), true
 			keys = append(keys, quoteShort(f.key))
 		}
 	}
-	noun := "key"
 	if len(keys) > 1 {
 		noun = "keys"
 	}

@@ -111,26 +111,26 @@ Some words.
 ## Second part
 
 * [ ] Alone
-`, formatChecklist, "T-001|Add numbers|Section: First part⏎⏎In calc.py.|add(1, 2) is 3/add rejects: text; lists\n" +
+`, formatMarkdown, "T-001|Add numbers|Section: First part⏎⏎In calc.py.|add(1, 2) is 3/add rejects: text; lists\n" +
 			"T-007|Subtract|Section: First part|sub(3, 2) is 1 and nothing else\n" +
 			"T-002|Alone|Section: Second part|Alone", ""},
-		{"checklist with checkboxes below", "todo.md", "- [ ] A\n\t- [ ] one\n\t- [x] two\n- [ ] B\n", formatChecklist,
+		{"checklist with checkboxes below", "todo.md", "- [ ] A\n\t- [ ] one\n\t- [x] two\n- [ ] B\n", formatMarkdown,
 			"T-001|A||one/two\nT-002|B||B", ""},
-		{"checklist that begins with a box", "x", "[link](y)\n- [ ] A\r\n", formatChecklist, "T-001|A||A", ""},
+		{"checklist that begins with a box", "x", "[link](y)\n- [ ] A\r\n", formatMarkdown, "T-001|A||A", ""},
 		{
 			"checklist with code",
 			"todo.md",
 			"- [ ] A\n\n  ```\n  - [ ] not an item\n  ```\n\n  - one\n",
-			formatChecklist,
+			formatMarkdown,
 			"T-001|A|```⏎- [ ] not an item⏎```|one",
 			"",
 		},
-		{"checklist with front matter", "todo.md", "---\ntitle: Plan\n---\n- [ ] A\n- [ ] B\n", formatChecklist,
+		{"checklist with front matter", "todo.md", "---\ntitle: Plan\n---\n- [ ] A\n- [ ] B\n", formatMarkdown,
 			"T-001|A||A\nT-002|B||B", ""},
-		{"checklist with empty front matter", "todo.md", "---\n---\n- [ ] A\n", formatChecklist, "T-001|A||A", ""},
+		{"checklist with empty front matter", "todo.md", "---\n---\n- [ ] A\n", formatMarkdown, "T-001|A||A", ""},
 		{"task file whose criteria have boxes", "x.md",
 			"---\ntitle: A\n---\n# T-001\n\n## Acceptance criteria\n- [ ] a\n", formatTaskFile, "T-001|A||a", ""},
-		{"numbered checklist", "todo.md", "1. [ ] A\n   - one\n2. [X] B\n3. [ ] C\n", formatChecklist,
+		{"numbered checklist", "todo.md", "1. [ ] A\n   - one\n2. [X] B\n3. [ ] C\n", formatMarkdown,
 			"T-001|A||one\nT-002|C||C", ""},
 		{"one task file", "T-001-add.md",
 			"---\nid: T-001\ntitle: \"Add: it\"\n---\n\nWords.\n\n## Acceptance criteria\n- a\n- b\n  more\n",
@@ -143,7 +143,7 @@ Some words.
 			"todo.md",
 			"<!-- how to write one:\n- [ ] Title\n  - criterion\n-->\n- [ ] A <!-- 5 -->\n  <!-- - hidden -->\n  - " +
 				"one `<!-- shown -->`\n- [ ] B <!-- and\n  C\n  -->\n  - two\n- [ ] a <!-- b\n",
-			formatChecklist,
+			formatMarkdown,
 			"T-001|A||one `<!-- shown -->`\nT-002|B||two\nT-003|a <!-- b||a <!-- b",
 			"",
 		},
@@ -151,7 +151,7 @@ Some words.
 			"comments in code",
 			"todo.md",
 			"- [ ] A\n\n  ```\n  <!--\n  ```\n\n- [ ] B\n",
-			formatChecklist,
+			formatMarkdown,
 			"T-001|A|```⏎<!--⏎```|A\nT-002|B||B",
 			"",
 		},
@@ -192,12 +192,12 @@ Words only.
 
 ## Afterwards
 - [ ] never a task
-`, formatHeadings, "T-001|Add numbers|**Files:**⏎- Modify: calc.go⏎⏎More words.|add(1, 2) is 3: also with floats/it has a doc comment\n" +
+`, formatMarkdown, "T-001|Add numbers|**Files:**⏎- Modify: calc.go⏎⏎More words.|add(1, 2) is 3: also with floats/it has a doc comment\n" +
 			"T-002|Clean up||no dead code\nT-004|Nothing to check|Words only.|Nothing to check", "never"},
-		{"headings with ids", "plan.md", "## T-003: A\n- [ ] a\n## T-001 B\n- [ ] b\n", formatHeadings,
+		{"headings with ids", "plan.md", "## T-003: A\n- [ ] a\n## T-001 B\n- [ ] b\n", formatMarkdown,
 			"T-003|A||a\nT-001|B||b", ""},
 		{"a heading without boxes below it is no task", "todo.md", "## Task 1: A\nwords\n## Others\n- [ ] B\n",
-			formatChecklist, "T-001|B|Section: Others|B", ""},
+			formatMarkdown, "T-001|B|Section: Others|B", ""},
 		{"needs", "prd.json", `[{"id":"T-001","title":"A","acceptance_criteria":["a"],"status":"done"},
 {"id":"T-002","title":"B","acceptance_criteria":["a"],"needs":["T-001"]},{"id":"T-003","title":"C","acceptance_criteria":["a"],"needs":["T-001","T-002"]}]`,
 			formatPlan, "T-002|B||a\nT-003|C||a|T-002", ""},
@@ -208,15 +208,15 @@ Words only.
   needs: T-001
   touches: test/
   - Needs: a cup of tea
-`, formatChecklist, "T-001|A||a|touches src/*.go docs/\nT-002|B||Needs: a cup of tea|T-001|touches test/", ""},
+`, formatMarkdown, "T-001|A||a|touches src/*.go docs/\nT-002|B||Needs: a cup of tea|T-001|touches test/", ""},
 		{"a plan with needs and touches", "plan.md", `### Task 1: A
 Touches: src/
 - [ ] a
 ### Task 2: B
 - needs: T-001
 - [ ] touches: nothing else
-`, formatHeadings, "T-001|A||a|touches src/\nT-002|B||touches: nothing else|T-001", ""},
-		{"byte order mark", "todo.md", "\ufeff- [ ] A\n", formatChecklist, "T-001|A||A", ""},
+`, formatMarkdown, "T-001|A||a|touches src/\nT-002|B||touches: nothing else|T-001", ""},
+		{"byte order mark", "todo.md", "\ufeff- [ ] A\n", formatMarkdown, "T-001|A||A", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -263,23 +263,13 @@ func TestImportKeepsWhatItDoesNotKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if raw, _ := session.FormatTasks(im.Tasks[:1]); !strings.Contains(string(raw), `"source_id": "US-9"`) ||
-		im.Overview != "P: D" ||
+		im.Meta.TLDR != "P: D" ||
 		im.Tasks[0].ID != "T-009" {
-		t.Errorf("%s %q", raw, im.Overview)
+		t.Errorf("%s %q", raw, im.Meta.TLDR)
 	}
 }
 
 func TestImportErrors(t *testing.T) {
-	many := "["
-	for i := 1; i <= 201; i++ {
-		many += `{"id":"T-` + strings.Repeat(
-			"0",
-			3,
-		) + string(rune('0'+i/100)) + string(rune('0'+i/10%10)) + string(
-			rune('0'+i%10),
-		) + `","title":"x","acceptance_criteria":["y"]},`
-	}
-	many = strings.TrimSuffix(many, ",") + "]"
 	cases := []struct {
 		name, file, text string
 		line             int
@@ -289,26 +279,15 @@ func TestImportErrors(t *testing.T) {
 		{"broken JSON", "prd.json", "[\n{\"id\":\n]", 3, "not valid JSON"},
 		{"cut off", "prd.json", "[\n{\"id\":\"T-001\",\n", 2, "not valid JSON"},
 		{"two values", "prd.json", "[]\n[]", 2, "not valid JSON"},
-		{"a number", "prd.json", "5", 1, "neither"},
 		{"no tasks", "prd.json", "[]", 0, "no tasks"},
-		{"entry no object", "prd.json", "[\n5]", 2, "is a number"},
 		{"bad id", "prd.json", "[\n\n{\"id\":\"T-1\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]", 3, "T-1"},
-		{"no id", "prd.json", `[{"title":"x"}]`, 1, "no id"},
-		{"no title", "prd.json", `[{"id":"T-001"}]`, 1, "no title"},
-		{"no criteria", "prd.json", `[{"id":"T-001","title":"x"}]`, 1, "no acceptance criteria"},
-		{"wrong type", "prd.json", `[{"id":"T-001","title":5}]`, 1, "shape"},
-		{
-			"unknown status",
-			"prd.json",
-			`[{"id":"T-001","title":"x","acceptance_criteria":["y"],"status":"wip"}]`,
-			1,
-			"wip",
-		},
+		{"no title", "prd.json", `[{"id":"T-001"}]`, 1, "no acceptance_criteria"},
+		{"no criteria", "prd.json", `[{"id":"T-001","title":"x"}]`, 1, "no acceptance_criteria"},
+		{"wrong type", "prd.json", `[{"id":"T-001","title":5}]`, 1, "not a text"},
 		{"duplicate", "prd.json",
 			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]},\n{\"id\":\"T-001\",\"title\":\"x\"," +
 				"\"acceptance_criteria\":[\"y\"]}]",
 			2, "line 1"},
-		{"too many", "prd.json", many, 0, "201 tasks"},
 		{"an object of another kind", "package.json", `{"name":"x"}`, 1, "userStories"},
 		{"bundle with a fault", "seed.json", `{"prd_entries":[],"x":1}`, 0, "unknown-key"},
 		{"stories no list", "prd.json", "{\"project\":\"x\",\n\"userStories\":5}", 2, "is not a list"},
@@ -325,25 +304,20 @@ func TestImportErrors(t *testing.T) {
 		{"a plain list", "notes.md", "# Words\n\n- a bullet\n", 3, "only items with a checkbox"},
 		{"a numbered list", "notes.md", "1. one\n2. two\n", 1, "only items with a checkbox"},
 		{"only hidden items", "todo.md", "<!--\n- [ ] a\n-->\n", 0, "no checklist items"},
-		{"a task heading without words", "plan.md", "### Task 1:\n- [ ] a\n", 1, "no text"},
+		{"a task heading without words", "plan.md", "### Task 1:\n- [ ] a\n", 1, "no title"},
 		{"needs a later task", "prd.json",
 			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-002\"]}," +
 				"\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]",
-			1, "later"},
-		{"needs a skipped task", "prd.json",
-			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"status\":\"skipped\"}," +
-				"\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-001\"]}]",
-			2, "not an earlier task"},
+			1, "not an earlier task"},
 		{"a task file that needs itself", "T-001-x.md", "---\nneeds: [T-001]\n---\n## Acceptance criteria\n- x\n", 1,
 			"itself"},
-		{"item without text", "todo.md", "- [ ] a\n- [ ]\n", 2, "no text"},
+		{"item without text", "todo.md", "- [ ] a\n- [ ]\n", 2, "no title"},
 		{"id twice in a checklist", "todo.md", "- [ ] T-001 a\n- [ ] T-001 b\n", 2, "line 1"},
-		{"open frontmatter", "T-001-x.md", "---\nid: T-001\n", 1, "no ## Acceptance criteria"},
-		{"repeated frontmatter key", "T-001-x.md", "---\nid: T-001\nid: T-002\n---\n", 3, "twice"},
+		{"open frontmatter", "T-001-x.md", "---\nid: T-001\n", 1, "no bullet below ## Acceptance criteria"},
 		{"file name and id", "T-001-x.md", "---\ntitle: a\nid: T-002\n---\n## Acceptance criteria\n- x\n", 3,
 			"file's name"},
 		{"no criteria heading", "T-001-x.md", "words\n", 1, "Acceptance criteria"},
-		{"no bullet", "T-001-x.md", "words\n\n## Acceptance Criteria\nwords\n", 3, "no bullet"},
+		{"no bullet", "T-001-x.md", "words\n\n## Acceptance Criteria\nwords\n", 1, "no bullet"},
 		{"not UTF-8", "todo.md", "- [ ] a\n- [ ] \xff\n", 2, "UTF-8"},
 		{"NUL", "todo.md", "- [ ] a\x00\n", 1, "UTF-8"},
 		{"too large", "todo.md", "- [ ] a\n" + strings.Repeat("words\n", 1<<20), 0, "larger"},
@@ -379,7 +353,7 @@ func TestImportOfWhatIsDone(t *testing.T) {
 
 func TestImportStdin(t *testing.T) {
 	for text, format := range map[string]string{
-		"- [ ] a\n": formatChecklist,
+		"- [ ] a\n": formatMarkdown,
 		`[{"id":"T-001","title":"x","acceptance_criteria":["y"]}]`:            formatPlan,
 		`{"userStories":[{"id":"1","title":"x","acceptanceCriteria":["y"]}]}`: formatRalph,
 		"---\nid: T-004\ntitle: x\n---\n## acceptance criteria:\n* [ ] one\n": formatTaskFile,
@@ -425,8 +399,8 @@ func TestImportDirectory(t *testing.T) {
 	if outlines(im) != want {
 		t.Errorf("got\n%s\nwant\n%s", outlines(im), want)
 	}
-	if im.Overview != "# Calculator\n\nWhy." || im.Bundle.Meta.TLDR != im.Overview {
-		t.Errorf("%q", im.Overview)
+	if im.Meta.TLDR != "# Calculator\n\nWhy." || im.Bundle.Meta.TLDR != im.Meta.TLDR {
+		t.Errorf("%q", im.Meta.TLDR)
 	}
 	if len(im.TestFiles) != 2 || im.TestFiles["tests/test_t001_add.py"] != "assert x\r\n" ||
 		im.TestFiles["t002_sub_test.go"] == "" {
@@ -434,7 +408,7 @@ func TestImportDirectory(t *testing.T) {
 	}
 	dropped := strings.Join(im.Dropped, "\n")
 	for _, d := range []string{"README.md", `T-005-no.md:4: "Unwanted": its status is Skipped`, `T-003-done.md:4: the key "owner"`,
-		"conftest.py", "T-009", "test_t002_link.py: not a regular file"} {
+		"conftest.py", "test_t009", "test_t002_link.py: neither"} {
 		if !strings.Contains(dropped, d) {
 			t.Errorf("%q is not among the dropped:\n%s", d, dropped)
 		}
@@ -505,7 +479,7 @@ func TestImportDirectoryWithAPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	if im.Format != formatRalph || im.Meta.Source != dir || outlines(im) != "T-001|Add||a" ||
-		im.Overview != "# Calculator" ||
+		im.Meta.TLDR != "# Calculator" ||
 		len(im.Dropped) != 0 {
 		t.Errorf("%+v", im)
 	}
@@ -565,7 +539,7 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		im := newImported(name)
+		im := newImported(name, false)
 		if err = im.parse(name, text); err == nil {
 			err = im.validate(name)
 		}
@@ -585,7 +559,7 @@ func FuzzImport(f *testing.F) {
 			case "id", "duplicate", "no-tasks", "shape", "unknown-key", "status":
 				t.Errorf("%s: %v", im.Format, v)
 			case "criteria":
-				if im.Format == formatChecklist || im.Format == formatTaskFile {
+				if im.Format == formatMarkdown || im.Format == formatTaskFile {
 					t.Errorf("%s: %v", im.Format, v)
 				}
 			}

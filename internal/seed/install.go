@@ -25,6 +25,11 @@ import (
 // These steps need no journal. The worktree is at the base commit without a worker's changes, so the base restores it
 // at any time.
 func Install(b *Bundle, worktree string, s *session.Session) (undo func(), err error) {
+	for _, name := range records {
+		if _, err := os.Lstat(s.Path(name)); err == nil {
+			return nil, fmt.Errorf("install the seed: the session already has a %s", name)
+		}
+	}
 	in := &installation{worktree: worktree, session: s}
 	if err := in.install(b); err != nil {
 		in.undo()
@@ -45,7 +50,7 @@ func TakeUp(history []json.RawMessage, worktree string, s *session.Session, trac
 		if err != nil {
 			continue
 		}
-		in := installation{worktree: worktree, session: s, records: []string{session.SeedMetaFile, session.TasksFile}}
+		in := installation{worktree: worktree, session: s}
 		in.files = slices.DeleteFunc(b.testPaths(), func(p string) bool { return slices.Contains(tracked, p) })
 		in.undo()
 		break
@@ -53,21 +58,18 @@ func TakeUp(history []json.RawMessage, worktree string, s *session.Session, trac
 	return history
 }
 
+// records are the files of a bundle in the session's directory, the last one first.
+var records = []string{session.TasksFile, session.SeedMetaFile}
+
 // installation has the installed files of a bundle.
 type installation struct {
 	worktree string
 	session  *session.Session
 	files    []string // in the worktree
 	dirs     []string // made for them, outermost first
-	records  []string // in the session's directory
 }
 
 func (in *installation) install(b *Bundle) error {
-	for _, name := range []string{session.TasksFile, session.SeedMetaFile} {
-		if _, err := os.Lstat(in.session.Path(name)); err == nil {
-			return fmt.Errorf("the session already has a %s", name)
-		}
-	}
 	root, err := os.OpenRoot(in.worktree)
 	if err != nil {
 		return err
@@ -78,11 +80,9 @@ func (in *installation) install(b *Bundle) error {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 	}
-	in.records = append(in.records, session.SeedMetaFile)
 	if err := in.session.SaveSeedMeta(&b.Meta); err != nil {
 		return err
 	}
-	in.records = append(in.records, session.TasksFile)
 	return in.session.SaveTasks(b.Tasks)
 }
 
@@ -110,7 +110,7 @@ func (in *installation) writeTest(root *os.Root, p, content string) error {
 
 // undo removes the installed files. It ignores errors, because reset removes the rest.
 func (in *installation) undo() {
-	for _, name := range slices.Backward(in.records) {
+	for _, name := range records {
 		_ = os.Remove(in.session.Path(name))
 	}
 	root, err := os.OpenRoot(in.worktree)

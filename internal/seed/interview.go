@@ -126,8 +126,8 @@ type interview struct {
 	started  time.Time
 	usage    session.RoleUsage
 	iter     int
-	silent   int   // text-only turns in a row
-	answer   reply // the answer whose tools are running
+	silent   int  // text-only turns in a row
+	asked    bool // a question was asked or a seed was checked in this turn
 	accepted *Bundle
 	draft    string // the seed that was handed in last
 	refusal  string // the rules that it broke, and how often in a row they were the same
@@ -174,7 +174,7 @@ func (in *interview) open() error {
 // turn is one answer of the model and everything that it asked for, or first the question that had no answer when the
 // interview was cut off. The third turn in a row without a tool call ends the interview.
 func (in *interview) turn(ctx context.Context) (err error) {
-	in.answer = reply{}
+	in.asked = false
 	var turn agent.Said
 	if history := in.History; len(history) > 0 {
 		in.History = nil
@@ -218,11 +218,7 @@ func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, er
 	if in.Program != nil {
 		asCall(got, len(r.Messages))
 	}
-	in.answer.garbled = !utf8.Valid(got.Message)
 	got.Message = bytes.ToValidUTF8(got.Message, []byte("\uFFFD"))
-	for _, c := range got.ToolCalls {
-		in.answer.asks = in.answer.asks || c.Name == askTool
-	}
 	in.Terminal.say(got.Content)
 	return got, nil
 }
@@ -231,11 +227,11 @@ func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, er
 func (in *interview) wait(ctx context.Context, f *model.Failure, p agent.Pause) error {
 	w := record.AgentWaits{Who: in.ModelName, Reason: record.Outage, Detail: f.Message, Attempt: p.Attempt,
 		Until: record.FormatTime(proc.Now().Add(p.Wait))}
-	who := "the model endpoint"
 	if in.Program != nil {
-		who, w.Who = in.Program.Name, in.Program.Name
+		w.Who = in.Program.Name
 	}
-	in.Terminal.warn(fmt.Sprintf("%s gave no answer (%s), asking again in %s", who, f.Kind, p.Wait.Round(time.Second)))
+	in.Terminal.warn(fmt.Sprintf("%s gave no answer (%s), asking again in %s", w.Who, f.Kind,
+		p.Wait.Round(time.Second)))
 	if err := in.emit(&w); err != nil {
 		return err
 	}

@@ -37,13 +37,6 @@ func (o *Objection) Error() string { return "the plan was not taken: " + o.Words
 //go:embed prompts/interview_tools.json
 var interviewTools []byte
 
-// reply is the state while the tools of one model answer run. A turn asks the user one question; a seed next to a
-// question is not read, because it cannot know the answer; a turn proposes one seed.
-type reply struct {
-	asks, asked, judged bool
-	garbled             bool // the answer held bytes that are no UTF-8; decoding has replaced them by then
-}
-
 // Call runs one tool of the interview.
 func (in *interview) Call(ctx context.Context, name, args string) agent.ToolAnswer {
 	output, err := in.run(ctx, name, args)
@@ -51,22 +44,16 @@ func (in *interview) Call(ctx context.Context, name, args string) agent.ToolAnsw
 }
 
 func (in *interview) run(ctx context.Context, name, args string) (string, error) {
-	t := &in.answer
-	switch {
+	switch special := name == askTool || name == writeTool; {
 	case in.accepted != nil:
 		return "Not run: the seed is written and the interview is over.", nil
-	case name == askTool && t.asked:
-		return "Not asked: one question a turn. Ask it again in your next turn if it is still open.", nil
-	case name == askTool:
-		t.asked = true
-		return in.question(ctx, args)
-	case name == writeTool && t.asks:
-		return "Not read: you asked a question in the same turn. " +
-			"Take the answer into account and call write_seed again.", nil
-	case name == writeTool && t.judged:
-		return "Not read: only one seed per turn is checked.", nil
-	case name == writeTool:
-		t.judged = true
+	case special && in.asked:
+		return "Not run: a turn has one question or one seed. Take the answer into account in your next turn.", nil
+	case special:
+		in.asked = true
+		if name == askTool {
+			return in.question(ctx, args)
+		}
 		return in.propose(ctx, args)
 	}
 	in.Terminal.step(describeCall(name, args))
@@ -87,44 +74,29 @@ func (in *interview) question(ctx context.Context, args string) (string, error) 
 }
 
 func parseQuestion(args string) (question, error) {
-	const shape = `give {"question": "...", "options": ["...", "..."]}, options being optional`
 	var q question
 	err := json.Unmarshal([]byte(args), &q)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return q, fmt.Errorf("%s has the wrong type: %s", wrong.Field, shape)
-	}
-	if err != nil {
-		return q, fmt.Errorf("the arguments are not a JSON object of this shape (%v): %s", err, shape)
-	}
-	if strings.TrimSpace(q.Text) == "" {
-		return q, errors.New("the question is empty: " + shape)
-	}
-	if len(q.Options) > maxOptions {
-		return q, fmt.Errorf("%d options are too many: give at most %d", len(q.Options), maxOptions)
+	if err != nil || strings.TrimSpace(q.Text) == "" || len(q.Options) > maxOptions {
+		return q, fmt.Errorf(`give {"question": "...", "options": ["...", "..."]}; options are optional, at most %d`,
+			maxOptions)
 	}
 	q.Options = usableOptions(q.Options)
 	return q, nil
 }
 
 // usableOptions drops empty and repeated options, and those that only say "other": the terminal always offers that.
-func usableOptions(options []string) []string {
-	var out []string
+func usableOptions(options []string) (out []string) {
 	for _, o := range options {
 		o = text.OneLine(o)
-		word := strings.ToLower(strings.Trim(o, " .…()"))
-		if o == "" || word == "other" || slices.Contains(out, o) {
-			continue
+		if o != "" && !strings.EqualFold(strings.Trim(o, " .…()"), "other") && !slices.Contains(out, o) {
+			out = append(out, o)
 		}
-		out = append(out, o)
 	}
 	return out
 }
 
 // propose checks a proposed seed. The model gets a refusal with the broken rules.
 func (in *interview) propose(ctx context.Context, args string) (string, error) {
-	if in.answer.garbled {
-		return in.refused(one("utf-8", "the arguments are not valid UTF-8"))
-	}
 	in.draft = args
 	b, err := parseBundle([]byte(args))
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // field is one member of a JSON object or of a front matter, or one element of a list, in the order of the text. A Go
@@ -80,8 +78,3 @@ func readJSON(name string, text []byte, first int) (fields, error) {
 	}
 	return nil, importError(name, first-1+line, "correct the JSON and run it again", "it is not valid JSON: %s", err)
 }
-
-// pairedSurrogates matches JSON without \ud800 to \udfff that lack their other half. The decoder turns these into
-// U+FFFD without a word, which would change a test's content.
-var pairedSurrogates = pattern.New(
-	`^(?:[^\\]|\\[^u]|\\u(?:[^dD]...|[dD][0-7]..|[dD][89abAB]..\\u[dD][c-fC-F]..))*$`)

@@ -1,7 +1,7 @@
 package seed
 
 import (
-	"iter"
+	"bytes"
 	"slices"
 	"strings"
 
@@ -123,30 +123,23 @@ func parseMarkdown(name, body string, first int) *document {
 
 // blankComments overwrites comments (<!-- -->) with blanks.
 func (d *document) blankComments(tree ast.Node) {
-	blank := func(at mdtext.Segment) {
-		for i := max(at.Start, 0); i < at.Stop; i++ {
-			if d.source[i] != '\n' {
-				d.source[i] = ' '
-			}
-		}
-	}
-	_ = ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		var segments []mdtext.Segment
+	_ = ast.Walk(tree, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
+		var parts []mdtext.Segment
 		switch n := n.(type) {
 		case *ast.HTMLBlock:
-			if n.HTMLBlockType == ast.HTMLBlockType2 {
-				segments = append(n.Lines().Sliced(0, n.Lines().Len()), n.ClosureLine)
-			}
+			parts = append(n.Lines().Sliced(0, n.Lines().Len()), n.ClosureLine)
 		case *ast.RawHTML:
-			if first := n.Segments.At(0); strings.HasPrefix(string(first.Value(d.source)), "<!--") {
-				segments = n.Segments.Sliced(0, n.Segments.Len())
-			}
+			parts = n.Segments.Sliced(0, n.Segments.Len())
 		}
-		for _, s := range segments {
-			blank(s)
+		if len(parts) == 0 || !bytes.HasPrefix(bytes.TrimSpace(parts[0].Value(d.source)), []byte("<!--")) {
+			return ast.WalkContinue, nil
+		}
+		for _, s := range parts {
+			for i := max(s.Start, 0); i < s.Stop; i++ {
+				if d.source[i] != '\n' {
+					d.source[i] = ' '
+				}
+			}
 		}
 		return ast.WalkContinue, nil
 	})
@@ -235,17 +228,6 @@ func (b *block) measure(end int) {
 	}
 }
 
-// all are b and all blocks below it, in order.
-func (b *block) all() iter.Seq[*block] {
-	return func(yield func(*block) bool) {
-		on := true
-		b.within(func(c *block) bool {
-			on = on && yield(c)
-			return on
-		})
-	}
-}
-
 // within visits b and all blocks below it, in order, except those below one for which visit is false.
 func (b *block) within(visit func(*block) bool) {
 	if visit(b) {
@@ -271,13 +253,8 @@ func (b *block) says() string {
 
 // withParts returns a text and those of its parts in one line.
 func withParts(s string, parts []string) string {
-	switch {
-	case len(parts) == 0:
+	if len(parts) == 0 {
 		return s
-	case strings.HasSuffix(s, ":"):
-		s += " "
-	default:
-		s += ": "
 	}
-	return s + strings.Join(parts, "; ")
+	return strings.TrimSuffix(s, ":") + ": " + strings.Join(parts, "; ")
 }

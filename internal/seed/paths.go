@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -18,41 +19,18 @@ func formOf(p string) violations {
 	parts, q := strings.Split(p, "/"), quoteShort(p)
 	part := func(is func(string) bool) bool { return slices.ContainsFunc(parts, is) }
 	switch {
-	case p == "":
-		return one("path", "a test file has an empty path")
-	case len(p) > maxPathBytes, part(func(s string) bool { return len(s) > 255 }):
-		return one("path", "the path %s is longer than %d bytes, or a part of it than 255", q, maxPathBytes)
-	case strings.ContainsFunc(p, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }):
-		return one("path", "the path %s holds a control character or is not valid UTF-8", q)
-	case strings.Contains(p, `\`):
-		return one("path", "the path %s holds a backslash: separate directories with /", q)
-	case path.IsAbs(p) || strings.HasPrefix(p, "~") || len(p) > 1 && p[1] == ':' && unicode.IsLetter(rune(p[0])):
-		return one("path-absolute", "the path %s is absolute: give it relative to the root of the worktree", q)
-	case slices.Contains(parts, ".."):
-		return one("path-outside", "the path %s holds ..: it must stay inside the worktree", q)
-	case p != path.Clean(p):
-		return one("path", "the path %s has an empty or . part: write it plainly, like tests/test_t001_add.py", q)
-	case part(meansDotGit):
+	case path.IsAbs(p) || strings.HasPrefix(p, "~") || slices.Contains(parts, ".."):
+		return one("path-outside", "the path %s leads outside of the worktree: give it relative to its root", q)
+	case p == "", p != path.Clean(p), len(p) > maxPathBytes, part(func(s string) bool { return len(s) > 255 }),
+		strings.ContainsFunc(p, func(r rune) bool { return unicode.IsControl(r) || r == '\\' || r == utf8.RuneError }):
+		return one("path", "the path %s is not a plain path of at most %d bytes, like tests/test_t001_add.py", q,
+			maxPathBytes)
+	case part(func(s string) bool { return strings.EqualFold(s, ".git") }):
 		return one("path-git", "the path %s leads into .git, which belongs to git", q)
 	case part(project.IsProduct): // such a test would not be part of the seed
 		return one("path-ignored", "the path %s lies in a directory that is never committed: choose another place", q)
 	}
 	return nil
-}
-
-// meansDotGit reports whether part is one of the spellings that some file system or git itself takes for .git: any
-// case, the short name GIT~1, trailing dots and spaces, NTFS streams, and characters that HFS+ leaves out of a
-// comparison.
-func meansDotGit(part string) bool {
-	part = strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Cf, r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, part)
-	part, _, _ = strings.Cut(part, ":")
-	part = strings.TrimRight(part, ". ")
-	return part == ".git" || part == "git~1"
 }
 
 // place checks where a file of the bundle would be. It reads the worktree and never writes. Install repeats the check
@@ -64,31 +42,21 @@ func (c *checker) place(p string, rules Rules) violations {
 	}
 	q := quoteShort(p)
 	for _, at := range append(prefixes(p), p) {
-		_, ofSeed := c.bundle.TestFiles[at]
-		tracked := slices.Contains(rules.Tracked, at)
-		switch {
-		case tracked && at == p:
-			return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name",
-				q)
-		case tracked || ofSeed && at != p:
-			return one("path-place", "%s would be below %s, which is a file of git or of this seed", q, quoteShort(at))
-		case rules.Root == "":
-			continue
-		}
 		full := filepath.Join(rules.Root, filepath.FromSlash(at))
 		info, err := os.Lstat(full)
-		switch {
-		case os.IsNotExist(err):
-			continue
-		case err != nil:
-			return one("path-place", "%s cannot be read: %v", quoteShort(at), plainError(err))
-		case at == p:
+		onDisk := rules.Root != "" && err == nil
+		_, ofSeed := c.bundle.TestFiles[at]
+		switch tracked := slices.Contains(rules.Tracked, at); {
+		case at == p && tracked:
+			return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name",
+				q)
+		case at == p && onDisk:
 			return one("path-exists", "%s exists already: a seed never overwrites a file; choose a new name", q)
-		case info.Mode()&fs.ModeSymlink != 0:
-			return one("path-symlink", "%s leads through the symlink %s: choose a place that is a real directory", q,
-				quoteShort(at))
-		case !info.IsDir():
-			return one("path-place", "%s would be below %s, which is a file", q, quoteShort(at))
+		case at != p && (tracked || ofSeed || onDisk && !info.IsDir()):
+			return one("path-place", "%s would be below %s, which is no directory but a file, a symlink or a submodule",
+				q, quoteShort(at))
+		case !onDisk:
+			continue
 		}
 		if _, err := os.Lstat(filepath.Join(full, ".git")); err == nil {
 			return one("path-git", "%s would be in %s, which is another repository", q, quoteShort(at))

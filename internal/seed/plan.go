@@ -49,9 +49,8 @@ func (im *Imported) newPlan(name, body string, first int) *plan {
 func (im *Imported) markdown(name, body string, first int) error {
 	p := im.newPlan(name, body, first)
 	p.findSections()
-	im.Format = formatHeadings
+	im.Format = formatMarkdown
 	if len(p.tasks) == 0 {
-		im.Format = formatChecklist
 		p.findItems(p.root)
 	}
 	if len(p.tasks) == 0 {
@@ -67,11 +66,6 @@ func (im *Imported) markdown(name, body string, first int) error {
 		}
 		return !p.tasks[b]
 	})
-	for _, e := range read {
-		if e.title == "" {
-			return importError(name, e.line, "give it a title", "the task has no text")
-		}
-	}
 	if err := im.add(read, false); err != nil {
 		return err
 	}
@@ -82,12 +76,13 @@ func (im *Imported) markdown(name, body string, first int) error {
 // noTasks returns the error for a text without tasks, with the line of its plain list if it has one.
 func (p *plan) noTasks() error {
 	line, msg := 0, "it has no checklist items"
-	for b := range p.root.all() {
+	p.root.within(func(b *block) bool {
 		if b.kind == item && line == 0 {
 			line = p.first + b.begin
 			msg += ": its list has no checkboxes, and only items with a checkbox are tasks"
 		}
-	}
+		return true
+	})
 	const fix = "begin each task with - [ ] (or 1. [ ]) and put its criteria as bullets below it; or " + formatsHint
 	return importError(p.name, line, fix, "%s", msg)
 }
@@ -107,7 +102,7 @@ func (p *plan) labels(b *block) bool { return criteriaLabel().MatchString(p.said
 // criteria are, and whether its boxes carry ids themselves.
 func (p *plan) evidence(b *block) (boxes, free, labelled, coded bool) {
 	label := -1 // the level of the heading of criteria in which the walk is, 0 for a label without a heading
-	for c := range b.all() {
+	b.within(func(c *block) bool {
 		switch {
 		case c != b && p.labels(c):
 			labelled = true
@@ -121,7 +116,8 @@ func (p *plan) evidence(b *block) (boxes, free, labelled, coded bool) {
 			boxes, free = true, free || label < 0
 			coded = coded || c.id != "" && c.parent.kind != item
 		}
-	}
+		return true
+	})
 	return boxes, free, labelled, coded
 }
 
@@ -192,16 +188,13 @@ func (p *plan) begin(b *block) entry {
 // sectionTask returns the task of a heading. It is done if all its boxes are.
 func (p *plan) sectionTask(b *block) entry {
 	e := p.begin(b)
-	boxes, open := 0, 0
-	for c := range b.all() {
-		if c.kind == item && c.box != 0 && !c.optional {
-			boxes++
-			if c.box != 'x' {
-				open++
-			}
-		}
-	}
-	if boxes > 0 && open == 0 {
+	done, open := false, false
+	b.within(func(c *block) bool {
+		counts := c.kind == item && c.box != 0 && !c.optional
+		done, open = done || counts && c.box == 'x', open || counts && c.box != 'x'
+		return true
+	})
+	if done && !open {
 		e.left = leftDone
 	}
 	e.takeCode()
@@ -299,7 +292,7 @@ func (p *plan) context() {
 		}
 		return true
 	})
-	p.im.Overview = cmp.Or(p.im.Overview, title)
+	p.im.Meta.TLDR = cmp.Or(p.im.Meta.TLDR, title)
 	p.im.note(filepath.Base(p.name), notes...)
 }
 

@@ -15,9 +15,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// maxToolAnswers bounds the output of a tool in an endpoint's part of the interview, in characters.
-const maxToolAnswers = 4000
-
 // tell returns the turn of an agent program in place of a model's answer: read-only, in a new conversation. It contains
 // the whole interview each time, so that nothing is lost with its process.
 func (in *interview) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
@@ -69,22 +66,16 @@ func asCall(r *model.Reply, n int) {
 // transcriptText returns the messages of an interview as one text, with the user's answers in full.
 func transcriptText(messages []json.RawMessage) string {
 	var b strings.Builder
-	called := map[string]string{} // tools by the ids of their calls
 	for _, raw := range messages {
 		m := gjson.ParseBytes(raw)
 		said := m.Get("content").Str
 		switch {
 		case m.Get("role").Str == "tool":
-			if tool := called[m.Get("tool_call_id").Str]; tool != askTool && tool != writeTool {
-				said = text.Clip(said, maxToolAnswers)
-			}
 			fmt.Fprintf(&b, "## The answer\n\n%s\n\n", said)
 		case m.Get("role").Str == "assistant":
 			fmt.Fprintf(&b, "## Your message\n\n%s\n", said)
 			for _, call := range m.Get("tool_calls").Array() {
-				name := call.Get("function.name").Str
-				called[call.Get("id").Str] = name
-				fmt.Fprintf(&b, "%s %s\n", name, call.Get("function.arguments").Str)
+				fmt.Fprintf(&b, "%s %s\n", call.Get("function.name").Str, call.Get("function.arguments").Str)
 			}
 			b.WriteString("\n")
 		default:

@@ -33,7 +33,7 @@ func normalKey(key string) string {
 
 // readTask reads the members of an object, or the front matter of a file, that begins in a line.
 func (im *Imported) readTask(name string, line int, members fields) (entry, error) {
-	e := entry{file: name, line: line}
+	e := entry{file: name, line: line, priority: math.Inf(1)}
 	var parts []string
 	var unknown fields
 	for _, f := range members {
@@ -116,6 +116,10 @@ func (im *Imported) readTask(name string, line int, members fields) (entry, erro
 			return e, importError(name, f.line, "write "+want, "%s of %s is not %s", f.key, e.name(), want)
 		}
 	}
+	if im.Format == formatPlan { // a session's own file, whose keys and texts stay
+		e.more = unknown
+		return e, nil
+	}
 	im.dropKeys(name, unknown)
 	p := im.newPlan(name, strings.ReplaceAll(e.body, "\r\n", "\n"), e.line)
 	if boxes, _, labelled, _ := p.evidence(p.root); len(e.criteria) == 0 && (boxes || labelled) {
@@ -132,7 +136,7 @@ func (e entry) name() string {
 	if s := cmp.Or(e.source, e.title); s != "" {
 		return quoteShort(s)
 	}
-	return "an entry"
+	return "the task"
 }
 
 // objectTask reads a task that is a JSON object.
@@ -142,11 +146,14 @@ func (im *Imported) objectTask(name string, f field) (entry, error) {
 			"an entry is not a JSON object")
 	}
 	e, err := im.readTask(name, f.line, fieldsOf(f.value, f.line))
-	first, _, _ := strings.Cut(e.body, "\n")
-	if e.line = f.line; err == nil && cmp.Or(e.title, text.OneLine(first)) == "" {
-		err = importError(name, f.line, "give it one", "%s has no title", e.name())
+	if ours := im.Format == formatPlan && err == nil; ours && !ownID().MatchString(e.source) {
+		err = importError(name, f.line, "give it an id like T-001", "the id of %s is not T- and 3 or more digits",
+			e.name())
+	} else if ours && e.left == "" && len(e.criteria) == 0 {
+		err = importError(name, f.line, "give it at least one", "%s has no acceptance_criteria", e.name())
 	}
-	e.title = cmp.Or(e.title, text.OneLine(first))
+	first, _, _ := strings.Cut(e.body, "\n")
+	e.line, e.title = f.line, cmp.Or(e.title, text.OneLine(first))
 	return e, err
 }
 
@@ -192,17 +199,9 @@ func (im *Imported) entries(name string, elements fields, depth int) (out []entr
 		}
 	}
 	if !sorted {
-		slices.SortStableFunc(out, func(a, b entry) int { return cmp.Compare(a.urgency(), b.urgency()) })
+		slices.SortStableFunc(out, func(a, b entry) int { return cmp.Compare(a.priority, b.priority) })
 	}
 	return out, nil
-}
-
-// urgency puts entries without a priority behind all that have one.
-func (e entry) urgency() float64 {
-	if e.priority == nil {
-		return math.Inf(1)
-	}
-	return *e.priority
 }
 
 // textLines returns the criteria of a text: its items, or else the text.
@@ -221,19 +220,19 @@ func textLines(s string) (out []string) {
 	return out
 }
 
-// words returns the texts of a value: a text, a number, an object with a text, or a list of these. ok is false for
-// anything else.
-func words(v gjson.Result) (out []string, ok bool) {
+// words returns the texts of a value: a text, a number, an object with a text or an id, or a list of these. ok is false
+// for anything else.
+func words(v gjson.Result, first ...string) (out []string, ok bool) {
 	switch {
 	case v.IsArray():
 		ok = true
 		for _, e := range v.Array() {
-			more, fits := words(e)
+			more, fits := words(e, first...)
 			out, ok = append(out, more...), ok && fits
 		}
 		return out, ok
 	case v.IsObject():
-		for _, key := range []string{"text", "title", "description", "criterion", "name", "id"} {
+		for _, key := range append(first, "text", "title", "description", "criterion", "name", "id") {
 			if t := v.Get(key); t.String() != "" && !t.IsObject() {
 				return words(t)
 			}
@@ -253,19 +252,14 @@ func needsOf(v gjson.Result, needs []string) ([]string, bool) {
 		return append(needs, inLine(v.Str)...), true
 	}
 	for _, d := range v.Array() {
-		said, ok := words(d)
-		if id := d.Get("id"); id.Exists() {
-			said, ok = words(id)
-		} else if on := d.Get("depends_on_id"); on.Exists() {
-			said, ok = words(on)
-			if kind := d.Get("type").Str; kind != "" && kind != "waits-for" && !strings.Contains(kind, "block") {
-				said = nil
-			}
-		}
+		said, ok := words(d, "id", "depends_on_id")
 		if !ok {
 			return nil, false
 		}
-		needs = append(needs, said...)
+		kind := d.Get("type").Str
+		if kind == "" || kind == "waits-for" || strings.Contains(kind, "block") {
+			needs = append(needs, said...)
+		}
 	}
 	return needs, v.IsArray()
 }
@@ -310,16 +304,16 @@ func leftBy(status string) string {
 // priorities are the words for a priority, most urgent first.
 var priorities = []string{"critical urgent highest p0", "high p1", "medium normal p2", "low p3", "lowest p4"}
 
-// priorityOf returns a priority that is a number or a word, nil for none.
-func priorityOf(word string) *float64 {
+// priorityOf returns a priority that is a number or a word. Without one a task comes last.
+func priorityOf(word string) float64 {
 	word = strings.ToLower(strings.TrimSpace(word))
 	if n, err := strconv.ParseFloat(word, 64); err == nil && !math.IsNaN(n) && !math.IsInf(n, 0) {
-		return &n
+		return n
 	}
 	for i, alike := range priorities {
 		if slices.Contains(strings.Fields(alike), word) {
-			return new(float64(i))
+			return float64(i)
 		}
 	}
-	return nil
+	return math.Inf(1)
 }

@@ -40,11 +40,9 @@ type Terminal struct {
 	tty   bool
 
 	asked    int
-	tokens   int64
-	cost     float64
-	shown    int64 // tokens when the usage line was last printed
-	approved bool  // the user has accepted the plan
-	live     bool  // the last line says that the model is at work, and gives way to the next one
+	spent    string // the usage of the interview
+	approved bool   // the user has accepted the plan
+	live     bool   // the last line says that the model is at work, and gives way to the next one
 }
 
 // NewTerminal returns a Terminal that reads answers from in and writes to out in the style of look. With isTTY an empty
@@ -58,7 +56,6 @@ func NewTerminal(in *text.Lines, out io.Writer, look view.Terminal, isTTY bool) 
 // ones.
 func (t *Terminal) ask(ctx context.Context, q question) (answer, error) {
 	t.asked++
-	t.usageLine()
 	t.printf("\n%s\n", t.bold(t.look.Fold(printable(q.Text))))
 	for i, o := range q.Options {
 		t.printf("%s\n", t.look.Fold(fmt.Sprintf("  %d. %s", i+1, printable(o))))
@@ -66,58 +63,55 @@ func (t *Terminal) ask(ctx context.Context, q question) (answer, error) {
 	if len(q.Options) > 0 {
 		t.printf("  %d. other\n", len(q.Options)+1)
 	}
-	own := len(q.Options) == 0
 	switch {
-	case t.tty && own:
+	case t.tty && len(q.Options) == 0:
 		t.hint("(an empty line ends the answer, Ctrl-D the interview)")
 	case t.tty:
 		t.hint("(1 to %d, or your own words and then an empty line; Ctrl-D ends the interview)", len(q.Options)+1)
 	}
-	first := ""
-	for !own && first == "" {
-		line, err := t.line(ctx, q)
+	for {
+		said, err := t.words(ctx, q)
 		if err != nil {
 			return answer{}, err
 		}
-		n, isNumber := optionNumber(cleanAnswer(line))
-		switch {
-		case isNumber && n >= 1 && n <= len(q.Options):
+		n, isNumber := optionNumber(said)
+		switch menu := len(q.Options) > 0; {
+		case menu && isNumber && n >= 1 && n <= len(q.Options):
 			t.echo(fmt.Sprintf("%d. %s", n, q.Options[n-1]))
 			return answer{Text: q.Options[n-1], Option: n}, nil
-		case isNumber && n == len(q.Options)+1, t.tty && strings.EqualFold(cleanAnswer(line), "other"):
-			own = true
+		case menu && (isNumber && n == len(q.Options)+1 || t.tty && strings.EqualFold(said, "other")):
+			q.Options = nil
 			if t.tty {
 				t.hint("(your answer; an empty line ends it)")
 			}
-		case isNumber && t.tty:
+		case menu && isNumber && t.tty:
 			t.hint("there is no option %d", n)
 		default:
-			first = cleanAnswer(line)
+			t.echo(said)
+			return answer{Text: said}, nil
 		}
 	}
-	said, err := t.words(ctx, q, first)
-	if err == nil {
-		t.echo(said)
-	}
-	return answer{Text: said}, err
 }
 
-// words reads a free answer; first is its first line if that was read already. At a terminal the answer ends with an
-// empty line, else it is one line. Leading empty lines are skipped.
-func (t *Terminal) words(ctx context.Context, q question, first string) (string, error) {
+// words reads an answer: the number of an option, or else at a terminal the lines up to an empty one, else one line.
+// Leading empty lines are skipped.
+func (t *Terminal) words(ctx context.Context, q question) (string, error) {
 	var lines []string
-	if first != "" {
-		lines = append(lines, first)
-	}
-	for size := len(first); len(lines) == 0 || t.tty && size <= maxTextBytes; {
+	for size := 0; len(lines) == 0 || t.tty && size <= maxTextBytes; {
 		line, err := t.line(ctx, q)
 		if err != nil {
 			return "", err
 		}
-		if cleanAnswer(line) != "" {
+		said := cleanAnswer(line)
+		if said == "" && len(lines) > 0 {
+			break
+		}
+		if said != "" {
 			lines = append(lines, line)
 			size += len(line) + 1
-		} else if len(lines) > 0 {
+		}
+		_, isNumber := optionNumber(said)
+		if len(lines) == 1 && len(q.Options) > 0 && (isNumber || strings.EqualFold(said, "other")) {
 			break
 		}
 	}
@@ -200,32 +194,15 @@ func (t *Terminal) wait() {
 	if !t.look.Color || t.live {
 		return
 	}
-	text := "thinking…"
-	if t.tokens > 0 {
-		text += " " + t.spent()
-	}
-	t.printf("%s", t.dim(text))
+	t.printf("%s", t.dim(strings.TrimSpace("thinking… "+t.spent)))
 	t.live = true
 }
 
-// usage takes the count; it is shown with the next question and at the end, so
-// that it does not scroll the conversation away.
-func (t *Terminal) usage(tokens int64, cost float64) { t.tokens, t.cost = tokens, cost }
-
-func (t *Terminal) usageLine() {
-	if t.tokens == t.shown {
-		return
+// usage takes the count, which is shown while the model works and at the end.
+func (t *Terminal) usage(tokens int64, cost float64) {
+	if t.spent = view.Count(tokens) + " tokens"; cost > 0 {
+		t.spent += ", " + view.Money(cost)
 	}
-	t.shown = t.tokens
-	t.printf("%s\n", t.dim("— "+t.spent()+" —"))
-}
-
-// spent returns the interview's usage.
-func (t *Terminal) spent() string {
-	if t.cost > 0 {
-		return view.Count(t.tokens) + " tokens, " + view.Money(t.cost)
-	}
-	return view.Count(t.tokens) + " tokens"
 }
 
 // ErrEdit means that the user wants to edit the plan.
@@ -273,8 +250,7 @@ func (t *Terminal) summary(b *Bundle) {
 			t.printf("%s\n", t.look.Fold("  - "+printable(text.OneLine(l))))
 		}
 	}
-	t.shown = -1
-	t.usageLine()
+	t.printf("%s\n", t.dim("— "+t.spent+" —"))
 }
 
 // printf ignores write errors: a closed terminal ends the interview by its input, not by its output.
