@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -69,14 +70,13 @@ var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "n
 // fault, so that a model gets all of them at once.
 func parseBundle(args []byte) (*Bundle, error) {
 	b := &Bundle{TestFiles: map[string]string{}}
-	err := jsonFault(args)
-	whole := gjson.ParseBytes(args)
+	err, whole := jsonFault(args), gjson.ParseBytes(args)
 	if err == nil && !whole.IsObject() {
 		err = errors.New("it is not a JSON object")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the arguments are not one JSON object with the keys prd_entries, test_files, tldr, "+
-			"open_questions, blockers and scope_notes: %w", err)
+		return nil, fmt.Errorf("the arguments are not one JSON object with the keys %s: %w",
+			strings.Join(bundleKeys, ", "), err)
 	}
 	given := fieldsOf(whole, 1)
 	b.checkKeys("the bundle", given, bundleKeys)

@@ -244,7 +244,8 @@ func dependencies(s string, known index) (ids []string) {
 	for _, m := range dependsWords().FindAllStringSubmatchIndex(s, -1) {
 		strong, noun := m[2] >= 0, false
 		rest, _, _ := strings.Cut(s[m[1]:], "\n")
-		for _, word := range strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" \t,;&()[]`*", r) }) {
+		apart := func(r rune) bool { return strings.ContainsRune(" \t,;&()[]`*", r) }
+		for _, word := range strings.FieldsFunc(rest, apart) {
 			noun = noun || word[0] == '#'
 			w := strings.ToLower(strings.Trim(word, "#.:_"))
 			mixed := strings.ContainsFunc(w, isLetter) && strings.ContainsFunc(w, unicode.IsDigit)
@@ -290,6 +291,12 @@ func (e entry) task(ours func(string) string) session.Task {
 	}
 	short, _, _ := strings.Cut(text.Wrap(title, maxTitle), "\n")
 	if short = text.Head(short, maxTitle); short != title {
+		for _, end := range []string{". ", "; ", ", ", " (", ": ", " - ", " – "} {
+			if i := strings.LastIndex(short, end); i > maxTitle/2 { // the end of a clause
+				short = short[:i]
+				break
+			}
+		}
 		title, body = strings.TrimRight(short, " ,;:.-–—("), strings.TrimSpace(title+"\n\n"+body)
 	}
 	more := map[string]any{}

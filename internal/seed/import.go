@@ -53,21 +53,19 @@ type Imported struct {
 // LeaveOut drops tasks that are done, by id with the commit that did each, and their tests.
 func (im *Imported) LeaveOut(done map[string]string) {
 	files := slices.Collect(maps.Keys(im.TestFiles))
-	left := im.Tasks[:0]
-	for _, t := range im.Tasks {
+	im.Tasks = slices.DeleteFunc(im.Tasks, func(t session.Task) bool {
 		if done[t.ID] == "" {
-			left = append(left, t)
-			continue
+			return false
 		}
 		im.drop("%s %s: done by commit %.10s, which the base has", t.ID, t.Title, done[t.ID])
 		for _, f := range validator.AcceptanceTests(files, t.ID) {
 			delete(im.TestFiles, f)
 		}
+		return true
+	})
+	for i, t := range im.Tasks {
+		im.Tasks[i].Needs = slices.DeleteFunc(t.Needs, func(id string) bool { return done[id] != "" })
 	}
-	for i := range left {
-		left[i].Needs = slices.DeleteFunc(left[i].Needs, func(id string) bool { return done[id] != "" })
-	}
-	im.Tasks = left
 }
 
 // ImportError is a fault in a list with its place and its fix.
@@ -188,6 +186,9 @@ func (im *Imported) parse(name string, text []byte) error {
 		return im.jsonObject(name, text)
 	case jsonStart().Match(trimmed), strings.EqualFold(filepath.Ext(name), ".json"):
 		return im.jsonList(name, text)
+	case strings.EqualFold(filepath.Ext(name), ".org"):
+		return importError(name, 0, "pandoc -f org -t gfm -o tasks.md "+name+", and begin each task with - [ ]",
+			"org-mode is not read: a list is Markdown or JSON")
 	case isTaskFile(name, string(text)):
 		im.Format = formatTaskFile
 		e, err := im.taskFile(name, string(text))

@@ -29,9 +29,6 @@ var listPlaces = []string{"tasks.md", "*/tasks.md", "changes/*/tasks.md", "specs
 // backlogPlaces are where Backlog.md keeps its tasks.
 var backlogPlaces = []string{".", "tasks", "backlog/tasks"}
 
-// lastFirst are the documents next to a list in reverse reading order.
-var lastFirst = []string{"design.md", "plan.md", "requirements.md", "spec.md", "proposal.md"}
-
 // taskFileName matches the name of a file with one task: T-NNN, or of Backlog.md, which may have another prefix.
 var taskFileName = pattern.New(`^(?:(T-[0-9]{3,18}|task-[0-9]+(?:\.[0-9]+)*)(?:[-_. ]+(.*))?|` +
 	`([a-z]+-[0-9]+(?:\.[0-9]+)*) - (.*))\.(?:md|markdown)$`)
@@ -89,18 +86,15 @@ func (d *dirImport) content() error {
 		_, body, _ := splitFrontmatter(data)
 		d.im.Meta.TLDR, d.im.Context = strings.TrimSpace(body), append(d.im.Context, name)
 	}
-	if len(tasks) > 0 {
-		if err := d.tasks(tasks); err != nil {
-			return err
-		}
-	} else {
-		data, err := d.read(session.TasksFile)
-		if err == nil {
+	err := d.tasks(tasks)
+	if len(tasks) == 0 {
+		var data string
+		if data, err = d.read(session.TasksFile); err == nil {
 			err = d.im.parse(d.name(session.TasksFile), []byte(data))
 		}
-		if err != nil || len(d.im.TestFiles) > 0 { // those of a bundle
-			return err
-		}
+	}
+	if err != nil || len(d.im.TestFiles) > 0 { // those of a bundle
+		return err
 	}
 	if d.isRepository(".") {
 		d.im.drop("tests: the directory is a repository, so that files named by a task may belong to another feature")
@@ -249,9 +243,9 @@ func (d *dirImport) list(file string) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(documents, func(a, b string) int {
-		rank := func(name string) int { return slices.Index(lastFirst, path.Base(name)) }
-		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(rank(b), rank(a)))
+	slices.SortFunc(documents, func(a, b string) int { // requirements and a spec before a plan and a design
+		return cmp.Or(strings.Count(a, "/")-strings.Count(b, "/"), strings.Compare(path.Base(b), path.Base(a)),
+			strings.Compare(a, b))
 	})
 	for _, name := range documents {
 		data, err := d.read(path.Join(in, name))

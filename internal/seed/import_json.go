@@ -23,7 +23,8 @@ func (im *Imported) jsonList(name string, data []byte) error {
 	im.Format = formatIssues
 	if len(elements) > 0 {
 		o := elements[0].value
-		if o.Get("acceptance_criteria").IsArray() || strings.HasPrefix(o.Get("id").Str, "T-") && !o.Get("passes").Exists() {
+		ours := strings.HasPrefix(o.Get("id").Str, "T-") && !o.Get("passes").Exists()
+		if ours || o.Get("acceptance_criteria").IsArray() {
 			im.Format = formatPlan
 		}
 	}

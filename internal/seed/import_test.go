@@ -301,6 +301,7 @@ func TestImportErrors(t *testing.T) {
 			"line 1",
 		},
 		{"no checklist", "notes.md", "# Words\n\nNothing else.\n", 0, "no checklist items"},
+		{"org-mode", "todo.org", "* TODO Add one\n- [ ] one() returns 1\n", 0, "org-mode is not read"},
 		{"a plain list", "notes.md", "# Words\n\n- a bullet\n", 3, "only items with a checkbox"},
 		{"a numbered list", "notes.md", "1. one\n2. two\n", 1, "only items with a checkbox"},
 		{"only hidden items", "todo.md", "<!--\n- [ ] a\n-->\n", 0, "no checklist items"},

@@ -133,10 +133,10 @@ func (im *Imported) readTask(name string, line int, members fields) (entry, erro
 
 // name returns an entry in a message.
 func (e entry) name() string {
-	if s := cmp.Or(e.source, e.title); s != "" {
-		return quoteShort(s)
+	if e.source+e.title == "" {
+		return "the task"
 	}
-	return "the task"
+	return quoteShort(cmp.Or(e.source, e.title))
 }
 
 // objectTask reads a task that is a JSON object.

@@ -127,17 +127,14 @@ func (t *Terminal) line(ctx context.Context, q question) (string, error) {
 	if err != nil && t.tty {
 		t.printf("\n")
 	}
-	ended := errors.Is(err, io.EOF)
 	switch {
 	case ctx.Err() != nil:
 		return "", aborted(ctx)
-	case ended && t.tty: // Ctrl-D
+	case err != nil && t.tty: // Ctrl-D
 		return "", ErrAborted
-	case ended:
+	case errors.Is(err, io.EOF):
 		return "", fmt.Errorf("%w at question %d: %s", ErrAnswers, t.asked,
 			quoteShort(text.OneLine(printable(q.Text))))
-	case err != nil && t.tty:
-		return "", fmt.Errorf("%w: %w", ErrAborted, err)
 	}
 	return line, err
 }
