@@ -164,6 +164,9 @@ var (
 	libtestTest = pattern.New(`^test (\S+)(?: - .*)? \.\.\. (ok|FAILED|ignored)`)
 )
 
+// DocTests is the place of Rust's documentation tests.
+const DocTests = "doc"
+
 // readLibtest reads the lines that Rust's tests print, each below the program that cargo names. From which file that
 // was built is in cargo's JSON: the name of a file alone may be that of several packages.
 func readLibtest(output []byte, root string) Report {
@@ -188,7 +191,7 @@ func readLibtest(output []byte, root string) Report {
 		if m := libtestRuns().FindStringSubmatch(line); m != nil {
 			where = built[filepath.Base(m[1])]
 		} else if strings.HasPrefix(strings.TrimSpace(line), "Doc-tests ") {
-			where = "doc"
+			where = DocTests
 		} else if m := libtestTest().FindStringSubmatch(line); m != nil {
 			r.add(where, m[1], states[m[2]])
 		}

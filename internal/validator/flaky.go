@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/testreport"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -47,7 +49,10 @@ func (v Validator) alone(root string, t test) (Validator, bool) {
 	case project.Mocha:
 		v.Argv = append(slices.Clone(v.base), "--grep", exactly)
 	case project.Libtest:
-		v.Argv = append(slices.Clone(v.Argv), t.Name)
+		v.Argv = append(slices.Clone(v.Argv), "--", t.Name)
+		if t.Where != testreport.DocTests {
+			v.Argv = append(v.Argv, "--exact")
+		}
 	default:
 		return v, false
 	}
@@ -57,9 +62,13 @@ func (v Validator) alone(root string, t test) (Validator, bool) {
 // without returns the check without some tests. It reports whether the runner can leave tests out.
 func (v Validator) without(root string, tests []test) (Validator, bool) {
 	v.given, v.Argv = nil, slices.Clone(v.Argv)
-	var names, goNames []string
+	var names, goNames, skip []string
+	exact := []string{"--exact"}
 	for _, t := range tests {
 		names, goNames = append(names, regexp.QuoteMeta(t.Name)), append(goNames, goPattern(t))
+		if skip = append(skip, "--skip", t.Name); t.Where == testreport.DocTests {
+			exact = nil // the report has the name's beginning
+		}
 		if id := pytestID(filepath.Join(root, v.Dir), t); v.runner.Format == project.JUnit {
 			if id == "" {
 				return v, false
@@ -75,6 +84,11 @@ func (v Validator) without(root string, tests []test) (Validator, bool) {
 		v.Argv = append(v.Argv, "-t", "^(?!(?:"+strings.Join(names, "|")+")$)")
 	case project.Mocha:
 		v.Argv = append(v.Argv, "--grep", "^(?:"+strings.Join(names, "|")+")$", "--invert")
+	case project.NodeLog: // of version 22 and newer
+		v.Command = strings.Replace(v.Command, reportArgs, reportArgs+" "+
+			text.ShellQuote("--test-skip-pattern=^(?:"+strings.Join(names, "|")+")$"), 1)
+	case project.Libtest:
+		v.Argv = slices.Concat(v.Argv, []string{"--"}, exact, skip)
 	default:
 		return v, false
 	}
@@ -139,28 +153,26 @@ func (v Validator) isOf(task string, t test) bool {
 }
 
 func (v Validator) retry(ctx context.Context, res *Result, in ExecEnv, limit time.Duration, times int, left *int,
-	counts func(test) bool) (flaky []string) {
-	var failing []test
-	for t, s := range res.all {
-		if s == failed {
-			failing = append(failing, t)
+	counts func(test) bool) (names []string) {
+	flaky := map[test]bool{}
+	passesAlone := func(t test) bool {
+		one, ok := v.alone(in.Dir, t)
+		if !ok || *left == 0 || !counts(t) {
+			return false
 		}
+		*left--
+		passes := false
+		for n := 0; n < times && !passes && ctx.Err() == nil; n++ {
+			passes = one.run(ctx, in, limit).all[t] == passed
+		}
+		return passes
 	}
-	slices.SortFunc(failing, func(a, b test) int { return strings.Compare(a.String(), b.String()) })
-	passes := map[test]bool{}
-	for _, t := range failing {
+	for _, t := range res.failed() {
 		parent, _, sub := strings.Cut(t.Name, "/")
 		outer := test{Where: t.Where, Name: parent}
-		if sub && v.runner.Format == project.GoTest && res.all[outer] == failed {
-			passes[t] = passes[outer] // it ran again with its test
-		} else if one, ok := v.alone(in.Dir, t); ok && *left > 0 && counts(t) {
-			*left--
-			for n := 0; n < times && !passes[t] && ctx.Err() == nil; n++ {
-				passes[t] = one.run(ctx, in, limit).all[t] == passed
-			}
-		}
-		if name := v.named(t); passes[t] {
-			flaky = append(flaky, name)
+		withOuter := sub && v.runner.Format == project.GoTest && res.all[outer] == failed // it ran again with its test
+		if name := v.named(t); withOuter && flaky[outer] || !withOuter && passesAlone(t) {
+			flaky[t] = true
 			res.Tests.Names = slices.DeleteFunc(res.Tests.Names, func(n string) bool { return n == name })
 			res.Tests.Failed, res.Tests.Passed = res.Tests.Failed-1, res.Tests.Passed+1
 		}
@@ -169,37 +181,56 @@ func (v Validator) retry(ctx context.Context, res *Result, in ExecEnv, limit tim
 		return nil
 	}
 	if res.Passed = len(res.Tests.Names) == 0 && !res.partial && res.exit > 0; res.Passed {
-		if last := v.again(ctx, res, in, limit, passes, counts); !last.Passed {
+		if last := v.again(ctx, in, limit, times, flaky, passesAlone); !last.Passed {
 			res.Passed, res.Output, res.Tests = false, last.Output, cmp.Or(last.Tests, res.Tests)
 		}
 	}
-	res.Output += fmt.Sprintf("\n[flaky, passed when run again alone: %s]", strings.Join(flaky, ", "))
-	return flaky
+	for t := range flaky {
+		names = append(names, v.named(t))
+	}
+	slices.Sort(names)
+	res.Output += fmt.Sprintf("\n[flaky, passed when run again alone: %s]", strings.Join(names, ", "))
+	return names
 }
 
-// again runs a whole check again, because its exit status may have another cause than the flaky tests: a coverage
-// threshold, or another command of a script. If nothing but flaky tests fails again, it runs the check without them. A
-// runner that cannot leave tests out passes then.
-func (v Validator) again(ctx context.Context, first *Result, in ExecEnv, limit time.Duration, flaky map[test]bool,
-	counts func(test) bool) Result {
-	res := v.run(ctx, in, limit)
-	var failing []test
-	for t, s := range res.all {
+// failed returns the tests that failed, in the order of their names.
+func (r Result) failed() (tests []test) {
+	for t, s := range r.all {
 		if s == failed {
-			failing = append(failing, t)
+			tests = append(tests, t)
 		}
 	}
-	if res.Passed || res.partial || len(failing) == 0 || slices.ContainsFunc(failing, func(t test) bool {
-		return !flaky[t] && (first.all[t] != passed || !counts(t))
-	}) {
-		return res
+	slices.SortFunc(tests, func(a, b test) int { return strings.Compare(a.String(), b.String()) })
+	return tests
+}
+
+// again runs a whole check again, up to times, because its exit status may have another cause than the flaky tests: a
+// coverage threshold, or another command of a script. If only flaky tests fail each time, it runs the check without
+// them. It fails if the runner cannot leave them out.
+func (v Validator) again(ctx context.Context, in ExecEnv, limit time.Duration, times int, flaky map[test]bool,
+	passesAlone func(test) bool) (res Result) {
+	for n := 0; n < times && ctx.Err() == nil; n++ {
+		res = v.run(ctx, in, limit)
+		failing := res.failed()
+		if res.Passed || res.partial || len(failing) == 0 {
+			return res
+		}
+		for _, t := range failing {
+			if !flaky[t] && !passesAlone(t) {
+				return res
+			}
+			flaky[t] = true
+		}
 	}
-	rest, can := v.without(in.Dir, failing)
-	if !can {
-		res.Passed = true
-		return res
+	rest, can := v.without(in.Dir, slices.Collect(maps.Keys(flaky)))
+	if can {
+		if last := rest.run(ctx, in, limit); last.Passed || len(last.all) > 0 {
+			return last
+		}
 	}
-	return rest.run(ctx, in, limit)
+	res.Output += "\n[only flaky tests failed again, but this " + v.runner.Name + " cannot leave them out, so that " +
+		"another failure may be hidden: the check counts as failed]"
+	return res
 }
 
 // ErrNoTest is the error of Repeat for a name that no test of the project has.
