@@ -35,7 +35,6 @@ type Snapshot struct {
 	Loose [][]byte `json:"loose,omitempty"`
 	// Ignored are files that are ignored here and may not be where one went from here: they stay in the worktree.
 	Ignored [][]byte `json:"ignored,omitempty"`
-	Indexed bool     `json:"indexed"` // there was an index
 }
 
 // SnapshotRequest selects the state to save before a worktree changes.
@@ -90,18 +89,11 @@ func (k *snapshotter) keep(ctx context.Context, s *session.Session, r SnapshotRe
 			return nil, err
 		}
 	}
-	index := s.Path(keptIndex)
-	if k.Indexed, err = k.keepIndex(ctx, index); err != nil {
-		return nil, err
-	}
-	if err := k.survey(ctx); err != nil {
-		return nil, err
-	}
 	if dry {
-		k.list()
 		return nil, k.in.pack(ctx, r.Base, owner, k.Tip)
 	}
-	if err := k.changes(ctx); err != nil {
+	index := s.Path(keptIndex)
+	if err := cmp.Or(k.keepIndex(ctx, index), k.survey(ctx), k.changes(ctx)); err != nil {
 		return nil, err
 	}
 	staged, err := k.staged(ctx, index)
@@ -129,10 +121,7 @@ func (k *snapshotter) whole(ctx context.Context, s *session.Session, r SnapshotR
 	if err != nil {
 		return "", err
 	}
-	paths := slices.Clone(r.Dirs)
-	if k.Indexed {
-		paths = append(paths, keptIndex)
-	}
+	paths := append(slices.Clone(r.Dirs), keptIndex)
 	for _, p := range k.Loose {
 		paths = append(paths, path.Join(workspace, string(p)))
 	}
@@ -214,30 +203,24 @@ func (k *snapshotter) keepIgnored(ctx context.Context) error {
 	return err
 }
 
-// keepIndex writes a copy of the worktree's index, whole even where git keeps it in two files.
-func (k *snapshotter) keepIndex(ctx context.Context, to string) (there bool, err error) {
-	if k.git.IsDryRun() {
-		return Exists(filepath.Join(k.wt.AdminDir, "index")), nil
-	}
+// keepIndex writes a copy of the worktree's index, whole even where git keeps it in two files. A missing one is empty.
+func (k *snapshotter) keepIndex(ctx context.Context, to string) error {
 	index, err := gitx.CopyIndex(k.wt, to)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil || !bytes.Contains(index, []byte("link")) {
-		return true, err
-	}
 	c := k.git.InEntry(k.wt, "update-index", "--no-split-index")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c = k.git.InEntry(k.wt, "read-tree", "--empty")
+	case err != nil || !bytes.Contains(index, []byte("link")):
+		return err
+	}
 	c.Vars = append(c.Vars, "GIT_INDEX_FILE="+to)
 	_, err = k.git.Mutate(ctx, c)
-	return true, err
+	return err
 }
 
 // staged makes a commit of the blobs in an index that the tip lacks, including those of a conflict; it is the tip if
 // there are none. The paths that differ become loose.
 func (k *snapshotter) staged(ctx context.Context, index string) (string, error) {
-	if !k.Indexed {
-		return k.Tip, nil
-	}
 	list := func(args ...string) ([]string, error) {
 		c := k.in.command(args...)
 		c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
@@ -331,9 +314,6 @@ func restoreFiles(ctx context.Context, h *Handle, in keptGit, wt gitx.Worktree, 
 	file = filepath.Join(in.dir, file)
 	if err := errors.Join(extractArchive(h.S.Dir, file), os.Remove(file)); err != nil {
 		return err
-	}
-	if !k.Indexed {
-		return os.RemoveAll(to)
 	}
 	index, err := os.ReadFile(h.S.Path(keptIndex))
 	if err == nil {

@@ -79,7 +79,8 @@ func (k *snapshotter) changes(ctx context.Context) error {
 			k.loose[name] = true
 		}
 	}
-	return k.displace(ctx, come)
+	k.displace(come)
+	return nil
 }
 
 // takeDir makes an untracked directory loose: as a whole, or only its files that are not ignored.
@@ -125,32 +126,16 @@ func within(name string, set map[string]bool) bool {
 }
 
 // displace makes ignored files loose that a checkout of to would overwrite: with a tracked file (names) or a loose one.
-func (k *snapshotter) displace(ctx context.Context, names []string) error {
+func (k *snapshotter) displace(names []string) {
 	for _, name := range k.to.Loose {
 		names = append(names, string(name))
 	}
-	var ignored []string
 	for _, name := range names {
 		for at := name; at != "."; at = path.Dir(at) {
 			fi, err := os.Lstat(filepath.Join(k.wt.Path, at))
-			switch {
-			case err != nil || k.tracked[at] || at != name && fi.IsDir():
-				continue
-			case !fi.IsDir():
+			if err == nil && !k.tracked[at] && (at == name || !fi.IsDir()) {
 				k.loose[at] = true
-				continue
-			}
-			if ignored == nil {
-				if ignored, err = ignoredIn(ctx, k.git, k.wt); err != nil {
-					return err
-				}
-			}
-			for _, p := range ignored {
-				if p = strings.TrimSuffix(p, "/"); p == at || strings.HasPrefix(p, at+"/") {
-					k.loose[p] = true
-				}
 			}
 		}
 	}
-	return nil
 }
