@@ -216,23 +216,6 @@ func LaneWorktree(ctx context.Context, h *Handle, task string) (gitx.Worktree, e
 	return h.Git.Worktree(ctx, h.Common, path, "")
 }
 
-// FoldLane moves a worker's own commits in a lane back into the index, with HEAD at base.
-func FoldLane(ctx context.Context, h *Handle, wt gitx.Worktree, base string) error {
-	head, err := h.Git.RevParse(ctx, wt.AdminDir, "HEAD^{commit}")
-	switch {
-	case err == nil && head == base && wt.Head == "":
-		return nil
-	case err == nil:
-		err = h.CatchUp(ctx, wt, head, base)
-	case errors.Is(err, gitx.ErrNotFound): // on a branch without a commit
-		err = nil
-	}
-	if err != nil {
-		return err
-	}
-	return h.Git.Reset(ctx, wt, base, false)
-}
-
 // MergeOnto merges the change from the commit base to a tree onto the commit tip, a descendant of base. It runs in
 // kept.git without settings and without a working tree, so no attribute and no driver applies. The label is random each
 // time.
@@ -289,7 +272,7 @@ func ResumeLane(ctx context.Context, h *Handle, task string, a record.Attempt) (
 		return wt, err
 	}
 	if m := a.Merged; m != nil && head != m.Base {
-		if err := FoldLane(ctx, h, wt, m.From); err != nil {
+		if err := h.Fold(ctx, wt, m.From); err != nil {
 			return wt, err
 		}
 		now, _, err := h.Git.StageAll(ctx, wt, m.From)
@@ -298,7 +281,7 @@ func ResumeLane(ctx context.Context, h *Handle, task string, a record.Attempt) (
 		}
 		return wt, MoveLane(ctx, h, wt, m, now)
 	}
-	return wt, FoldLane(ctx, h, wt, a.Base())
+	return wt, h.Fold(ctx, wt, a.Base())
 }
 
 // CleanWorktree makes the session's worktree equal to the branch's tip, as between two commits of lanes. It stashes

@@ -217,14 +217,32 @@ func (h *Handle) BringBack(ctx context.Context, byWorker bool, lost string) erro
 	return h.Git.AttachHead(ctx, wt, h.S.Branch())
 }
 
-// CatchUp updates a worktree to the commit to, after a worker moved HEAD to an older or unrelated commit, head. The
-// worker's changes since the common ancestor stay, committed or not, and finished tasks are not undone.
-func (h *Handle) CatchUp(ctx context.Context, wt gitx.Worktree, head, to string) error {
-	base, err := h.MergeBase(ctx, head, to)
-	if err != nil || base == "" || base == to {
+// Fold moves a worker's own commits in a worktree back into the index, with HEAD at base. If the worker moved HEAD to an
+// older or unrelated commit, its changes since the common ancestor stay, committed or not, and finished tasks are not
+// undone.
+func (h *Handle) Fold(ctx context.Context, wt gitx.Worktree, base string) error {
+	head, err := h.Git.RevParse(ctx, wt.AdminDir, "HEAD^{commit}")
+	switch {
+	case err == nil && head == base && wt.Head == wt.Branch:
+		return nil
+	case err == nil:
+		from, err := h.MergeBase(ctx, head, base)
+		if err == nil && from != "" && from != base {
+			err = h.catchUp(ctx, wt, from, base)
+		}
+		if err != nil {
+			return err
+		}
+	case errors.Is(err, gitx.ErrNotFound) && wt.Branch != "": // the worker renamed or deleted the branch
+		err = h.Append(&record.LogRepaired{What: wt.Branch + " was gone", Done: "made again at " + base +
+			", files kept"})
+		if err != nil {
+			return err
+		}
+	case !errors.Is(err, gitx.ErrNotFound): // else the worker is on a branch without a commit
 		return err
 	}
-	return h.catchUp(ctx, wt, base, to)
+	return h.Git.Reset(ctx, wt, base, false)
 }
 
 // MergeBase names the best common ancestor of two commits; it is "" if they have none.

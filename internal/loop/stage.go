@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
@@ -17,24 +16,7 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	if err != nil {
 		return wt, err
 	}
-	if a.at.lane != "" {
-		return wt, held.FoldLane(ctx, a.run.Handle, wt, a.base)
-	}
-	tip, ok, err := a.run.Git.BranchTip(ctx, wt.Common, wt.Branch)
-	switch {
-	case err != nil || tip == a.base:
-		return wt, err
-	case ok:
-		err = a.run.CatchUp(ctx, wt, tip, a.base)
-	default:
-		// The worker renamed or deleted the branch; it is made again at the attempt's base.
-		err = a.emit(&record.LogRepaired{What: a.run.S.Branch() + " was gone", Done: "made again at " + a.base +
-			", files kept"})
-	}
-	if err == nil {
-		err = a.run.Git.Reset(ctx, wt, a.base, false)
-	}
-	return wt, err
+	return wt, a.run.Fold(ctx, wt, a.base)
 }
 
 // foldAtStop moves the worker's own commits back into the index when the attempt stops. It does nothing if the task's
