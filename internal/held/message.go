@@ -205,32 +205,6 @@ func lowered(title string) string {
 	return strings.TrimSpace(strings.ToLower(first[:size]) + first[size:] + " " + rest)
 }
 
-// DoneAt returns the tasks with a commit at or below the commit with index at, -1 for the seed. A task that is done
-// without a commit counts if it precedes the point's task in the plan.
-func (a Author) DoneAt(tasks []session.Task, commits []gitx.Commit, at, task int) (done []string) {
-	for i, t := range tasks {
-		c := slices.IndexFunc(commits, func(c gitx.Commit) bool { id, ok := a.Done(c); return ok && id == t.ID })
-		if c >= 0 && at >= 0 && c >= at || c < 0 && i < task && t.Status == session.TaskDone {
-			done = append(done, t.ID)
-		}
-	}
-	return done
-}
-
-// BaseOf returns the parent of the first commit of a task, or "".
-func (a Author) BaseOf(task string, commits []gitx.Commit) string {
-	for _, c := range slices.Backward(commits) {
-		id, ok := a.Done(c)
-		if !ok {
-			id, ok = a.Placeholder(c)
-		}
-		if ok && id == task && len(c.Parents) > 0 {
-			return c.Parents[0]
-		}
-	}
-	return ""
-}
-
 // maxTaskCommits bounds the examined commits of tasks, newest first.
 const maxTaskCommits = 10_000
 

@@ -100,15 +100,6 @@ var (
 	ErrNoBase = errors.New("its record does not name the commit at which its branch starts")
 )
 
-// AuthorIn knows the commits of a session.
-func AuthorIn(s *session.Session, tasks []session.Task, shared map[string]bool) Author {
-	who := Author{SessionID: s.ID, Tasks: map[string]string{}, Inherited: shared}
-	for _, t := range tasks {
-		who.Tasks[t.ID] = t.Status
-	}
-	return who
-}
-
 // Inherited finds the commits since the seed that a fork shares with its original session. A fork that was rewound to
 // before its start has only the first of them.
 func Inherited(ctx context.Context, g *gitx.Git, common, seed string, commits []gitx.Commit,

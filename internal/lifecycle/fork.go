@@ -125,17 +125,16 @@ func (p *parent) stayed() error {
 // behind returns the tasks that are done at the point, with their commits, or skipped.
 func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.TaskState, error) {
 	states := map[string]record.TaskState{}
-	for _, t := range p.tasks {
-		if t.Status != session.TaskPending {
-			states[t.ID] = record.TaskState{Status: t.Status}
-		}
-	}
 	commits, _, err := held.CommitsSince(ctx, g, p.common, p.point.SHA, p.begin.Seed.SHA)
-	shared := held.Inherited(ctx, g, p.common, p.begin.Seed.SHA, commits, p.check)
-	who := held.AuthorIn(p.Session, p.tasks, shared)
-	for _, c := range commits {
-		if id, ok := who.Done(c); ok && states[id].Status == session.TaskDone && states[id].Commit == "" {
-			states[id] = record.TaskState{Status: session.TaskDone, Commit: c.SHA}
+	for _, t := range p.tasks {
+		state := record.TaskState{Status: t.Status}
+		sha := p.begin.Tasks[t.ID].Commit
+		below := slices.ContainsFunc(commits, func(c gitx.Commit) bool { return c.SHA == sha })
+		if below && t.Status == session.TaskDone {
+			state.Commit = sha
+		}
+		if t.Status != session.TaskPending {
+			states[t.ID] = state
 		}
 	}
 	return states, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -39,10 +40,6 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string)
 		return nil, err
 	}
 	points := []Point{{Name: PointSeed, SHA: seed, counts: counts, done: []string{}}}
-	check, err := s.Checkpoint()
-	if err != nil {
-		return nil, err
-	}
 	tip, ok, err := g.BranchTip(ctx, common, s.Branch())
 	if err != nil || !ok {
 		return points, err
@@ -59,15 +56,15 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string)
 	if err != nil {
 		return nil, err
 	}
-	who := held.AuthorIn(s, tasks, held.Inherited(ctx, g, common, seed, commits, check))
 	for i, t := range tasks {
-		p := Point{Name: t.ID, SHA: who.BaseOf(t.ID, commits), counts: counts, index: i}
-		if b := state.Tasks[t.ID].First; b != nil {
-			p.counts, p.SHA = b.Counts, cmp.Or(b.Base, p.SHA)
-			switch own := who.BaseOf(t.ID, commits); {
-			case b.Lane && own != "": // others were committed while it was worked on
-				p.SHA = own
-			case b.Done != nil && !b.Lane:
+		of := state.Tasks[t.ID]
+		p := Point{Name: t.ID, SHA: baseOf(of, commits), counts: counts, index: i}
+		if b := of.First; b != nil {
+			p.counts = b.Counts
+			if !b.Lane || p.SHA == "" { // else others were committed while it was worked on
+				p.SHA = cmp.Or(b.Base, p.SHA)
+			}
+			if b.Done != nil && !b.Lane {
 				p.done = *b.Done
 			}
 		}
@@ -81,11 +78,35 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string)
 			}
 		}
 		if p.done == nil { // the record does not say
-			p.done = who.DoneAt(tasks, commits, at, i)
+			p.done = doneAt(state, tasks, commits, at, i)
 		}
 		points = append(points, p)
 	}
 	return points, nil
+}
+
+// baseOf returns the parent of the first commit of a task, or "".
+func baseOf(t record.Task, commits []gitx.Commit) string {
+	for _, c := range slices.Backward(commits) {
+		if slices.Contains(t.Commits, c.SHA) && len(c.Parents) > 0 {
+			return c.Parents[0]
+		}
+	}
+	return ""
+}
+
+// doneAt returns the tasks with a commit at or below the commit with index at, -1 for the seed. A task that is done
+// without a commit counts if it precedes the point's task in the plan.
+func doneAt(state *record.State, tasks []session.Task, commits []gitx.Commit, at, task int) (done []string) {
+	for i, t := range tasks {
+		c := slices.IndexFunc(commits, func(c gitx.Commit) bool {
+			return slices.Contains(state.Tasks[t.ID].Commits, c.SHA) && held.SignatureOf(c).Failed == ""
+		})
+		if c >= 0 && at >= 0 && c >= at || c < 0 && i < task && t.Status == session.TaskDone {
+			done = append(done, t.ID)
+		}
+	}
+	return done
 }
 
 // At returns the tasks with their statuses at the point, and those to drop ledgers and conversations of. An earlier
