@@ -15,9 +15,9 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // remoteConfig follows the user's settings in a scratch repository that talks to a remote: nothing else is pruned,
@@ -145,34 +145,12 @@ func (s *scratchRepo) writeCommit(ctx context.Context, tree, message string, par
 	return s.write(ctx, "commit", fmt.Appendf(nil, "%sauthor %s\ncommitter %s\n\n%s\n", text, nobody, nobody, message))
 }
 
-// ref reads a ref of the scratch repository, "" for none.
-func (s *scratchRepo) ref(name string) string {
-	b, _ := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
-	if id := strings.TrimSpace(string(b)); text.IsObjectID(id) {
-		return id
-	}
-	return ""
-}
+func (s *scratchRepo) ref(name string) string { return held.Ref(s.dir, name) }
+
+func (s *scratchRepo) setRef(name, id string) error { return held.SetRef(s.dir, name, id) }
 
 // last returns the newest session commit that was written here or came from the remote, "" for none.
 func (s *scratchRepo) last(id string) string { return cmp.Or(s.ref(writtenRef), s.ref(sessionRef(id))) }
-
-// setRef sets a ref of the scratch repository, or removes it for "".
-func (s *scratchRepo) setRef(name, id string) error {
-	path := filepath.Join(s.dir, filepath.FromSlash(name))
-	if id == "" {
-		return os.RemoveAll(path)
-	}
-	return replaceFile(path, []byte(id+"\n"))
-}
-
-// replaceFile replaces a file. git does not take the leftover of a killed process for a ref.
-func replaceFile(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return jsonl.Put(path, content, false)
-}
 
 // RemoteError is a fetch or a push that failed.
 type RemoteError struct{ error }

@@ -112,16 +112,33 @@ func (k keptGit) open() error {
 	})
 }
 
-// setRef writes a ref, durably.
+// setRef writes a ref below refs/.
 func (k keptGit) setRef(ref, sha string) error {
 	if k.git.IsDryRun() {
 		return nil
 	}
-	path := filepath.Join(k.dir, "refs", filepath.FromSlash(ref))
+	return SetRef(k.dir, "refs/"+ref, sha)
+}
+
+// SetRef writes a ref of a bare repository of the session, durably. For "" it removes the ref.
+func SetRef(dir, name, sha string) error {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if sha == "" {
+		return proc.RemoveAll(path)
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	return jsonl.WriteFile(path, []byte(sha+"\n"))
+}
+
+// Ref reads a ref of a bare repository of the session, "" for none.
+func Ref(dir, name string) string {
+	data, err := jsonl.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+	if sha := strings.TrimSpace(string(data)); err == nil && text.IsObjectID(sha) {
+		return sha
+	}
+	return ""
 }
 
 // give copies the objects that refs reach into the repository at common.
@@ -147,13 +164,9 @@ func dropKeptGit(s *session.Session) error {
 	return proc.RemoveAll(s.Path(session.KeptGitDir))
 }
 
-// readRef returns the commit that a ref below refs/ names, "" for none.
+// readRef returns the commit that a ref below refs/ of kept.git names, "" for none.
 func readRef(s *session.Session, ref string) string {
-	data, err := jsonl.ReadFile(s.Path(session.KeptGitDir, "refs", filepath.FromSlash(ref)))
-	if sha := strings.TrimSpace(string(data)); err == nil && text.IsSHA(sha) {
-		return sha
-	}
-	return ""
+	return Ref(s.Path(session.KeptGitDir), "refs/"+ref)
 }
 
 // Stashes returns the commits of a session's stashed work, by the names of their refs below refs/aside.
