@@ -131,36 +131,8 @@ func message(subject, body string, trailers ...string) string {
 	return b.String()
 }
 
-// Author classifies commits for one session by their trailers: its own, another session's or the user's. A subject
-// alone proves nothing: a worker or the user may begin a commit with "FAILED (".
-type Author struct {
-	SessionID string
-	Tasks     map[string]string // the status of each, by prd.json
-	Inherited map[string]bool   // commits of the session that this one was forked from
-}
-
-// owns reports whether a commit's trailer names this session, or the session it shares the commit with.
-func (a Author) owns(c gitx.Commit, sig Signature) bool {
-	return sig.Session != "" && (sig.Session == a.SessionID || a.Inherited[c.SHA])
-}
-
-// Placeholder reports the task of a placeholder of this session. The plan may not have the task any more.
-func (a Author) Placeholder(c gitx.Commit) (task string, ok bool) {
-	sig := SignatureOf(c)
-	return sig.Task, a.owns(c, sig) && sig.Task != "" && sig.Failed != ""
-}
-
-// Done reports the task that a commit of this session finished.
-func (a Author) Done(c gitx.Commit) (task string, ok bool) {
-	sig := SignatureOf(c)
-	_, known := a.Tasks[sig.Task]
-	return sig.Task, a.owns(c, sig) && known && len(c.Trailers[trailerFailed]) == 0
-}
-
-// Signed reports whether a commit has this session's trailer. Anyone can forge it.
-func (a Author) Signed(c gitx.Commit) bool { return one(c.Trailers[trailerSession]) == a.SessionID }
-
-// Signature has the values of a commit's trailers. Anyone can forge them.
+// Signature has the values of a commit's trailers. Anyone can forge them, and a subject proves nothing either: a worker or
+// the user may begin a commit with "FAILED (".
 type Signature struct{ Session, Task, Failed, Record string }
 
 // SignatureOf reads the trailers of a commit.

@@ -100,25 +100,6 @@ var (
 	ErrNoBase = errors.New("its record does not name the commit at which its branch starts")
 )
 
-// Inherited finds the commits since the seed that a fork shares with its original session. A fork that was rewound to
-// before its start has only the first of them.
-func Inherited(ctx context.Context, g *gitx.Git, common, seed string, commits []gitx.Commit,
-	check *session.Checkpoint) map[string]bool {
-	shared := map[string]bool{}
-	if check.ForkedAt == "" || len(commits) == 0 {
-		return shared
-	}
-	theirs := commits
-	at := slices.IndexFunc(commits, func(c gitx.Commit) bool { return c.SHA == check.ForkedAt })
-	if at < 0 { // git has lost the commit
-		theirs, _, _ = CommitsSince(ctx, g, common, check.ForkedAt, seed)
-	}
-	for _, c := range theirs[max(at, 0):] {
-		shared[c.SHA] = true
-	}
-	return shared
-}
-
 // ResolveSeed turns the seed's sha as recorded, which may be abbreviated, into the full id of a commit of the
 // repository. Any other revision is refused: a name such as HEAD means another commit after each task, and a rewind
 // to it would be none.

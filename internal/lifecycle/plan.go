@@ -48,7 +48,6 @@ type State struct {
 	BranchIn      string          // where the branch is checked out, if it is not in the session's worktree
 	BranchHint    string          // how to free it
 	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where it is not known
-	Inherited     map[string]bool // commits that a fork shares with the session it is of
 	ByWorker      map[string]bool // commits that a worker made by itself, by the reflog
 }
 
@@ -270,20 +269,19 @@ func (s State) unseeded(reset string) (why, hint string) {
 // settleTasks derives each task's status from prd.json and the commits, and plans the commits, marks and unwinding.
 func (p *Plan) settleTasks() map[string]string {
 	status := p.status()
-	who := p.author()
 	committed := map[string]string{}
 	if p.SeedKnown {
 		for _, c := range p.Commits {
-			id, ok := who.Done(c)
-			if !ok && p.isAccepted(c) {
-				id, ok = p.History.Accepted.TaskID, true
+			id := p.finished(c)
+			if id == "" && p.isAccepted(c) {
+				id = p.History.Accepted.TaskID
 			}
-			if ok && !p.ByWorker[c.SHA] && (status[id] == session.TaskDone || p.proven(c, who)) && committed[id] == "" {
+			if id != "" && !p.ByWorker[c.SHA] && (status[id] == session.TaskDone || p.proven(c)) && committed[id] == "" {
 				committed[id] = c.SHA
 			}
 		}
 	}
-	p.unwindTip(who, status)
+	p.unwindTip(status)
 	if a := p.History.Accepted; a != nil && !p.AcceptedStale && status[a.TaskID] != session.TaskDone &&
 		status[a.TaskID] != session.TaskSkipped &&
 		committed[a.TaskID] == "" && len(p.Unwind) == 0 && a.Base == p.BranchTip {
@@ -309,43 +307,40 @@ func (p *Plan) settleTasks() map[string]string {
 
 // unwindTip collects the commits at the tip that are nobody's finished work. It stops at the first other commit: the
 // user's, a finished task's, the seed's.
-func (p *Plan) unwindTip(who held.Author, status map[string]string) {
+func (p *Plan) unwindTip(status map[string]string) {
 	for _, c := range p.Commits {
-		if !p.unwinds(c, who, status) || len(c.Parents) == 0 {
+		if !p.unwinds(c, status) || len(c.Parents) == 0 {
 			break
 		}
 		p.Unwind = append(p.Unwind, c)
 	}
 	for _, c := range p.Commits[len(p.Unwind):] {
-		if task, failed := who.Placeholder(c); failed && status[task] != "done" {
+		if task := p.placeholder(c); task != "" && status[task] != "done" {
 			p.KeptPlaceholders = append(p.KeptPlaceholders, c)
 		}
 	}
 }
 
 // unwinds reports whether a commit at the tip is reset into the index.
-func (s State) unwinds(c gitx.Commit, who held.Author, status map[string]string) bool {
-	if task, failed := who.Placeholder(c); failed {
+func (s State) unwinds(c gitx.Commit, status map[string]string) bool {
+	if task := s.placeholder(c); task != "" {
 		return status[task] != session.TaskDone // the user may have marked its task as done
 	}
 	if !s.SeedKnown {
 		return false
 	}
-	task, ok := who.Done(c)
+	task := s.finished(c)
 	switch {
 	case s.ByWorker[c.SHA]:
 		return true
-	case !ok || !who.Signed(c) || s.isAccepted(c):
+	case task == "" || s.isAccepted(c):
 		return false // the user's, or of the accepted tree under another message
 	}
-	return status[task] != session.TaskDone && !s.proven(c, who) // a commit hook had changed the tree
+	return status[task] != session.TaskDone && !s.proven(c) // a commit hook had changed the tree
 }
 
 // proven reports whether a verdict on record accepted the commit's tree as its task's work.
-func (s State) proven(c gitx.Commit, who held.Author) bool {
-	task, _ := who.Done(c)
-	return s.isAccepted(c) || s.judged(task, c.Tree)
-}
+func (s State) proven(c gitx.Commit) bool { return s.isAccepted(c) || s.judged(s.finished(c), c.Tree) }
 
 // judged reports whether a tree was accepted as a task's, by the record.
 func (s State) judged(task, tree string) bool {
@@ -359,8 +354,22 @@ func (s State) isAccepted(c gitx.Commit) bool {
 	return a != nil && c.SHA == s.BranchTip && c.Tree == a.Tree && len(c.Parents) == 1 && c.Parents[0] == a.Base
 }
 
-func (s State) author() held.Author {
-	return held.Author{SessionID: s.SessionID, Tasks: s.status(), Inherited: s.Inherited}
+// placeholder returns the task of a placeholder of this session, by its trailers, else "". The plan may not have the
+// task any more.
+func (s State) placeholder(c gitx.Commit) string {
+	if sig := held.SignatureOf(c); sig.Session == s.SessionID && sig.Failed != "" {
+		return sig.Task
+	}
+	return ""
+}
+
+// finished returns the task of the plan that a commit of this session finished, by its trailers, else "".
+func (s State) finished(c gitx.Commit) string {
+	sig := held.SignatureOf(c)
+	if sig.Session != s.SessionID || sig.Failed != "" || session.IndexOf(s.Tasks, sig.Task) < 0 {
+		return ""
+	}
+	return sig.Task
 }
 
 // status is each task's status by prd.json.
@@ -380,10 +389,9 @@ func (p *Plan) unjudged() (from string, commits []gitx.Commit) {
 		from = p.History.Begun.Base
 	}
 	rest := p.Commits[len(p.Unwind):]
-	who, status := p.author(), p.status()
+	status := p.status()
 	end := slices.IndexFunc(rest, func(c gitx.Commit) bool {
-		task, ok := who.Done(c)
-		return c.SHA == from || p.isAccepted(c) || ok && (status[task] == session.TaskDone || p.proven(c, who))
+		return c.SHA == from || status[p.finished(c)] == session.TaskDone || p.proven(c)
 	})
 	switch {
 	case from == "" || len(rest) == 0:

@@ -138,7 +138,6 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 			return err
 		}
 	}
-	st.Inherited = held.Inherited(ctx, g, common, st.SeedSHA, st.Commits, check)
 	if len(st.Commits) > 0 {
 		if st.ByWorker, err = g.WorkerCommits(ctx, common, branch); err != nil {
 			return err
