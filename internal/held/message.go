@@ -131,7 +131,7 @@ func message(subject, body string, trailers ...string) string {
 	return b.String()
 }
 
-// Signature has the values of a commit's trailers. Anyone can forge them, and a subject proves nothing either: a worker or
+// Signature has the values of a commit's trailers. Anyone can forge them. A subject proves nothing either: a worker or
 // the user may begin a commit with "FAILED (".
 type Signature struct{ Session, Task, Failed, Record string }
 

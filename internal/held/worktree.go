@@ -217,9 +217,9 @@ func (h *Handle) BringBack(ctx context.Context, byWorker bool, lost string) erro
 	return h.Git.AttachHead(ctx, wt, h.S.Branch())
 }
 
-// Fold moves a worker's own commits in a worktree back into the index, with HEAD at base. If the worker moved HEAD to an
-// older or unrelated commit, its changes since the common ancestor stay, committed or not, and finished tasks are not
-// undone.
+// Fold moves a worker's own commits in a worktree back into the index, with HEAD at base. If the worker moved HEAD to
+// an older or unrelated commit, its changes since the common ancestor stay, committed or not, and finished tasks are
+// not undone.
 func (h *Handle) Fold(ctx context.Context, wt gitx.Worktree, base string) error {
 	head, err := h.Git.RevParse(ctx, wt.AdminDir, "HEAD^{commit}")
 	switch {

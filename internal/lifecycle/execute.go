@@ -165,8 +165,8 @@ func (p Plan) Execute(ctx context.Context, h *held.Handle, e Execution) (Outcome
 		return out, err
 	}
 	h.Checkpoint.StartedAt = record.FormatTime(h.Now())
-	if v := p.History.Refused; v != nil && p.CommitTree == nil && v.TaskID == p.Begun {
-		x.out.Refused = &HookRefusal{Output: *p.History.RefusedBy.Results[0].Output, Verdict: v}
+	if by, v := p.Last.RefusedBy, p.Last.Verdict; by != nil && v != nil && p.CommitTree == nil && v.TaskID == p.Begun {
+		x.out.Refused = &HookRefusal{Output: *by.Results[0].Output, Verdict: v}
 	}
 	err := x.repair(ctx)
 	if err != nil {
@@ -208,7 +208,7 @@ func settleRecord(h *held.Handle, p Plan) error {
 
 func noteResume(h *held.Handle, o Outcome, e Execution) error {
 	resume := record.SessionResume{
-		SessionID: h.S.ID, LastStop: record.Optional(o.History.LastStop), Retried: o.Retried, Pending: o.Pending,
+		SessionID: h.S.ID, LastStop: record.Optional(o.LastStop), Retried: o.Retried, Pending: o.Pending,
 		Plan: o.String(), Sandbox: e.Start.Sandbox, Settings: e.Settings,
 		SettingsChanged: o.SettingsChanged, Edited: o.Edited,
 	}
@@ -323,7 +323,7 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	}
 	i := session.IndexOf(tasks, a.TaskID)
 	sha, err = CommitTask(live, x.Handle, wt, tasks[i], a, true, func() error {
-		if x.out.History.Noted {
+		if x.out.Noted {
 			return nil
 		}
 		return x.Append(&record.TaskDone{Scope: x.out.rolledForward(a.TaskID), Summary: a.Summary})
@@ -331,8 +331,9 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	var refused *gitx.HookRefusedError
 	switch {
 	case errors.As(err, &refused):
-		last := x.out.History
-		again := last.LastStop == record.CommitRefused && text.SaySame(x.Redact.String(refused.Output), last.StopDetail)
+		last := x.out.Record.Stopped
+		again := last != nil && last.Reason == record.CommitRefused &&
+			text.SaySame(x.Redact.String(refused.Output), last.Detail)
 		x.out.Refused = &HookRefusal{Output: refused.Output, Verdict: a, Again: again}
 		if again {
 			return "", x.giveUp(a.TaskID, nil)

@@ -37,10 +37,14 @@ type State struct {
 	Dirty       bool   // read only where the plan depends on it
 	Tasks       []session.Task
 	TasksError  string
-	mendTasks   string         // the line of a hint that mends it, "" for none
-	Lanes       []string       // tasks with a lane
-	Record      *record.State  // by the record
-	History     record.History // of the last attempt
+	mendTasks   string        // the line of a hint that mends it, "" for none
+	Lanes       []string      // tasks with a lane
+	Record      *record.State // by the record
+	LastStop    string
+	LastTask    string                   // last worked on in the session's worktree, "" for none
+	Last        record.Attempt           // the last one in the session's worktree
+	Accepted    *record.EvaluatorVerdict // on a tree that is to be committed, or nil
+	Noted       bool                     // its task_done is on record
 	// AcceptedStale: the files were edited and are not the accepted tree any more.
 	AcceptedStale bool
 	CaseStale     bool            // the same of a case that was being reviewed
@@ -170,14 +174,14 @@ func MakePlan(s State) Plan {
 	}
 	slices.SortStableFunc(p.Pending, func(x, y string) int { return p.reviewRank(x) - p.reviewRank(y) })
 	p.headFirst()
-	if c := s.History.Case; c != nil && !s.CaseStale && c.TaskID == p.Begun && len(p.Unwind) == 0 &&
+	if c := s.Last.Case; c != nil && !s.CaseStale && c.TaskID == p.Begun && len(p.Unwind) == 0 &&
 		c.Base == s.BranchTip && s.Tree == held.TreeFine {
 		p.Review = c
 	}
 	switch {
 	case len(p.Pending) > 0:
 		p.Action = Continue
-	case (s.Status == session.AllDone || s.History.LastStop == session.AllDone) && len(p.MarkDone) == 0 &&
+	case (s.Status == session.AllDone || s.LastStop == session.AllDone) && len(p.MarkDone) == 0 &&
 		p.CommitTree == nil:
 		p.Action = Nothing
 	default:
@@ -197,7 +201,7 @@ func (s State) reviewRank(task string) int {
 // headFirst puts the task with partial work in the worktree before tasks that the user moved before it since, because
 // its work would go into their commits. The work of a task that is not run any more is stashed.
 func (p *Plan) headFirst() {
-	first := p.History.LastTask
+	first := p.LastTask
 	if p.Fresh || first == "" {
 		return
 	}
@@ -212,8 +216,8 @@ func (p *Plan) headFirst() {
 
 // leavesWork reports whether the task last worked on was skipped or removed.
 func (s State) leavesWork() bool {
-	status, known := s.status()[s.History.LastTask]
-	return s.History.LastTask != "" && (!known || status == session.TaskSkipped)
+	status, known := s.status()[s.LastTask]
+	return s.LastTask != "" && (!known || status == session.TaskSkipped)
 }
 
 func refusal(s State) (why, hint string) {
@@ -274,15 +278,16 @@ func (p *Plan) settleTasks() map[string]string {
 		for _, c := range p.Commits {
 			id := p.finished(c)
 			if id == "" && p.isAccepted(c) {
-				id = p.History.Accepted.TaskID
+				id = p.Accepted.TaskID
 			}
-			if id != "" && !p.ByWorker[c.SHA] && (status[id] == session.TaskDone || p.proven(c)) && committed[id] == "" {
+			known := status[id] == session.TaskDone || p.proven(c)
+			if id != "" && known && !p.ByWorker[c.SHA] && committed[id] == "" {
 				committed[id] = c.SHA
 			}
 		}
 	}
 	p.unwindTip(status)
-	if a := p.History.Accepted; a != nil && !p.AcceptedStale && status[a.TaskID] != session.TaskDone &&
+	if a := p.Accepted; a != nil && !p.AcceptedStale && status[a.TaskID] != session.TaskDone &&
 		status[a.TaskID] != session.TaskSkipped &&
 		committed[a.TaskID] == "" && len(p.Unwind) == 0 && a.Base == p.BranchTip {
 		if _, known := status[a.TaskID]; known {
@@ -350,7 +355,7 @@ func (s State) judged(task, tree string) bool {
 // isAccepted reports whether this is the commit of the accepted tree, where it was judged, by these two alone: a
 // commit-msg hook can have written another message, and with it have taken the trailers away.
 func (s State) isAccepted(c gitx.Commit) bool {
-	a := s.History.Accepted
+	a := s.Accepted
 	return a != nil && c.SHA == s.BranchTip && c.Tree == a.Tree && len(c.Parents) == 1 && c.Parents[0] == a.Base
 }
 
@@ -384,9 +389,9 @@ func (s State) status() map[string]string {
 // unjudged finds the commits that stay on the branch and are judged with the next task's work, and the commit before
 // them: a placeholder below another commit, made since the last attempt began and not accepted by a verdict since.
 func (p *Plan) unjudged() (from string, commits []gitx.Commit) {
-	from = p.History.Begun.Judged
+	from = p.Last.Begun.Judged
 	if from == "" && len(p.KeptPlaceholders) > 0 {
-		from = p.History.Begun.Base
+		from = p.Last.Begun.Base
 	}
 	rest := p.Commits[len(p.Unwind):]
 	status := p.status()

@@ -167,25 +167,25 @@ func TestMakePlan(t *testing.T) {
 			s.Tree, s.BranchIn, s.BranchHint = held.TreeMissing, "/x", "git -C /x switch --detach"
 		}, want{action: Refuse, why: "checked out in /x", hint: "switch --detach"}},
 		{"an accepted tree, judged on the branch's tip", "", func(s *State) {
-			s.Tasks, s.BranchTip, s.History.Accepted = tasks("done", "pending"), "c1", accepted
+			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c1", accepted
 			s.Commits = chain(doneBy(testID, "T-001"))
 		}, want{action: conclude, commit: "T-002", line: "commit the accepted work of T-002"}},
 		{"an accepted tree, judged on the branch's tip", "the files have changed since", func(s *State) {
-			s.Tasks, s.BranchTip, s.History.Accepted, s.AcceptedStale = tasks("done", "pending"), "c1", accepted, true
+			s.Tasks, s.BranchTip, s.Accepted, s.AcceptedStale = tasks("done", "pending"), "c1", accepted, true
 			s.Commits = chain(doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002"}},
 		{"an accepted tree, judged on the branch's tip", "the branch went on since", func(s *State) {
-			s.Tasks, s.BranchTip, s.History.Accepted = tasks("done", "pending"), "c2", accepted
+			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c2", accepted
 			s.Commits = chain(plain("a person's work"), doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002"}},
 		{"an accepted tree, judged on the branch's tip", "its commit is there already", func(s *State) {
-			s.Tasks, s.BranchTip, s.History.Accepted = tasks("done", "pending"), "c2",
+			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c2",
 				acceptedTree("T-002", "tree", "c2")
 			s.Record = judged("T-002", "c2")
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: conclude, done: "T-002=c2"}},
 		{"an accepted tree, judged on the branch's tip", "of a task that someone took out of the plan", func(s *State) {
-			s.BranchTip, s.History.Accepted = "c1", acceptedTree("T-009", "tree", "c1")
+			s.BranchTip, s.Accepted = "c1", acceptedTree("T-009", "tree", "c1")
 			s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002"}},
 		{"a commit for a task not done, of a tree that a verdict accepted", "the process died before prd.json",
@@ -262,24 +262,24 @@ func TestMakePlan(t *testing.T) {
 		{"a merge or the like was left unfinished", "", func(s *State) { s.Unfinished = "rebase" },
 			want{action: Continue, pending: "T-001 T-002", line: "abort the unfinished rebase"}},
 		{"the task last worked on is not the first pending", "someone put one before it",
-			func(s *State) { s.History.LastTask = "T-002" },
+			func(s *State) { s.LastTask = "T-002" },
 			want{action: Continue, pending: "T-002 T-001", line: "next T-002"}},
 		{"the task last worked on is not the first pending", "it is done", func(s *State) {
-			s.History.LastTask, s.Tasks, s.Commits = "T-001", tasks("done", "pending", "pending"), chain(doneBy(testID,
+			s.LastTask, s.Tasks, s.Commits = "T-001", tasks("done", "pending", "pending"), chain(doneBy(testID,
 				"T-001"))
 		}, want{action: Continue, pending: "T-002 T-003"}},
 		{"the task last worked on is skipped or removed", "skipped, its work in the worktree", func(s *State) {
-			s.History.LastTask, s.Tasks, s.Dirty = "T-001", tasks(session.TaskSkipped, "pending"), true
+			s.LastTask, s.Tasks, s.Dirty = "T-001", tasks(session.TaskSkipped, "pending"), true
 		}, want{action: Continue, pending: "T-002", line: "stash the work of T-001"}},
 		{"the task last worked on is skipped or removed", "its placeholder is unwound", func(s *State) {
-			s.History.LastTask, s.Tasks = "T-001", tasks(session.TaskSkipped, "pending")
+			s.LastTask, s.Tasks = "T-001", tasks(session.TaskSkipped, "pending")
 			s.Commits = chain(failedBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002", unwind: "c1", to: "seed", line: "stash the work of T-001"}},
 		{"the task last worked on is skipped or removed", "removed", func(s *State) {
-			s.History.LastTask, s.Dirty = "T-009", true
+			s.LastTask, s.Dirty = "T-009", true
 		}, want{action: Continue, pending: "T-001 T-002", line: "stash the work of T-009"}},
 		{"the task last worked on is skipped or removed", "nothing is in the worktree", func(s *State) {
-			s.History.LastTask, s.Tasks = "T-001", tasks(session.TaskSkipped, "pending")
+			s.LastTask, s.Tasks = "T-001", tasks(session.TaskSkipped, "pending")
 		}, want{action: Continue, pending: "T-002", line: "1 of 2 tasks to do, next T-002"}},
 		{"a need is not done", "the next one is begun", func(s *State) {
 			s.Tasks = tasks("skipped", "pending", "pending")
@@ -290,20 +290,20 @@ func TestMakePlan(t *testing.T) {
 			s.Tasks[1].Needs = []string{"T-001"}
 		}, want{action: Continue, pending: "T-002", line: "no task can start: T-002 waits for T-001"}},
 		{"a need is not done", "of what was begun", func(s *State) {
-			s.Tasks, s.History.LastTask = tasks("skipped", "pending"), "T-002"
+			s.Tasks, s.LastTask = tasks("skipped", "pending"), "T-002"
 			s.Tasks[1].Needs = []string{"T-001"}
 		}, want{action: Continue, pending: "T-002", line: "next T-002"}},
 		{"a case was being reviewed", "on the tip", func(s *State) {
-			s.History.LastTask, s.History.Case = "T-001", caseOf("T-001", "seed")
+			s.LastTask, s.Last.Case = "T-001", caseOf("T-001", "seed")
 		}, want{action: Continue, pending: "T-001 T-002", line: "ask the reviewer about T-001"}},
 		{"a case was being reviewed", "the files have changed since", func(s *State) {
-			s.History.LastTask, s.History.Case, s.CaseStale = "T-001", caseOf("T-001", "seed"), true
+			s.LastTask, s.Last.Case, s.CaseStale = "T-001", caseOf("T-001", "seed"), true
 		}, want{action: Continue, pending: "T-001 T-002", line: "2 of 2 tasks to do, next T-001"}},
 		{"a case was being reviewed", "elsewhere", func(s *State) {
-			s.History.LastTask, s.History.Case = "T-001", caseOf("T-001", "c9")
+			s.LastTask, s.Last.Case = "T-001", caseOf("T-001", "c9")
 		}, want{action: Continue, pending: "T-001 T-002", line: "2 of 2 tasks to do, next T-001"}},
 		{"an accepted tree, judged on the branch's tip", "of a task that a person skips", func(s *State) {
-			s.History.Accepted, s.Tasks = acceptedTree("T-001", "tree", "seed"), tasks(session.TaskSkipped, "pending")
+			s.Accepted, s.Tasks = acceptedTree("T-001", "tree", "seed"), tasks(session.TaskSkipped, "pending")
 		}, want{action: Continue, pending: "T-002"}},
 		{"another directory stands there", "plain", func(s *State) { s.Tree = held.TreePlain },
 			want{action: Continue, worktree: held.TreePlain, pending: "T-001 T-002", line: "re-create the worktree"}},
@@ -313,17 +313,17 @@ func TestMakePlan(t *testing.T) {
 		{"HEAD was moved to another branch", "", func(s *State) { s.Tree, s.treeOn = held.TreeElsewhere, "other" },
 			want{action: Continue, worktree: held.TreeElsewhere, pending: "T-001 T-002", line: "set HEAD to"}},
 		{"nothing pending, status all_done", "", func(s *State) {
-			s.Tasks, s.Status, s.History.LastStop = tasks("done", "done"), session.AllDone, "all_done"
+			s.Tasks, s.Status, s.LastStop = tasks("done", "done"), session.AllDone, "all_done"
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: Nothing, line: "nothing to resume"}},
 		{"nothing pending, status all_done", "but tasks were added since: they are run", func(s *State) {
-			s.Tasks, s.Status, s.History.LastStop = tasks("done", "done", ""), session.AllDone, "all_done"
+			s.Tasks, s.Status, s.LastStop = tasks("done", "done", ""), session.AllDone, "all_done"
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-003", line: "1 of 3 tasks to do, next T-003"}},
 		{"nothing pending, any other status", "it died before its stop", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "done"), chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: conclude, line: "all tasks are done"}},
-		{"else", "it was interrupted", func(s *State) { s.History.LastStop = "interrupted" },
+		{"else", "it was interrupted", func(s *State) { s.LastStop = "interrupted" },
 			want{action: Continue, pending: "T-001 T-002", line: "2 of 2 tasks to do, next T-001"}},
 		{"else", "it was prepared", func(s *State) { s.Status = session.Prepared },
 			want{action: Continue, fresh: true, pending: "T-001 T-002", line: "start with 2 tasks"}},
@@ -435,8 +435,7 @@ func TestAcceptedInLane(t *testing.T) {
 			Tree: held.TreeFine, Tasks: tasks("pending", "pending"), Commits: chain(gitx.Commit{}),
 			Record: &record.State{Moment: record.Moment{Head: "T-001", LastTask: "T-001",
 				Tasks: map[string]record.Task{"T-001": c.one, "T-002": c.two}}}}
-		s.History = s.Record.History()
-		s.leaveToLanes()
+		s.readAttempts()
 		p, got := MakePlan(s), ""
 		if p.CommitTree != nil {
 			got = p.CommitTree.TaskID

@@ -18,22 +18,25 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// leaveToLanes removes the lanes' attempts from the history: they continue in their lanes, and the session's worktree
-// has none of their work. The record decides which attempts these are, whether or not their lanes exist. An accepted
-// tree is committed from the record: first that of a task_done, else one that was judged on the branch's tip.
-func (s *State) leaveToLanes() {
-	h := &s.History
-	if s.InLane(h.LastTask) {
-		h.LastTask = ""
+// readAttempts reads the last attempt from the record. An attempt in a lane continues there, and the session's worktree
+// has none of its work. The record decides which attempts these are, whether or not their lanes exist. An accepted tree
+// is committed from the record: first that of a task_done, else one that was judged on the branch's tip.
+func (s *State) readAttempts() {
+	s.LastTask, s.Last = s.Record.LastTask, s.Record.Tasks[s.Record.Head].Attempt
+	if s.InLane(s.LastTask) {
+		s.LastTask = ""
 	}
 	if s.InLane(s.Record.Head) {
-		h.Accepted, h.Noted, h.Case, h.Refused, h.RefusedBy = nil, false, nil, nil, nil
+		s.Last = record.Attempt{Begun: s.Last.Begun}
+	}
+	if s.Last.Waits {
+		s.Accepted, s.Noted = s.Last.Verdict, s.Last.Noted
 	}
 	for _, t := range s.Tasks {
 		a := s.Record.Tasks[t.ID].Attempt
 		if a.Begun.Lane && a.Waits && a.RefusedBy == nil &&
-			(a.Noted || h.Accepted == nil && a.Verdict.Base == s.BranchTip) {
-			h.Accepted, h.Noted = a.Verdict, a.Noted
+			(a.Noted || s.Accepted == nil && a.Verdict.Base == s.BranchTip) {
+			s.Accepted, s.Noted = a.Verdict, a.Noted
 		}
 	}
 }
@@ -68,7 +71,9 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	if st.Status == session.Prepared && st.Record.Ran {
 		st.Status = session.Running // the checkpoint was edited
 	}
-	st.History = st.Record.History()
+	if stop := st.Record.Stop; stop != nil {
+		st.LastStop = stop.Reason
+	}
 	if st.Record.Seed != nil {
 		st.SeedSHA, st.NoBase = st.Record.Seed.SHA, st.Record.Base == ""
 	} else {
@@ -103,7 +108,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 	if st.Lanes, err = held.BegunLanes(ctx, g, s, common); err != nil {
 		return err
 	}
-	st.leaveToLanes()
+	st.readAttempts()
 	path := held.WorkspaceOf(s, check)
 	st.Tree, st.treeOn = held.TreeAt(ctx, g, common, path, branch)
 	if held.Remaking(s) {

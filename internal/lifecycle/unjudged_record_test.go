@@ -31,7 +31,7 @@ func planOf(t *testing.T, plan []session.Task, lines []string, commits ...gitx.C
 	if st.Record, err = s.State(); err != nil {
 		t.Fatal(err)
 	}
-	st.History = st.Record.History()
+	st.readAttempts()
 	return MakePlan(st)
 }
 

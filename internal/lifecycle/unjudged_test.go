@@ -16,10 +16,10 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 	commit.Tree = "made by the hook"
 	state := State{
 		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2",
-		Tree:    held.TreeFine,
-		Tasks:   tasks("done", "pending"),
-		History: record.History{Accepted: acceptedTree("T-002", "judged", "c1")},
-		Commits: chain(commit, doneBy(testID, "T-001")),
+		Tree:     held.TreeFine,
+		Tasks:    tasks("done", "pending"),
+		Accepted: acceptedTree("T-002", "judged", "c1"),
+		Commits:  chain(commit, doneBy(testID, "T-001")),
 	}
 	p := MakePlan(state)
 	if len(p.Unwind) != 1 || p.Unwind[0].SHA != "c2" || len(p.MarkDone) != 0 || p.CommitTree != nil ||
@@ -30,7 +30,7 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 		"the judged tree":  func(s *State) { s.Commits[0].Tree = "judged" },
 		"done by prd.json": func(s *State) { s.Tasks = tasks("done", "done") },
 		"judged before": func(s *State) {
-			s.History.Accepted, s.Record = nil, judged("T-002", "c2")
+			s.Accepted, s.Record = nil, judged("T-002", "c2")
 			s.Commits[0].Tree = "tree of c2"
 		},
 	} {
@@ -48,10 +48,10 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 	state := State{
 		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2",
-		Tree:    held.TreeFine,
-		Tasks:   tasks("done", "pending"),
-		History: record.History{Accepted: acceptedTree("T-002", "judged", "c1")},
-		Commits: chain(gitx.Commit{Subject: "EVIL", Tree: "judged"}, doneBy(testID, "T-001")),
+		Tree:     held.TreeFine,
+		Tasks:    tasks("done", "pending"),
+		Accepted: acceptedTree("T-002", "judged", "c1"),
+		Commits:  chain(gitx.Commit{Subject: "EVIL", Tree: "judged"}, doneBy(testID, "T-001")),
 	}
 	if p := MakePlan(state); p.MarkDone["T-002"] != "c2" || len(p.Pending) != 0 || len(p.Unwind) != 0 ||
 		p.CommitTree != nil {
@@ -59,13 +59,13 @@ func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 	}
 	for name, change := range map[string]func(*State){
 		"another tree":    func(s *State) { s.Commits[0].Tree = "other" },
-		"judged before":   func(s *State) { s.History.Accepted.Base = "c0" },
+		"judged before":   func(s *State) { s.Accepted.Base = "c0" },
 		"of the worker":   func(s *State) { s.ByWorker = map[string]bool{"c2": true} },
-		"with no verdict": func(s *State) { s.History.Accepted = nil },
+		"with no verdict": func(s *State) { s.Accepted = nil },
 	} {
 		s := state
-		accepted := *state.History.Accepted
-		s.History.Accepted = &accepted
+		accepted := *state.Accepted
+		s.Accepted = &accepted
 		s.Commits = append([]gitx.Commit{}, state.Commits...)
 		change(&s)
 		if p := MakePlan(s); len(p.MarkDone) != 0 || len(p.Pending) != 1 {
@@ -88,8 +88,8 @@ func TestCommittingNeedsAWorker(t *testing.T) {
 func TestAllDoneIsNotConcludedTwice(t *testing.T) {
 	state := State{
 		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c1",
-		Tree:    held.TreeFine,
-		History: record.History{LastStop: session.AllDone}, Tasks: tasks("done"),
+		Tree:     held.TreeFine,
+		LastStop: session.AllDone, Tasks: tasks("done"),
 		Commits: chain(doneBy(testID, "T-001")),
 	}
 	if p := MakePlan(state); p.Action != Nothing {

@@ -49,9 +49,10 @@ func (r *run) leaves(begun string) Stop {
 	s := r.nothingLeft()
 	if s.Reason == record.TasksFailed && !s.Failed() && r.next() >= 0 {
 		s = Stop{Reason: record.Interrupted, Detail: s.Detail}
-		was := r.o.From.History
-		if why := record.ReasonOf(was.LastStop); why.Calm && !why.Last && !why.Cuts {
-			s.Reason, s.Detail = was.LastStop, was.StopDetail
+		if was := r.o.From.Record.Stopped; was != nil {
+			if why := record.ReasonOf(was.Reason); why.Calm && !why.Last && !why.Cuts {
+				s.Reason, s.Detail = was.Reason, was.Detail
+			}
 		}
 	}
 	s.Task = begun

@@ -184,7 +184,7 @@ func (a *attempt) layBase(ctx context.Context) (j *judged, s validator.Scene, vs
 	s = validator.Scene{Timeout: a.run.o.Limits.Validator, Config: a.run.o.ValidatorConfig,
 		Setup: a.run.Setup.In(wt.Path), Setting: a.run.Setup.Setting}
 	// The worktree may be older than the setup setting.
-	if a.run.o.From.History.LastStop == record.PreflightFailed {
+	if a.run.o.From.LastStop == record.PreflightFailed {
 		if err := a.run.RunSetup(ctx, wt.Path); err != nil {
 			s.Dir = wt.Path
 			unable, err = a.run.setupFails(err, s)

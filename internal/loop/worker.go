@@ -118,7 +118,7 @@ func (a *attempt) firstPrompt(goesOn bool) (string, error) {
 	}
 	entries, _ := a.run.S.ReadLedger(a.task.ID, 1)
 	return a.run.o.Prompts.Render("worker_resume", map[string]any{
-		"Task": a.task, "Why": cmp.Or(a.run.o.From.History.LastStop, "the process ended"),
+		"Task": a.task, "Why": cmp.Or(a.run.o.From.LastStop, "the process ended"),
 		"Ledger":  fenced("ledger", lastVerdict(entries)),
 		"Refused": a.context.Refused, "Aside": a.context.Aside, "Conflict": a.context.Conflict,
 	})

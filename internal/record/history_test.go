@@ -40,10 +40,13 @@ type told struct {
 }
 
 func tell(s State) told {
-	h, a := s.History(), s.Tasks[s.Head].Attempt
-	r := told{Stop: h.LastStop, Task: h.LastTask, Noted: h.Noted, Unledgered: a.Unledgered}
-	if h.Accepted != nil {
-		r.Accepted = h.Accepted.TaskID + " " + h.Accepted.Tree
+	a := s.Tasks[s.Head].Attempt
+	r := told{Task: s.LastTask, Unledgered: a.Unledgered}
+	if s.Stop != nil {
+		r.Stop = s.Stop.Reason
+	}
+	if a.Waits {
+		r.Accepted, r.Noted = a.Verdict.TaskID+" "+a.Verdict.Tree, a.Noted
 	}
 	if a.Verdict != nil && !a.Worked {
 		r.Verdict = a.Verdict.TaskID + " " + a.Verdict.Verdict
@@ -51,7 +54,7 @@ func tell(s State) told {
 	return r
 }
 
-func TestHistory(t *testing.T) {
+func TestAttempt(t *testing.T) {
 	const one, two = "T-001", "T-002"
 	call := func(task string, total int64) Event { return &ModelCall{Scope: in(task), TokensUsedTotal: total} }
 	learning := func(total int64) Event {
@@ -136,7 +139,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-func TestHistoryOfASessionThatWasOnlyPrepared(t *testing.T) {
+func TestAttemptOfASessionThatWasOnlyPrepared(t *testing.T) {
 	data := inMemory(t, &ModelCall{Scope: Scope{Phase: "interview"}, TokensUsedTotal: 600},
 		&SessionPrepared{}, &SeedCommitted{SHA: "seed"})
 	s, err := stateOf(t, data)

@@ -183,37 +183,6 @@ type Objected struct {
 	FailedLast bool             `json:"failed_last,omitempty"`
 }
 
-// History is the end of the last run and its unfinished steps.
-type History struct {
-	LastStop, StopDetail string // of Stop
-	LastTask             string
-	Accepted             *EvaluatorVerdict // the Verdict, where it Waits
-	Noted                bool
-	Case                 *CaseSubmitted
-	Refused              *EvaluatorVerdict // the Verdict, where there is a RefusedBy
-	RefusedBy            *ValidatorRun
-	Begun                ContextReset
-}
-
-// History is that of the last attempt.
-func (s *State) History() History {
-	a := s.Tasks[s.Head].Attempt
-	h := History{LastTask: s.LastTask, Case: a.Case, RefusedBy: a.RefusedBy, Begun: a.Begun}
-	if s.Stop != nil {
-		h.LastStop = s.Stop.Reason
-	}
-	if s.Stopped != nil {
-		h.StopDetail = s.Stopped.Detail
-	}
-	if a.Waits {
-		h.Accepted, h.Noted = a.Verdict, a.Noted
-	}
-	if a.RefusedBy != nil {
-		h.Refused = a.Verdict
-	}
-	return h
-}
-
 // SessionStatus returns the session's status, once it has a seed. It is not all_done after the user retried or added a
 // task.
 func (s *State) SessionStatus() string {
