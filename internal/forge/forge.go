@@ -85,10 +85,10 @@ func Find(ctx context.Context, address, dir string, environ []string) (*Forge, e
 }
 
 // isLoggedIn reports whether a program has a login to the host. The host's name may not tell which program it needs.
-func (f *Forge) isLoggedIn(ctx context.Context, program string) bool {
-	out, err := proc.Run(ctx, proc.Cmd{Argv: []string{program, "auth", "status", "--hostname", f.Host}, Dir: f.Dir,
-		Env: f.Environ, Timeout: callTime, OutputCap: maxAnswer, Lasting: true})
-	return err == nil && out.ExitCode == 0 && !out.TimedOut
+func (f Forge) isLoggedIn(ctx context.Context, program string) bool {
+	f.Program = program
+	_, err := f.call(ctx, "GET", "user", nil)
+	return err == nil
 }
 
 // HostOf returns the host and the path of a remote's URL, without a user or password; "" of a path on this machine.
@@ -139,10 +139,11 @@ func (f *Forge) raw(ctx context.Context, method, path string, body any) ([]byte,
 		return nil, err
 	case out.Canceled:
 		return nil, context.Canceled
-	case out.ExitCode == 0 && !out.TimedOut:
-		return out.Output, nil
 	}
 	said := text.OneLine(text.Visible(string(out.Stderr)))
+	if out.ExitCode == 0 && !out.TimedOut && !strings.HasPrefix(said, f.Program+": ") { // glab 1.22 exits with 0
+		return out.Output, nil
+	}
 	said = cmp.Or(said, text.OneLine(text.Visible(gjson.GetBytes(out.Output, "message").String())))
 	return nil, f.refusal(out.ExitCode, text.Clip(said, 300))
 }

@@ -14,13 +14,14 @@ import (
 )
 
 // stub is a program that prints the answer to a call of the API, by its method and path. An answer that begins with "!"
-// is an error.
+// is an error, and one with "!0" an error with exit code 0.
 const stub = `#!/bin/sh
 name=$(printf %s "$5 $6" | tr '/?&=% ' '______')
 echo "$5 $6" >> "$0.calls"
 case " $* " in *" --input "*) cat >> "$0.calls"; echo >> "$0.calls";; esac
 [ -f "$0.d/$name" ] || { echo "HTTP 404: Not Found" >&2; exit 1; }
 case $(cat "$0.d/$name") in
+"!0"*) cut -c3- "$0.d/$name" >&2; exit 0;;
 "!"*) cut -c2- "$0.d/$name" >&2; exit 1;;
 esac
 cat "$0.d/$name"
@@ -72,7 +73,7 @@ func TestFind(t *testing.T) {
 		for _, program := range strings.Fields(c.programs) {
 			script := "#!/bin/sh\nexit 1\n"
 			if name, login := strings.CutSuffix(program, ":login"); login {
-				program, script = name, "#!/bin/sh\n"
+				program, script = name, "#!/bin/sh\necho {}\n"
 			}
 			if err := os.WriteFile(filepath.Join(dir, program), []byte(script), 0o755); err != nil {
 				t.Fatal(err)
@@ -118,7 +119,12 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v, want a rate limit", says, err)
 		}
 	}
-	_, err := newForge(t, "gh", map[string]string{"GET user": "<html>"}).call(t.Context(), "GET", "user", nil)
+	f := newForge(t, "glab", map[string]string{"GET user": "!0glab: HTTP 401"})
+	_, err := f.call(t.Context(), "GET", "user", nil)
+	if refused := new(Error); !errors.As(err, &refused) {
+		t.Errorf("glab 1.22, which exits with 0: %v", err)
+	}
+	_, err = newForge(t, "gh", map[string]string{"GET user": "<html>"}).call(t.Context(), "GET", "user", nil)
 	if !errors.Is(err, ErrUnknown) {
 		t.Errorf("an answer that is no JSON: %v", err)
 	}
