@@ -138,12 +138,16 @@ func (a *addressing) round() error {
 func (a *addressing) usersCommits() error {
 	w, hint := a.w, "git tilth update "+a.s.ID
 	state, err := a.s.State()
-	if err == nil && len(state.Steps) > 0 && a.isStack() {
-		if err := w.proceed(a.s, a.run); err != nil || w.p.dryRun {
-			return err
-		}
-	} else if err == nil && len(state.Steps) > 0 {
-		return refuse(hint, "the update of session %s is not finished", a.s.ID)
+	if err != nil {
+		return err
+	}
+	if !a.isStack() {
+		err = a.updated()
+	} else if len(state.Steps) > 0 {
+		err = w.proceed(a.s, a.run)
+	}
+	if err != nil || w.p.dryRun && len(state.Steps) > 0 {
+		return err
 	}
 	parts, err := a.parts(a.isStack())
 	if err != nil {

@@ -48,8 +48,8 @@ func (p *proposal) pullRequest(base string, stack, web bool) error {
 	if err := p.read(); err != nil {
 		return err
 	}
-	if unfinished, err := p.isUpdating(); err != nil || unfinished {
-		return cmp.Or(err, refuse("git tilth update "+s.ID, "the update of session %s is not finished", s.ID))
+	if err := p.updated(); err != nil {
+		return err
 	}
 	stack = stack || p.isStack()
 	if stack && p.missing != nil {

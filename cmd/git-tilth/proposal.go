@@ -133,15 +133,25 @@ func (p *proposal) unfinished() ([]session.Task, error) {
 	}), err
 }
 
-// isUpdating reports whether commits are to be repeated, or the task of one that conflicted is not finished: the branch
-// lacks commits that the request has, and the request has nothing but the session's.
-func (p *proposal) isUpdating() (bool, error) {
+// updated refuses a session with an unfinished update: there are commits to repeat, or a task is open after a conflict.
+// After a conflict, the branch lacks a commit of the request, and the request has only the session's commits.
+func (p *proposal) updated() error {
 	state, err := p.s.State()
-	if err != nil || len(state.Steps) > 0 || p.top == nil || p.top.Head != p.top.Took {
-		return err == nil && len(state.Steps) > 0, err
+	if err != nil {
+		return err
 	}
-	tasks, err := p.unfinished()
-	return len(tasks) > 0 && !p.has(p.s.Branch(), p.top.Head), err
+	unfinished := len(state.Steps) > 0
+	if !unfinished && p.top != nil && p.top.Head == p.top.Took {
+		tasks, err := p.unfinished()
+		if err != nil {
+			return err
+		}
+		unfinished = len(tasks) > 0 && !p.has(p.s.Branch(), p.top.Head)
+	}
+	if unfinished {
+		return refuse("git tilth update "+p.s.ID, "the update of session %s is not finished", p.s.ID)
+	}
+	return nil
 }
 
 // look reads and stores the threads and failed checks of the open requests.
@@ -327,6 +337,7 @@ func (p *proposal) request(of part, base string) (r *session.Request, err error)
 func (p *proposal) text(of part) (title, body string, err error) {
 	var b bytes.Buffer
 	report := p.w.report(p.s)
+	report.State = "proposed" // also before it is known
 	if err := report.Write(&b, view.Terminal{}, of.task, true); err != nil {
 		return "", "", err
 	}
