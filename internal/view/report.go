@@ -154,7 +154,11 @@ func NewReport(s *session.Session, d Detail) *Report {
 				t.see(ev)
 			}
 		case "session_start", "session_resume":
-			by := agentsOf(l.Event())
+			ev := l.Event()
+			if fork, ok := ev.(*record.SessionStart); ok {
+				r.inherit(fork)
+			}
+			by := agentsOf(ev)
 			if by == nil || by.WorkerAgent == "" {
 				break
 			}
@@ -212,6 +216,15 @@ func NewReport(s *session.Session, d Detail) *Report {
 		}
 	}
 	return r
+}
+
+// inherit names the session that a fork's finished tasks come from, which also checked them.
+func (r *Report) inherit(fork *record.SessionStart) {
+	for id := range fork.Tasks {
+		if t := r.Task(id); t != nil && t.Checks == nil && t.Status == session.TaskDone {
+			t.Checks = []string{"inherited from " + oneLine(fork.ForkedFrom)}
+		}
+	}
 }
 
 // agentsOf returns the agents of a start or resume, nil if the event does not name them.
