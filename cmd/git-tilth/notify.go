@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -19,6 +18,7 @@ import (
 
 const (
 	notifyPatience = 30 * time.Second // time limit of one notification
+	signalPatience = 5 * time.Second  // time limit of all notifications after a signal
 	briefOutage    = time.Minute      // shorter outages are not notified
 )
 
@@ -33,10 +33,14 @@ type notifier struct {
 	outages map[string]time.Time // start of the outage of each endpoint or agent program
 	waiting map[string]string    // by task and role, the endpoint or agent program it waits for
 	pending sync.WaitGroup
+	ctx     context.Context // of the commands: a run ended by a signal is notified too
+	cancel  context.CancelFunc
+	reason  string // of the stop
 }
 
 func (w *repoContext) newNotifier(s *session.Session) *notifier {
 	n := &notifier{w: w, s: s, told: map[string]bool{}, outages: map[string]time.Time{}, waiting: map[string]string{}}
+	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(w.p.ctx))
 	if check, err := s.Checkpoint(); err == nil {
 		n.cost = check.Usage.Sum().Cost
 	}
@@ -90,11 +94,21 @@ func (n *notifier) once(kind, which, reason string) {
 	n.pending.Go(func() { n.notify(reason, cost) })
 }
 
-// end notifies of a run's end, after the notifications in the background.
-func (n *notifier) end(h *held.Handle, reason string) {
+// stopped sets the reason of the run's stop.
+func (n *notifier) stopped(reason string) { n.reason = reason }
+
+// end notifies of a stop, after the notifications in the background.
+func (n *notifier) end() {
+	defer n.cancel()
+	if n.reason == "" {
+		return
+	}
+	if n.w.p.ctx.Err() != nil {
+		defer time.AfterFunc(signalPatience, n.cancel).Stop()
+	}
 	n.pending.Wait()
-	if slices.Contains(n.on, "end") {
-		n.notify(reason, h.Checkpoint.Usage.Sum().Cost)
+	if check, err := n.s.Checkpoint(); err == nil && slices.Contains(n.on, "end") {
+		n.notify(n.reason, check.Usage.Sum().Cost)
 	}
 }
 
@@ -122,8 +136,7 @@ func (n *notifier) notify(reason string, cost float64) {
 		fmt.Sprintf("TILTH_NOTIFY_FAILED=%d", tasks.Failed),
 		fmt.Sprintf("TILTH_NOTIFY_PENDING=%d", tasks.Pending),
 		fmt.Sprintf("TILTH_NOTIFY_COST=%.4f", cost))
-	// A run ended by a signal is notified too.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.p.ctx), notifyPatience)
+	ctx, cancel := context.WithTimeout(n.ctx, notifyPatience)
 	defer cancel()
 	out, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: w.p.dir, Env: env, OutputCap: 4096})
 	switch {

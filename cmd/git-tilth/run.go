@@ -311,6 +311,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		show.Of = s.ID[len(s.ID)-6:] + "  "
 	}
 	news := w.newNotifier(s)
+	defer news.end() // after the session and its claim are released
 	h, err := w.hold(s, func(l record.Line) { show.Event(l); news.event(l) })
 	if err != nil {
 		return err
@@ -383,7 +384,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		}
 		result := w.ended(h, show, stop, w.p.outcome(stop))
 		if again >= r.autoResume || !stop.TaskFailed() && !stop.Failed() || ctx.Err() != nil {
-			news.end(h, stop.Reason)
+			news.stopped(stop.Reason)
 			return result
 		}
 		w.p.warnf("%s; resuming automatically (%d of %d)\n", w.p.outcome(stop), again+1, r.autoResume)
