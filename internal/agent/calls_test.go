@@ -17,6 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/scripttest/clock"
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
@@ -58,7 +59,7 @@ func hi() model.Request {
 func skipTime(t *testing.T) {
 	now, sleep := proc.Now, proc.Sleep
 	t.Cleanup(func() { proc.Now, proc.Sleep = now, sleep })
-	proc.AdvanceClock(new(atomic.Int64), func() {})
+	clock.Advance(new(atomic.Int64), func() {})
 }
 
 // Waits double up to five minutes, and the last one ends with the longest outage.

@@ -2,7 +2,6 @@ package proc
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 )
 
@@ -18,15 +17,4 @@ var Sleep = func(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 	}
 	return ctx.Err()
-}
-
-// AdvanceClock makes every sleep end at once and moves the clock by the time that it would have taken, which it adds to
-// passed, in nanoseconds. It calls told after each sleep.
-func AdvanceClock(passed *atomic.Int64, told func()) {
-	Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
-	Sleep = func(ctx context.Context, d time.Duration) error {
-		passed.Add(int64(max(d, 0)))
-		told()
-		return ctx.Err()
-	}
 }

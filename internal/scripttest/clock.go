@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/scripttest/clock"
 )
 
 // SkipWaits makes the waits of this process end at once. The file has the time that they would have taken, by which the
@@ -16,5 +16,5 @@ func SkipWaits(file string) {
 		n, _ := strconv.ParseInt(string(b), 10, 64)
 		passed.Store(n)
 	}
-	proc.AdvanceClock(&passed, func() { _ = os.WriteFile(file, strconv.AppendInt(nil, passed.Load(), 10), 0o600) })
+	clock.Advance(&passed, func() { _ = os.WriteFile(file, strconv.AppendInt(nil, passed.Load(), 10), 0o600) })
 }

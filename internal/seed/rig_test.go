@@ -13,15 +13,15 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/scripttest/clock"
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-func init() { proc.AdvanceClock(new(atomic.Int64), func() {}) } // no test sleeps
+func init() { clock.Advance(new(atomic.Int64), func() {}) } // no test sleeps
 
 // rig is an interview against the scripted endpoint over HTTP, with a real
 // session directory, record, transcript and tool box.
