@@ -1,18 +1,18 @@
 package proc
 
 import (
+	"bufio"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/git-tilth/git-tilth/internal/proc/keeper"
 )
 
 // After a kill of this process, the kernel ends its pid namespaces, and the processes above its other commands end
@@ -43,7 +43,7 @@ func launch() (end func()) {
 		return func() {}
 	}
 	defer r.Close()
-	child := &exec.Cmd{Path: "/proc/self/exe", Args: []string{keeper.Name, strconv.Itoa(os.Getpid())}, Dir: "/",
+	child := &exec.Cmd{Path: "/proc/self/exe", Args: []string{keeperName, strconv.Itoa(os.Getpid())}, Dir: "/",
 		Env: []string{}, Stdin: r, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	if child.Start() != nil {
 		w.Close()
@@ -103,13 +103,7 @@ func putBack(path, content string) {
 	if fi, err := os.Lstat(dir); err != nil || !fi.IsDir() || os.Chmod(dir, fi.Mode().Perm()|0o700) != nil {
 		return
 	}
-	fi, err := os.Lstat(path)
-	if err == nil && fi.Mode().IsRegular() && fi.Size() == int64(len(content)) {
-		if data, err := os.ReadFile(path); err == nil && string(data) == content {
-			return
-		}
-	}
-	if err == nil && fi.IsDir() {
+	if fi, err := os.Lstat(path); err == nil && fi.IsDir() {
 		aside := dir + time.Now().UTC().Format(".found-20060102-150405")
 		_ = os.Mkdir(aside, 0o700)
 		_ = os.Rename(path, filepath.Join(aside, filepath.Base(path)))
@@ -150,17 +144,38 @@ const (
 	keeperRest  = 10 * time.Second     // the longest pause, where the kernel cannot end a process
 )
 
-// init runs the keeper after its wait.
+// keeperName is the name of the process.
+const keeperName = "git-tilth-keeper"
+
+var lockedDirs []*os.File
+
+// init is the life of a keeper, before the rest of the program is initialised. It reads standard input, a pipe: files,
+// each text ending in a NUL. An empty path says that all is well.
 func init() {
-	if !keeper.Is() {
+	if len(os.Args) != 2 || os.Args[0] != keeperName {
 		return
+	}
+	var files []string
+	for in := bufio.NewReader(os.Stdin); ; {
+		said, err := in.ReadString(0)
+		if err != nil {
+			break
+		}
+		if len(files)%2 == 0 && said == "\x00" {
+			os.Exit(0)
+		}
+		said = strings.TrimSuffix(said, "\x00")
+		if lock, err := lockDir(filepath.Dir(said), unix.LOCK_SH|unix.LOCK_NB); len(files)%2 == 0 && err == nil {
+			lockedDirs = append(lockedDirs, lock)
+		}
+		files = append(files, said)
 	}
 	parent, _ := strconv.Atoi(os.Args[1])
 	for round := 0; !endGroups(func(pid int) bool { return pid == parent }); round++ {
 		time.Sleep(min(keeperPause<<min(round, 12), keeperRest))
 	}
-	for i := 0; i+1 < len(keeper.Files); i += 2 {
-		putBack(keeper.Files[i], keeper.Files[i+1])
+	for i := 0; i+1 < len(files); i += 2 {
+		putBack(files[i], files[i+1])
 	}
 	os.Exit(0)
 }
