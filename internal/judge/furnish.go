@@ -38,7 +38,7 @@ func (p *Checkout) locks() string {
 	}
 	var b strings.Builder
 	for _, e := range p.entries {
-		if project.IsLock(e.Path) || e.Mode == gitlink || project.IsUnlocked(e.Path, p.tracked) {
+		if project.IsLock(e.Path) || e.Mode == gitlink || project.IsUnlocked(e.Path, p.Has) {
 			b.WriteString(hex.EncodeToString([]byte(e.OID)) + " " + e.Path + "\n")
 		}
 	}
@@ -107,7 +107,7 @@ func (p *Checkout) dropSetup(ctx context.Context, commit, tree string) error {
 func (p *Checkout) drop(name string) error {
 	for root := range p.kept[name].roots {
 		addAbove(p.stale, root)
-		if p.tracked(root) {
+		if p.Has(root) {
 			continue // recheck removes untracked files of a new directory
 		}
 		if err := proc.RemoveAll(filepath.Join(p.Dir, root)); err != nil {
@@ -156,19 +156,15 @@ func (p *Checkout) setUp(ctx context.Context, commit, tree, of string) error {
 // untracked lists the untracked files, except Cargo's builds.
 func (p *Checkout) untracked() ([]string, error) {
 	var roots []string
-	dirs := directories(p.entries)
-	tracked := map[string]bool{".git": true}
-	for _, e := range p.entries {
-		tracked[e.Path] = true
-	}
-	for dir := range dirs {
+	onDisk := project.OnDisk(p.Dir)
+	for dir := range directories(p.entries) {
 		names, err := os.ReadDir(filepath.Join(p.Dir, dir))
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range names {
 			name := path.Join(dir, d.Name())
-			if !dirs[name] && !tracked[name] && !p.isBuild(name) {
+			if name != ".git" && !p.Has(name) && !project.IsBuilt(name, onDisk) {
 				roots = append(roots, name)
 			}
 		}
@@ -195,20 +191,18 @@ func (p *Checkout) keep(roots []string) (*kept, error) {
 			if err != nil {
 				return err
 			}
-			k.stamps[rel], err = p.look(rel)
+			k.stamps[rel] = stamp{}
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	// Directories last: removing a cache changed its parent directory.
-	for name, s := range k.stamps {
-		if s.isDir() || s.isFile() {
-			var err error
-			if k.stamps[name], err = p.take(name); err != nil {
-				return nil, err
-			}
+	// Stamps last: removing a cache changed its parent directory.
+	for name := range k.stamps {
+		var err error
+		if k.stamps[name], err = p.take(name); err != nil {
+			return nil, err
 		}
 	}
 	return k, nil
@@ -251,16 +245,11 @@ func (p *Checkout) dropBuilds() error {
 	return nil
 }
 
-// isBuild reports whether name is the target directory of a Cargo package.
-func (p *Checkout) isBuild(name string) bool {
-	return project.IsBuilt(name, project.OnDisk(p.Dir))
-}
-
 // builds lists the target directories of Cargo's packages.
 func (p *Checkout) builds() (dirs []string) {
 	for _, e := range p.entries {
 		dir := path.Join(path.Dir(e.Path), "target")
-		if path.Base(e.Path) == "Cargo.toml" && !p.tracked(dir) {
+		if path.Base(e.Path) == "Cargo.toml" && !p.Has(dir) {
 			dirs = append(dirs, dir)
 		}
 	}

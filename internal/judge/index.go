@@ -36,8 +36,8 @@ func find(entries []entry, name string) (int, bool) {
 	})
 }
 
-// tracked reports whether name is an entry or a directory that holds one.
-func (p *Checkout) tracked(name string) bool {
+// Has reports whether the laid-out tree has a file or a directory.
+func (p *Checkout) Has(name string) bool {
 	if _, ok := find(p.entries, name); ok {
 		return true
 	}

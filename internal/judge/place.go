@@ -121,12 +121,6 @@ func (p *Checkout) Builds() bool {
 	return slices.ContainsFunc(p.entries, func(e entry) bool { return path.Base(e.Path) == "Cargo.toml" })
 }
 
-// Has reports whether the laid-out tree has a file.
-func (p *Checkout) Has(file string) bool {
-	_, is := find(p.entries, file)
-	return is
-}
-
 // Put gives the files at paths the contents that a commit has for them, until the next Update.
 func (p *Checkout) Put(ctx context.Context, commit string, paths []string) error {
 	return p.git(ctx, paths, "restore", "--quiet", "--source="+commit, "--staged", "--worktree",
@@ -361,7 +355,7 @@ func (p *Checkout) clear(dir string, known func(name string) bool) error {
 
 // stays reports whether name is tracked, or kept from one judgement to the next although no tree holds it.
 func (p *Checkout) stays(name string) bool {
-	if name == ".git" || p.tracked(name) {
+	if name == ".git" || p.Has(name) {
 		return true
 	}
 	for _, k := range p.kept {

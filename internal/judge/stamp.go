@@ -75,8 +75,8 @@ func (p *Checkout) unchanged(rel string, was *stamp) bool {
 }
 
 func (s stamp) equal(t stamp) bool {
-	return s.dev == t.dev && s.ino == t.ino && s.mode == t.mode && s.size == t.size && s.mtime == t.mtime &&
-		s.ctime == t.ctime
+	s.fresh, s.sum = t.fresh, t.sum
+	return s == t
 }
 
 // isSilent reports whether the file system of an open directory keeps a file's ctime on writes through an existing
