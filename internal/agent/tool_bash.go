@@ -84,7 +84,7 @@ func report(o proc.Outcome, limit time.Duration) ToolAnswer {
 	default:
 		fmt.Fprintf(&out, "[exit code %d]\n", o.ExitCode)
 	}
-	if o.Ended > 0 && !o.TimedOut && !o.Canceled {
+	if o.Ended && !o.TimedOut && !o.Canceled {
 		out.WriteString("[processes that it left in the background were ended]\n")
 	}
 	if len(o.Output) == 0 {

@@ -48,37 +48,31 @@ func startFamily(cmd *exec.Cmd, c Cmd) (*family, error) {
 	return f, nil
 }
 
-// signal sends sig to every living process and returns how many there were. In a process group it counts one.
-func (f *family) signal(sig syscall.Signal) (n int) {
+// signal sends sig to every living process.
+func (f *family) signal(sig syscall.Signal) {
 	if f.tree != nil {
-		n = f.signalMembers(sig)
-	} else if unix.Kill(-f.leader, sig) == nil {
-		n = 1
+		f.signalMembers(sig)
+	} else if unix.Kill(-f.leader, sig) == nil && sig == unix.SIGTERM { // which a stopped process would not see
+		_ = unix.Kill(-f.leader, unix.SIGCONT)
 	}
-	switch sig {
-	case unix.SIGTERM: // which a stopped process would not see
-		if f.tree == nil {
-			_ = unix.Kill(-f.leader, unix.SIGCONT)
-		}
-	case unix.SIGKILL:
+	if sig == unix.SIGKILL {
 		f.tree.Kill()
 	}
-	return n
 }
 
-// endRest ends the remaining processes after the command has exited, and returns their number. It takes little longer
-// than the grace, which hurry cuts short.
-func (f *family) endRest(grace time.Duration, hurry <-chan struct{}) (n int) {
+// endRest ends the remaining processes after the command has exited, and reports whether there were any. It takes
+// little longer than the grace, which hurry cuts short.
+func (f *family) endRest(grace time.Duration, hurry <-chan struct{}) (left bool) {
 	defer f.group.end()
 	defer func() { f.waitErr = f.tree.End(f.cmd) }()
 	if f.waitGone(settle, nil) {
-		return 0
+		return false
 	}
-	n = f.signal(unix.SIGTERM)
+	f.signal(unix.SIGTERM)
 	if !f.waitGone(grace, hurry) {
-		n = max(n, f.signal(unix.SIGKILL), 1)
+		f.signal(unix.SIGKILL)
 	}
-	return n
+	return true
 }
 
 // waitGone waits until no process is left, for at most d and until hurry is closed.

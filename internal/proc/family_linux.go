@@ -26,13 +26,10 @@ func (f *family) members() []process {
 	return slices.DeleteFunc(out, func(p process) bool { return p.zombie })
 }
 
-func (f *family) signalMembers(sig syscall.Signal) (n int) {
+func (f *family) signalMembers(sig syscall.Signal) {
 	for _, p := range f.members() {
-		if p.signal(sig) {
-			n++
-		}
+		p.signal(sig)
 	}
-	return n
 }
 
 // alive reports whether a process is left after the command has exited. A kernel that does not list children knows

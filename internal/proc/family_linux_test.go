@@ -67,7 +67,7 @@ func endRunaways(t *testing.T) {
 			if err != nil || o.ExitCode != 0 {
 				t.Fatalf("%+v, %s, %v", o, o.Output, err)
 			}
-			if o.Ended == 0 || !gone(t, string(o.Output)) {
+			if !o.Ended || !gone(t, string(o.Output)) {
 				t.Errorf("%s is still there: %+v", o.Output, o)
 			}
 		})
@@ -107,7 +107,7 @@ func TestOthersAreSpared(t *testing.T) {
 		<-detached.Ended
 	}()
 	spared := []string{strconv.Itoa(foreign.Process.Pid), strconv.Itoa(ourGit.Process.Pid), strconv.Itoa(detached.PID)}
-	if o := sh(t, "env -i setsid sleep 1000 & echo $!"); o.Ended != 1 || !gone(t, string(o.Output)) {
+	if o := sh(t, "env -i setsid sleep 1000 & echo $!"); !o.Ended || !gone(t, string(o.Output)) {
 		t.Errorf("%s is still there: %+v", o.Output, o)
 	}
 
@@ -133,7 +133,7 @@ func TestOthersAreSpared(t *testing.T) {
 	long := <-ready
 	for range 5 {
 		o := sh(t, "setsid sleep 1000 & echo $!")
-		if o.Ended == 0 || !gone(t, string(o.Output)) {
+		if !o.Ended || !gone(t, string(o.Output)) {
 			t.Errorf("%s is still there", o.Output)
 		}
 	}

@@ -67,7 +67,7 @@ func endDisguised(t *testing.T) {
 		if err != nil || o.ExitCode != 0 || len(data) == 0 {
 			t.Fatalf("%s: %+v %s, %v", name, o, o.Output, err)
 		}
-		if o.Ended == 0 || living(dir) {
+		if !o.Ended || living(dir) {
 			t.Errorf("%s: it was not ended: %+v", name, o)
 		}
 	}

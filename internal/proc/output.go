@@ -87,13 +87,9 @@ func cutEnd(p []byte) []byte {
 	if i := bytes.LastIndexByte(p, '\n'); i >= 0 && len(p)-i <= nearLine {
 		return p[:i+1]
 	}
-	for back := 0; back < utf8.UTFMax && back < len(p); back++ {
-		i := len(p) - 1 - back
-		if utf8.RuneStart(p[i]) {
-			if !utf8.FullRune(p[i:]) {
-				return p[:i]
-			}
-			break
+	for i := len(p) - 1; i >= max(0, len(p)-utf8.UTFMax); i-- {
+		if !utf8.FullRune(p[i:]) {
+			return p[:i]
 		}
 	}
 	return p
@@ -116,26 +112,20 @@ type lineSplitter struct {
 	fn   func([]byte)
 	max  int
 	line []byte
-	some bool
 }
 
 func (s *lineSplitter) Write(p []byte) (int, error) {
 	n := len(p)
-	for len(p) > 0 {
-		i := bytes.IndexByte(p, '\n')
-		if i < 0 {
-			s.add(p)
-			break
-		}
+	for i := bytes.IndexByte(p, '\n'); i >= 0; i = bytes.IndexByte(p, '\n') {
 		s.add(p[:i])
 		s.flush()
 		p = p[i+1:]
 	}
+	s.add(p)
 	return n, nil
 }
 
 func (s *lineSplitter) add(p []byte) {
-	s.some = true
 	if room := s.max - len(s.line); len(p) > room {
 		p = p[:max(room, 0)]
 	}
@@ -144,16 +134,12 @@ func (s *lineSplitter) add(p []byte) {
 
 func (s *lineSplitter) flush() {
 	s.fn(s.line)
-	s.some = false
-	if cap(s.line) > 1<<20 {
-		s.line = nil
-	}
 	s.line = s.line[:0]
 }
 
 // Close hands on a last line without a newline.
 func (s *lineSplitter) Close() {
-	if s.some {
+	if len(s.line) > 0 {
 		s.flush()
 	}
 }

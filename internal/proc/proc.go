@@ -102,9 +102,8 @@ type Outcome struct {
 	Exceeded string
 	// Canceled says that the context ended the command.
 	Canceled bool
-	// Ended is the number of processes that the command had left behind and that had to be ended. Without Linux's
-	// means to count them it is 1 for any.
-	Ended int
+	// Ended says that the command had left processes behind that had to be ended.
+	Ended bool
 	// Took is the time from start to exit.
 	Took time.Duration
 }

@@ -43,7 +43,7 @@ func gone(t *testing.T, pid string) bool {
 func TestExit(t *testing.T) {
 	o := sh(t, "echo out; echo err >&2; exit 3")
 	if o.ExitCode != 3 || o.Signal != "" || string(o.Output) != "out\nerr\n" || o.Truncated ||
-		o.Ended != 0 || o.Took <= 0 {
+		o.Ended || o.Took <= 0 {
 		t.Errorf("got %+v", o)
 	}
 	if o := sh(t, "kill -9 $$"); o.ExitCode != 137 || o.Signal != "SIGKILL" {
@@ -222,7 +222,7 @@ func TestASecondSignalTakesTheGraceAway(t *testing.T) {
 // TestBackgroundIsEnded: the command ends at once; a child in its group holds the pipe.
 func TestBackgroundIsEnded(t *testing.T) {
 	o := sh(t, "sleep 1000 & echo $!")
-	if o.ExitCode != 0 || o.Ended == 0 || !gone(t, string(o.Output)) {
+	if o.ExitCode != 0 || !o.Ended || !gone(t, string(o.Output)) {
 		t.Errorf("got %+v, %q", o, o.Output)
 	}
 }
@@ -363,7 +363,7 @@ func TestLasting(t *testing.T) {
 		t.Errorf("%q has ended: %+v", o.Output, o)
 	}
 	o = sh(t, "sleep 1000 & echo $!", lasting)
-	if o.Ended == 0 || !gone(t, string(o.Output)) {
+	if !o.Ended || !gone(t, string(o.Output)) {
 		t.Errorf("%q holds the output: %+v", o.Output, o)
 	}
 }

@@ -110,21 +110,16 @@ func descendants(root int) []process {
 }
 
 // signal sends sig to exactly the listed process, not to a later one with the same pid.
-func (p process) signal(sig syscall.Signal) bool {
+func (p process) signal(sig syscall.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {
-		// Kernels before 5.3 have no pidfd.
-		return errors.Is(err, unix.ENOSYS) && p.same() && unix.Kill(p.pid, sig) == nil
+		return // it has ended, or the kernel is older than 5.3: the kill of the tree reaches it
 	}
 	defer unix.Close(fd)
-	if !p.same() || unix.PidfdSendSignal(fd, sig, nil, 0) != nil {
-		return false
-	}
-	if sig == unix.SIGTERM {
+	if p.same() && unix.PidfdSendSignal(fd, sig, nil, 0) == nil && sig == unix.SIGTERM {
 		// A stopped process would not see the request.
 		_ = unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0)
 	}
-	return true
 }
 
 func (p process) same() bool {

@@ -11,10 +11,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// helpers are sockets of well-known helpers outside the user's runtime directory.
-var helpers = []string{"/run/docker.sock", "/run/podman", "/run/containerd", "/run/crio", "/run/dbus",
-	"/run/systemd/private", "/run/screen", "/run/libvirt", "/tmp/.X11-unix"}
-
 // Default returns the sandbox that every run starts from: a closed home directory, except files that tools need, and
 // the caches of build tools.
 func Default(g Given) *Box {
@@ -22,10 +18,8 @@ func Default(g Given) *Box {
 	runtime := cmp.Or(g.Getenv("XDG_RUNTIME_DIR"), "/run/user/"+strconv.Itoa(os.Getuid()))
 	b := &Box{Hide: slices.Concat(g.closed(), g.secret(), []string{runtime}), Open: open, trails: trails,
 		home: real(g.Getenv("HOME")), secret: g.secret()}
-	b.Sockets = append([]string{
-		runtime,
-		filepath.Join(cmp.Or(g.Getenv("TMUX_TMPDIR"), "/tmp"), "tmux-"+strconv.Itoa(os.Getuid())),
-	}, helpers...)
+	b.Sockets = []string{runtime, "/tmp/.X11-unix",
+		filepath.Join(cmp.Or(g.Getenv("TMUX_TMPDIR"), "/tmp"), "tmux-"+strconv.Itoa(os.Getuid()))}
 	for _, dir := range b.Hide {
 		if strings.HasSuffix(dir, "git/credential") || strings.HasSuffix(dir, ".git-credential-cache") ||
 			strings.HasSuffix(dir, ".gnupg") || dir == g.Getenv("GNUPGHOME") {

@@ -146,13 +146,6 @@ func ownTemp(ops []string) bool {
 // selfExe is this program, also after its file was replaced.
 const selfExe = "/proc/self/exe"
 
-func (b *Box) flags() string {
-	if b.NoNetwork {
-		return "n" + b.limitFlags()
-	}
-	return b.limitFlags()
-}
-
 // init handles such a command line, before the rest of the program is initialised.
 func init() {
 	if len(os.Args) < 3 || os.Args[0] != Name || os.Args[1] != Name {

@@ -77,7 +77,7 @@ func TestBoxesLeaveNothing(t *testing.T) {
 		"sh", "-c", `cp "$(command -v sleep)" git-lfs; trap "" TERM; >on
 		(env -i PATH="$PATH" setsid sh -c 'trap "" TERM; while [ -e on ]; do (setsid ./git-lfs 1000 &); sleep 0.01; done' &)
 		sleep 0.2; exit 3`}})
-	if err != nil || o.ExitCode != 3 || o.Ended == 0 {
+	if err != nil || o.ExitCode != 3 || !o.Ended {
 		t.Errorf("%+v, %v", o, err)
 	}
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")

@@ -47,16 +47,19 @@ func Used() int64 {
 	return (size["MemTotal"] - size["MemAvailable"]) << 10
 }
 
-// limitFlags writes the limit of processes of a command as a flag. The kernel counts all processes of the user, and
-// none of root's. Memory has no such limit, because the shadow memory of a race detector would exceed it.
-func (b *Box) limitFlags() string {
-	if processes, _ := b.Limits(); processes > 0 {
-		return fmt.Sprintf(",%d", processes+Tasks())
+// flags writes the network and the limit of processes of a command as flags. The kernel counts all processes of the
+// user, and none of root's. Memory has no such limit, because the shadow memory of a race detector would exceed it.
+func (b *Box) flags() (flags string) {
+	if b.NoNetwork {
+		flags = "n"
 	}
-	return ""
+	if processes, _ := b.Limits(); processes > 0 {
+		flags += fmt.Sprintf(",%d", processes+Tasks())
+	}
+	return flags
 }
 
-// readLimits reads the flag of limitFlags. The limit is never raised.
+// readLimits reads the limit from the flags. The limit is never raised.
 func (e *entry) readLimits(flags string) {
 	_, number, _ := strings.Cut(flags, ",")
 	n, err := strconv.ParseUint(number, 10, 64)

@@ -115,16 +115,15 @@ func isEmpty(dir string) bool {
 // it: the .git file of a worktree, and the lists of borrowed objects of submodules.
 func (p *Place) pointers(git string) map[string]string {
 	out := map[string]string{}
-	add := func(name string) bool {
+	add := func(name string) {
 		fi, err := os.Lstat(filepath.Join(p.Tree, name))
 		if err != nil || !fi.Mode().IsRegular() {
-			return false
+			return
 		}
 		data, err := jsonl.ReadIn(p.Tree, name, maxPointer)
 		if text := string(data); err == nil && strings.Contains(text, p.Git+"/") {
 			out[name] = strings.ReplaceAll(text, p.Git+"/", git+"/")
 		}
-		return err == nil
 	}
 	const borrowed = "objects/info/alternates"
 	add(".git")

@@ -63,7 +63,7 @@ type Box struct {
 	Read    []string  // paths in hidden directories that may be read
 	Open    []Opening // the same for all that a run starts, with the reason
 	Hide    []string  // paths that may not be read, unless they are in Write, Read or Open
-	// Sockets are the directories and sockets of helpers that serve any process.
+	// Sockets are the directories and sockets of helpers that serve any process, for macOS.
 	Sockets []string
 	// Temp is the directory for temporary files, which TMPDIR names. It may be changed.
 	Temp      string
