@@ -48,15 +48,15 @@ func startFamily(cmd *exec.Cmd, c Cmd) (*family, error) {
 	return f, nil
 }
 
-// signal sends sig to every living process.
+// signal sends sig to every living process. A kill of a tree lists no processes, because they may fork faster.
 func (f *family) signal(sig syscall.Signal) {
-	if f.tree != nil {
-		f.signalMembers(sig)
-	} else if unix.Kill(-f.leader, sig) == nil && sig == unix.SIGTERM { // which a stopped process would not see
-		_ = unix.Kill(-f.leader, unix.SIGCONT)
-	}
-	if sig == unix.SIGKILL {
+	switch {
+	case f.tree != nil && sig == unix.SIGKILL:
 		f.tree.Kill()
+	case f.tree != nil:
+		f.signalMembers(sig)
+	case unix.Kill(-f.leader, sig) == nil && sig == unix.SIGTERM: // which a stopped process would not see
+		_ = unix.Kill(-f.leader, unix.SIGCONT)
 	}
 }
 

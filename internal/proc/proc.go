@@ -207,13 +207,12 @@ func supervise(ctx context.Context, c Cmd, fam *family, exited <-chan error, out
 			if out.Exceeded == "" {
 				continue
 			}
-			fam.signal(unix.SIGKILL)
 		case <-limit:
 			out.TimedOut = true
 		case <-ctx.Done():
 			out.Canceled = true
 		}
-		return endLeader(ctx, c, fam, exited)
+		return endLeader(ctx, c, fam, exited, out.Exceeded == "")
 	}
 }
 
@@ -235,13 +234,16 @@ func DiskFree(dir string) (free int64, known bool) {
 	return int64(disk.Bavail) * int64(disk.Bsize), err == nil
 }
 
-// endLeader sends SIGTERM to the command and its descendants, and kills the rest.
-func endLeader(ctx context.Context, c Cmd, fam *family, exited <-chan error) error {
+// endLeader sends SIGTERM to the command and its descendants, if it asks, and kills the rest.
+func endLeader(ctx context.Context, c Cmd, fam *family, exited <-chan error, asks bool) error {
 	for _, step := range []struct {
 		sig   syscall.Signal
 		wait  time.Duration
 		hurry <-chan struct{}
 	}{{unix.SIGTERM, cmp.Or(c.Grace, defaultGrace), SecondSignal(ctx)}, {unix.SIGKILL, 10 * time.Second, nil}} {
+		if step.sig == unix.SIGTERM && !asks {
+			continue
+		}
 		fam.signal(step.sig)
 		t := time.NewTimer(step.wait)
 		select {
