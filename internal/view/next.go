@@ -85,7 +85,7 @@ func (r *Report) Suggest(o session.Overview, st *record.State, resume string) {
 		goOn(resume, "continue")
 	}
 	if o.Proposed() {
-		add("git tilth address "+o.ID, "work on threads and failed checks")
+		add("git tilth address "+o.ID, "work on threads and checks")
 	} else if o.Taken {
 		add("git tilth cleanse "+o.ID, "delete the worktree and branch")
 	} else if o.Tasks.Done > 0 && !o.NothingToTake {
