@@ -29,7 +29,7 @@ func TestABadRemoteByHTTP(t *testing.T) {
 	home.git("remote", "add", "origin", server+"/remote.git")
 	home.git("push", "-q", "origin", "HEAD")
 	home.git("clone", "-q", server+"/remote.git", "../away")
-	// A worker changes the remote, which needs the sandbox off.
+	// A worker changes the remote; the sandbox is off for that.
 	home.env = append(home.env, "TILTH_SANDBOX=off", "TILTH_PROVIDER_ATTEMPTS=1")
 	model := writes()
 	var names []string
@@ -67,7 +67,7 @@ func TestABadRemoteByHTTP(t *testing.T) {
 	}
 }
 
-// moodyGit serves the bare repositories in a directory as the file mood in it says at each request.
+// moodyGit serves the bare repositories in a directory, according to the file mood in it at each request.
 func moodyGit(t *testing.T, dir string) string {
 	backend := gitBackend(t, dir)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ func moodyGit(t *testing.T, dir string) string {
 		case mood == "full" && pushes:
 			http.Error(w, "the quota is used up", http.StatusInsufficientStorage)
 		case mood == "cut" && pushes:
-			// Git's server hears the beginning. Of a length that never comes it would wait for more for ever.
+			// Git's server gets only the beginning. With a length that never arrives it would wait for ever.
 			r.Body, r.ContentLength = io.NopCloser(io.LimitReader(r.Body, 400)), 400
 			backend.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)

@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// TestStopWhoeverComesNext: a run that was told to stop has ended, also where the next one has the session already.
+// TestStopWhoeverComesNext: stop ends with the stopped run, even if the next run already holds the session.
 func TestStopWhoeverComesNext(t *testing.T) {
 	s, err := session.Store{Root: t.TempDir()}.Create("20260601-102030-abcdef")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// TestClearForksKilled: leftovers of a kill are removed, and a fork that is being made stays.
+// TestClearForksKilled: leftovers of a kill are removed, and an unfinished fork of a live process stays.
 func TestClearForksKilled(t *testing.T) {
 	root := t.TempDir()
 	left, made := filepath.Join(root, session.DraftPrefix+"20260601-102030-aaaaaa"), filepath.Join(root,

@@ -57,14 +57,14 @@ type drain struct {
 	*place
 	dir, remote string
 	url         string   // of the remote
-	ids         []string // of the sessions, in the order of their numbers
+	ids         []string // session ids in the order of their numbers
 
 	mu      sync.Mutex
 	rand    *rand.Rand
-	kills   int // that are to come
+	kills   int // kills still to come
 	running map[string]*exec.Cmd
 	killed  map[string]bool    // callers
-	calls   map[string][]heard // by the session's number
+	calls   map[string][]heard // by number of the session
 }
 
 var (
@@ -134,14 +134,14 @@ func (d *drain) hear(caller string, body []byte) {
 		delete(d.running, caller)
 		pid := cmd.Process.Pid
 		if d.rand.IntN(2) == 0 {
-			pid = -pid // with its children, as where the machine goes
+			pid = -pid // with its children, as when a machine stops
 		}
 		time.AfterFunc(time.Duration(d.rand.IntN(400))*time.Millisecond,
 			func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	}
 }
 
-// work runs a worker until the remote is drained. Another one replaces a killed worker, on the same machine or a new
+// work runs a worker until the remote is drained. Another worker replaces a killed one, on the same machine or a new
 // one.
 func (d *drain) work(i int) {
 	for life := 0; ; life++ {
@@ -254,7 +254,7 @@ func (d *drain) check(id string) {
 	}
 }
 
-// checkCalls compares the model's log with the holders: a holder makes no call after the next holder, and without a
+// checkCalls compares the model's log with the holders. A holder makes no call after the next holder, and without a
 // kill no call is made twice.
 func (d *drain) checkCalls(id string, holders []string) {
 	calls := d.calls[strconv.Itoa(slices.Index(d.ids, id))]

@@ -52,8 +52,8 @@ func TestHonestSessions(t *testing.T) {
 	t.Logf("%d honest sessions", seen)
 }
 
-// begin makes a session of four tasks. The second is rejected once, the third fails without help from the user, and a
-// hook of the repository changes the tree of the first.
+// begin creates a session of four tasks. The second is rejected once, the third fails without help from the user, and
+// a hook of the repository changes the tree of the first.
 func (w *walk) begin() {
 	does := func(task int, command string, submits bool) scripted.Step {
 		step := calls("bash", map[string]any{"command": command})

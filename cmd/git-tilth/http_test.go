@@ -20,8 +20,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
-// TestASessionTravelsByHTTP moves a session by a remote with a login to another user's machine with other settings, and
-// continues there: the commits are the same as at home.
+// TestASessionTravelsByHTTP moves a session over a remote with a login to another user's machine with other settings,
+// and continues it there. The commits are the same as at home.
 func TestASessionTravelsByHTTP(t *testing.T) {
 	t.Parallel()
 	home := newPlace(t)
@@ -133,7 +133,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 		t.Errorf("fetch: %s", out)
 	}
 	home.git("tilth", "verify")
-	// A commit's message has a hash of the record with its times; everything else is the same in any place.
+	// A commit's message has a hash of the record with its times; everything else is the same on all machines.
 	commits := func(p place) string {
 		log := p.git("log", "--format=%an %ae %ad %cn %ce %cd %T%n%B", "session/"+id)
 		return regexp.MustCompile(`(?m)^Tilth-Record: .*\n`).ReplaceAllString(log, "")
@@ -143,7 +143,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 		t.Errorf("%s\n%s", commits(*home), travelled)
 	}
 
-	// From its state before the first push, a run at home has the same result.
+	// A run at home from the state before the first push has the same result.
 	for _, args := range [][]string{{"reset", "-y", id}, {"fetch", "--remote", "../before.git"}, {"resume", id}} {
 		home.git(append([]string{"tilth"}, args...)...)
 	}
@@ -188,7 +188,7 @@ func gitBackend(t *testing.T, dir string) http.Handler {
 			"HOME=" + dir}}
 }
 
-// writes is a model that writes the file that a task asks for, whichever of these it is.
+// writes is a model that writes the file of any of these tasks.
 func writes(names ...string) *scripted.Script {
 	script := &scripted.Script{Evaluator: []scripted.Step{{Tools: []scripted.Tool{{Name: "submit_verdict",
 		Args: []byte(`{"verdict": "accept"}`)}}, Repeat: -1}}}
@@ -247,7 +247,7 @@ func live(url string) string {
 	return list
 }
 
-// TestTheLiveListKnowsWhatWasTaken: the live page's list has the same state of a session as git tilth list.
+// TestTheLiveListKnowsWhatWasTaken: the live page's list shows the same state of a session as git tilth list.
 func TestTheLiveListKnowsWhatWasTaken(t *testing.T) {
 	t.Parallel()
 	home := newPlace(t)

@@ -26,7 +26,7 @@ type crew struct {
 	kinds    map[string][]string // changes of each task's worker
 	hopeless map[string]bool     // impossible tasks
 	rejects  map[string]int      // how often each is sent back
-	shown    map[string]bool     // stashed work that workers were told of
+	shown    map[string]bool     // stashed work shown to workers
 	binary   map[string][]string // binary contents of each task's worker
 	calls    int
 }
@@ -195,7 +195,7 @@ func (c *crew) call(tools ...any) string {
 	return completion(map[string]any{"role": "assistant", "content": nil, "tool_calls": calls}, "tool_calls")
 }
 
-// said returns an answer with text only.
+// said returns an answer with only text.
 func said(text string) string {
 	return completion(map[string]any{"role": "assistant", "content": text}, "stop")
 }

@@ -60,7 +60,7 @@ type simulation struct {
 	user  string // state that the session must not change
 	tasks []string
 	wrote map[string]bool // contents that the user wrote
-	loose bool            // and did not always commit
+	loose bool            // did not always commit
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
@@ -83,7 +83,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	return s
 }
 
-// plan makes the session.
+// plan creates the session.
 func (s *simulation) plan() {
 	for _, name := range []string{"shared", "base"} {
 		s.write(name, "line 1\nline 2\nline 3\n")
@@ -258,7 +258,7 @@ func (s *simulation) between() {
 		}
 		s.told = append(s.told, fmt.Sprintf("a person commits %s in %s [%d]", tok, name, code))
 		s.wrote[tok] = true
-		return // below it is an unrecorded commit of a killed run
+		return // below an unrecorded commit of a killed run
 	case 4:
 		tok := fmt.Sprintf("tok-0-%x", s.Uint64())
 		name := []string{"base", "untracked"}[s.IntN(2)]
@@ -285,7 +285,7 @@ func (s *simulation) append(dir, name, line string) bool {
 	return err == nil
 }
 
-// events are those of the record, of one type.
+// events returns the record's events of one type.
 func (s *simulation) eventsOf(kind string) (payloads []gjson.Result) {
 	_, _, err := jsonl.Scan(s.session(s.id).Path(session.RecordFile), 0, func(_ int64, line []byte) error {
 		if e := gjson.ParseBytes(line); e.Get("type").Str == kind {
@@ -299,7 +299,7 @@ func (s *simulation) eventsOf(kind string) (payloads []gjson.Result) {
 	return payloads
 }
 
-// written is all that workers and the person wrote, as far as the record says so.
+// written returns everything that workers and the user wrote, as far as the record has it.
 func (s *simulation) written() map[string]bool {
 	all := maps.Clone(s.wrote)
 	for _, e := range s.eventsOf("tool_result") {

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// scripts are the files of testdata/script. Most of them are for the full tests, so that make test ends within minutes.
-// CI on a slow machine takes a third, in turns, of the longest ones.
+// scripts are the files of testdata/script. Most of them run only in the full tests, so that make test ends within
+// minutes. CI on a slow machine runs a third of the longest ones, in turns.
 func scripts(t *testing.T) (files []string) {
 	all, err := filepath.Glob(filepath.Join("..", "..", "testdata", "script", "*.txtar"))
 	if err != nil {
@@ -74,8 +74,7 @@ func heedSignals() {
 	}
 }
 
-// TestScripts runs testdata/script: each file is a story told with the real git, a real HTTP endpoint and real
-// processes.
+// TestScripts runs testdata/script. Each file is a story with the real git, a real HTTP endpoint and real processes.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Files:               scripts(t),

@@ -12,7 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
-// The password of a URL comes from the user's or the repository's credential helpers; a helper that waits is ended.
+// The password of a URL comes from the user's or the repository's credential helpers. A helper that waits is killed.
 func TestPassword(t *testing.T) {
 	home := t.TempDir()
 	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_SYSTEM=/dev/null"}

@@ -140,7 +140,7 @@ func (p *place) events() []string {
 	return out
 }
 
-// noBundle says that nothing of a seed is anywhere: not in the session's directory, its worktree, its index or on its
+// noBundle checks that no part of a seed exists: not in the session's directory, its worktree, its index or on its
 // branch.
 func (p *place) noBundle() {
 	p.t.Helper()

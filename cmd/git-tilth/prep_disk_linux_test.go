@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// smallDisk mounts a file system of its own on dir.
+// smallDisk mounts a small file system on dir.
 func smallDisk(t *testing.T, dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -52,8 +52,8 @@ func fill(t *testing.T, dir string, leave int64) {
 // fullDisk matches the errors of Go and git for a full disk.
 var fullDisk = regexp.MustCompile(`(?i)no space left|out of disk ?space|unable to write file`)
 
-// TestInterviewOnAFullDisk lets the disk run full at every stage: while the worktree is made, in the middle of the
-// interview, while the seed is staged and while it is committed.
+// TestInterviewOnAFullDisk fills the disk at every stage: while the worktree is created, during the interview, while
+// the seed is staged and while it is committed.
 func TestInterviewOnAFullDisk(t *testing.T) {
 	p := newPlace(t)
 	disk := filepath.Join(p.repo, "..", "disk")

@@ -37,7 +37,7 @@ func at(path string) scripted.Step {
 	return proposed(1, func(_ []map[string]any, tests map[string]string) { tests[path] = "assert x\n" })
 }
 
-// withID gives the task an id.
+// withID sets the task's id.
 func withID(id any) scripted.Step {
 	return proposed(1, func(entries []map[string]any, _ map[string]string) { entries[0]["id"] = id })
 }

@@ -65,7 +65,7 @@ func wholeInterview() *scripted.Script {
 	}}
 }
 
-// preparedAsAgreed holds the session to the contract, as wholeInterview has to leave it.
+// preparedAsAgreed checks the session against the contract after wholeInterview.
 func preparedAsAgreed(t *testing.T, p *place) {
 	t.Helper()
 	s, c := p.newest(), p.checkpoint()
@@ -219,7 +219,7 @@ func endedInterview(t *testing.T, p *place, status, stop string) {
 			t.Errorf("%s: exit code %d\n%s", verb, code, out)
 		}
 	}
-	// A new preparation names it, with a command that works.
+	// A new preparation names the unfinished session, with a command that works.
 	if out, code := p.try("git", "tilth", "prep", "--brief", "x"); code != 2 || !strings.Contains(out, "--force") ||
 		!strings.Contains(out, "--keep-existing") ||
 		strings.Contains(out, "git tilth resume") {

@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// TestLinesFollowTheTerminal makes a terminal narrower during a run: lines break between words at the width that it has
-// then, and the live line, which it has broken into three, is taken away whole.
+// TestLinesFollowTheTerminal makes a terminal narrower during a run. Lines break between words at the new width, and
+// the live line, which the terminal has broken into three, is removed completely.
 func TestLinesFollowTheTerminal(t *testing.T) {
 	var out bytes.Buffer
 	term := view.Terminal{TTY: true, Width: 100}

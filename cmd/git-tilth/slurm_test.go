@@ -23,7 +23,7 @@ func TestSlurmDrainsARemote(t *testing.T) {
 	}
 	t.Parallel()
 	d := newDrain(t, testsize.Of(6, 12), 0, 1)
-	d.killed["slurm"] = true // a call that is ended by a preemption is made again
+	d.killed["slurm"] = true // a call that a preemption interrupts is repeated
 	d.slurm()
 	script, err := filepath.Abs("../../docs/fleet/slurm.sh")
 	if err != nil {
@@ -70,7 +70,7 @@ func TestSlurmDrainsARemote(t *testing.T) {
 	}
 }
 
-// until waits for a condition that takes Slurm seconds.
+// until waits for a condition; Slurm takes seconds.
 func (d *drain) until(what string, met func() bool) {
 	d.t.Helper()
 	end := time.Now().Add(8 * time.Minute)

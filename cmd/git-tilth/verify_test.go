@@ -23,7 +23,8 @@ type verified struct {
 	tip   string
 }
 
-// newVerified makes one: T-001 is accepted at once, T-002 after a rejection, T-003 fails and is done by a resume.
+// newVerified creates a session: T-001 is accepted at once, T-002 after a rejection, T-003 fails and a resume
+// completes it.
 func newVerified(t *testing.T) *verified {
 	p := newPlace(t)
 	does := func(name string) scripted.Step {
@@ -110,12 +111,12 @@ func (v *verified) replace(name, old, now string) {
 	v.put(name, v.files[name][:i]+now+v.files[name][i+len(old):])
 }
 
-// renamed gives the last commit another name on record.
+// renamed changes the last commit's recorded id.
 func (v *verified) renamed(sha string) {
 	v.put("events.jsonl", strings.ReplaceAll(v.files["events.jsonl"], v.tip, sha))
 }
 
-// recommit makes the last n commits of the branch again, each from its parts: tree, parent, message.
+// recommit repeats the last n commits of the branch, each from its parts: tree, parent, message.
 func (v *verified) recommit(n int, change func(i int, tree, message string) (string, string)) string {
 	parent := v.git("rev-parse", fmt.Sprintf("%s~%d", v.tip, n))
 	for i := range n {

@@ -16,7 +16,7 @@ import (
 
 type m = map[string]any
 
-// faults fails the test for each of our messages in which the fake finds a fault.
+// faults fails the test for each of our messages with a fault.
 func (f *fake) faults() {
 	f.t.Helper()
 	if said, err := os.ReadFile(f.log + ".acp-faults"); err == nil {
@@ -112,7 +112,7 @@ func TestACPConversations(t *testing.T) {
 			first := f.run(p, f.turn("begin", Ref{}))
 			ref := Ref{ID: first.Conversation, Resume: true}
 			if c.how == Completed {
-				f.run(p, f.turn("more", ref)) // so that more than one answer is replayed
+				f.run(p, f.turn("more", ref)) // two answers for the replay
 			}
 			out := f.run(p, f.turn("go on", ref))
 			f.faults()
@@ -310,7 +310,7 @@ type jsonRaw string
 
 func (r jsonRaw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// A cancelled turn gets one cancel message, and is ended in time without a reaction.
+// A cancelled turn gets one cancel message, and ends in time without a reaction.
 func TestACPCancel(t *testing.T) {
 	unseen, files := m{"kind": "execute", "unseen": true}, m{"files": "terminal/create"}
 	for name, c := range map[string]struct {
@@ -379,8 +379,8 @@ func TestACPInitialize(t *testing.T) {
 	f.faults()
 }
 
-// TestACPTurns plays turns with noise, permissions, crashes, lost conversations and lies against an agent that checks
-// each of our messages with the protocol's schema.
+// TestACPTurns plays turns with noise, permissions, crashes, lost conversations and false reports. The agent checks
+// each of our messages against the protocol's schema.
 func TestACPTurns(t *testing.T) {
 	n := testsize.Of(60, 500)
 	seed := uint64(time.Now().UnixNano())

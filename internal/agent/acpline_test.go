@@ -33,7 +33,7 @@ func TestACPLines(t *testing.T) {
 	}
 }
 
-// FuzzACPLine holds the reader to any line in any phase: no panic, and one answer to a request at most.
+// FuzzACPLine checks the reader with any line in any phase: no panic, and at most one answer to a request.
 func FuzzACPLine(f *testing.F) {
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"a"},"options":[]}}`,

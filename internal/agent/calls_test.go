@@ -55,7 +55,7 @@ func hi() model.Request {
 		Tools: json.RawMessage(`[{"type":"function","function":{"name":"submit_case"}}]`)}
 }
 
-// skipTime makes waits end at once until the test's end.
+// skipTime makes waits end at once until the test ends.
 func skipTime(t *testing.T) {
 	now, sleep := proc.Now, proc.Sleep
 	t.Cleanup(func() { proc.Now, proc.Sleep = now, sleep })

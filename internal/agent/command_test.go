@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// The command lines, as they were seen to work.
+// The command lines that work with the real programs.
 func TestCommandLines(t *testing.T) {
 	const id = "c608d775-a1e6-44af-ad14-56c828dd876b"
 	full := Turn{Prompt: "p", System: "s", Model: "m", MaxTurns: 7, MaxCost: 1.25,
@@ -98,7 +98,7 @@ func TestPromptsAreNotCommands(t *testing.T) {
 	}
 }
 
-// A system prompt that is too long for an argument goes in front of the prompt.
+// A system prompt that is too long for an argument is put before the prompt.
 func TestLongSystemPrompt(t *testing.T) {
 	p, _ := byName("claude")
 	f := newFake(t)
@@ -144,7 +144,7 @@ func TestToolEnvKeepsNoLane(t *testing.T) {
 	}
 }
 
-// Within our sandbox Codex cannot start its own, without which it runs no command.
+// In our sandbox Codex cannot start its own, without which it runs no command.
 func TestCodexWithinASandbox(t *testing.T) {
 	f := newFake(t)
 	for _, readOnly := range []bool{false, true} {
@@ -164,7 +164,7 @@ func TestCodexWithinASandbox(t *testing.T) {
 	}
 }
 
-// An agent by ACP judges a tree in which it is not opened: its row says how it may read there, and only read.
+// An ACP agent judges a tree outside of its directory. Its row has the options for read-only access.
 func TestACPJudges(t *testing.T) {
 	f := newFake(t)
 	for name, want := range map[string]string{

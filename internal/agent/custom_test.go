@@ -135,7 +135,7 @@ func TestAdjustedRow(t *testing.T) {
 	}
 }
 
-// A program of the user's own, which prints text and keeps its conversations in files.
+// A user's program that prints text and keeps its conversations in files.
 func TestTextProgram(t *testing.T) {
 	const start = `[ -n "$TILTH_CONVERSATION" ] && cat > "$TILTH_CONVERSATION" && echo "said $TILTH_MAX_TURNS:$TILTH_READ_ONLY:$TILTH_MODEL" && echo DONE`
 	const resume = `if [ -f "$TILTH_CONVERSATION" ]; then echo "knows $(cat "$TILTH_CONVERSATION")"; echo DONE; else echo "never heard of it" >&2; exit 1; fi`
@@ -236,7 +236,7 @@ func TestFinalJSON(t *testing.T) {
 	}
 }
 
-// Text that looks like the beginning of an object everywhere is given up.
+// The search stops in text with too many beginnings of objects.
 func TestFinalJSONOfNonsense(t *testing.T) {
 	if got, ok := FinalJSON(strings.Repeat(`{"a":`, 200_000)); ok {
 		t.Errorf("found %.20s", got)

@@ -52,7 +52,7 @@ func TestShellIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A turn that is ended while a subagent is running is not a success, and its call says so.
+// A turn that is ended while a subagent is running is not a success, and its call is marked.
 func TestTurnIsCut(t *testing.T) {
 	f := newFake(t, fakeStep{"early": map[string]any{"text": "wait for it", "kind": "local_agent", "never": true}})
 	p := claude()

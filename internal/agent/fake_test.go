@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fake is a machine on which the programs are installed.
+// fake is a machine with the installed programs.
 type fake struct {
 	t    *testing.T
 	home string

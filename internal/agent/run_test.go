@@ -145,7 +145,7 @@ func TestTurnLimit(t *testing.T) {
 	})
 }
 
-// cancelOnEvent ends a turn when the program first says something, which it does before it hangs.
+// cancelOnEvent ends a turn at the program's first output, after which the program hangs.
 func cancelOnEvent(t *testing.T, f *fake, p *Program) Outcome {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -188,11 +188,11 @@ func TestStrayIsEnded(t *testing.T) {
 	strayIsGone(t, f)
 }
 
-// strayIsGone checks that the program's detached child was ended with it.
+// strayIsGone checks that the program's detached child ended with it.
 func strayIsGone(t *testing.T, f *fake) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		return // only Linux finds processes that left the group
+		return // only Linux finds processes outside of the group
 	}
 	data, err := os.ReadFile(f.log + ".stray")
 	if err != nil {

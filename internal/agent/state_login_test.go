@@ -2,7 +2,7 @@ package agent
 
 import "testing"
 
-// TestSameLogin: a renewed login of the same account is taken over; everything else that a turn leaves is not.
+// TestSameLogin: a renewed login of the same account is copied back; everything else from a turn is discarded.
 func TestSameLogin(t *testing.T) {
 	const was = `{"claudeAiOauth": {"accessToken": "a", "refreshToken": "b", "expiresAt": 1, ` +
 		`"subscriptionType": "max"}}`

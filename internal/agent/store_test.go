@@ -44,7 +44,7 @@ func TestStored(t *testing.T) {
 	})
 }
 
-// A transcript that exists but holds nothing can be neither resumed nor started again.
+// An empty transcript can be neither resumed nor started again.
 func TestEmptyTranscript(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t)
@@ -83,7 +83,7 @@ func TestDiscover(t *testing.T) {
 			t.Fatalf("found something in an empty store (%v)", err)
 		}
 		mine := f.run(p, f.turn("mine", Ref{ID: p.NewID()})).Conversation
-		// The user's own chat, newer and in another directory, which may be below this one or have a similar name.
+		// The user's own newer chat in another directory, for example below this one or with a similar name.
 		for _, dir := range []string{filepath.Join(f.dir, "sub"), f.dir + "-2"} {
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
@@ -156,8 +156,8 @@ func TestTwoSessionsAtOnce(t *testing.T) {
 	})
 }
 
-// A thread that was ended between an answer and its count: the answer was paid for, but the next run counts on from
-// before it.
+// A thread that ended between an answer and its count. The answer was paid for, but the next run continues from the
+// count before it.
 func TestCodexTokensOfAnEndedRun(t *testing.T) {
 	const id = "c608d775-a1e6-44af-ad14-56c828dd876b"
 	home := t.TempDir()
@@ -198,8 +198,8 @@ func TestCodexTokensOfAnEndedRun(t *testing.T) {
 	}
 }
 
-// A turn's end costs the same whatever the store has grown to: neither the years of days around a thread's own nor the
-// beginning of its rollout are read.
+// A turn's end has the same cost for any size of the store. It reads neither years of days around a thread's own nor
+// the beginning of the rollout.
 func TestCodexReadsTheEndOfOneRollout(t *testing.T) {
 	const id = "c608d775-a1e6-44af-ad14-56c828dd876b"
 	sessions := filepath.Join(t.TempDir(), "sessions")

@@ -38,7 +38,7 @@ func TestGuardBlocks(t *testing.T) {
 		"rm -rf ..", "rm -rf ../*", "rm -rf ../..", "rm -rf ../other", "rm -rf /usr", "rm --recursive --force /",
 		"rm -rf -- /", "rm -rf .",
 		"cd .. && rm -rf x", "rm -Rf ./../x", "rm -rf src/../..", "rm -rf --no-preserve-root /", "cd / && rm -rf *",
-		// the forms in which all of these come
+		// all the forms of these commands
 		"true; git reset --hard", "true && git reset --hard", "false || git reset --hard", "true & git reset --hard",
 		"echo x | git reset --hard", "echo $(git reset --hard)", "echo `git reset --hard`",
 		"echo \"a $(git reset --hard) b\"",
@@ -161,7 +161,7 @@ func TestGuardProtectsTheHarness(t *testing.T) {
 	}
 }
 
-// No nesting that fits into a command line takes the process down.
+// No nesting that fits into a command line crashes the process.
 func TestGuardSurvivesDeepNesting(t *testing.T) {
 	for _, open := range []string{"(", "$(", "sh $(", "if ", "! ", "{ ", "`"} {
 		Guard(strings.Repeat(open, maxCommand/len(open)))

@@ -10,8 +10,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// A resumed conversation is recorded when the program names it, not at the end of its turn, so it is on the record
-// after a kill in between.
+// A resumed conversation is recorded when the program names it, not at the end of its turn, so that a kill in between
+// does not lose it.
 func TestResumedConversationIsToldAtOnce(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t, fakeStep{}, fakeStep{"hang": true})
@@ -42,7 +42,7 @@ func TestRefusedCredentials(t *testing.T) {
 	})
 }
 
-// A program that was told to leave its API alone for hours would do that.
+// A program whose API asks for hours would wait for hours.
 func TestLongWaitIsALimit(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t, fakeStep{"wait": 12600})
@@ -62,7 +62,7 @@ func TestLongWaitIsALimit(t *testing.T) {
 	})
 }
 
-// Short pauses between two calls are the program's own affair, and so is a wait that has ended.
+// Short pauses between two calls are normal, and so is a wait that has ended.
 func TestShortWaitsAreNone(t *testing.T) {
 	for name, c := range map[string]struct{ program, stdout, stderr, waits string }{
 		"codex": {"codex", `{"type":"error","message":"Reconnecting... 1/5 (last status: 429 Too Many Requests)"}`,

@@ -42,7 +42,7 @@ func (w *world) withAgent(name string) []string {
 	must(w.t, os.MkdirAll(bin, 0o755))
 	_ = os.Remove(filepath.Join(bin, name))
 	must(w.t, os.Symlink(built, filepath.Join(bin, name)))
-	script := filepath.Join(w.dir, "state", "agent.json") // the program counts its answers beside it
+	script := filepath.Join(w.dir, "state", "agent.json") // the program counts its answers next to it
 	w.write(script, instantAgent)
 	_ = os.Remove(script + ".used")
 	env := []string{"FAKEAGENT_SCRIPT=" + script, "TILTH_WORKER_AGENT=" + name, "TILTH_EVALUATOR_AGENT=" + name}
@@ -58,8 +58,7 @@ func (w *world) withAgent(name string) []string {
 	return env
 }
 
-// runAll takes a session through n tasks in an environment, and returns when each of them began and when the run
-// stopped.
+// runAll runs n tasks of a session in an environment, and returns the start of each and the end of the run.
 func (w *world) runAll(n int, env []string) []time.Time {
 	w.t.Helper()
 	must(w.t, os.RemoveAll(w.sessions))
@@ -74,7 +73,7 @@ func (w *world) runAll(n int, env []string) []time.Time {
 	return begun
 }
 
-// eventTimes are the times of the newest session's events of the given types.
+// eventTimes returns the times of the newest session's events of the given types.
 func (w *world) eventTimes(types ...string) []time.Time {
 	w.t.Helper()
 	data, err := os.ReadFile(w.newest().Path(session.RecordFile))
@@ -95,9 +94,8 @@ func (w *world) eventTimes(types ...string) []time.Time {
 	return out
 }
 
-// benchAgents counts the git processes of a task, those that git itself starts included. In a worktree younger than a
-// second git adds files again, which renews the pack that holds them, and a renewed pack is read again: the first tasks
-// are not counted.
+// benchAgents counts the git processes of a task, including those started by git. In a worktree younger than a second
+// git adds files again, which renews their pack, and a renewed pack is read again. So the first tasks do not count.
 func benchAgents(t *testing.T, tb *table) {
 	const tasks, first = 30, 20
 	for _, agent := range []string{"claude", "codex"} {
@@ -150,8 +148,8 @@ func benchGrowth(t *testing.T, tb *table) {
 	}
 }
 
-// benchBigTree is a task in 20,000 files, from its beginning to the next one's, against the git commands that no
-// harness can do without, over the same change.
+// benchBigTree measures a task in 20,000 files, from its start to the next task's, against the necessary git commands
+// over the same change.
 func benchBigTree(t *testing.T, tb *table) {
 	const tasks = 7
 	w := newWorld(t, 20_000)
@@ -172,7 +170,7 @@ func benchBigTree(t *testing.T, tb *table) {
 		"on disk", 1.5)
 }
 
-// timesOf returns the durations of n tasks without the first, which fills the caches.
+// timesOf returns the durations of n tasks, without the first, which fills the caches.
 func (w *world) timesOf(n int) (took []time.Duration) {
 	begun := w.runAll(n, w.withAgent("claude"))
 	for i := 1; i < n-1; i++ {
@@ -181,7 +179,7 @@ func (w *world) timesOf(n int) (took []time.Duration) {
 	return took
 }
 
-// plainTask adds a line, as instantAgent does, and returns how long it takes git to commit that and show the change.
+// plainTask adds a line like instantAgent, and returns the time in which git commits and shows the change.
 func (w *world) plainTask(dir string) time.Duration {
 	w.t.Helper()
 	add := exec.Command("sh", "-c", "echo line >> grown.txt")
@@ -193,7 +191,7 @@ func (w *world) plainTask(dir string) time.Duration {
 		{"diff-tree", "-r", "-p", "HEAD^", "HEAD"},
 	} {
 		cmd := exec.Command("git", args...)
-		// As git-tilth starts it: a scheduler may share the processors out by sessions.
+		// Started as by git-tilth, because a scheduler may share the processors by sessions.
 		cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, w.environ, &syscall.SysProcAttr{Setsid: true}
 		w.timed(0, cmd)
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestMain plays the parts for which the test binary starts itself: the git that records, and the small process that
-// measures another one's memory.
+// TestMain runs the test binary's other roles: the recording git, and the small process that measures another one's
+// memory.
 func TestMain(m *testing.M) {
 	switch {
 	case filepath.Base(os.Args[0]) == "git":
@@ -24,14 +24,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// table holds the figures measured so far.
+// table has the figures measured so far.
 type table []row
 
 // row is one figure.
 type row struct {
 	name     string
 	measured string
-	floor    string // with what it is
+	floor    string // what floor is
 	value    string // the ratio or size that the target is about
 	target   string
 	over     bool
@@ -62,7 +62,7 @@ func (tb *table) limit(name string, measured, floor time.Duration, what string, 
 	tb.add(row{name, short(measured), short(floor) + " " + what, short(measured), short(target), measured > target})
 }
 
-// above adds a figure that is judged by how much it is above its floor, per unit.
+// above adds a figure that is compared with its floor, per unit.
 func (tb *table) above(name string, measured, floor time.Duration, what string, target time.Duration) {
 	diff := measured - floor
 	tb.add(row{name, short(measured), short(floor) + " " + what, "+" + short(diff), "+" + short(target), diff > target})
@@ -101,7 +101,7 @@ func (tb table) print() {
 	out.Flush()
 }
 
-// TestBench measures everything; -run TestBench/<name> takes one part.
+// TestBench measures everything; -run TestBench/<name> measures one part.
 func TestBench(t *testing.T) {
 	var tb table
 	for _, part := range []struct {
@@ -124,8 +124,8 @@ func TestBench(t *testing.T) {
 	tb.print()
 }
 
-// alternate lets the given actions take turns and returns the median time of each. An action makes its own preparations
-// and returns only the time that counts. The first round is for the caches.
+// alternate runs the given actions in turns and returns the median time of each. An action makes its own preparations
+// and returns only the time that counts. The first round fills the caches.
 func alternate(rounds int, actions ...func() time.Duration) []time.Duration {
 	times := make([][]time.Duration, len(actions))
 	for round := range rounds + 1 {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// tracedCall is one system call of any process of a run, as strace tells it.
+// tracedCall is one system call of any process of a run, from strace.
 type tracedCall struct {
 	pid  string
 	at   time.Time
@@ -54,7 +54,7 @@ func (w *world) traced(cmd *exec.Cmd) []tracedCall {
 	return calls
 }
 
-// program is the name of the program that a call starts, "" where it starts none.
+// program returns the name of the program that a call starts, or "".
 func (c tracedCall) program() string {
 	if c.name != "execve" || strings.Contains(c.rest, "= -1 ") {
 		return ""
@@ -80,7 +80,7 @@ func programs(calls []tracedCall) (all, git int) {
 	return all, git
 }
 
-var treeFile = regexp.MustCompile(`\bf\d{5}\.txt"`) // as newWorld names them
+var treeFile = regexp.MustCompile(`\bf\d{5}\.txt"`) // names of newWorld
 
 // benchCounts counts a run's operations instead of timing it: programs started before the first turn of an agent
 // program, and operations of each later task.
@@ -96,7 +96,7 @@ func benchCounts(t *testing.T, tb *table) {
 		t.Fatalf("%d tasks; the agent program is call %d", len(begun)-1, agent)
 	}
 	before, _ := programs(calls[:agent])
-	before-- // the agent's own process has begun by then
+	before-- // the agent's own process is running by then
 	in := slices.DeleteFunc(calls, func(c tracedCall) bool {
 		return !c.at.After(begun[first]) || !c.at.Before(begun[tasks])
 	})

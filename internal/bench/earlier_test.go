@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// benchEarlier compares a task with the same of an earlier build, which TILTH_BENCH_EARLIER names: they take turns.
+// benchEarlier compares a task with the same task of an earlier build, which TILTH_BENCH_EARLIER names. They run in
+// turns.
 func benchEarlier(t *testing.T, tb *table) {
 	earlier := os.Getenv("TILTH_BENCH_EARLIER")
 	if earlier == "" {

@@ -80,7 +80,7 @@ func benchFleet(t *testing.T, tb *table) {
 	tb.count("git processes of a claim's renewal", float64(allLong-all)/float64(pushesLong-pushes), 1)
 }
 
-// remote makes the repository's origin. It keeps received packs.
+// remote creates the repository's origin. It keeps received packs.
 func (w *world) remote() string {
 	dir := filepath.Join(w.dir, "remote.git")
 	w.git(w.dir, "init", "-q", "--bare", dir)

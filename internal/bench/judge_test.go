@@ -58,7 +58,7 @@ type layOutCase struct {
 	at      int // the tree that the place has
 	plainAt int
 	ran     int // git commands of the place
-	idle    int // those without a change
+	idle    int // judgements without a change
 	setups  int // runs of the setup
 }
 
@@ -88,7 +88,7 @@ func newLayOutCase(t *testing.T, files, changed int) *layOutCase {
 	return c
 }
 
-// layOut takes as long as one judgement does with the place, when nothing is run there.
+// layOut measures one judgement in the judged checkout without validators.
 func (c *layOutCase) layOut() time.Duration {
 	start := time.Now()
 	laid, err := c.place.Update(context.Background(), c.head, c.trees[c.at])
@@ -123,7 +123,7 @@ func (c *layOutCase) floor() time.Duration {
 // look is git finding out that nothing changed.
 func (c *layOutCase) look() time.Duration { return c.git("update-index", "-q", "--refresh") }
 
-// git runs git beside the place as git-tilth starts it: a scheduler may share the processors out by sessions.
+// git runs git next to the checkout as git-tilth starts it, because a scheduler may share the processors by sessions.
 func (c *layOutCase) git(args ...string) time.Duration {
 	cmd := exec.Command("git", args...)
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = c.plain, c.w.environ, &syscall.SysProcAttr{Setsid: true}

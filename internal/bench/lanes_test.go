@@ -17,7 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// laneTasks are independent tasks, each of a worker that takes workerTime.
+// laneTasks are independent tasks whose workers take workerTime.
 const (
 	laneTasks  = 12
 	workerTime = 3 * time.Second
@@ -56,8 +56,8 @@ func benchLanes(t *testing.T, tb *table) {
 	}
 }
 
-// benchLaneNight measures a run with lanes: the part of the tasks' time that judging takes, with a validator that keeps
-// a processor busy, and the memory of the program for each lane.
+// benchLaneNight measures a run with lanes: the share of validation and review, with a validator that keeps a
+// processor busy, and the memory of the program for each lane.
 func benchLaneNight(t *testing.T, tb *table) {
 	w := newWorld(t, 200)
 	w.git(w.repo, "config", "tilth.validator", "busy=i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done")
@@ -71,8 +71,8 @@ func benchLaneNight(t *testing.T, tb *table) {
 	}
 }
 
-// benchLaneTree says how eight lanes do in a large tree, where each first has to check it out twice: with one short
-// task a lane they take longer than one after another.
+// benchLaneTree measures eight lanes in a large tree, in which each lane first checks out the tree twice. With one
+// short task per lane they take longer than a single lane.
 func benchLaneTree(t *testing.T, tb *table) {
 	const tasks = 8
 	large := newWorld(t, 20_000)

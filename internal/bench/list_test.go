@@ -16,7 +16,7 @@ import (
 
 const listed = 10_000
 
-// benchList is `list` over 10,000 sessions, all of the repository that it is called in, and over all of them.
+// benchList measures `list` over 10,000 sessions, all of the current repository, and `list` over all repositories.
 func benchList(t *testing.T, tb *table) {
 	w := newWorld(t, 10)
 	w.manySessions(listed)
@@ -42,7 +42,7 @@ func benchList(t *testing.T, tb *table) {
 	tb.ratio("list beside 10,000 sessions of a repository that is gone", took[0], took[1], "list --all", 1.5)
 }
 
-// branchEach gives each session a branch, at a commit that the repository has elsewhere too.
+// branchEach gives each session a branch, at a commit that other refs have too.
 func (w *world) branchEach() {
 	entries, err := os.ReadDir(w.sessions)
 	must(w.t, err)
@@ -71,7 +71,7 @@ func (w *world) readSmall() time.Duration {
 	return time.Since(start)
 }
 
-// manySessions writes session files directly, which is faster than making the sessions. Like real ones they have the
+// manySessions writes session files directly, which is faster than creating sessions. Like real ones they have the
 // roll-up of their record.
 func (w *world) manySessions(n int) {
 	w.t.Helper()

@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
-// benchMemory runs 200 tasks of 50 iterations each. Memory that a run keeps of finished tasks would show in the peak of
-// the last tenth, before which the kernel's peak is reset.
+// benchMemory runs 200 tasks of 50 iterations each. Memory kept for finished tasks would show in the peak of the last
+// tenth, before which the kernel's peak is reset.
 func benchMemory(t *testing.T, tb *table) {
 	const tasks, iterations = 200, 50
 	if _, err := os.Stat("/proc/self/clear_refs"); err != nil {

@@ -28,7 +28,7 @@ func benchProof(t *testing.T, tb *table) {
 	server := w.serve(&scripted.Script{Lenient: true, Evaluator: []scripted.Step{acceptStep()}, Worker: []scripted.Step{
 		writeStep(writtenName(1), "what the task asked for\n"), caseStep(),
 	}})
-	cmd := w.tilth("resume", s.ID) // its record says that it has started
+	cmd := w.tilth("resume", s.ID) // the session has started, by its record
 	cmd.Env = w.at(server.URL)
 	w.timed(0, cmd)
 	settle(t)

@@ -25,15 +25,15 @@ const (
 	recordWatchVar = "BENCH_RECORD_WATCH" // patterns of files to write down, separated by colons
 )
 
-// call is one git command as it ran.
+// call is one recorded git command.
 type call struct {
 	Args  []string
 	Dir   string
 	Env   []string
 	Stdin []byte
 	Exit  int
-	// Files are those of the watched files that were there when it began, and of a git directory that git-tilth made
-	// by hand; a directory ends in a slash.
+	// Files are the watched files that existed at its start, and those of a git directory made by git-tilth; a
+	// directory ends in a slash.
 	Files map[string][]byte
 }
 
@@ -124,7 +124,7 @@ func (c call) keepGitDir(dir string) error {
 	})
 }
 
-// command is the call with the git that comes first on its own PATH.
+// command returns the call with the first git on its PATH.
 func (c call) command() *exec.Cmd {
 	git := "git"
 	for _, line := range c.Env {
@@ -139,7 +139,7 @@ func (c call) command() *exec.Cmd {
 	}
 	cmd := exec.Command(git, c.Args...)
 	cmd.Dir, cmd.Env = c.Dir, c.Env
-	// As git-tilth starts them: a scheduler may share the processors out by sessions.
+	// Started as by git-tilth, because a scheduler may share the processors by sessions.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if len(c.Stdin) > 0 {
 		cmd.Stdin = bytes.NewReader(c.Stdin)
@@ -147,7 +147,7 @@ func (c call) command() *exec.Cmd {
 	return cmd
 }
 
-// recorder is a directory with the recording git and one for its output, which the sandbox may write.
+// recorder has the recording git and a directory for its output, which the sandbox may write.
 type recorder struct {
 	t        testing.TB
 	bin, out string

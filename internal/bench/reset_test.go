@@ -12,7 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// resetCase is one session to tear down again and again.
+// resetCase is one session that is torn down again and again.
 type resetCase struct {
 	w      *world
 	s      *session.Session
@@ -21,7 +21,7 @@ type resetCase struct {
 
 const resetFloor = "git worktree remove, branch -D, rm -rf"
 
-// benchReset is `reset` against the plain commands that do the same, beside 1 and beside 500 old sessions.
+// benchReset measures `reset` against the equivalent plain commands, next to 1 and to 500 old sessions.
 func benchReset(t *testing.T, tb *table) {
 	one, many := newResetCase(t, 1), newResetCase(t, 500)
 	took := alternate(3, one.reset, one.floor, many.reset, many.floor)
@@ -64,11 +64,11 @@ func (w *world) plainGit(dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// rewindCase is one session to rewind again and again.
+// rewindCase is one session that is rewound again and again.
 type rewindCase struct {
 	w      *world
 	s      *session.Session
-	before *snapshot // of the session's own files
+	before *snapshot // of the session's files
 	tip    string
 	seed   string
 }
@@ -97,7 +97,7 @@ func newRewindCase(t *testing.T, old int) *rewindCase {
 	return c
 }
 
-// restore puts the session back to where its run ended, and changes 1,800 files and adds 200.
+// restore restores the session's state after its run, and changes 1,800 files and adds 200.
 func (c *rewindCase) restore() {
 	c.before.restore()
 	wt := c.s.Workspace()

@@ -11,11 +11,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// resumeCase is one failed session to resume again and again.
+// resumeCase is one failed session that is resumed again and again.
 type resumeCase struct {
 	w      *world
 	s      *session.Session
-	before *snapshot // of the session's own files
+	before *snapshot // of the session's files
 	tip    string
 	calls  []call
 }
@@ -51,8 +51,8 @@ func newResumeCase(t *testing.T, old int, size int64) *resumeCase {
 	return c
 }
 
-// restore undoes the resume. In git the resume changed the branch only: the index holds the partial work before and
-// after. The lock file of a killed process would make the next one look for leftover processes, so it goes as well.
+// restore undoes the resume. In git the resume changed only the branch, because the index has the partial work before
+// and after. It also removes the lock file of a killed process, or the next resume would look for leftover processes.
 func (c *resumeCase) restore() {
 	c.before.restore()
 	_ = os.Remove(c.s.Path(session.LockFile))

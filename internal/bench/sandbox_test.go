@@ -18,8 +18,8 @@ func benchSandbox(t *testing.T, tb *table) {
 		t.Skip("needs a sandbox: ", s.Err)
 	}
 	work, temp := t.TempDir(), t.TempDir()
-	// Where sessions are by default. The directories above are listed, and again when their entries changed: those of a
-	// busy place for temporary files do all the time.
+	// The default place of sessions. The directories above are listed, and listed again when their entries change,
+	// which happens all the time in a busy temporary directory.
 	home, err := os.UserHomeDir()
 	must(t, err)
 	root := filepath.Join(home, ".tilth", "sessions")

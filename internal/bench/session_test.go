@@ -15,8 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// failedSession makes a session with one task done and one failed at its iteration cap, its partial work in a
-// placeholder.
+// failedSession creates a session with one done task and one that failed at its iteration cap, with a placeholder for
+// its partial work.
 func (w *world) failedSession() *session.Session {
 	w.t.Helper()
 	script := &scripted.Script{Lenient: true, Evaluator: []scripted.Step{acceptStep()}, Worker: []scripted.Step{
@@ -31,7 +31,7 @@ func (w *world) failedSession() *session.Session {
 	return w.newest()
 }
 
-// oldSessions makes n sessions like s, older than it, each with a branch and a worktree that is registered (and empty).
+// oldSessions creates n sessions like s, older than it, each with a branch and an empty registered worktree.
 func (w *world) oldSessions(s *session.Session, n int) {
 	w.t.Helper()
 	for i := range n {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// snapshot is a copy of files and directories, to be put back at the same paths. Files that are only appended to may be
-// too large to be copied: they are cut back to their length.
+// snapshot is a copy of files and directories for a restore. Append-only files may be too large to copy; they are
+// truncated to their length.
 type snapshot struct {
 	t      testing.TB
 	copies map[string]string // original: copy
@@ -33,7 +33,7 @@ func take(t testing.TB, logs []string, paths ...string) *snapshot {
 	return s
 }
 
-// restore puts everything back as it was.
+// restore restores everything.
 func (s *snapshot) restore() {
 	s.t.Helper()
 	for log, n := range s.logs {

@@ -71,7 +71,7 @@ func replayOver(t testing.TB, w *world, calls []call) time.Duration {
 		}
 	}
 	took := replay(t, calls)
-	// The replay did the same if it leaves the same branch with as many commits.
+	// The replay did the same if its branch has as many commits.
 	out, err := exec.Command("git", "-C", w.repo, "log", "--branches=session/*", "--format=%H").Output()
 	must(t, err)
 	if len(out) == 0 {

@@ -28,8 +28,8 @@ type reading struct {
 	Exit int
 }
 
-// gauge runs a command and prints its time and peak memory. It is a process of its own because a child's peak begins
-// with the size of the process that starts it, and a benchmark's process may be a large one.
+// gauge runs a command and prints its time and peak memory. It is a separate process because a child's peak begins
+// with the size of its parent, and a benchmark's process may be large.
 func gauge(args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
@@ -110,7 +110,7 @@ func benchLook(t *testing.T, tb *table) {
 	tb.ratio("log --tail 20, "+sizeOf(t, long)+" record", took[2], took[3], "log, "+sizeOf(t, short)+" record", 1.1)
 }
 
-// longSession makes a session with a record of n events, as it is when its run has ended.
+// longSession creates a session with a record of n events, in the state after its run.
 func (w *world) longSession(n int) *session.Session {
 	w.t.Helper()
 	w.run(0, "prep-feature", "--keep-existing", "--from", w.tasks(2))

@@ -18,7 +18,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// world is a home directory with one repository in it and a sessions root beside it.
+// world is a home directory with one repository and a sessions root.
 type world struct {
 	t        testing.TB
 	dir      string
@@ -28,7 +28,7 @@ type world struct {
 	program  string // another git-tilth than the built one
 }
 
-// newWorld makes a repository with n small files in one commit, packed as after a clone.
+// newWorld creates a repository with n small files in one commit, packed as after a clone.
 func newWorld(t testing.TB, n int) *world { return newWorldIn(t, t.TempDir(), n) }
 
 func newWorldIn(t testing.TB, dir string, n int) *world {
@@ -103,13 +103,13 @@ func (w *world) tilth(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs git-tilth, which has to end with the given code.
+// run runs git-tilth and checks its exit code.
 func (w *world) run(code int, args ...string) {
 	w.t.Helper()
 	w.timed(code, w.tilth(args...))
 }
 
-// timed runs a command that has to end with the given code and returns how long it took.
+// timed runs a command, checks its exit code and returns its duration.
 func (w *world) timed(code int, cmd *exec.Cmd) time.Duration {
 	w.t.Helper()
 	var out bytes.Buffer

@@ -20,7 +20,7 @@ type Cap struct {
 	Name    string
 	Setting Setting
 	Stop    string // the reason of the stop, or of the task's failure (record.Reasons)
-	PerTask bool   // it fails a task; the others stop the run
+	PerTask bool   // this cap fails a task; the others stop the run
 	Label   string // the counted thing, for display
 	Detail  string // the stop's detail, a format for the usage and the cap
 }
@@ -85,7 +85,7 @@ type Reached struct {
 	Used, Limit float64
 }
 
-// String says it with the numbers.
+// String returns the limit with its numbers.
 func (r Reached) String() string { return fmt.Sprintf(r.Detail, r.Used, r.Limit) }
 
 // Reached returns the session's caps that are used up, in the table's order. used has the amounts by cap name.

@@ -15,7 +15,7 @@ import (
 type Entry struct {
 	Key    string // section and name in lower case, the part between as written
 	Value  string // "true" for a key without a value, as git reads it
-	Origin string // such as "file:/home/a/.gitconfig" or "command line:"
+	Origin string // for example "file:/home/a/.gitconfig" or "command line:"
 	Scope  string // system, global, local, worktree or command
 }
 
@@ -24,7 +24,7 @@ type Entry struct {
 type Value struct {
 	Name   string
 	Value  string
-	Values []string // of a repeatable setting, in order; nil of any other
+	Values []string // values of a repeatable setting in order; else nil
 	Origin string
 	Secret bool
 	url    bool
@@ -60,8 +60,7 @@ type Config struct {
 	prices map[string]price
 }
 
-// Load reads all settings. flags maps flag names to their text, present only when given on
-// the command line. The error is an *Error.
+// Load reads all settings. flags has the flags of the command line by name. The error is an *Error.
 func Load(environ []string, flags map[string]string, entries []Entry) (*Config, error) {
 	c := &Config{values: map[string]Value{}, agents: map[string]map[string]string{}, prices: map[string]price{}}
 	env := map[string]string{}
@@ -136,7 +135,7 @@ func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
 	return out, nil
 }
 
-// agentKey splits tilth.agent.<name>.<key>; the name may hold dots, as git subsections may.
+// agentKey splits tilth.agent.<name>.<key>. The name may have dots, as in git's subsections.
 func agentKey(key string) (name, sub string, ok bool) {
 	const prefix = "tilth.agent."
 	if len(key) < len(prefix) || !strings.EqualFold(key[:len(prefix)], prefix) {
@@ -166,15 +165,14 @@ func didYouMean(key string) string {
 // Unknown is a TILTH_* variable that is not a setting, with the nearest known variable if any.
 type Unknown struct {
 	Name, Nearest string
-	Slips         int // that make one the other
+	Slips         int // differing letters
 }
 
 // ownVariables are variables of git-tilth, or of a script in docs/fleet, that are not settings.
 var ownVariables = []string{"TILTH_HOME", "TILTH_INSIDE", "TILTH_COMMITTING", "TILTH_HOOK_INPUT", "TILTH_LANE_NUMBER",
 	"TILTH_CLONES", "TILTH_TASK", "TILTH_CONVERSATION", "TILTH_MODEL", "TILTH_READ_ONLY"}
 
-// UnknownVariables are the TILTH_* variables of an environment that mean nothing to git-tilth. A value that is empty
-// says nothing either.
+// UnknownVariables are the TILTH_* variables of an environment that git-tilth does not know. Empty ones are left out.
 func UnknownVariables(environ []string) (unknown []Unknown) {
 	var known []string
 	for _, s := range settings {
@@ -375,7 +373,7 @@ func (c *Config) Judging() []Value {
 	return slices.DeleteFunc(c.All(), func(v Value) bool { return v.Value == "" || !v.judges })
 }
 
-// mask hides a secret except for its last characters, by which its owner recognises it.
+// mask hides a secret except for its last characters, so that its owner recognises it.
 func mask(secret string) string {
 	if len(secret) < 12 {
 		return "****"

@@ -69,7 +69,7 @@ func TestGarbageIsNamed(t *testing.T) {
 			t.Errorf("%s=%s: %v, want %q and the origin", c.key, c.value, err, c.want)
 		}
 	}
-	// A value that turns a list off is refused beside others, with the command that removes it.
+	// A value that turns a list off is refused together with others; the hint removes it.
 	none := Entry{Key: "tilth.setup", Value: "none", Origin: "file:here"}
 	_, err := Load(nil, nil, []Entry{none, {Key: "tilth.setup", Value: "npm ci", Origin: "file:there"}})
 	var e *Error
@@ -81,7 +81,7 @@ func TestGarbageIsNamed(t *testing.T) {
 	if got := load(t, nil, nil, none, none).List("tilth.setup"); !reflect.DeepEqual(got, []string{"none"}) {
 		t.Errorf("none in two files: %q", got)
 	}
-	// Garbage counts even where something stronger overrides it.
+	// An invalid value is an error even if a stronger one overrides it.
 	if _, err := Load([]string{"TILTH_MAX_TOKENS=x"}, map[string]string{"max-tokens": "1"}, nil); err == nil {
 		t.Error("a variable that is overridden may be garbage")
 	}
@@ -103,7 +103,7 @@ func TestValues(t *testing.T) {
 	if got := c.List("tilth.validator"); len(got) != 1 || got[0] != "c=d" {
 		t.Errorf("%q, want the list after the empty value", got)
 	}
-	// A repeatable setting is a list when it is not set, and when it was cleared, too.
+	// A repeatable setting is a list, also if it is not set or was cleared.
 	for _, entries := range [][]Entry{nil, {{Key: "tilth.setup", Value: "x"}, {Key: "tilth.setup", Value: ""}}} {
 		if c := load(t, nil, nil, entries...); c.List("tilth.setup") == nil || c.List("tilth.again") != nil {
 			t.Errorf("%v: %#v and %#v", entries, c.List("tilth.setup"), c.List("tilth.again"))

@@ -16,7 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// kind says which values a setting takes.
+// kind is the kind of a setting's values.
 type kind int
 
 const (
@@ -29,12 +29,12 @@ const (
 	kindSeconds  // a decimal number of seconds
 	kindList     // repeatable
 	kindSecret
-	kindURL // may hold a password
+	kindURL // may have a password
 )
 
 // Setting is a row of the table of everything that can be configured.
 type Setting struct {
-	Name    string // the documented git config key, such as tilth.maxTokens
+	Name    string // documented git config key, such as tilth.maxTokens
 	Env     string // the variable that sets it, "" for a list
 	Flag    string // the command-line flag that sets it, without dashes, or ""
 	Short   string // a name of one letter for the Flag, or ""
@@ -42,7 +42,7 @@ type Setting struct {
 	Default string
 	Help    string
 	kind    kind
-	values  []string // those of a kindString that takes no others
+	values  []string // allowed values of a kindString
 	alone   string   // a value that cannot be combined with others
 	check   func(string) error
 	envOnly bool // keeps a setting out of git config: a credential has its own place there

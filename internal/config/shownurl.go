@@ -17,7 +17,7 @@ func ShownURL(text string) string {
 	}
 	end := strings.IndexAny(rest, "/?#")
 	if _, err := url.Parse(text); err != nil || end < 0 {
-		end = len(rest) // as in a password with a slash in it
+		end = len(rest) // for example a password with a slash
 	}
 	if at := strings.LastIndexByte(rest[:end], '@'); at >= 0 {
 		user := "****"
@@ -44,8 +44,8 @@ func keyName(name string) bool {
 	return slices.ContainsFunc([]string{"key", "token", "secret", "password", "sig"}, holds)
 }
 
-// URLs returns the URL settings that are set, as NAME=value with the name of each setting's variable, whatever their
-// origin. Passwords in them are secrets like those in the environment.
+// URLs returns the URL settings as NAME=value with the name of each setting's variable, from any origin. Their
+// passwords are secrets.
 func (c *Config) URLs() []string {
 	var out []string
 	for _, s := range settings {

@@ -2,7 +2,7 @@ package crashtest
 
 import "golang.org/x/sys/unix"
 
-// oldChanges are calls that newer machines do not have; the C library uses them where they are.
+// oldChanges are calls that newer architectures lack; the C library uses them if they exist.
 var oldChanges = map[uint64]change{
 	unix.SYS_OPEN: opens("open", -1, 0, 1), unix.SYS_CREAT: onPath("open", -1, 0),
 	unix.SYS_RENAME: onPath("rename", -1, 0),

@@ -19,8 +19,8 @@ const (
 	seccompTrace = 0x7ff00000
 )
 
-// changesFilter is the filter in the kernel's own language: the number of the call lies at offset 0 of its data, its
-// arguments from offset 16 on. An open that neither creates nor truncates changes nothing.
+// changesFilter is the filter as a BPF program. The number of the call is at offset 0 of its data, its arguments start
+// at offset 16. An open that neither creates nor truncates changes nothing.
 func changesFilter() []unix.SockFilter {
 	const load, jumpEqual, jumpSet, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS,
 		unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, unix.BPF_RET | unix.BPF_K
@@ -43,8 +43,8 @@ func changesFilter() []unix.SockFilter {
 	return append(f, unix.SockFilter{Code: ret, K: seccompAllow})
 }
 
-// change describes a system call that may change a file. The numbers are indices of arguments; dir and fd are -1
-// where the call has none.
+// change describes a system call that may change a file. The numbers are indices of arguments; dir and fd are -1 if
+// the call has none.
 type change struct {
 	name     string
 	fd       int // descriptor of the file that is changed
@@ -81,7 +81,7 @@ var changes = func() map[uint64]change {
 	return m
 }()
 
-// target is the path of the file that a call is about to change, "" if it has none.
+// target returns the path of the file that a call will change, or "".
 func (c change) target(tid int, args [6]uint64) string {
 	proc := fmt.Sprintf("/proc/%d/", tid)
 	if c.fd >= 0 {
@@ -161,7 +161,7 @@ func readString(tid int, addr uint64) string {
 	return string(s)
 }
 
-// syscallInfo asks for the call at which a tracee has stopped (Linux 5.3).
+// syscallInfo returns the call at which a tracee has stopped (Linux 5.3).
 func syscallInfo(tid int) (nr uint64, args [6]uint64, err error) {
 	var info struct {
 		op     uint8

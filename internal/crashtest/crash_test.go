@@ -24,7 +24,7 @@ import (
 // jobs is how many points are tried at a time.
 const jobs = 2
 
-// point is one way to die at one op of a command.
+// point is one kind of kill at one op of a command.
 type point struct {
 	n   int
 	how way
@@ -54,7 +54,7 @@ func points(ops []op) []point {
 	return all
 }
 
-// spread takes at most n of the points, evenly.
+// spread returns at most n of the points, evenly spread.
 func spread(all []point, n int) []point {
 	if n >= len(all) {
 		return all
@@ -85,7 +85,7 @@ func (s story) try(f *fixtures, p point, turn int) (met bool, err error) {
 			return live
 		}
 		at = o
-		// Times make some object ids, and with them some changes, differ from those that were counted.
+		// Some object ids depend on times, so some changes differ from the counted ones.
 		if p.how == torn && (!o.harness || o.size < 2) || p.how == child && o.harness {
 			return power
 		}
@@ -126,7 +126,7 @@ func (s story) try(f *fixtures, p point, turn int) (met bool, err error) {
 	return out.killed, nil
 }
 
-// ownMounts is set where this process has a mount namespace of its own.
+// ownMounts is true if this process has its own mount namespace.
 const ownMounts = "CRASHTEST_OWN_MOUNTS"
 
 // TestMain runs in a separate mount namespace if possible: small disks are mounted there, and disappear with it.
@@ -200,7 +200,7 @@ func (s story) test(t *testing.T, f *fixtures) {
 	for range jobs {
 		group.Go(func() {
 			for i := range queue {
-				// A bounded run alternates between the ways to continue, a full one takes all of them at each point.
+				// A limited run alternates between the continuations; a full run tries all of them at each point.
 				p, turn := chosen[i/turns], i/turns+i%turns
 				tried.Add(1)
 				ok, err := s.try(f, p, turn)
@@ -253,7 +253,7 @@ func (s story) undisturbed(t *testing.T, f *fixtures) []op {
 	return out.ops
 }
 
-// needTracing skips the test where processes cannot be traced, which some containers forbid; not in CI.
+// needTracing skips the test if processes cannot be traced, as in some containers; never in CI.
 func needTracing(t *testing.T) {
 	dir := t.TempDir()
 	out, err := traced{argv: []string{"/bin/sh", "-c", "echo > probe"}, dir: dir, root: dir, log: dir + ".out"}.run()
@@ -276,7 +276,7 @@ var built struct {
 // build builds git-tilth once for all.
 func build(t *testing.T) string {
 	built.Do(func() {
-		// go test tracks the files that a test opens, not those that it builds: without this it would return cached
+		// go test tracks the files that a test opens, not those that it builds. Without this it would return cached
 		// results after a change.
 		for _, dir := range []string{"../../cmd", "../../internal"} {
 			built.err = errors.Join(built.err, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -300,7 +300,7 @@ func build(t *testing.T) string {
 	return filepath.Join(built.dir, "git-tilth")
 }
 
-// workplace returns a directory for the worlds: in memory, if the machine has one that allows running programs, because
+// workplace returns a directory for the worlds, in memory if the machine has one that allows running programs, because
 // every point costs some hundred fsyncs.
 func workplace(t *testing.T) string {
 	dir, err := os.MkdirTemp("/dev/shm", "tilth-crash-")

@@ -16,7 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/scripttest"
 )
 
-// allDone checks that the session ended as it would have without any crash.
+// allDone checks that the session ended as without a crash.
 func (w *world) allDone() error {
 	commits, err := w.commits()
 	if err != nil {
@@ -26,7 +26,7 @@ func (w *world) allDone() error {
 	for _, c := range commits {
 		tasks = append(tasks, c.task+c.failed)
 	}
-	// A task that failed in a run that went on comes after those that follow it in the plan.
+	// A task that failed with --keep-going comes after the tasks that follow it in the plan.
 	if slices.Sort(tasks); !slices.Equal(tasks, taskIDs) {
 		return fmt.Errorf("the branch has commits for %q, want one for each task", tasks)
 	}
@@ -53,8 +53,8 @@ func (w *world) allDone() error {
 	return err
 }
 
-// recordTells checks the record of an all_done session: no task was started again after its commit, the totals are
-// those of the calls, progress and roll-up have every task once.
+// recordTells checks the record of an all_done session: no task starts again after its commit, the totals match the
+// calls, and progress and roll-up have every task once.
 func (w *world) recordTells(commits []commit) error {
 	place := map[string]int{}
 	for i, c := range commits {
@@ -181,7 +181,7 @@ func (w *world) described(names []string, command ...string) (string, error) {
 	return b.String(), nil
 }
 
-// differ shows where two descriptions differ.
+// differ returns the differences of two descriptions.
 func differ(what, was, is string) error {
 	if was == is {
 		return nil

@@ -45,8 +45,8 @@ func serveRemotes() (*remotes, error) {
 	return r, nil
 }
 
-// serveGit answers one request, and returns when its last process has ended: git-http-backend dies with its client, its
-// children may not.
+// serveGit answers one request, and returns when its last process has ended. git-http-backend dies with its client;
+// its children may not.
 func serveGit(backend string, w http.ResponseWriter, req *http.Request) {
 	held, inherited, err := os.Pipe()
 	if err != nil {
@@ -78,8 +78,8 @@ func (r *remotes) connState(c net.Conn, state http.ConnState) {
 	}
 }
 
-// settle waits until all that was asked for before is answered. Connections are accepted in the order in which they
-// came: when one of now is answered, those before it are known.
+// settle waits until all earlier requests are answered. Connections are accepted in order, so an answer to a new one
+// shows that the earlier ones are known.
 func (r *remotes) settle() error {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get(r.URL)
@@ -96,7 +96,7 @@ func (r *remotes) settle() error {
 	return nil
 }
 
-// travelling makes the worlds with a session to push, pushed, and to fetch. The remote is in the user's settings, so
+// travelling creates the worlds with a session to push, pushed, and to fetch. The user's settings have the remote, so
 // that the repository equals that of the other worlds.
 func (f *fixtures) travelling(r *remotes) (err error) {
 	w, err := f.copy(f.failed)
@@ -145,14 +145,14 @@ func pushable(f *fixtures) *world  { return f.pushable }
 func pushed(f *fixtures) *world    { return f.pushed }
 func fetchable(f *fixtures) *world { return f.fetchable }
 
-// away is the other machine of a world: a clone, and sessions of its own.
+// away is the other machine of a world: a clone with its own sessions.
 func (w *world) away() *world {
 	other := *w
 	other.dir = filepath.Join(w.dir, "away")
 	return &other
 }
 
-// isArriving reports whether a fetch has not made the session whole yet.
+// isArriving reports whether a fetched session is still incomplete.
 func (w *world) isArriving() bool {
 	_, err := os.Lstat(w.file("reset"))
 	return err == nil && w.arriving
@@ -163,7 +163,7 @@ func (w *world) onRemote(args ...string) (string, error) {
 	return w.git(append([]string{"--git-dir=../remote.git"}, args...)...)
 }
 
-// remoteWhole checks that the remote has all of the session, of one moment, or none of it.
+// remoteWhole checks that the remote has a complete state of the session, or none.
 func (w *world) remoteWhole() error {
 	if err := w.remotes.settle(); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (w *world) claim() (gjson.Result, error) {
 	return gjson.Parse(text), err
 }
 
-// wholeHere checks the session here, where there is one.
+// wholeHere checks the local session, if it exists.
 func wholeHere(f *fixtures, w *world) error {
 	if _, err := os.Lstat(w.file("checkpoint.json")); err == nil && !w.isArriving() {
 		return consistent(f, w)
@@ -199,7 +199,7 @@ func wholeHere(f *fixtures, w *world) error {
 	return nil
 }
 
-// wholeThere checks the session here, where there is one, and on the remote.
+// wholeThere checks the local session, if it exists, and the one on the remote.
 func wholeThere(f *fixtures, w *world) error {
 	if err := wholeHere(f, w); err != nil {
 		return err
@@ -252,7 +252,7 @@ func (w *world) timePasses(claim gjson.Result) error {
 	return err
 }
 
-// pushedAgain continues after a killed push: with the same command, and then on the other machine; or with a resume.
+// pushedAgain continues after a killed push: with the same command and then on the other machine, or with a resume.
 func pushedAgain(f *fixtures, w *world, turn int) error {
 	if turn%2 == 1 {
 		if err := resumed(f, w, turn); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// goingBack makes the worlds of rewind and undo, and describes the session before and after them.
+// goingBack creates the worlds of rewind and undo, and describes the session before and after them.
 func (f *fixtures) goingBack() (err error) {
 	if f.dirtyState, err = f.dirty.state(); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (w *world) becomes(want string, codes []int, args ...string) error {
 	return errors.Join(err, differ("the session", want, is), w.leftLocks(), w.wholeFiles(false))
 }
 
-// between checks that a session which nothing is to be finished of is as before or as after.
+// between checks that a session without an unfinished operation is in the state before or after it.
 func between(f *fixtures, w *world) error {
 	if w.isGoingBack() {
 		return nil
@@ -92,7 +92,7 @@ func undone(f *fixtures, w *world, turn int) error {
 	return w.becomes(f.backState, []int{0}, "rewind", "-y", "T-002")
 }
 
-// untouched checks that the session that is forked is as it was.
+// untouched checks that the forked session has not changed.
 func untouched(f *fixtures, w *world) error {
 	is, err := w.state()
 	return errors.Join(err, differ("the session that is forked", f.dirtyState, is))

@@ -128,7 +128,7 @@ func wholeLines(path string, data []byte, tornAllowed bool) error {
 	return nil
 }
 
-// commit is one of the session's.
+// commit is a commit of the session.
 type commit struct {
 	sha, parent, tree, subject, task, failed string
 }
@@ -144,7 +144,7 @@ func (w *world) commits() ([]commit, error) {
 	var all []commit
 	for entry := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
 		if entry == "" {
-			break // only the seed, without tests
+			break // only a seed without tests
 		}
 		f := strings.Split(entry, "\x01")
 		if len(f) != 6 {
@@ -187,8 +187,8 @@ func (w *world) status() (map[string]string, error) {
 	return status, err
 }
 
-// tasksAndCommits checks that no task is done without its commit, none has two, and no commit holds anything but its
-// own task's accepted work.
+// tasksAndCommits checks that no task is done without a commit or has two, and that no commit has more than its task's
+// accepted work.
 func (w *world) tasksAndCommits() error {
 	commits, err := w.commits()
 	if err != nil {
@@ -216,7 +216,7 @@ func (w *world) tasksAndCommits() error {
 			return fmt.Errorf("%s has two commits", c.task)
 		}
 		done[c.task] = true
-		// A hook may just have changed the tip; then it is no task's work yet.
+		// If a hook has just changed the tip, it is not a task's work yet.
 		if status[c.task] != "done" && i == len(commits)-1 {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// sideBySide makes the world in which three tasks were at work, each in its lane, when a run died.
+// sideBySide creates the world of a killed run with three tasks in lanes.
 func (f *fixtures) sideBySide() (err error) {
 	if f.beside, err = f.copy(f.prepared); err != nil {
 		return err
@@ -37,7 +37,8 @@ func resumedBeside(_ *fixtures, w *world, turn int) error {
 	if err := w.allDone(); err != nil {
 		return err
 	}
-	// When only the child died that commits a task, other tasks are committed first, and it is judged again on them.
+	// If only the child died that commits a task, other tasks are committed first, and the task is judged again on
+	// them.
 	ended, accepted := map[string]int{}, map[string]int{}
 	for _, e := range w.events() {
 		task := e.Get("payload.task_id").Str

@@ -15,8 +15,8 @@ import (
 	"sync"
 )
 
-// commitMsg is the repository's own hook as well. It refuses T-002 while a file in the home directory says so. What it
-// starts is killed too: only a grep that looked and found nothing lets a message pass.
+// commitMsg is a hook of the repository. It refuses T-002 while a file in the home directory exists. Its processes are
+// killed too, so only a grep that found nothing lets a message pass.
 const commitMsg = `#!/bin/sh
 test -e "$HOME/refuse" || exit 0
 grep -q '^Beta' "$1"
@@ -25,7 +25,7 @@ echo 'no Beta here' >&2
 exit 1
 `
 
-// atNight makes the worlds in which a hook refuses the task that is left, no validator can start, and the endpoint
+// atNight creates the worlds in which a hook refuses the remaining task, no validator can start, and the endpoint
 // answers the first question about T-002 with a usage limit or with nothing, which fails the task.
 func (f *fixtures) atNight() (err error) {
 	if f.refusing, err = f.copy(f.aside); err != nil {

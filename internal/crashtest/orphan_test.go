@@ -20,8 +20,8 @@ fi
 exit 0
 `
 
-// TestOrphanedCommit kills git-tilth while git waits for a commit hook, and resumes at once: the git that is left must
-// not commit beside the resume.
+// TestOrphanedCommit kills git-tilth while git waits for a commit hook, and resumes at once. The orphaned git must not
+// commit during the resume.
 func TestOrphanedCommit(t *testing.T) {
 	binary := build(t)
 	server, err := startModel()
@@ -55,7 +55,7 @@ func TestOrphanedCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The resume's own commits do not wait; the leftover commit would wait for ever.
+	// The resume's own commits do not wait; the orphaned commit would wait for ever.
 	if err := os.WriteFile(filepath.Join(w.repo(), ".git/hooks/pre-commit"), []byte("#!/bin/sh\nexit 0\n"),
 		0o755); err != nil {
 		t.Fatal(err)

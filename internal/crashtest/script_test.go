@@ -4,9 +4,9 @@ package crashtest
 
 import "github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 
-// answers is a model without memory: an answer depends on the request alone, so it works after any resume. T-001 is
-// accepted at once; its worker adds an ignore rule and makes ignored files. T-002 commits by itself, is rejected once
-// and fixed. The repository's commit hook changes T-003, and it is judged again.
+// answers is a model without memory. An answer depends only on the request, so it works after any resume. T-001 is
+// accepted at once; its worker adds an ignore rule and creates ignored files. T-002 makes its own commits, is rejected
+// once and fixed. The repository's commit hook changes T-003, which is judged again.
 const answers = `{
  "worker": [
   {"when_last": "# Your task: T-001", "repeat": -1, "tools": [

@@ -24,7 +24,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
-// diskSize is that of the disk on which the soak's sessions are, where a small one can be mounted.
+// diskSize is the size of the small disk for the soak's sessions, if one can be mounted.
 const diskSize = 32 << 20
 
 // soaked is the result of a soak.
@@ -33,8 +33,8 @@ type soaked struct {
 	sessions, iterations, kills, full, faults, second, rewinds int
 }
 
-// TestSoak works through sessions while processes are killed, the disk is full, the endpoint fails and two commands
-// want one session. TILTH_SOAK=500 says how many sessions; TILTH_SOAK_SEED and TILTH_SOAK_SESSION replay one.
+// TestSoak works through sessions while processes are killed, disks fill, the endpoint fails and two commands use one
+// session. TILTH_SOAK=500 sets the number of sessions; TILTH_SOAK_SEED and TILTH_SOAK_SESSION replay one.
 func TestSoak(t *testing.T) {
 	needTracing(t)
 	number := func(name string, otherwise int) int {
@@ -96,7 +96,7 @@ type soaker struct {
 	done  []string // for the current session
 	asked struct {
 		sync.Mutex
-		fate *rand.Rand // of the endpoint's answers; nil where all are as they should be
+		fate *rand.Rand // of the endpoint's answers; nil if all are correct
 	}
 }
 
@@ -211,7 +211,7 @@ func (s *soaker) count(n *int) {
 	*n++
 }
 
-// session takes a session from its preparation to its teardown. All that happens on the way follows from its number.
+// session takes a session from its preparation to its teardown. Its number determines all events.
 func (s *soaker) session(n int) (err error) {
 	s.fate, s.done = rand.New(rand.NewPCG(s.seed, uint64(n))), nil
 	if s.w, err = s.bare.copyTo(filepath.Join(s.dir, fmt.Sprintf("w%06d", n+1))); err != nil {
@@ -275,7 +275,7 @@ func (s *soaker) killed(args []string) error {
 		case n != at:
 			return live
 		case how == torn && (!o.harness || o.size < 2), how == child && o.harness,
-			how == harness && strings.Contains(o.program, "sleep"): // which would be waited for
+			how == harness && strings.Contains(o.program, "sleep"): // git-tilth would wait for it
 			return power
 		}
 		return how
@@ -290,7 +290,7 @@ func (s *soaker) killed(args []string) error {
 	return err
 }
 
-// mayFail are the exit codes of a command that something goes wrong for.
+// mayFail are the exit codes of a command that is disturbed.
 var mayFail = []int{0, 1, 2, 3, 5}
 
 // unanswered lets the endpoint fail for one command.
@@ -346,7 +346,7 @@ func (s *soaker) twice(args []string) error {
 	return errors.Join(err, <-other)
 }
 
-// countIterations counts the iterations in the record, without those that a rewind removed.
+// countIterations counts the iterations in the record, except those that a rewind removed.
 func (s *soaker) countIterations() error {
 	s.Lock()
 	defer s.Unlock()

@@ -47,7 +47,7 @@ func TestKilledRunsSpendNothing(t *testing.T) {
 	t.Logf("%d kills, by users %v; the last process was gone after %s at most", n, users, longest)
 }
 
-// newSpender makes a spender with a repository and a program that starts children which detach in every way.
+// newSpender creates a spender with a repository and a program whose children detach in every way.
 func newSpender(t *testing.T, program string, asUser, boxed bool) *spender {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "spender-")
@@ -133,8 +133,8 @@ func (s *spender) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// kill lets the program work, kills git-tilth, and returns the time until all children had ended. left are the children
-// that still run after two seconds.
+// kill lets the program work, kills git-tilth, and returns the time until all children have ended. left are the
+// children that run two seconds later.
 func (s *spender) kill(t *testing.T) (took time.Duration, left []string, said string) {
 	t.Helper()
 	out, err := os.Create(filepath.Join(s.dir, "said"))

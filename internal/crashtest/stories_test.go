@@ -18,9 +18,9 @@ type story struct {
 	name  string
 	from  func(*fixtures) *world
 	args  []string
-	code  int // of the exit of the command when nothing kills it
+	code  int // exit code of the command without a kill
 	few   int // points in a bounded run
-	most  int // points in a full run, where they come in another order each time; 0 for all
+	most  int // points in a full run if their order varies; 0 for all
 	turns int // number of ways to continue after a kill
 	after func(f *fixtures, w *world) error
 	next  func(f *fixtures, w *world, turn int) error
@@ -94,7 +94,7 @@ type fixtures struct {
 	pushable, pushed, fetchable, beside, moved                                         *world
 
 	user string // the user's state in all of them
-	seed string // the session's when its preparation had ended
+	seed string // the session's, at the end of its preparation
 	base string
 	made atomic.Int64
 
@@ -194,7 +194,8 @@ func newFixtures(base, binary, url string, r *remotes) (*fixtures, error) {
 		os.RemoveAll(filepath.Join(f.unregistered.repo(), ".git", "worktrees")))
 }
 
-// betweenRuns makes the worlds in which a run continued without T-002, the user has done T-002, and the user skips it.
+// betweenRuns creates the worlds in which a run continued without T-002, the user has done T-002, and the user skips
+// it.
 func (f *fixtures) betweenRuns() (err error) {
 	if f.aside, err = f.copy(f.prepared); err != nil {
 		return err
@@ -233,7 +234,7 @@ func resumed(_ *fixtures, w *world, _ int) error {
 	return w.allDone()
 }
 
-// leftOut continues after T-002 was skipped: the others are done, and its partial work is in none of their commits.
+// leftOut continues after T-002 was skipped. The others are done, and no commit has its partial work.
 func leftOut(_ *fixtures, w *world, _ int) error {
 	status, err := w.status()
 	if err == nil && status["T-002"] != "skipped" {
@@ -368,7 +369,7 @@ func rewound(f *fixtures, w *world, turn int) error {
 	goes := gjson.Get(list.out, "0.going_back").Bool() || gjson.Get(list.out, "0.rewinding").Bool()
 	again := func() error {
 		if state == "prepared" && !goes {
-			// The rewind was over. Another one goes by the seed's own ignore rules.
+			// The rewind was finished. Another rewind uses the seed's ignore rules.
 			if err := kept(); err != nil {
 				return err
 			}

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// ontoBranch is the user's branch for take. It is left out of the user's state.
+// ontoBranch is the user's branch for take. It is not part of the user's state.
 const ontoBranch = "onto"
 
-// beingTaken makes the worlds before and after a take.
+// beingTaken creates the worlds before and after a take.
 func (f *fixtures) beingTaken() (err error) {
 	if f.taking, err = f.copy(f.aside); err != nil {
 		return err
@@ -43,7 +43,7 @@ func taking(f *fixtures) *world     { return f.taking }
 func takingHere(f *fixtures) *world { return f.takingHere }
 func taken(f *fixtures) *world      { return f.taken }
 
-// takenOrNot checks that the branch has all of the tasks that were to be taken, or none.
+// takenOrNot checks that the branch has all or none of the taken tasks.
 func takenOrNot(f *fixtures, w *world) error {
 	n, err := w.onBranch()
 	if err == nil && n != 0 && n != 2 {
@@ -72,8 +72,8 @@ func tookAll(f *fixtures, w *world, turn int) error {
 	return cleansed(f, w, turn)
 }
 
-// tookHere continues after a killed take into a checked out branch: another take brings the rest, or says how to stash
-// half written files and then brings it. The user's files in the checkout stay.
+// tookHere continues after a killed take into a checked out branch. Another take brings the rest, or prints how to
+// stash half-written files and then brings it. The user's files in the checkout stay.
 func tookHere(f *fixtures, w *world, turn int) error {
 	again, err := w.expect([]int{0, 2}, "take", "--pick")
 	if err != nil {
@@ -103,7 +103,7 @@ func tookHere(f *fixtures, w *world, turn int) error {
 	return errors.Join(w.leftLocks(), cleansed(f, w, turn))
 }
 
-// cleansed continues after a killed cleanse: the same command finishes it, and the record stays.
+// cleansed continues after a killed cleanse. The same command finishes it, and the record stays.
 func cleansed(_ *fixtures, w *world, _ int) error {
 	if _, err := w.expect([]int{0}, "cleanse"); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// launchVariable makes the test binary the first stage of a traced program: see launch.
+// launchVariable makes the test binary the first stage of a traced program, see launch.
 const launchVariable = "CRASHTEST_LAUNCH"
 
 func init() {
@@ -89,7 +89,7 @@ type traced struct {
 	decide func(n int, o op) way
 }
 
-// outcome is how a traced program ended.
+// outcome is the end of a traced program.
 type outcome struct {
 	ops      []op
 	killed   bool // a point was met
@@ -100,14 +100,14 @@ type outcome struct {
 const traceOptions = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
 	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL
 
-// patience bounds a traced program.
+// patience limits a traced program.
 const patience = 2 * time.Minute
 
 // tracing runs functions on the thread that is reserved for tracing.
 var tracing = make(chan func())
 
-// startTracing makes threads for tracing. A thread waits for all of its children, so it must not have started other
-// processes. Call this before any process is started.
+// startTracing starts threads for tracing. A thread waits for all of its children, so it must not have started other
+// processes. Call this before any process starts.
 func startTracing(threads int) {
 	ready := make(chan bool)
 	for range threads {
@@ -239,7 +239,7 @@ func (t *tracer) stopped(tid int, ws unix.WaitStatus) int {
 	}
 	if ws.StopSignal() != unix.SIGTRAP {
 		if ws.StopSignal() == unix.SIGSTOP && !known {
-			return 0 // how a new tracee begins
+			return 0 // first stop of a new tracee
 		}
 		return int(ws.StopSignal())
 	}
@@ -262,7 +262,7 @@ func (t *tracer) stopped(tid int, ws unix.WaitStatus) int {
 	return 0
 }
 
-// called looks at a system call that is about to be made.
+// called handles a system call that is about to run.
 func (t *tracer) called(tid int) {
 	nr, args, err := syscallInfo(tid)
 	c, known := changes[nr]

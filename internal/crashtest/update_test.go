@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// moving makes the world of a finished session with a commit of the user. Its base has moved in another checkout: T-001
-// conflicts with it.
+// moving creates the world of a finished session with a commit of the user. Its base has moved in another checkout and
+// conflicts with T-001.
 func (f *fixtures) moving() (err error) {
 	if f.moved, err = f.copy(f.prepared); err != nil {
 		return err

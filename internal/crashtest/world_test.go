@@ -17,16 +17,16 @@ import (
 	"time"
 )
 
-// world is a directory with everything that a command acts on: home/, repo/ and sessions/ with one session. All worlds
-// have paths of the same length, so that one can be made of another by copying it and exchanging the path in the
-// files that hold it, with every offset in them still right.
+// world is a directory with everything that a command uses: home/, repo/ and sessions/ with one session. All worlds
+// have paths of the same length, so that a copy of one becomes another by replacing the path in the files that have
+// it, without changing an offset.
 type world struct {
 	dir    string
 	binary string
 	url    string // of the scripted model
 	id     string // of the session
-	// childDied: only a child was killed. If that was a command of a hook, which continues, the accepted change is
-	// committed, and the command's locks and unstaged changes stay in the worktree.
+	// childDied means that only a child was killed. If that was a command of a hook, which continues, the accepted
+	// change is committed, and the command's locks and unstaged changes stay in the worktree.
 	childDied bool
 	// unwritten: the disk was full, and the worker submitted its partial work.
 	unwritten bool
@@ -34,10 +34,10 @@ type world struct {
 	backThere bool
 	// arriving: under its mark the session is still being written.
 	arriving bool
-	remotes  *remotes // of a session that travels
+	remotes  *remotes // of a session that moves between machines
 	more     []string // variables
 	first    int      // status of the endpoint's first answer about T-002, 0 for an answer
-	since    string   // the base of a session that was brought onto another one, "" for main
+	since    string   // base of a session that was moved to another base; "" for main
 	at       string   // directory next to the repository for commands, "" for the repository
 }
 
@@ -59,7 +59,7 @@ func (w *world) environ() []string {
 		"GIT_CONFIG_NOSYSTEM=1",
 		"TILTH_SESSIONS_DIR=" + filepath.Join(w.dir, "sessions"), "TILTH_BASE_URL=" + url,
 		"TILTH_WORKER_MODEL=scripted", "TILTH_PROVIDER_ATTEMPTS=1",
-		"TILTH_SANDBOX=off", // entering it is no step of a run
+		"TILTH_SANDBOX=off", // entering the sandbox is not a step of a run
 		"TILTH_RESUME_NOTICE=0", "TILTH_AGAIN=true", "GIT_EDITOR=sed -i -e s/Alpha/Alef/ -e s/Gamma/Gimel/",
 		// The runtime's own signals would only slow the tracer down.
 		"GODEBUG=asyncpreemptoff=1",
@@ -199,7 +199,7 @@ const prd = `[
 ]
 `
 
-// newWorld makes a repository with everything of a user's that a session must not touch, and prepares a session in it.
+// newWorld creates a repository with files of a user that a session must not touch, and prepares a session in it.
 func newWorld(dir, binary, url string) (*world, error) {
 	w := &world{dir: dir, binary: binary, url: url}
 	for name, content := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
-// keyless reports whether nothing gives a key for a role's endpoint.
+// keyless reports whether a role's endpoint has no key.
 func (k *Kit) keyless(role config.Role) bool {
 	e := k.Config.Endpoint(role)
 	return e.APIKey == "" && k.credential(e.BaseURL) == ""

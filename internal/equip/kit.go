@@ -23,7 +23,7 @@ type Kit struct {
 	Ctx     context.Context
 	Dir     string
 	Environ []string
-	Version string // of git-tilth, sent to endpoints
+	Version string // version of git-tilth, sent to endpoints
 	Changes bool   // the command may change something
 	Verbose bool
 	Warnf   func(format string, args ...any)
@@ -53,7 +53,7 @@ func New(k *Kit) *Kit {
 // Set takes the settings that hold in a repository, "" for none.
 func (k *Kit) Set(common string, flags map[string]string, entries []config.Entry) (err error) {
 	if common != k.Common {
-		clear(k.asked) // its own helpers may know another key
+		clear(k.asked) // the agent's helpers may know another key
 	}
 	k.Common, k.credentials, k.gitFiles = common, credentialFiles(entries), namedFiles(entries)
 	if k.Config, err = config.Load(k.Environ, flags, entries); err != nil {
@@ -63,10 +63,10 @@ func (k *Kit) Set(common string, flags map[string]string, entries []config.Entry
 	return nil
 }
 
-// getenv looks a variable up in the environment as it was gathered.
+// getenv returns a variable of the process's environment.
 func (k *Kit) getenv(name string) string { return proc.Getenv(k.Environ, name) }
 
-// Tell says something to the person at the terminal before there is a session.
+// Tell prints a line for the user before a session exists.
 func (k *Kit) Tell(line string) { k.Warnf("git-tilth: %s\n", line) }
 
 // redactor removes from the record the secrets of the environment and of configured URLs, and the keys known so far.

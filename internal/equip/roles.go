@@ -133,7 +133,7 @@ func (k *Kit) without(r config.Role, p *agent.Program) (hint string) {
 		hint = "npm install -g " + p.Package + "\n"
 	}
 	if k.Config.Get("tilth."+string(r)+".agent").Value == "" {
-		r = config.Worker // its setting applies to all roles
+		r = config.Worker // the worker's setting applies to all roles
 	}
 	return hint + k.unset("tilth."+string(r)+".agent")
 }
@@ -146,8 +146,8 @@ func (k *Kit) unset(name string) string {
 	return k.gitConfigOf(name) + " --unset-all " + name
 }
 
-// client makes the client of a role's endpoint, for another model than the role's unless that is "". Its key is asked
-// of git's credential helpers if no variable has it.
+// client returns a client of a role's endpoint. Unless model is "", it replaces the role's model. If no variable has
+// the key, git's credential helpers are asked for it.
 func (k *Kit) client(r config.Role, other string) (*model.Client, string, error) {
 	e := k.Config.Endpoint(r)
 	e.Model = cmp.Or(other, e.Model)
@@ -263,7 +263,7 @@ func (k *Kit) Judging(asked loop.Options) (loop.Options, error) {
 	if o.Sandbox, err = k.Sandbox(); err != nil {
 		return o, err
 	}
-	k.Git.Sandbox = func() (*sandbox.Box, error) { return o.Sandbox, nil } // the same for a whole run
+	k.Git.Sandbox = func() (*sandbox.Box, error) { return o.Sandbox, nil } // same sandbox for the whole run
 	if o.Prompts, err = loop.LoadPrompts(k.PromptDir()); err != nil {
 		return o, held.Refuse("git config tilth.prompts", "%s", err)
 	}

@@ -61,7 +61,7 @@ func (k *Kit) Box() *sandbox.Box {
 	return box
 }
 
-// places returns the repository's, with those from which it borrows objects.
+// places returns the repository's directories, including those from which it borrows objects.
 func (k *Kit) places() []string {
 	if k.Common == "" {
 		return nil
@@ -105,8 +105,7 @@ func (k *Kit) SandboxState() (state record.Check, system sandbox.System) {
 	return state, system
 }
 
-// credentialFiles returns the files in which git-credential-store keeps passwords where the user's configuration names
-// them.
+// credentialFiles returns the files in which git-credential-store keeps passwords, as the user's config names them.
 func credentialFiles(entries []config.Entry) (files []string) {
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Key, "credential.") || !strings.HasSuffix(e.Key, ".helper") {

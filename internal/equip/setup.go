@@ -14,8 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// setup returns the setup of a new worktree by tilth.setup and tilth.copy; without tilth.setup, by its lock files, and
-// only in the sandbox, because an installation runs scripts of all installed packages.
+// setup returns the setup of a new worktree by tilth.setup and tilth.copy. Without tilth.setup it follows the lock
+// files, and only in the sandbox, because an installation runs scripts of all packages.
 func (k *Kit) setup() held.Setup {
 	s := held.Setup{Copy: k.Config.List("tilth.copy")}
 	lines := k.Config.List("tilth.setup")

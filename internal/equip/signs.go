@@ -20,7 +20,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// CheckRole checks that a role's agent answers, without a model call. answers are those of other roles.
+// CheckRole checks that a role's agent answers, without a model call. answers has the results of other roles.
 func (k *Kit) CheckRole(role config.Role, answers map[string]record.Check) record.Check {
 	c, err := k.ChooseAgent(role)
 	var refused *held.RefusedError
@@ -53,7 +53,7 @@ const answerTime = 20 * time.Second
 // versionTime is the timeout of an agent program's --version: some need ten seconds on a busy machine.
 const versionTime = time.Minute
 
-// agentTime bounds an agent's start and its answer about name and version.
+// agentTime limits an agent's start and its answer with name and version.
 const agentTime = time.Minute
 
 func (k *Kit) askEndpoint(role config.Role) record.Check {
@@ -105,7 +105,7 @@ func (k *Kit) askProgram(role config.Role, p *agent.Program) record.Check {
 	if p.SpeaksACP() {
 		return k.initialize(p)
 	}
-	if p.Package == "" { // one that the user described
+	if p.Package == "" { // a program described by the user
 		return record.Check{Status: record.CheckOK, Detail: p.Name + " is " + path}
 	}
 	env := p.Environ(k.Git.Environ(k.Ctx, os.TempDir()), nil)

@@ -175,8 +175,8 @@ func (p Remote) open(dir string) (*scratchRepo, error) {
 	return s, err
 }
 
-// stage makes a scratch repository next to the sessions, for a session that may arrive. Its remove deletes it, unless
-// it moved into the session.
+// stage creates a scratch repository next to the sessions for a fetched session. remove deletes it, unless it moved
+// into the session.
 func (p Remote) stage() (*scratchRepo, error) {
 	if p.Deps.Git.IsDryRun() {
 		return p.open(filepath.Join(p.Store.Root, stagePrefix+"new"))
@@ -185,7 +185,7 @@ func (p Remote) stage() (*scratchRepo, error) {
 		return nil, err
 	}
 	left, _ := filepath.Glob(filepath.Join(p.Store.Root, stagePrefix+"*"))
-	for _, dir := range left { // by a kill: an arrival takes minutes
+	for _, dir := range left { // left by a killed fetch, which takes minutes
 		if fi, err := os.Lstat(dir); err == nil && time.Since(fi.ModTime()) > 24*time.Hour {
 			_ = os.RemoveAll(dir)
 		}
@@ -202,8 +202,8 @@ func (p Remote) stage() (*scratchRepo, error) {
 	return scratch, nil
 }
 
-// arrive makes a session from a scratch repository, which becomes the session's own; in a dry run it returns nil. It
-// replaces an existing session of this name if the remote has all of it, or with force all of the user's work; else it
+// arrive makes a session from a scratch repository, which becomes the session's own. In a dry run it returns nil. It
+// replaces an existing session if the remote has all of its work, or with force all of the user's work. Otherwise it
 // refuses.
 func (p Remote) arrive(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
 	f, err := readForeign(ctx, scratch, id, p.MaxFetch)
@@ -252,8 +252,8 @@ func (p Remote) arrive(ctx context.Context, scratch *scratchRepo, id string, for
 	return s, nil
 }
 
-// makeRoom removes the local session of this name, if nothing is lost with it; with force, if none of the user's known
-// changes are lost.
+// makeRoom removes the local session of this name if that loses no work; with force, if it loses none of the user's
+// known changes.
 func (p Remote) makeRoom(ctx context.Context, id string, force bool) error {
 	s, err := p.Store.Find(id)
 	var unlock func()
@@ -309,8 +309,8 @@ func (p Remote) unpushed(ctx context.Context, s *session.Session) (bool, error) 
 	return now != scratch.ref(sessionRef(s.ID)), err
 }
 
-// A remote's data is measured before it is laid out. A few objects can represent any number of files, so git lists at
-// most the allowed number of entries of a tree.
+// A remote's data is measured before it is checked out. A few objects can stand for any number of files, so git lists
+// at most the allowed number of a tree's entries.
 
 // maxEntries is the most files and directories of a tree beyond the base; entrySize the bytes of one in git's list.
 const (
@@ -318,7 +318,7 @@ const (
 	entrySize  = 90
 )
 
-// extent is how much a tree holds once it is laid out.
+// extent is the size of a tree after a checkout.
 type extent struct{ entries, files, bytes int64 }
 
 // measure refuses a session in a scratch repository if it, or the trees of its commits beyond base, have more than

@@ -109,7 +109,7 @@ func TestBringOfAnOldList(t *testing.T) {
 	}
 }
 
-// TestMakeRoomGone: the session that is in the way goes before it is locked.
+// TestMakeRoomGone: the existing session is deleted before it is locked.
 func TestMakeRoomGone(t *testing.T) {
 	root := t.TempDir()
 	s, err := session.Store{Root: root}.Create("20260601-102030-abcdef")

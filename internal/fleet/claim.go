@@ -52,7 +52,7 @@ import (
 
 const (
 	claimRefs  = "refs/tilth/claims/"
-	remoteFile = "remote" // in travel/: where the session is pushed to
+	remoteFile = "remote" // in travel/: the session's remote
 )
 
 func claimRef(id string) string { return claimRefs + id }
@@ -63,7 +63,7 @@ type Claim struct {
 	Holder   string             `json:"holder"` // "" if the session is free
 	Host     string             `json:"host,omitempty"`
 	Expires  string             `json:"expires,omitempty"`
-	Counter  int64              `json:"counter"` // of the claim's moves
+	Counter  int64              `json:"counter"` // number of the claim's renewals and takeovers
 	Status   string             `json:"status"`
 	Label    string             `json:"label"`
 	Tasks    session.TaskCounts `json:"tasks"`
@@ -72,7 +72,7 @@ type Claim struct {
 	LastStop string             `json:"last_stop"`
 	Pushed   string             `json:"pushed"`
 	State    string             `json:"state"` // the session commit
-	Tip      string             `json:"tip"`   // of the branch
+	Tip      string             `json:"tip"`   // tip of the branch
 }
 
 // Held reports whether a machine works on the session.
@@ -80,7 +80,7 @@ func (c Claim) Held(now time.Time) bool {
 	return c.Holder != "" && now.Before(record.ParseTime(c.Expires))
 }
 
-// HeldError says that another one works on a session.
+// HeldError means that another machine works on a session.
 type HeldError struct{ Claim Claim }
 
 func (e *HeldError) Error() string {
@@ -88,10 +88,10 @@ func (e *HeldError) Error() string {
 		text.VisibleLine(e.Claim.Expires))
 }
 
-// ErrBehind says that the remote has a later state of the session than this machine has seen.
+// ErrBehind means that the remote has a later state of the session than this machine has seen.
 var ErrBehind = errors.New("the remote has a later state of the session than this machine")
 
-// ErrLost says that another one has taken the claim.
+// ErrLost means that another machine has taken the claim.
 var ErrLost = errors.New("claim_lost")
 
 // parseClaim reads the message of a claim commit.
@@ -147,7 +147,7 @@ func (p Remote) broken(id, step, why string) error {
 		Hint: "git push " + text.ShellQuote(p.Shown()) + " --delete " + claimRef(id) + " && git tilth push " + id}
 }
 
-// Fetch makes the remote's session one of this machine; in a dry run it is nil.
+// Fetch makes the remote's session a session of this machine. In a dry run it returns nil.
 func (p Remote) Fetch(ctx context.Context, id string) (*session.Session, error) {
 	scratch, err := p.stage()
 	if err != nil {
@@ -176,7 +176,7 @@ func (p Remote) fetch(ctx context.Context, scratch *scratchRepo, id string, forc
 		return nil, p.broken(id, "reading "+sessionRef(id), "the remote has a claim but no state of it")
 	}
 	if s := p.at(id, state); s != nil && force {
-		return s, nil // it was worked on here since it was listed
+		return s, nil // another command has worked on it since the list was read
 	}
 	if err := p.note(scratch); err != nil {
 		return nil, err
@@ -241,9 +241,10 @@ func (c Claim) write(ctx context.Context, s *scratchRepo) (string, error) {
 	return s.writeCommit(ctx, tree, string(message))
 }
 
-// Bring makes the remote's session a session of this machine. A local copy stays if the remote has nothing newer; else
-// it is replaced, with unpushed work of a run here, because work continued from the last pushed state. It refuses to
-// replace unpushed decisions or changes of the user. In a dry run it returns nil for a session that would be fetched.
+// Bring makes the remote's session a session of this machine. It keeps a local copy if the remote has nothing newer.
+// Otherwise it replaces the copy, also unpushed work of a run here, because another machine continued from the last
+// pushed state. It refuses to replace unpushed decisions or changes of the user. In a dry run it returns nil for a
+// session that it would fetch.
 func (p Remote) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	if s := p.at(c.Session, c.State); s != nil {
 		return s, nil
@@ -276,7 +277,7 @@ func (p Remote) changedByHand(ctx context.Context, s *session.Session) (changed 
 	if unknown == nil {
 		var common string
 		if common, unknown = held.CommonOf(s, check); unknown == nil {
-			p.Location.CommonDir = common // of another clone, maybe
+			p.Location.CommonDir = common // possibly of another clone
 		}
 	}
 	scratch, err := p.scratch(ctx, s)
@@ -301,9 +302,9 @@ func (p Remote) changedByHand(ctx context.Context, s *session.Session) (changed 
 	return changed || unknown == nil && (&writer{s: s, scratch: scratch}).edited(ctx)
 }
 
-// Next returns the session for a worker: the oldest runnable one without a holder that skip does not exclude. If
-// workers choose at the same time, all but one lose; after each loss a worker chooses among twice as many. waiting
-// reports whether a runnable session has a holder that may release it.
+// Next returns the session for a worker: the oldest runnable one that has no holder and that skip does not exclude. If
+// several workers choose at the same time, only one wins. After each loss a worker chooses among twice as many
+// sessions. waiting reports whether a runnable session has a holder that may release it.
 func Next(claims []Claim, now time.Time, lost int, pick func(n int) int, skip func(id string) bool) (c Claim, found,
 	waiting bool) {
 	var free []Claim

@@ -18,10 +18,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// An engine that stops a machine gives ten seconds, from its signal on.
+// Container engines kill a machine ten seconds after their signal.
 const (
-	releaseTime  = 8 * time.Second // how long a run that ends tries to push its end
-	releaseLeast = 3 * time.Second // the same, if ending the processes has taken most of the time
+	releaseTime  = 8 * time.Second // time limit for the last push of a run
+	releaseLeast = 3 * time.Second // the same, if ending the processes took most of the time
 )
 
 // Lease is a claim that this process has, or had.
@@ -32,15 +32,15 @@ type Lease struct {
 	holder  string
 	say     func(line string)
 	expires atomic.Int64 // UnixNano: a machine that slept finds the lease over
-	told    atomic.Int64 // UnixNano: when the run was told to end
+	told    atomic.Int64 // UnixNano: when the run was told to stop
 	lost    atomic.Bool
 	cancel  context.CancelCauseFunc
 	renewed sync.WaitGroup
 	stop    context.CancelFunc
 
 	mu    sync.Mutex
-	claim Claim  // as the remote has it
-	at    string // its commit there
+	claim Claim  // claim on the remote
+	at    string // commit of the claim
 	away  bool   // the remote could not be reached
 }
 
@@ -98,8 +98,8 @@ func (l *Lease) look(ctx context.Context) (err error) {
 	case l.at == "":
 		return nil
 	}
-	// The state that was written here last may be on the remote although the process that pushed it was killed. A
-	// remote may have been restored to an earlier state: if this machine's state grew from it, nothing is lost.
+	// The remote may have the last state that was written here, even if the process that pushed it was killed. A
+	// remote may have been restored to an earlier state. If this machine's state descends from that, nothing is lost.
 	own := l.w.scratch.last(l.w.s.ID)
 	knows := func(state string) bool {
 		return own != "" && (own == state || l.w.scratch.reaches(ctx, own, state))
@@ -210,9 +210,9 @@ func (l *Lease) push(ctx context.Context, idle, release bool) error {
 	return errors.Join(l.w.scratch.setRef(sessionRef(id), state), l.w.scratch.setRef(claimRef(id), to))
 }
 
-// move pushes, and returns the claim's commit. After a failure, the remote's claim shows whether another machine has
-// taken it, or only the answer to this or an earlier push was lost, or the remote has lost the claim. Otherwise another
-// commit was pushed to the branch: move continues from it if nothing is lost.
+// move pushes and returns the claim's commit. After a failure it reads the remote's claim: another machine has taken
+// it, or the answer to a push was lost, or the remote has lost the claim. In all other cases somebody pushed a commit
+// to the branch, and move continues from it if that loses nothing.
 func (l *Lease) move(ctx context.Context, next *Claim) (to string, err error) {
 	id := l.w.s.ID
 	leases := []string{branchRef(id) + ":" + l.claim.Tip}

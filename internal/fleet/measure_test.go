@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
-// A few objects that stand for billions of files are counted without one of them being made.
+// A few objects that stand for billions of files are counted without creating a file.
 func TestMeasureCountsWhatWouldBeLaidOut(t *testing.T) {
 	dir := t.TempDir()
 	g := gitx.New(os.Environ(), false, nil)

@@ -20,8 +20,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// remoteConfig follows the user's settings in a scratch repository that talks to a remote: nothing else is pruned,
-// checked out or sent, no hook runs, fetched objects are checked, and no ref is hidden.
+// remoteConfig follows the user's settings in a scratch repository that uses a remote. Git prunes, checks out and
+// sends nothing else, runs no hook, checks fetched objects, and hides no ref.
 const remoteConfig = `[core]
 	bare = true
 	hooksPath = /dev/null
@@ -47,21 +47,21 @@ const remoteConfig = `[core]
 //
 // In a dry run a temporary one replaces it. remove deletes everything fetched and written there; nothing else changes.
 type scratchRepo struct {
-	git    *gitx.Git // for commands within the scratch repository
+	git    *gitx.Git // for commands in the scratch repository
 	out    *gitx.Git // for commands with the remote
-	common string    // of the repository whose objects it reads
+	common string    // common directory of the repository that lends its objects
 	dir    string
-	place  string // where it is, but for a dry run dir
+	place  string // its path; in a dry run that is not dir
 	remove func()
 	remote string // the remote: a name, a URL or a path
-	at     string // the directory in which a relative path of that begins
+	at     string // directory to which a relative remote path refers
 }
 
-// nobody is the author of the commits that hold sessions and claims.
+// nobody is the author of commits with sessions and claims.
 const nobody = "git-tilth <git-tilth@localhost> 0 +0000"
 
-// openScratch opens the scratch repository in dir over the one at common, or makes it. It knows the remotes of that
-// one, by its settings.
+// openScratch opens the scratch repository in dir, or creates it over the one at common. It uses the remotes of that
+// repository.
 func openScratch(g *gitx.Git, common, dir string) (s *scratchRepo, err error) {
 	s = &scratchRepo{git: g, out: g, common: common, dir: dir, place: dir, remove: func() {}}
 	if g.IsDryRun() {
@@ -79,7 +79,7 @@ func openScratch(g *gitx.Git, common, dir string) (s *scratchRepo, err error) {
 	return s, nil
 }
 
-// dryRunCopy makes a repository in a temporary directory that has all that the one at place has.
+// dryRunCopy creates a temporary repository with everything in the one at place.
 func (s *scratchRepo) dryRunCopy() (err error) {
 	dir, remove, err := proc.TempDir()
 	if err != nil {
@@ -132,11 +132,11 @@ func (s *scratchRepo) clearLocks(ctx context.Context, path string) error {
 func (s *scratchRepo) write(ctx context.Context, kind string, content []byte) (id string, err error) {
 	c := s.command("hash-object", "-t", kind, "-w", "--stdin")
 	c.Stdin = content
-	out, err := s.git.Read(ctx, c) // not a step that a dry run names
+	out, err := s.git.Read(ctx, c) // not listed in a dry run
 	return strings.TrimSpace(string(out)), err
 }
 
-// writeCommit writes a commit without an author or time, so that the same state is the same commit.
+// writeCommit writes a commit without author and time, so that equal states are equal commits.
 func (s *scratchRepo) writeCommit(ctx context.Context, tree, message string, parents ...string) (string, error) {
 	text := "tree " + tree + "\n"
 	for _, p := range parents {
@@ -158,8 +158,8 @@ type RemoteError struct{ error }
 // Unwrap is git's own error.
 func (e *RemoteError) Unwrap() error { return e.error }
 
-// push updates refs of the remote, all or none, and only if the refs in leases have the given values. In a dry run it
-// asks the remote whether it would.
+// push updates refs of the remote, all or none, and only if the refs in leases have the given values. A dry run asks
+// the remote whether the push would succeed.
 func (s *scratchRepo) push(ctx context.Context, leases, specs []string) error {
 	var args []string
 	if !strings.ContainsAny(s.remote, "=:/") { // a name: a mirror accepts no refs by name

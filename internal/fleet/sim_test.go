@@ -17,13 +17,13 @@ import (
 // Assumptions of the simulation. A push is a ref transaction and a few objects on a distant server.
 const (
 	simServers  = 4                      // pushes and fetches that the remote does at a time
-	simService  = 200 * time.Millisecond // that each takes there, on average
+	simService  = 200 * time.Millisecond // average time of a request
 	simLatency  = 100 * time.Millisecond // on the way
-	simTask     = 10 * time.Minute       // that a task takes, on average
+	simTask     = 10 * time.Minute       // average time of a task
 	simTasks    = 3                      // of a session
-	simSessions = 2                      // for each worker
-	simLife     = 4 * time.Hour          // of a worker, on average, before it is killed
-	simAgain    = time.Minute            // until its replacement starts
+	simSessions = 2                      // sessions per worker
+	simLife     = 4 * time.Hour          // average time until a worker is killed
+	simAgain    = time.Minute            // time until its replacement starts
 	simPatience = 4 * time.Hour          // after that it never drains
 )
 
@@ -56,7 +56,7 @@ func TestTheTableOfTheFleet(t *testing.T) {
 
 type simEvent struct {
 	at time.Duration
-	n  int // of those at one time the first goes first
+	n  int // order of events at the same time
 	do func()
 }
 
@@ -150,7 +150,7 @@ func (s *simulation) ask(do func() (then func())) {
 	})
 }
 
-// start is a new worker, which is killed some day.
+// start starts a worker, which will be killed.
 func (s *simulation) start() {
 	w := &simWorker{}
 	s.in(s.about(simLife), func() {
@@ -225,7 +225,7 @@ func (s *simulation) claim(w *simWorker, one *simSession, seen Claim) {
 	})
 }
 
-// task works on a task until its end; every third of a lease comes a renewal.
+// task works on a task until its end. Every third of a lease the claim is renewed.
 func (s *simulation) task(w *simWorker, one *simSession, c Claim, end time.Duration, left int) {
 	renew := s.now + s.lease/3
 	s.in(max(min(renew, end)-s.now, 0), func() {

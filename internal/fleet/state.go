@@ -35,7 +35,7 @@ const (
 func sessionRef(id string) string { return "refs/tilth/sessions/" + id }
 func branchRef(id string) string  { return "refs/heads/session/" + id }
 
-// files are the files that are pushed, besides those of tasks.
+// files are the pushed files, apart from files of tasks.
 var files = []string{session.TasksFile, session.SeedMetaFile, session.InterviewFile, session.ProgressFile,
 	session.LearningsFile}
 
@@ -43,7 +43,7 @@ var files = []string{session.TasksFile, session.SeedMetaFile, session.InterviewF
 type state struct {
 	Version int    `json:"version"`
 	Session string `json:"session"`
-	Tip     string `json:"tip"`   // of the branch
+	Tip     string `json:"tip"`   // tip of the branch
 	Files   string `json:"files"` // a commit of the uncommitted work on Tip, or Tip
 	// Work has the commits of stashed work, by the names of their refs in kept.git.
 	Work map[string]string `json:"work,omitempty"`
@@ -98,7 +98,7 @@ func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, er
 	return id, st, w.scratch.setRef(writtenRef, id)
 }
 
-// importCommit makes a session commit of the files, which are lines for git fast-import.
+// importCommit makes a session commit from files, in the format of git fast-import.
 func (s *scratchRepo) importCommit(ctx context.Context, st state, old string, files []byte) (string, error) {
 	message, err := json.Marshal(st)
 	if err != nil {
@@ -235,7 +235,7 @@ func (w *writer) work(ctx context.Context, tip string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// git gives an index the rights that the user's other files have; a dry run leaves none.
+	// git sets the permissions of the user's other files on an index. A dry run leaves no index.
 	_ = os.Chmod(filepath.Join(w.scratch.dir, "index"), 0o600)
 	if was, err := w.scratch.out.RevParse(ctx, w.scratch.dir, tip+"^{tree}"); err != nil || was == tree {
 		return tip, err
@@ -243,8 +243,8 @@ func (w *writer) work(ctx context.Context, tip string) (string, error) {
 	return w.scratch.writeCommit(ctx, tree, "uncommitted work", tip)
 }
 
-// leftFile, in travel/, is how the last run of a session, or its arrival, left it: the length of the record, and a
-// commit of the files.
+// leftFile, in travel/, has the state of a session after its last run or fetch: the length of the record and a commit
+// of the files.
 const leftFile = "left"
 
 // noteLeft stores that no run has the session, and the commit of the uncommitted work.
@@ -256,8 +256,8 @@ func (w *writer) noteLeft(files string) error {
 	return jsonl.WriteFile(filepath.Join(w.scratch.dir, leftFile), fmt.Appendf(nil, "%d %s\n", size, files))
 }
 
-// edited reports whether the user changed files since the last run. Each run adds to the record; after a killed run the
-// files cannot be told from the user's work and do not count. Neither does a missing worktree.
+// edited reports whether the user changed files since the last run. Each run appends to the record. After a killed run
+// the files may be the worker's, so they do not count; neither does a missing worktree.
 func (w *writer) edited(ctx context.Context) bool {
 	var left int64
 	var files string
@@ -355,8 +355,8 @@ func (w *writer) addRecord(out *bytes.Buffer, size int64, had []entry) error {
 	return err
 }
 
-// unchanged returns the ids of the whole chunks with which the record still begins. A record only grows, except that a
-// torn last line is cut off: the last chunk shows whether all are the same.
+// unchanged returns the ids of the complete chunks that the record still begins with. A record only grows, except for
+// a torn last line, so the last chunk decides for all.
 func unchanged(record io.ReaderAt, had []entry) (ids []string, err error) {
 	for _, c := range had {
 		if c.Size == chunkSize {

@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// TestARecordIsReadOnce: of a record that has grown, or has a new end after a cut, the session commit is the same with
-// and without knowledge of the last one, and only new chunks are read.
+// TestARecordIsReadOnce: the session commit of a grown or truncated record is the same with and without knowledge of
+// the last one, and only new chunks are read.
 func TestARecordIsReadOnce(t *testing.T) {
 	dir := t.TempDir()
 	git := func(args ...string) string {

@@ -30,7 +30,7 @@ func (f *Forge) Look(ctx context.Context, r *session.Request) ([]Item, error) {
 	return append(threads, checks...), err
 }
 
-// failed makes the item of a failed check.
+// failed returns the item of a failed check.
 func failed(r *session.Request, id, name gjson.Result) Item {
 	return Item{ID: "check " + id.String(), Kind: "a failed check", Request: r, Name: name.String(),
 		Title: "Fix the failed check " + name.String()}

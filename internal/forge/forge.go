@@ -35,13 +35,13 @@ type Forge struct {
 	Host      string
 	Path      string // owner/name of the project that branches are pushed to
 	Target    string // owner/name of the project that the request is for; after Enter
-	Default   string // its default branch; after Enter
+	Default   string // default branch; set by Enter
 	Login     string // the user's; after Enter
 	Dir       string
 	Environ   []string
 	Reviewers []string // bots that count as people with write access
 
-	targetID int64 // of Target, where it is not Path, on GitLab
+	targetID int64 // GitLab's id of Target, if Target is not Path
 	writers  map[string]bool
 }
 
@@ -103,7 +103,7 @@ func HostOf(address string) (host, path string) {
 
 func (f *Forge) isLab() bool { return f.Program == gitLab }
 
-// or returns GitHub's word or GitLab's for the same thing.
+// or returns GitHub's or GitLab's word for the same thing.
 func (f *Forge) or(hub, lab string) string {
 	if f.isLab() {
 		return lab
@@ -168,7 +168,7 @@ func (f *Forge) refusal(code int, said string) error {
 	return fmt.Errorf("%s: %s", f.Program, said)
 }
 
-// first returns the first member of an answer that is there: GitHub and GitLab name the same thing differently.
+// first returns the first existing member of an answer, because GitHub and GitLab use different names.
 func first(r gjson.Result, paths ...string) gjson.Result {
 	for _, path := range paths {
 		if got := r.Get(path); got.Type != gjson.Null {

@@ -28,19 +28,19 @@ type Item struct {
 	ID          string // issue:12, thread T or check 7
 	Kind        string // in words
 	Title, Body string
-	Name, Rig   string           // of a check; Rig is why it failed, "" if because of the change
-	Request     *session.Request // of a thread or check
+	Name, Rig   string           // Name is a check's; Rig is why it failed for reasons outside the change, or ""
+	Request     *session.Request // request of the thread or check
 
 	comments []comment
 	first    int    // the comment that Title and Body have; of an issue, -1
-	replyTo  string // of a thread: GitHub's number of its first comment
+	replyTo  string // GitHub's number of a thread's first comment
 }
 
 // comment is a comment of an issue or a thread.
 type comment struct {
 	id, login, body string
-	writes          bool // by an author with write access
-	reply           bool // by this program
+	writes          bool // the author has write access
+	reply           bool // written by git-tilth
 }
 
 // replyMark ends each answer of this program in a thread. It counts only in a comment of the user's login.
@@ -81,8 +81,8 @@ func (i Item) TaskOf(tasks []session.Task) int {
 	return -1
 }
 
-// IsNew reports whether an item has no task. A thread in which an author with write access wrote after this program's
-// answer is new.
+// IsNew reports whether an item has no task. A thread is new again if an author with write access wrote after
+// git-tilth's answer.
 func (i Item) IsNew(tasks []session.Task) bool {
 	reply := i.lastOf(isReply)
 	reopened := reply >= 0 && i.lastOf(writes) > reply
@@ -97,7 +97,7 @@ func (i Item) IsAnswered(source string) bool {
 
 var boxLine = pattern.New(`^\s*(?:[-*+]|\d+[.)])\s+\[[ xX]\]\s+(\S.*)$`)
 
-// Task makes a task of foreign text, inside a fence that the text cannot close.
+// Task makes a task from the text of others, in a fence that the text cannot close.
 func (i Item) Task(id string) session.Task {
 	title := foreignLine(i.Title, titleSize)
 	if title == "" {
@@ -273,7 +273,7 @@ func (f *Forge) Reply(ctx context.Context, t Item, commit string) error {
 	return err
 }
 
-// Closing returns the line by which a request closes the issues of its tasks, "" for none.
+// Closing returns the line with which a request closes the issues of its tasks, or "".
 func Closing(tasks []session.Task) string {
 	var b strings.Builder
 	for _, t := range tasks {

@@ -83,7 +83,7 @@ func (f *Forge) Set(ctx context.Context, number int64, body, base string) error 
 	return err
 }
 
-// HeadRef returns the ref of the target project at which a request's head is.
+// HeadRef returns the ref of the target project for a request's head.
 func (f *Forge) HeadRef(r *session.Request) string {
 	return f.or("refs/pull/", "refs/merge-requests/") + fmt.Sprint(r.Number) + "/head"
 }

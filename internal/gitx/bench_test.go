@@ -25,14 +25,14 @@ func (w *world) spoil(b *testing.B) {
 	}
 }
 
-// childrenCPU is the processor time of all children that have ended.
+// childrenCPU returns the processor time of all ended children.
 func childrenCPU(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	must(b, syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkRewindTree takes turns with plain `git reset --hard` and `git clean -fd`, and reports how much more
+// BenchmarkRewindTree alternates with plain `git reset --hard` and `git clean -fd`, and reports how much more
 // processor time a rewind takes.
 func BenchmarkRewindTree(b *testing.B) {
 	w := bigWorld(b)

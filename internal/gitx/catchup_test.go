@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A CatchUp that was killed leaves files that are gone or half written. The next one writes these, and nobody's work.
+// A killed CatchUp leaves missing or half-written files. The next one writes these and no others.
 func TestCatchUpAfterAKill(t *testing.T) {
 	w := newWorld(t, "gone", "1\n", "old", "2\n", "mine", "3\n")
 	wt := w.wt()

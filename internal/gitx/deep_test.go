@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deepen makes n directories of a name at dir, each in the last one, with a file in the lowest.
+// deepen creates n nested directories of a name at dir, with a file in the lowest.
 func deepen(t *testing.T, dir, name string, n int) {
 	t.Helper()
 	at, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)

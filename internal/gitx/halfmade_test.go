@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// Leftovers of a git that was killed while it made or removed a worktree's entry.
+// Leftovers of a git that was killed while it created or removed a worktree's entry.
 func TestRemoveWorktreeOfAnIncompleteEntry(t *testing.T) {
 	for _, missing := range []string{"HEAD", "commondir"} {
 		for _, how := range []string{"gone", "empty"} {
@@ -77,7 +77,7 @@ func TestRemoveHalfEntries(t *testing.T) {
 	}
 }
 
-// TestRunsAgainBesideOthers: another git makes a worktree's entry while a command reads it.
+// TestRunsAgainBesideOthers: another git creates a worktree's entry while a command reads it.
 func TestRunsAgainBesideOthers(t *testing.T) {
 	for name, do := range map[string]func(w *world) error{
 		"list": func(w *world) error { _, err := w.git.Worktrees(ctx, w.common); return err },
@@ -110,7 +110,7 @@ func TestRunsAgainBesideOthers(t *testing.T) {
 	}
 }
 
-// TestFetchBesideAnAdd: git has not written yet which commit the new worktree is at.
+// TestFetchBesideAnAdd: git has not written the new worktree's commit yet.
 func TestFetchBesideAnAdd(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := AdminDir(w.common, w.path)
@@ -134,7 +134,8 @@ func TestFetchBesideAnAdd(t *testing.T) {
 
 func first(_ bool, err error) error { return err }
 
-// TestAddWorktreeBesideARemoval: the directory of all entries goes with the last one while git adds a worktree.
+// TestAddWorktreeBesideARemoval: git deletes the directory of all entries with the last entry, while another git adds
+// a worktree.
 func TestAddWorktreeBesideARemoval(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.home, "git", "#!/bin/sh\ncase \"$*\" in *'worktree add'*) [ -e '"+w.home+"/once' ] || {\n"+
@@ -208,7 +209,7 @@ func TestRewindKeepsWhatWasIgnoredWhenItBegan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The process dies after the reset; another one continues with the same list.
+	// The process dies after the reset. Another one continues with the same list.
 	if err := w.git.Reset(ctx, wt, w.base, true); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// world is a repository with a linked worktree on branch session/s, in a home directory of its own.
+// world is a repository in a new home directory, with a linked worktree on branch session/s.
 type world struct {
 	t       testing.TB
 	environ []string
@@ -21,7 +21,7 @@ type world struct {
 	repo    string // main worktree, or the repository when bare
 	common  string
 	base    string // the first commit
-	path    string // of the linked worktree
+	path    string // path of the linked worktree
 	git     *Git
 	mu      sync.Mutex
 	calls   []Call
@@ -39,7 +39,7 @@ func newHome(t testing.TB) (string, []string) {
 	return home, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_SYSTEM=/dev/null", "LANG=C.UTF-8"}
 }
 
-// newWorld makes a repository with one commit of the given files (name, content, ...) and a worktree of it.
+// newWorld creates a repository with one commit of the given files (name, content, ...) and a worktree.
 func newWorld(t testing.TB, files ...string) *world { return newWorldOf(t, nil, files...) }
 
 func newWorldOf(t testing.TB, initArgs []string, files ...string) *world {
@@ -130,7 +130,7 @@ func (w *world) files(tree string) []string {
 	return fields([]byte(w.sh(w.repo, "ls-tree", "-r", "-z", "--name-only", tree)))
 }
 
-// write writes files given as name, content, name, content...
+// write writes files, given as name, content, name, content...
 func write(t testing.TB, dir string, files ...string) {
 	t.Helper()
 	for i := 0; i+1 < len(files); i += 2 {
@@ -183,7 +183,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// added takes the answers of AddWorktree.
+// added returns the results of AddWorktree.
 func added(t testing.TB) func(Worktree, error) {
 	return func(_ Worktree, err error) {
 		t.Helper()
@@ -191,7 +191,7 @@ func added(t testing.TB) func(Worktree, error) {
 	}
 }
 
-// deleted takes the answers of DeleteBranch.
+// deleted returns the results of DeleteBranch.
 func deleted(t testing.TB) func(bool, error) {
 	return func(_ bool, err error) {
 		t.Helper()

@@ -19,7 +19,7 @@ func (w *world) liveGit(dir string) (end func()) {
 	out, err := cmd.StdoutPipe()
 	must(w.t, err)
 	must(w.t, cmd.Start())
-	// An answer shows that it is at work.
+	// An answer shows that it is running.
 	_, err = io.WriteString(in, "HEAD\n")
 	must(w.t, err)
 	_, err = out.Read(make([]byte, 1))

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pipe in place of one of git's files, for which git would wait, is removed.
+// A pipe in place of one of git's files, on which git would wait, is removed.
 func TestStageAllIsNotHeldByPipes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,7 +35,7 @@ func TestStageAllIsNotHeldByPipes(t *testing.T) {
 	}
 }
 
-// Where links lead git to a pipe elsewhere, nothing is taken away, and it is ended after a while.
+// If links lead git to a pipe elsewhere, nothing is removed, and git is killed after a while.
 func TestStageAllIsNotHeldByPipesElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -65,7 +65,7 @@ func TestAllPipesGoInTheEnd(t *testing.T) {
 	}
 }
 
-// A file of terabytes takes no room on the disk, and git hours.
+// A file of terabytes takes no space on the disk, but hours of git's time.
 func TestStageAllLeavesMassesOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "a.txt", "one\n", "big", "small\n", ".gitignore", "ignored\n")

@@ -184,8 +184,8 @@ func TestStageAllSubmodules(t *testing.T) {
 	write(t, lib, "l.txt", "l\n")
 	w.sh(lib, "add", "-A")
 	w.sh(lib, "commit", "-q", "-m", "lib")
-	// A submodule that the worker adds properly stays; one of base stays as it is though it is not checked out in the
-	// worktree.
+	// A submodule that the worker adds properly stays. One of base stays unchanged even if it is not checked out in
+	// the worktree.
 	w.sh(w.path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", lib, "one")
 	tree, left := w.stage()
 	equalLists(t, "left out", left, nil)

@@ -15,9 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// writeArchive writes paths below dir, with everything in them, into a tar archive: names of any bytes, modes, times,
-// links, empty directories and repositories. No link leads out of dir. Missing paths are left out, and so are pipes and
-// sockets, which have no content.
+// writeArchive writes paths below dir with their contents into a tar archive: names of any bytes, modes, times, links,
+// empty directories and repositories. No link leads out of dir. It skips missing paths, pipes and sockets.
 func writeArchive(dir string, paths []string, to string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -40,7 +39,7 @@ func writeArchive(dir string, paths []string, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// CopyFiles copies paths below one directory, as far as they exist, to the same places below another one.
+// CopyFiles copies existing paths below one directory to the same paths below another one.
 func CopyFiles(from, to string, paths []string) error {
 	dir, remove, err := proc.TempDir()
 	if err != nil {
@@ -184,7 +183,7 @@ func removeIn(root *os.Root, name string) error {
 	return proc.RemoveAll(filepath.Join(root.Name(), name))
 }
 
-// writable gives a directory the right to write until the function that it returns is called.
+// writable makes a directory writable until the returned function is called.
 func writable(root *os.Root, dir string) (restore func()) {
 	fi, err := root.Lstat(dir)
 	if err != nil || fi.Mode()&0o300 == 0o300 || root.Chmod(dir, fi.Mode()|0o300) != nil {

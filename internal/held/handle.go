@@ -28,12 +28,12 @@ type Deps struct {
 	Sign bool // sign harness commits
 	// CommitSubject is the form of the subject of a task's commit (tilth.commitSubject), "" for the default.
 	CommitSubject string
-	BranchForm    string // of a new session's branch (tilth.branch), "" for the default
+	BranchForm    string // form of a new session's branch (tilth.branch), or ""
 	SignOff       bool   // commits of tasks have the user's Signed-off-by
 	KeepEmptySeed bool   // make an empty commit for a seed without acceptance tests
 	// UndoKeep is the number of undos that a session keeps.
 	UndoKeep int
-	Setup    Setup // of a new worktree
+	Setup    Setup // setup of a new worktree
 }
 
 // Handle is a session that this process alone writes, from Open to Close.
@@ -43,11 +43,11 @@ type Handle struct {
 	Checkpoint *session.Checkpoint
 	Record     *record.Record
 	Common     string // the source's common git directory, "" where sourceErr says why it has none
-	Base       string // of a session that is being made: the commit at which its branch begins
+	Base       string // commit at which the branch of a new session begins
 	Unlock     func()
 	// putAway are the paths of worktrees where a repository had replaced the .git file.
 	putAway sync.Map
-	// Kept serialises the lanes' access to kept.git; Open says that this process has prepared it.
+	// Kept serialises the lanes' access to kept.git. Open reports that this process has prepared it.
 	Kept struct {
 		sync.Mutex
 		Open bool
@@ -57,7 +57,7 @@ type Handle struct {
 	SourceErr error
 
 	installed               sync.Once // searched once
-	checkouts, dependencies []string  // of the user, and directories of dependencies in them
+	checkouts, dependencies []string  // the user's checkouts, and directories of dependencies in them
 }
 
 // OpenRecord repairs the record after a crash and opens it for appending.
@@ -90,7 +90,7 @@ func (h *Handle) saveSoon() error {
 // Sync makes earlier saves survive a power cut.
 func (h *Handle) Sync() error { return h.Change(h.S.Sync) }
 
-// Change makes a change to the session's files, which a dry run leaves out.
+// Change makes a change to the session's files. A dry run skips it.
 func (h *Handle) Change(do func() error) error {
 	if h.Git.IsDryRun() {
 		return nil
@@ -106,8 +106,8 @@ func (h *Handle) Append(e record.Event) error {
 	return h.Change(func() error { return h.Record.Append(e) })
 }
 
-// RecordMark returns the record's length and hash for a commit's trailer, by which verify compares the two. It is "" in
-// a dry run.
+// RecordMark returns the record's length and hash for a commit's trailer, which verify compares with the record. It is
+// "" in a dry run.
 func (h *Handle) RecordMark() (string, error) {
 	if h.Git.IsDryRun() {
 		return "", nil
@@ -157,7 +157,7 @@ func (h *Handle) Say(line string) {
 	}
 }
 
-// RefusedError is a command that cannot be carried out; nothing was changed.
+// RefusedError is a command that cannot run. Nothing was changed.
 type RefusedError struct{ Why, Hint string }
 
 func (e *RefusedError) Error() string { return e.Why }

@@ -14,7 +14,7 @@ import (
 // setupTimeout is the time that one setup command may take: it may install all of a project's dependencies.
 const setupTimeout = 30 * time.Minute
 
-// setupOutput bounds the output of a setup command, in bytes.
+// setupOutput limits the output of a setup command, in bytes.
 const setupOutput = 64 << 10
 
 // SetupError is a failed setup command with its output.

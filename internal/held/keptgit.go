@@ -32,9 +32,9 @@ type keptGit struct {
 	dir string
 }
 
-// openKept opens the session's kept.git and makes it if it is missing. The first call rewrites the path of the user's
-// repository; later ones do not, because other lanes may be reading. Only the session's holder writes there, one lane
-// at a time, so an index and its lock are leftovers of a dead process.
+// openKept opens the session's kept.git, or creates it. Only the first call rewrites the path of the user's
+// repository, because later other lanes may be reading. Only the session's holder writes there, one lane at a time, so
+// an index and its lock are leftovers of a dead process.
 func openKept(h *Handle) (keptGit, error) {
 	k := keptGit{h.Git, h.S.Path(session.KeptGitDir)}
 	return k, h.Change(func() error {
@@ -60,7 +60,7 @@ func (k keptGit) removeTemps() error {
 		}
 		name := filepath.Base(path)
 		half := strings.Contains(path, jsonl.TempMark) || strings.HasPrefix(name, tempPrefix) ||
-			strings.HasPrefix(name, ".merge_file_") // of git unpack-file
+			strings.HasPrefix(name, ".merge_file_") // temporary file of git unpack-file
 		if err == nil && half && !d.IsDir() {
 			return os.Remove(path)
 		}
@@ -70,7 +70,7 @@ func (k keptGit) removeTemps() error {
 
 func (k keptGit) command(args ...string) gitx.Command { return gitx.InRepo(k.dir, args...) }
 
-// commit makes a commit of a tree, on parent.
+// commit makes a commit of a tree on parent.
 func (k keptGit) commit(ctx context.Context, tree, parent, message string) (sha string, err error) {
 	c := k.command("commit-tree", "-p", parent, "-F", "-", tree)
 	c.Stdin = []byte(message)
@@ -102,7 +102,7 @@ func (k keptGit) keep(ctx context.Context, base, ref, sha string) error {
 	return k.setRef(ref, sha)
 }
 
-// open gives the files that git wrote the mode of a session's files, because git makes them read-only.
+// open sets the permissions of a session's files on files that git wrote read-only.
 func (k keptGit) open() error {
 	return filepath.WalkDir(filepath.Join(k.dir, "objects"), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -149,7 +149,7 @@ func (k keptGit) give(ctx context.Context, common string, refs ...string) error 
 	return k.git.CopyObjects(ctx, k.dir, common, refs...)
 }
 
-// dropKeptGit removes kept.git where it has no ref any more.
+// dropKeptGit removes a kept.git without refs.
 func dropKeptGit(s *session.Session) error {
 	var refs []string
 	err := filepath.WalkDir(s.Path(session.KeptGitDir, "refs"), func(path string, d os.DirEntry, err error) error {
@@ -159,7 +159,7 @@ func dropKeptGit(s *session.Session) error {
 		return err
 	})
 	if err != nil || len(refs) > 0 {
-		return nil // it is missing, needed or unreadable
+		return nil // missing, needed or unreadable
 	}
 	return proc.RemoveAll(s.Path(session.KeptGitDir))
 }
@@ -169,7 +169,7 @@ func readRef(s *session.Session, ref string) string {
 	return Ref(s.Path(session.KeptGitDir), "refs/"+ref)
 }
 
-// Stashes returns the commits of a session's stashed work, by the names of their refs below refs/aside.
+// Stashes returns the session's stash commits by the names of their refs below refs/aside.
 func Stashes(s *session.Session) (work map[string]string) {
 	refs, _ := os.ReadDir(s.Path(session.AsideDir))
 	for _, e := range refs {

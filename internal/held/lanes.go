@@ -79,7 +79,7 @@ func LaneJudges(s *session.Session) (places []string) {
 func Lanes(s *session.Session) []string { return laneNames(s.Path(session.LanesDir)) }
 
 // AllLanes lists the tasks with any part of a lane: its directory, its mark, or an entry of the repository at common,
-// which may exist without both.
+// which may exist without the others.
 func AllLanes(s *session.Session, common string) []string {
 	tasks := slices.Concat(Lanes(s), laneNames(s.Path(session.LanesDir, newLanes)))
 	for _, path := range gitx.WorktreesBelow(common, s.Path(session.LanesDir)) {
@@ -123,7 +123,7 @@ func laneNames(dir string) (tasks []string) {
 // HasLane reports whether a task has a lane.
 func HasLane(s *session.Session, task string) bool { return Exists(LanePath(s, task)) }
 
-// MakeLane makes the lane of a task at a commit, and sets it up. After LaneBegun a resume continues it.
+// MakeLane creates the lane of a task at a commit and sets it up. From LaneBegun on, a resume continues it.
 func MakeLane(ctx context.Context, h *Handle, task, commit string, env ...string) error {
 	path, err := LanePath(h.S, task), mark(h, task)
 	var wt gitx.Worktree
@@ -180,7 +180,7 @@ func RemoveLane(ctx context.Context, h *Handle, task string) error {
 	return LaneBegun(h, task)
 }
 
-// removePlace removes a directory in which commands ran, with its cache layers.
+// removePlace removes a directory of commands with its cache layers.
 func removePlace(h *Handle, dir string) error {
 	rel, _ := filepath.Rel(h.S.Dir, dir)
 	layers := strings.ReplaceAll(rel, string(filepath.Separator), "-")
@@ -225,7 +225,7 @@ func MergeOnto(ctx context.Context, h *Handle, base, tree, tip string) (gitx.Mer
 	if err != nil {
 		return gitx.Merge{}, err
 	}
-	// The tree is for the user's repository, where it will be committed.
+	// The tree is for the user's repository, in which it will be committed.
 	both := gitx.CommitsIn(h.Git, dir, append(slices.Clone(gitx.NoUserConfig), "GIT_ATTR_NOSYSTEM=1",
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.attributesFile", "GIT_CONFIG_VALUE_0="+os.DevNull,
 		"GIT_OBJECT_DIRECTORY="+filepath.Join(h.Common, "objects"),
@@ -241,8 +241,8 @@ func MoveLane(ctx context.Context, h *Handle, wt gitx.Worktree, e *record.LaneMe
 	return h.Git.Reset(ctx, wt, e.Base, false)
 }
 
-// Bring changes the files of a worktree from one tree to another; now is its tree. Files that changed since stay,
-// except those that a killed Bring wrote in part.
+// Bring changes the files of a worktree from one tree to another; now is its tree. It keeps files that changed since,
+// except files that a killed Bring wrote only half.
 func Bring(ctx context.Context, h *Handle, wt gitx.Worktree, from, to, now string) error {
 	if err := h.Git.CatchUp(ctx, wt, from, to, now, true); err != nil {
 		return err
@@ -378,7 +378,7 @@ func RemoveHalfLanes(ctx context.Context, h *Handle) error {
 			return err
 		}
 	}
-	marks := proc.RemoveAll(h.S.Path(session.LanesDir, newLanes)) // those that were half written
+	marks := proc.RemoveAll(h.S.Path(session.LanesDir, newLanes)) // half-written marks
 	return errors.Join(marks, dropJudging(h))
 }
 

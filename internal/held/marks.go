@@ -58,7 +58,7 @@ func Unfinished(s *session.Session) bool {
 	return Exists(s.Path(session.GoBackFile)) || Resetting(s)
 }
 
-// Resetting reports whether a teardown of the session has begun.
+// Resetting reports whether the session's teardown has begun.
 func Resetting(s *session.Session) bool { return Exists(s.Path(session.ResetMarkFile)) }
 
 // RemakeMark exists while the worktree is made again and is incomplete.
@@ -67,7 +67,7 @@ const RemakeMark = "remake"
 // Remaking reports whether the worktree was being made again when a process died.
 func Remaking(s *session.Session) bool { return Exists(s.Path(RemakeMark)) }
 
-// entryDir is the directory of a session in which a new entry of git's is made for its worktree.
+// entryDir is the directory of a session in which git creates a new entry for its worktree.
 const entryDir = "entry"
 
 // Unnamed returns directories of sessions that a killed process had not named yet. The root must be locked.
@@ -102,8 +102,8 @@ func LockDir(dir string, patience time.Duration, busy error) (release func(), er
 	}
 }
 
-// A session gets its name within milliseconds. A process that locks the sessions root for longer, such as a leftover
-// worker, is not waited for.
+// A session gets its name within milliseconds. A process that locks the sessions root longer, such as a leftover
+// worker, is not awaited.
 var rootPatience, rootPause = 10 * time.Second, 5 * time.Millisecond
 
 // InUse returns the error for a session that another process is making or has just made.
@@ -114,8 +114,7 @@ func InUse(s *session.Session) *session.BusyError {
 	return &session.BusyError{Session: s.ID}
 }
 
-// Lock takes the session's lock. In a dry run the session is refused when it is in use, but not taken, so that nothing
-// is written, not even the lock.
+// Lock takes the session's lock. A dry run refuses a session in use, but writes nothing, not even the lock.
 func Lock(d Deps, s *session.Session) (unlock func(), err error) {
 	if !d.Git.IsDryRun() {
 		return s.Lock(d.Now())

@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// The trailers by which a commit of a session is known.
+// The trailers that mark a commit of a session.
 const (
 	trailerSession = "Tilth-Session"
 	trailerTask    = "Tilth-Task"
@@ -45,8 +45,8 @@ func Completed(summary, later string) string {
 	return strings.TrimSpace(summary + "\n\n" + later)
 }
 
-// TaskMessage returns the commit message of an accepted task, with more lines at the end of its trailers. person is set
-// if the user marked it done.
+// TaskMessage returns the commit message of an accepted task, with additional lines at the end of its trailers. person
+// is true if the user marked it done.
 func TaskMessage(sessionID, task, subject, body, mark string, person bool, more ...string) string {
 	by := ""
 	if person {
@@ -56,7 +56,7 @@ func TaskMessage(sessionID, task, subject, body, mark string, person bool, more 
 		trailer(trailerBy, by), trailer(trailerRecord, mark)}, more...)...)
 }
 
-// SignedOff returns the line by which the user signs a commit off, "" without tilth.signOff or without an identity.
+// SignedOff returns the user's sign-off line, or "" without tilth.signOff or without an identity.
 func (d Deps) SignedOff(ctx context.Context, common string) string {
 	if !d.SignOff {
 		return ""
@@ -69,7 +69,7 @@ func (d Deps) SignedOff(ctx context.Context, common string) string {
 	return trailer("Signed-off-by", ident[:end+1])
 }
 
-// PlaceholderMessage returns the message of the commit that holds a failed task's partial work.
+// PlaceholderMessage returns the message of the commit with a failed task's partial work.
 func PlaceholderMessage(sessionID string, t session.Task, reason, mark string) string {
 	return message(fmt.Sprintf("FAILED (%s): %s %s", reason, t.ID, text.VisibleLine(text.OneLine(t.Title))),
 		"Partial work. git tilth resume takes this commit back into the index.", trailer(trailerSession, sessionID),
@@ -98,7 +98,7 @@ func WithRecord(body, mark string) string {
 	return strings.Join(lines, "\n")
 }
 
-// SessionLine returns the line by which a commit's message says that it is a session's.
+// SessionLine returns the line that marks a commit message as a session's.
 func SessionLine(id string) string { return trailer(trailerSession, id) }
 
 // trailer returns a line of a message's last block, "" without a value.
@@ -109,7 +109,7 @@ func trailer(key, value string) string {
 	return key + ": " + value
 }
 
-// bodyWidth is where the lines of a message's body are broken, as git's own manual asks for and hooks check.
+// bodyWidth is the line width of a message's body, as git's manual asks and hooks check.
 const bodyWidth = 72
 
 // Wrapped returns a text of the user as the body of a commit message.
@@ -143,8 +143,8 @@ func SignatureOf(c gitx.Commit) Signature {
 	}
 }
 
-// one returns the last value of a trailer. A case's summary may quote a trailer of its own; git
-// reads only the last block of a message, and the harness writes its own block last.
+// one returns the last value of a trailer. A case's summary may quote a trailer. Git reads only the last block of a
+// message, which git-tilth writes.
 func one(values []string) string {
 	if len(values) == 0 {
 		return ""
@@ -177,7 +177,7 @@ func lowered(title string) string {
 	return strings.TrimSpace(strings.ToLower(first[:size]) + first[size:] + " " + rest)
 }
 
-// maxTaskCommits bounds the examined commits of tasks, newest first.
+// maxTaskCommits limits the examined commits of tasks, newest first.
 const maxTaskCommits = 10_000
 
 // DoneIn finds the tasks of a list that commits below base have done, in any session. Each list has new ids, so a
@@ -216,7 +216,7 @@ func DoneIn(ctx context.Context, g *gitx.Git, common, base string, tasks []sessi
 	return done, nil
 }
 
-// SameTask reports whether two tasks of different lists are the same: by id or title, and by criteria.
+// SameTask reports whether tasks of two lists are the same, by id or title and by criteria.
 func SameTask(a, b session.Task) bool {
 	return (a.ID == b.ID || text.OneLine(a.Title) == text.OneLine(b.Title)) &&
 		slices.EqualFunc(a.AcceptanceCriteria, b.AcceptanceCriteria,
@@ -231,7 +231,7 @@ func bodyOf(c gitx.Commit) string {
 	return c.Body + "\n"
 }
 
-// doesTask reports whether a commit says that it does a task: in its subject, or in a line of a squashed commit's body.
+// doesTask reports whether a commit names a task in its subject, or in a line of a squashed commit's body.
 func doesTask(c gitx.Commit, t session.Task) bool {
 	title, ids := text.VisibleLine(text.OneLine(t.Title)), c.Trailers[trailerTask]
 	body := "\n" + bodyOf(c)

@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// SeedFiles returns the seed's commit and its files, by the record. commit is "" if the error says that there is no
-// such commit.
+// SeedFiles returns the recorded commit of the seed and its files. If the commit does not exist, commit is "" and the
+// error says so.
 func (h *Handle) SeedFiles(ctx context.Context) (commit string, files []gitx.FileChange, err error) {
 	commit, parent, err := h.SeedCommit(ctx)
 	if err != nil || parent == "" {
@@ -79,7 +79,7 @@ const WorkedUnseeded = "the record does not name the seed's commit, and work was
 // commit.
 func Worked(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
 	common, tip string) (bool, error) {
-	tasks, _ := s.StoredTasks() // of a session that was never finished there are none
+	tasks, _ := s.StoredTasks() // a session that was never finished has none
 	begun := slices.ContainsFunc(tasks, func(t session.Task) bool {
 		return t.Status != "" && t.Status != session.TaskPending
 	})
@@ -100,9 +100,9 @@ var (
 	ErrNoBase = errors.New("its record does not name the commit at which its branch starts")
 )
 
-// ResolveSeed turns the seed's sha as recorded, which may be abbreviated, into the full id of a commit of the
-// repository. Any other revision is refused: a name such as HEAD means another commit after each task, and a rewind
-// to it would be none.
+// ResolveSeed turns the recorded id of the seed, which may be abbreviated, into the full id of a commit in the
+// repository. It refuses any other revision. A name such as HEAD means another commit after each task, so a rewind to
+// it would change nothing.
 func ResolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (string, error) {
 	if !text.IsSHA(recorded) {
 		return "", fmt.Errorf("%q is not a commit id", recorded)
@@ -118,12 +118,11 @@ func ResolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (str
 }
 
 // CommitsSince lists a branch's commits after the seed, newest first, and the seed itself if it is on its first-parent
-// line, else the zero commit. The seed's recorded id may be abbreviated.
+// line, else the zero commit. The recorded id of the seed may be abbreviated.
 func CommitsSince(
 	ctx context.Context, g *gitx.Git, common, tip, seed string,
 ) (commits []gitx.Commit, at gitx.Commit, err error) {
-	// A seed that the repository does not have, or that is not an id at all, is a fact about the session, not a failure
-	// to read it.
+	// A missing or invalid seed is a fact about the session, not a read error.
 	if !text.IsObjectID(seed) {
 		if seed, err = ResolveSeed(ctx, g, common, seed); err != nil {
 			return nil, at, nil

@@ -15,9 +15,9 @@ import (
 // Setup sets up a new worktree by tilth.setup and tilth.copy.
 type Setup struct {
 	Copy       []string // patterns of ignored files of the source
-	Configured bool     // by tilth.setup, not by a lock file
+	Configured bool     // set by tilth.setup, not by a lock file
 	Setting    packages.SetupSetting
-	// Commands are those for the tree in a directory; nil for none anywhere.
+	// Commands returns the commands for the tree in a directory; nil if no tree needs any.
 	Commands func(dir string) []string
 	// Run runs the setup commands in the worktree, with some more environment. An error carries their output.
 	Run func(ctx context.Context, dir string, env ...string) error

@@ -23,14 +23,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Snapshot is the state of a worktree for a later restore: branch, index and files. All of it is in kept.git, as two
+// Snapshot is the state of a worktree for a later restore: branch, index and files. kept.git has all of it as two
 // commits. The tree of "whole" has the archive state.tar with the Loose files, the index and directories of the
 // session; its message is the caller's note. "staged" has the blobs of the index, on the branch's tip. An operation
-// that replaces the worktree packs them first. At its end it gives them refs below refs/undo/<n>/, and they become an
+// that replaces the worktree first packs them. At its end it gives them refs below refs/undo/<n>/, which makes them an
 // undo.
 type Snapshot struct {
-	Tip string `json:"tip"` // of the branch
-	// Loose are the files, relative to the worktree, that a checkout of Tip does not make: changed, deleted, or
+	Tip string `json:"tip"` // tip of the branch
+	// Loose are the files, relative to the worktree, that a checkout of Tip does not create: changed, deleted, or
 	// untracked and not ignored. A directory includes its contents. They are bytes, because names need not be UTF-8.
 	Loose [][]byte `json:"loose,omitempty"`
 	// Ignored are files that are ignored here and may not be where one went from here: they stay in the worktree.
@@ -39,16 +39,16 @@ type Snapshot struct {
 
 // SnapshotRequest selects the state to save before a worktree changes.
 type SnapshotRequest struct {
-	Number  int                // of the snapshot
+	Number  int                // number of the snapshot
 	Becomes Snapshot           // the next state of the worktree
 	Of      int                // the number of that, 0 for a commit
 	Base    string             // a commit that the repository always has
 	Dirs    []string           // directories of the session
-	Note    func(Snapshot) any // for the message, as JSON
+	Note    func(Snapshot) any // returns the message, as JSON
 }
 
 const (
-	keptIndex = session.KeptGitDir + "/" + tempPrefix + "index" // of the worktree, in the archive
+	keptIndex = session.KeptGitDir + "/" + tempPrefix + "index" // the worktree's index in the archive
 	stateFile = "state.tar"
 	wholeRef  = "whole"
 	stagedRef = "staged"
@@ -74,7 +74,7 @@ type snapshotter struct {
 	Snapshot
 	wt      gitx.Worktree
 	to      Snapshot        // the result
-	tracked map[string]bool // by the index
+	tracked map[string]bool // tracked by the index
 	loose   map[string]bool
 }
 
@@ -115,7 +115,7 @@ func (k *snapshotter) keep(ctx context.Context, s *session.Session, r SnapshotRe
 	return map[string]string{stagedRef: staged, wholeRef: whole}, err
 }
 
-// whole makes the commit with everything that is not in git.
+// whole makes the commit with everything outside of git.
 func (k *snapshotter) whole(ctx context.Context, s *session.Session, r SnapshotRequest) (string, error) {
 	workspace, err := filepath.Rel(s.Dir, k.wt.Path)
 	if err != nil {
@@ -160,7 +160,7 @@ func Undos(s *session.Session) (numbers []int) {
 	return numbers
 }
 
-// FinishUndo makes the commits of a snapshot the undo n.
+// FinishUndo makes a snapshot's commits the undo n.
 func FinishUndo(h *Handle, n int, refs map[string]string) error {
 	in, err := openKept(h)
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
@@ -218,8 +218,8 @@ func (k *snapshotter) keepIndex(ctx context.Context, to string) error {
 	return err
 }
 
-// staged makes a commit of the blobs in an index that the tip lacks, including those of a conflict; it is the tip if
-// there are none. The paths that differ become loose.
+// staged makes a commit of the index's blobs that the tip lacks, including those of a conflict. Without such blobs it
+// is the tip. The paths that differ become loose.
 func (k *snapshotter) staged(ctx context.Context, index string) (string, error) {
 	list := func(args ...string) ([]string, error) {
 		c := k.in.command(args...)
@@ -258,8 +258,8 @@ func (k *snapshotter) staged(ctx context.Context, index string) (string, error) 
 	return k.in.commit(ctx, made, k.Tip, "staged\n")
 }
 
-// Restore replaces the state of a worktree, which the snapshot was has, with another one: that of undo n or, for 0, the
-// commit to.Tip. dirs are the directories of the session in an undo. It may be repeated.
+// Restore replaces the state of a worktree, of which was is the snapshot, by undo n or, for 0, by the commit to.Tip.
+// dirs are the session's directories in an undo. It may be repeated.
 func Restore(ctx context.Context, h *Handle, wt gitx.Worktree, was, to Snapshot, n int, dirs []string) error {
 	if err := removeLoose(h, wt, was); err != nil {
 		return err

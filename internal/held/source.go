@@ -125,7 +125,7 @@ func HasSession(common string, s *session.Session, path string) bool {
 	return found
 }
 
-// sourceNames returns the paths by which the session's own files call its repository.
+// sourceNames returns the paths by which the session's files name its repository.
 func sourceNames(s *session.Session, check *session.Checkpoint) []string {
 	marked, _ := ResetMark(s)
 	names := []string{marked}
@@ -173,8 +173,8 @@ func SourceHint(s *session.Session, path string) string {
 	return repair + "\ngit tilth reset " + s.ID
 }
 
-// Renamed returns the branch that the session's branch was renamed to, "" if it was not, or nobody knows. Git moves
-// HEAD of a worktree along, and the branch still has the session's last commit.
+// Renamed returns the new name of the session's branch if it was renamed, or "". Git updates HEAD of a worktree, and
+// the branch still has the session's last commit.
 func Renamed(ctx context.Context, g *gitx.Git, common string, s *session.Session, path, last string) string {
 	state, on := TreeAt(ctx, g, common, path, s.Branch())
 	if state != TreeElsewhere || on == "" || last == "" {
@@ -186,12 +186,12 @@ func Renamed(ctx context.Context, g *gitx.Git, common string, s *session.Session
 	return on
 }
 
-// RenameBack returns the command that gives the session's branch its name again.
+// RenameBack returns the command that renames the session's branch back.
 func RenameBack(common, renamed string, s *session.Session) string {
 	return GitLine(common, "branch", "-m", renamed, s.Branch())
 }
 
-// IsCopyOf reports whether dir is another directory than the session's that holds a session with its id.
+// IsCopyOf reports whether dir is a different directory with a session of the same id.
 func IsCopyOf(s *session.Session, dir string) bool {
 	if filepath.Base(dir) != s.ID {
 		return false
@@ -206,9 +206,9 @@ func IsCopyOf(s *session.Session, dir string) bool {
 	return Exists(filepath.Join(dir, session.CheckpointFile)) || Exists(filepath.Join(dir, session.RecordFile))
 }
 
-// GitVars returns the variables by which git in a session's worktree, or below it, finds its repository without the
-// .git file there, which a worker may have replaced. It returns none for other directories. The session's own files
-// name the repository.
+// GitVars returns the variables with which git in a session's worktree finds its repository without the .git file,
+// which a worker may have replaced. It returns none for other directories. The session's own files name the
+// repository.
 func GitVars(dir string) []string {
 	dir = proc.RealPath(dir)
 	for path := dir; path != filepath.Dir(path); path = filepath.Dir(path) {

@@ -73,7 +73,7 @@ func TestWorkspaceOfACopy(t *testing.T) {
 		IsCopyOf(copied, filepath.Dir(original.Dir)) {
 		t.Error("which is a copy")
 	}
-	// The root was moved: nothing is where the checkpoint says.
+	// The root was moved, so the paths in the checkpoint are wrong.
 	check.Workspace = filepath.Join(t.TempDir(), "gone", original.ID, session.WorkspaceDir)
 	if got := WorkspaceOf(original, check); got != original.Workspace() {
 		t.Errorf("after a move: %s", got)
@@ -106,8 +106,8 @@ func TestCommonOfNothing(t *testing.T) {
 	}
 }
 
-// TestCommonOfWhatIsBeingMade: a session that arrives, and has no branch yet, is of the repository that its mark names
-// and not of the one where its record began, which has the session too.
+// TestCommonOfWhatIsBeingMade: a fetched session without a branch belongs to the repository in its mark, not to the
+// one where its record began, which also has the session.
 func TestCommonOfWhatIsBeingMade(t *testing.T) {
 	s := madeSession(t, t.TempDir())
 	var common [2]string

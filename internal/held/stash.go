@@ -50,8 +50,8 @@ func stashRef(task string, n int) string {
 
 // stashedWork is the stashed work of a task.
 type stashedWork struct {
-	Ref string // in kept.git, as git names it
-	SHA string // its commit
+	Ref string // ref in kept.git
+	SHA string // commit of the stash
 	Dir string // a git directory that has it
 }
 
@@ -65,7 +65,7 @@ func StashOf(s *session.Session, task string) *stashedWork {
 	return nil
 }
 
-// HasStash reports whether stashed work of a task is to be restored.
+// HasStash reports whether a task's stash must be restored.
 func HasStash(s *session.Session, task string) bool { return readRef(s, stashRef(task, 0)) != "" }
 
 // unfit returns how often stashed work of a task could not be restored.
@@ -138,7 +138,7 @@ func forgetAside(h *Handle, task string) error {
 func Stash(ctx context.Context, h *Handle, wt gitx.Worktree, task, base string) (ref, sha string, err error) {
 	h.Kept.Lock()
 	defer h.Kept.Unlock()
-	if readRef(h.S, stashRef(task, 0)) != "" { // a resume that was killed brought it back, or began to
+	if readRef(h.S, stashRef(task, 0)) != "" { // a killed resume has restored the stash, at least partly
 		if _, err := restoreAside(ctx, h, wt, task, base); err != nil {
 			return "", "", err
 		}
@@ -183,8 +183,8 @@ func keepWork(ctx context.Context, h *Handle, task, tree, base string, n int) (s
 	return sha, err
 }
 
-// KeepSide makes the commit of one side of a merge, without a ref, where lanes write one at a time. Its message is
-// random each time.
+// KeepSide makes the commit of one side of a merge without a ref. Lanes write one at a time. Its message is random
+// each time.
 func KeepSide(ctx context.Context, h *Handle, base, tree string) (sha string, err error) {
 	h.Kept.Lock()
 	defer h.Kept.Unlock()
@@ -194,7 +194,7 @@ func KeepSide(ctx context.Context, h *Handle, base, tree string) (sha string, er
 	}
 	side := gitx.CommitsIn(h.Git, in.dir, slices.Clone(gitx.NoUserConfig))
 	sha, err = side.Commit(ctx, gitx.TreeCommit{Tree: tree, Parent: base, Message: rand.Text() + "\n"})
-	if err == nil { // as all files of a session
+	if err == nil { // permissions of all files of a session
 		err = os.Chmod(filepath.Join(in.dir, "objects", sha[:2], sha[2:]), 0o600)
 	}
 	return sha, err

@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// survey finds the loose files that git status would show, without those that stay.
+// survey finds the loose files in git status, except those that stay.
 func (k *snapshotter) survey(ctx context.Context) error {
 	entries, err := k.git.List(ctx, k.git.InWorktree(k.wt, "ls-files", "-z", "-v", "--cached", "--modified",
 		"--deleted", "--others", "--exclude-standard", "--directory"))
@@ -38,7 +38,7 @@ func (k *snapshotter) survey(ctx context.Context) error {
 			k.tracked[name] = true
 			continue
 		}
-		// Changed, gone, unmerged, or of a kind that git was told not to look at.
+		// Changed, deleted, unmerged, or marked so that git does not check it.
 		k.tracked[name] = true
 		if !strings.EqualFold(tag, "S") || Exists(filepath.Join(k.wt.Path, name)) {
 			k.loose[name] = true
@@ -59,9 +59,9 @@ func (k *snapshotter) survey(ctx context.Context) error {
 	return nil
 }
 
-// changes makes the tracked files loose that a checkout of to removes or rewrites: git may not write them again with
-// these bytes and modes. Of a submodule that to has too git leaves the directory. It displaces files in the way of new
-// ones.
+// changes makes tracked files loose that a checkout of to removes or rewrites, because git may not write them again
+// with these bytes and modes. Git keeps the directory of a submodule that to has too. changes displaces files that
+// block new ones.
 func (k *snapshotter) changes(ctx context.Context) error {
 	differ, err := k.git.List(ctx, k.git.InWorktree(k.wt, "diff-index", "--cached", "-z", "--name-status",
 		"--no-renames", k.to.Tip, "--"))
@@ -83,7 +83,7 @@ func (k *snapshotter) changes(ctx context.Context) error {
 	return nil
 }
 
-// takeDir makes an untracked directory loose: as a whole, or only its files that are not ignored.
+// takeDir makes an untracked directory loose, or only its files that are not ignored.
 func (k *snapshotter) takeDir(dir string, ignored []string) error {
 	if slices.ContainsFunc(ignored, func(p string) bool { return strings.TrimSuffix(p, "/") == dir }) {
 		return nil
@@ -104,7 +104,7 @@ func (k *snapshotter) takeDir(dir string, ignored []string) error {
 	return nil
 }
 
-// list sorts the loose files, without those in a loose directory.
+// list sorts the loose files, and skips those in a loose directory.
 func (k *snapshotter) list() {
 	k.Loose = nil
 	for name := range k.loose {
@@ -125,7 +125,8 @@ func within(name string, set map[string]bool) bool {
 	return false
 }
 
-// displace makes ignored files loose that a checkout of to would overwrite: with a tracked file (names) or a loose one.
+// displace makes ignored files loose that a checkout of to would overwrite, with a tracked file (names) or a loose
+// one.
 func (k *snapshotter) displace(names []string) {
 	for _, name := range k.to.Loose {
 		names = append(names, string(name))

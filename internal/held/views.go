@@ -43,7 +43,7 @@ func (h *Handle) WriteViews(plan []session.Task) error {
 	})
 }
 
-// ProgressLines returns the ends of attempts at tasks of a plan. A task that is done has one line that says so.
+// ProgressLines returns the ends of attempts at a plan's tasks. A done task has one line.
 func ProgressLines(state *record.State, plan []session.Task) (lines []string) {
 	for _, end := range state.Progress {
 		if i := session.IndexOf(plan, end.Task); i >= 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// WholeWorktree returns the worktree on its branch, and makes or repairs it if necessary, for an operation that must be
-// carried out in any state.
+// WholeWorktree returns the worktree on its branch. It creates or repairs the worktree if necessary, for an operation
+// that must work in any state.
 func (h *Handle) WholeWorktree(ctx context.Context) (gitx.Worktree, error) {
 	state, _ := TreeAt(ctx, h.Git, h.Common, h.Path(), h.S.Branch())
 	if _, _, err := h.RepairWorktree(ctx, state); err != nil {
@@ -350,8 +350,8 @@ func LostLink(ctx context.Context, g *gitx.Git, common, path string) (bool, erro
 	return err == nil && len(gone)*2 < len(all), err
 }
 
-// CheckedOutIn says in which other worktree the session's branch is checked out, and how to free it for the command
-// again; "" if in none.
+// CheckedOutIn names the other worktree in which the session's branch is checked out, with the command that frees the
+// branch; "" if there is none.
 func CheckedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, path, again string) (place,
 	hint string, err error) {
 	entries, err := g.Worktrees(ctx, common)

@@ -1,5 +1,5 @@
-// Package jsonl is how a session's files of lines are written and read: one JSON object a line, appended with one
-// write, repaired after a crash, read forwards and backwards in bounded memory.
+// Package jsonl reads and writes a session's line files: one JSON object per line, appended with one write, repaired
+// after a crash, and read forwards and backwards in limited memory.
 package jsonl
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// MaxLine bounds one line of a JSON-lines file, and with it the memory of every reader. A longer one is skipped.
+// MaxLine limits one line of a JSON-lines file, and with it the memory of every reader. Longer lines are skipped.
 const MaxLine = 64 << 20
 
 // IsObject reports whether line is one whole JSON object. gjson checks faster than encoding/json, but uses the stack
@@ -37,7 +37,7 @@ type Repair struct {
 	AddedNewline bool  // the last line was whole but for its newline
 }
 
-// Why says it in words; empty if nothing was wrong.
+// Why describes the repair in words, or is empty.
 func (r Repair) Why() string {
 	switch {
 	case r.CutBytes > 0:
@@ -48,7 +48,7 @@ func (r Repair) Why() string {
 	return ""
 }
 
-// RepairFile makes a file end with a whole line, without opening it for more.
+// RepairFile makes a file end with a complete line.
 func RepairFile(path string) (Repair, error) {
 	f, err := OpenFile(path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
@@ -69,7 +69,7 @@ func Unended(path string) (Repair, error) {
 	return r, err
 }
 
-// repair makes a file, open with O_APPEND, end with a whole line.
+// repair makes a file, opened with O_APPEND, end with a complete line.
 func repair(f *os.File) (Repair, error) {
 	start, r, err := unended(f)
 	switch {
@@ -126,7 +126,7 @@ func lastLine(r io.ReaderAt, size int64) (int64, error) {
 type File struct {
 	mu    sync.Mutex
 	f     *os.File
-	size  int64 // of the whole lines
+	size  int64 // size of the complete lines
 	dirty bool  // a failed write may have left bytes after size that could not be cut off
 	fresh bool  // the file may be new, and its name not yet durable
 }
@@ -178,7 +178,7 @@ func (a *File) Add(line []byte, sync bool) error {
 	return SyncDir(filepath.Dir(a.f.Name()))
 }
 
-// Same reports whether the path still names this file, and the file has no bytes but those added here.
+// Same reports whether the path still names this file, and nothing else has appended to it.
 func (a *File) Same() (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

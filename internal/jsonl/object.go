@@ -8,8 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// JSON from outside (endpoints, agent programs, tool arguments) is read through this file, which bounds its nesting and
-// its numbers. gjson checks JSON by recursion and has no bound of its own.
+// JSON from outside (endpoints, agent programs, tool arguments) is read through this file, which limits its nesting
+// and its numbers. gjson checks JSON by recursion without a limit.
 
 // maxDepth is the deepest nesting of JSON from outside.
 const maxDepth = 1000

@@ -15,16 +15,16 @@ const (
 	maxFile  = 64 << 20 // bounds files that are read as a whole
 )
 
-// linkError says that a file's name is a link. It is an ErrIrregular.
+// linkError means that a file's name is a link. It is an ErrIrregular.
 type linkError struct{}
 
 func (linkError) Error() string { return "is a symbolic link" }
 
 func (linkError) Is(target error) bool { return target == ErrIrregular || target == syscall.ELOOP }
 
-// OpenFile opens a file of a session's directory. It refuses all but regular files: a FIFO would block the command for
-// ever, and a worker's link could lead to another file of the user, which would be repaired, appended to or cut. A new
-// file has mode 0600.
+// OpenFile opens a file of a session's directory. It refuses all but regular files. A FIFO would block the command for
+// ever. A worker's link could lead to another file of the user, which the command would repair, extend or truncate. A
+// new file has mode 0600.
 func OpenFile(path string, flag int) (*os.File, error) {
 	return openRegular(path, flag|syscall.O_NOFOLLOW)
 }
@@ -89,14 +89,14 @@ func ReadFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// SyncDir makes a rename or a creation in dir durable.
+// SyncDir makes a rename or a new file in dir durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	// Some file systems cannot fsync a directory and say so; there is nothing more to be done there.
+	// Some file systems cannot fsync a directory; then nothing else can be done.
 	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
 		return err
 	}

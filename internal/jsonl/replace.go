@@ -63,8 +63,8 @@ func Put(path string, data []byte, synced bool) error {
 	return nil
 }
 
-// Encode is compact JSON with <, > and & as they are: the files are read by people, and never embedded unescaped. If v
-// points to a struct, its lists that are nil are written as empty ones.
+// Encode returns compact JSON with unescaped <, > and &, because people read the files. If v points to a struct, its
+// nil lists are written as empty lists.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -15,7 +15,7 @@ import (
 // tailBlock is how much is read at once when a file is read backwards.
 const tailBlock = 64 << 10
 
-// ErrShrunk: the file is shorter than the offset at which to continue, because it was rewound or replaced.
+// ErrShrunk means that the file is shorter than the start offset, because it was rewound or replaced.
 var ErrShrunk = errors.New("the file is shorter than before")
 
 // ErrStop, returned by the function that a scan calls, ends the scan behind that line without an error.
@@ -116,7 +116,7 @@ func TailFrom(path string, end int64, fn func(off int64, line []byte) (more bool
 	if err != nil {
 		return 0, err
 	}
-	pos := min(info.Size(), end) // where rest begins in the file
+	pos := min(info.Size(), end) // offset of rest in the file
 	var rest []byte              // read, but not handed out yet
 	tooLong := false             // rest is part of a line that is too long
 	for unended := true; ; unended = false {

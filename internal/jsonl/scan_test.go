@@ -120,7 +120,7 @@ func TestScanOfAShorterFile(t *testing.T) {
 	}
 }
 
-// Lines of 10 MB and more cost the memory of one of them, not of the file; one over the bound costs none at all.
+// Lines of 10 MB and more cost the memory of one of them, not of the file. A line over the limit costs none.
 func TestScanOfHugeLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.jsonl")
 	f, err := os.Create(path)
@@ -189,7 +189,7 @@ func TestTailReadsLittle(t *testing.T) {
 	}
 }
 
-// Lines of a file that is cut while it is read are not mixed with those of the new file.
+// Lines of a file that is truncated during a read are not mixed with those of the new file.
 func TestTailOfAFileThatIsCut(t *testing.T) {
 	dir := t.TempDir()
 	lines := func(name string) string { return strings.Repeat(fmt.Sprintf("{\"of\":%q}\n", name), 3*tailBlock) }

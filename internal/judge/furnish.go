@@ -25,7 +25,7 @@ type kept struct {
 	roots  map[string]bool
 	stamps map[string]stamp
 	locks  string // the lock files for which it was made
-	tree   string // for which alone a setup made it, "" for any
+	tree   string // tree of the setup, "" for any tree
 }
 
 // volatile are caches that tools keep among installed dependencies. They are made again, and are no part of a setup.
@@ -45,9 +45,9 @@ func (p *Checkout) locks() string {
 	return b.String()
 }
 
-// furnish lays out tree, and runs setup if it has not run for these lock files. Setup runs code of the tree (install
-// scripts, a Makefile), so its result in one attempt's tree must not serve another attempt: if the lock files are those
-// of the commit, setup runs in the commit's tree instead.
+// furnish checks out tree, and runs setup if it has not run for these lock files. Setup runs code of the tree (install
+// scripts, a Makefile), so its result in one attempt's tree must not serve another attempt. If the lock files are the
+// commit's, setup runs in the commit's tree instead.
 func (p *Checkout) furnish(ctx context.Context, commit, tree string) error {
 	if err := p.dropSetup(ctx, commit, tree); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (p *Checkout) furnish(ctx context.Context, commit, tree string) error {
 	if p.locks() == locks {
 		var failed *SetupError
 		err = p.setUp(ctx, commit, accepted, "")
-		if errors.As(err, &failed) && p.o.Seed == "" { // to make it work may be the task
+		if errors.As(err, &failed) && p.o.Seed == "" { // the task may be to fix the setup
 			err = errors.Join(p.begin(), p.writeRepo(commit))
 		}
 		if err != nil {
@@ -287,7 +287,7 @@ func (p *Checkout) keepBuilds() error {
 	return nil
 }
 
-// SetupError says that a setup command failed over a judged tree: its words are for the worker.
+// SetupError is a failed setup command in a judged tree. Its text is for the worker.
 type SetupError struct{ Err error }
 
 func (e *SetupError) Error() string { return e.Err.Error() }

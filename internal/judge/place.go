@@ -24,7 +24,7 @@ type Options struct {
 	Sparse gitx.Sparse
 	// Setup checks out submodules, copies the files of tilth.copy and runs the setup commands in a directory.
 	Setup func(ctx context.Context, dir string) error
-	// Seed is the commit whose dependencies setup installs for any tree; "" for the tree's own.
+	// Seed is the commit whose dependencies setup installs for any tree; "" uses the tree's own.
 	Seed string
 	// Repaired is called for each repair, with texts for the record.
 	Repaired func(what, done string) error
@@ -43,10 +43,10 @@ type Checkout struct {
 	hashSize   int
 
 	tree    string
-	index   []byte // as git wrote it; nil: nothing is laid out
+	index   []byte // git's index file; nil: no tree is checked out
 	entries []entry
-	files   map[string]stamp // of the entries
-	dirs    map[string]stamp // of the directories that hold entries
+	files   map[string]stamp // stamps of the entries
+	dirs    map[string]stamp // stamps of directories with entries
 	stale   map[string]bool  // directories that need a new stamp
 
 	laid Laid
@@ -67,7 +67,7 @@ func (l Laid) Blob(name string) string {
 	return ""
 }
 
-// ID returns the mode of a file, in octal, and its object id, or "".
+// ID returns a file's mode in octal and its object id, or "".
 func (l Laid) ID(name string) string {
 	i, ok := find(l.entries, name)
 	if !ok {
@@ -77,7 +77,7 @@ func (l Laid) ID(name string) string {
 }
 
 // New returns the checkout in dir, which need not exist. It changes nothing before the first Update, but reads the
-// settings of the repository before a worker could change them.
+// repository's settings before a worker could change them.
 func New(ctx context.Context, dir string, o Options) (*Checkout, error) {
 	p := &Checkout{Dir: dir, o: o, kept: map[string]*kept{}, stale: map[string]bool{}}
 	all, own, err := o.Git.RepoSettings(ctx, o.Common)
@@ -95,7 +95,7 @@ func New(ctx context.Context, dir string, o Options) (*Checkout, error) {
 	return p, err
 }
 
-// Update makes the place hold tree and opens it. HEAD is at commit. A setup that fails is the caller's kind of error.
+// Update checks out tree, with HEAD at commit, and opens the checkout. A failed setup is a *SetupError.
 func (p *Checkout) Update(ctx context.Context, commit, tree string) (Laid, error) {
 	p.hashSize = len(tree) / 2
 	if err := p.recheck(); err != nil {
@@ -121,13 +121,13 @@ func (p *Checkout) Builds() bool {
 	return slices.ContainsFunc(p.entries, func(e entry) bool { return path.Base(e.Path) == "Cargo.toml" })
 }
 
-// Put gives the files at paths the contents that a commit has for them, until the next Update.
+// Put gives files a commit's contents until the next Update.
 func (p *Checkout) Put(ctx context.Context, commit string, paths []string) error {
 	return p.git(ctx, paths, "restore", "--quiet", "--source="+commit, "--staged", "--worktree",
 		"--pathspec-from-file=-", "--pathspec-file-nul")
 }
 
-// Set gives a file a content, until the next Update; nil takes it away.
+// Set sets a file's content until the next Update; nil removes the file.
 func (p *Checkout) Set(name string, content []byte) error {
 	at := filepath.Join(p.Dir, filepath.FromSlash(name))
 	if err := proc.RemoveAll(at); err != nil || content == nil {
@@ -185,7 +185,7 @@ func (p *Checkout) recheck() error {
 	return p.checkKept()
 }
 
-// begin makes an empty place.
+// begin creates an empty checkout.
 func (p *Checkout) begin() error {
 	if p.top != nil {
 		p.top.Close()
@@ -207,8 +207,8 @@ func (p *Checkout) begin() error {
 	return err
 }
 
-// update brings the files to tree and takes the stamps of those that git wrote. The others, which git does not look at,
-// are compared with their stamps; a changed one is written again.
+// update changes the files to tree and stamps those that git wrote. It compares all others with their stamps, because
+// git does not check them, and writes changed ones again.
 func (p *Checkout) update(ctx context.Context, tree string) error {
 	changed, err := p.changed(p.files, nil)
 	for _, name := range changed {
@@ -313,7 +313,7 @@ func (p *Checkout) stampDirs() error {
 	return nil
 }
 
-// changed removes unknown files from stamped directories, and returns the stamped paths that are not as they were.
+// changed removes unknown files from stamped directories, and returns the stamped paths that have changed.
 func (p *Checkout) changed(stamps map[string]stamp, known func(name string) bool) (names []string, err error) {
 	for name, was := range stamps {
 		now, lookErr := p.look(name)
@@ -353,7 +353,7 @@ func (p *Checkout) clear(dir string, known func(name string) bool) error {
 	return removeIn(filepath.Join(p.Dir, dir), func(name string) bool { return !known(path.Join(dir, name)) })
 }
 
-// stays reports whether name is tracked, or kept from one judgement to the next although no tree holds it.
+// stays reports whether name is tracked, or kept between judgements although no tree has it.
 func (p *Checkout) stays(name string) bool {
 	if name == ".git" || p.Has(name) {
 		return true

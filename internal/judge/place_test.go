@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/judge"
 )
 
-// world is a repository with a worktree beside which a place is kept.
+// world is a repository with a worktree and a judged checkout.
 type world struct {
 	*testing.T
 	repo, session, dir string
@@ -179,7 +179,7 @@ func TestLayOutUndoesWhatGotIn(t *testing.T) {
 	if err := os.Chmod(w.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// The same size, and the mtime set back.
+	// Same size and mtime.
 	there, err := os.Stat(filepath.Join(w.dir, "a.py"))
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +329,7 @@ func TestBuildsOfARejectedChangeGo(t *testing.T) {
 	w.hasNot("sub/target")
 }
 
-// A changed .gitattributes changes files that are otherwise the same, as in a fresh clone.
+// A changed .gitattributes changes other files, as in a fresh clone.
 func TestAttributesOfTheTreeHold(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.txt": "one\n", "sub/b.txt": "two\n", "bin": "3\n"}, nil)
 	w.layOut()
@@ -438,7 +438,7 @@ func TestSetupRunsForEachManifestWithoutALockFile(t *testing.T) {
 	}
 }
 
-// Setup's files from one attempt's tree, which runs its install scripts, do not serve another attempt.
+// Files from setup in one attempt's tree, which runs its install scripts, do not serve another attempt.
 func TestWhatASetupMadeInOneAttemptIsNotLeftForTheNext(t *testing.T) {
 	ran := 0
 	w := newWorld(t, map[string]string{".gitignore": "node_modules/\n", "package-lock.json": "1", "install": "honest"},
@@ -469,9 +469,9 @@ func TestWhatASetupMadeInOneAttemptIsNotLeftForTheNext(t *testing.T) {
 		}
 		w.shut()
 	}
-	expect("evil", "1", "honest", 1) // in the tree of the commit
+	expect("evil", "1", "honest", 1) // in the commit's tree
 	expect("other", "1", "honest", 1)
-	expect("evil", "2", "evil", 2) // it is judged itself
+	expect("evil", "2", "evil", 2) // in its own tree
 	expect("evil", "2", "evil", 2)
 	expect("good", "2", "good", 3)
 	w.open()
@@ -498,7 +498,7 @@ func TestASetupThatTheTaskIsToMend(t *testing.T) {
 	w.has("Makefile", "mended")
 }
 
-// There are no submodules where no setup clones them.
+// Without a setup that clones them there are no submodules.
 func TestNothingIsLeftAmongGitsOwnFiles(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.py": "1"}, nil)
 	w.layOut()

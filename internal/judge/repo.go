@@ -17,7 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// ownSettings outrank the user's global ones: an index that parseIndex can read, and nothing that runs by itself.
+// ownSettings override the user's global settings: an index that parseIndex can read, and no automatic actions.
 const ownSettings = `[core]
 	bare = false
 	fsmonitor = false
@@ -94,7 +94,8 @@ func (p *Checkout) writeRepo(commit string) error {
 	return cmp.Or(writeDir(dir, files, spared), gitx.LinkForeign(p.o.Common, common, dir))
 }
 
-// linkRepo makes the session's link to the repository, and returns the path by which the checkout borrows its objects.
+// linkRepo creates the session's link to the repository, and returns the path through which the checkout borrows
+// objects.
 func (p *Checkout) linkRepo() (string, error) {
 	link := session.RepoLink(p.Dir)
 	if link == "" {
@@ -114,7 +115,7 @@ func (p *Checkout) linkRepo() (string, error) {
 	return link, err
 }
 
-// writeDir makes the directory top hold exactly these files, by their paths in it. An entry named spared stays.
+// writeDir makes the directory top have exactly these files, by path. It keeps an entry named spared.
 func writeDir(top string, files map[string][]byte, spared string) error {
 	if fi, err := os.Lstat(top); err == nil && !fi.IsDir() {
 		if err := os.Remove(top); err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockTick is more than the longest time between two changes of a file with the same ctime.
+// clockTick is longer than the longest time between two changes of a file with the same ctime.
 const clockTick = 20 * time.Millisecond
 
 // stamp is the state of a file or directory when it was last verified.
@@ -17,7 +17,7 @@ type stamp struct {
 	dev, ino, mode uint64
 	size           int64
 	mtime, ctime   int64 // nanoseconds
-	// fresh says that the ctime may not tell a later change; sum is the content then, of a file.
+	// fresh means that a later change may have the same ctime; sum is then the hash of a file's content.
 	fresh bool
 	sum   [sha256.Size]byte
 }
@@ -57,8 +57,8 @@ func (s stamp) young() bool {
 	return time.Now().UnixNano()-s.ctime <= int64(tick)
 }
 
-// unchanged reports whether the file at rel is still the one of the stamp. A file that was read for it and is old
-// enough need not be read again.
+// unchanged reports whether the file at rel still matches the stamp. An old enough file with a hash need not be read
+// again.
 func (p *Checkout) unchanged(rel string, was *stamp) bool {
 	now, err := p.look(rel)
 	if err != nil || !now.equal(*was) {

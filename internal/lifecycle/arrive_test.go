@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// TestArriveTwice: another process makes the session at the same time.
+// TestArriveTwice: another process creates the session at the same time.
 func TestArriveTwice(t *testing.T) {
 	repo, root := t.TempDir(), t.TempDir()
 	for _, args := range [][]string{{"init", "-q", repo}, {"-C", repo, "-c", "user.name=x", "-c", "user.email=x@y",

@@ -19,8 +19,8 @@ import (
 const cleanseBegun = "cleanse\n"
 
 // Cleanse removes a session's worktree and branch and keeps its directory. The error is a *held.RefusedError if that
-// would lose work: uncommitted changes, or commits that are on no other branch, tag or remote branch, were not taken
-// and are not on the session's remote. The next call finishes an interrupted one.
+// would lose work: uncommitted changes, or commits that no other branch, tag or remote branch has and that were
+// neither taken nor pushed. The next call finishes an interrupted one.
 func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote string,
 	report func(step, skipped string)) error {
 	if check, err := s.Checkpoint(); err == nil && neverRun(ctx, g, s, check) {
@@ -77,7 +77,7 @@ func neverRun(ctx context.Context, g *gitx.Git, s *session.Session, check *sessi
 // remoteTip returns the current commit of the branch on a remote, "" if unknown.
 func (r Teardown) remoteTip(ctx context.Context, remote string) string {
 	ask := gitx.InRepo(r.Common, "ls-remote", "--end-of-options", remote, "refs/heads/"+r.Branch)
-	ask.Dir = r.Source // where a remote's relative path begins
+	ask.Dir = r.Source // directory to which a relative remote path refers
 	out, _ := r.git.Line(ctx, ask)
 	tip, _, _ := strings.Cut(out, "\t")
 	return tip

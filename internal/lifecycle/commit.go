@@ -21,15 +21,16 @@ import (
 // branch.
 const CommittingVar = "TILTH_COMMITTING"
 
-// RefusedBy returns the validator_run by which a commit hook's refusal is on record.
+// RefusedBy returns the validator_run that records a commit hook's refusal.
 func RefusedBy(output string) *record.ValidatorRun {
 	return &record.ValidatorRun{Results: []record.ValidatorResult{{Name: record.CommitHook, Output: &output}}}
 }
 
-// ErrTreeChanged says that a commit hook changed the judged tree. Nothing was committed; the index has the hook's tree.
+// ErrTreeChanged means that a commit hook changed the judged tree. Nothing was committed; the index has the hook's
+// tree.
 var ErrTreeChanged = errors.New("a commit hook changed the tree")
 
-// ErrBranchMoved: the branch has other commits since the tree was judged. Nothing was committed.
+// ErrBranchMoved means that the branch has new commits since the tree was judged. Nothing was committed.
 var ErrBranchMoved = errors.New("the branch has moved")
 
 // CommitTask commits exactly the judged tree, which is in the index, after running the repository's hooks. The summary
@@ -90,7 +91,7 @@ func CommitTask(live context.Context, h *held.Handle, wt gitx.Worktree, t sessio
 	if err != nil {
 		return "", err
 	}
-	_, _ = h.Git.RunHook(live, wt, "post-commit", nil, []string{committing}) // it has no say
+	_, _ = h.Git.RunHook(live, wt, "post-commit", nil, []string{committing}) // post-commit cannot refuse
 	return sha, nil
 }
 
@@ -204,8 +205,8 @@ func TrySubjects(ctx context.Context, h *held.Handle, wt gitx.Worktree, base str
 	return refused, "", nil
 }
 
-// subjectForms yields the set form of subjects, the other usual ones, and of those with an id first the forms with a
-// ticket's key: a key that people gave is more probably meant than an id of git-tilth.
+// subjectForms yields the configured form of subjects and then the usual ones. Among those with an id, forms with a
+// ticket's key come first, because a key that people wrote is more likely to pass than an id of git-tilth.
 func subjectForms(ctx context.Context, h *held.Handle, set string, t session.Task) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		if !yield(0, set) {

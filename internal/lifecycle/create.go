@@ -27,7 +27,7 @@ type New struct {
 	Location gitx.Location
 	Base     string              // commit at which the branch begins
 	Label    string              // a few words for lists
-	Anew     string              // the command that makes it once more; "" for an interview
+	Anew     string              // command that creates the session again; "" for an interview
 	Start    record.SessionStart // agents and limits
 	Draft    *held.Handle        // draft of the session, or nil
 	making   string              // repository of a session that counts as torn down until it is complete, or ""
@@ -125,7 +125,7 @@ func CommitSeed(ctx context.Context, h *held.Handle, tasks, tests int, prepared 
 		return err
 	}
 	if !there {
-		parent = h.Base // of a dry run
+		parent = h.Base // base of a dry run
 	}
 	sha := parent // without a seed commit, the seed is the branch's base
 	if tests > 0 || h.KeepEmptySeed {
@@ -144,7 +144,7 @@ func CommitSeed(ctx context.Context, h *held.Handle, tasks, tests int, prepared 
 	return err
 }
 
-// commitSeed makes the seed's commit of a tree on its parent.
+// commitSeed commits the seed's tree on its parent.
 func commitSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, c gitx.TreeCommit, tasks, tests int) (string,
 	error) {
 	mark, err := h.RecordMark()
@@ -199,7 +199,7 @@ func Fail(h *held.Handle, reason string, cause error) error {
 }
 
 // Draft makes the draft of a session: a directory without a session's name, for checks before the session exists. It
-// has no branch, worktree or record. Create makes it a session, Discard removes it.
+// has no branch, worktree or record. Create turns it into a session; Discard removes it.
 func Draft(ctx context.Context, d held.Deps, n New) (*held.Handle, error) {
 	s, unlock, err := n.draft(d, session.NewID(d.Now()))
 	if err != nil {
@@ -239,10 +239,10 @@ func (n New) branch(ctx context.Context, h *held.Handle) string {
 	return name
 }
 
-// maxSlug bounds a label in the name of a branch, in characters.
+// maxSlug limits a label in a branch name, in characters.
 const maxSlug = 40
 
-// slug makes a label a part of a branch's name: small letters, digits, and a dash for anything else.
+// slug turns a label into a part of a branch name: lower case letters, digits and dashes.
 func slug(label string) string {
 	words := strings.FieldsFunc(strings.ToLower(label), func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c)
@@ -257,7 +257,7 @@ func slug(label string) string {
 	return strings.TrimPrefix(text.Head(out, 2*maxSlug), "-")
 }
 
-// directory makes the directory of a session. It gets its name after it is locked, because an unlocked one looks
+// directory creates a session's directory. It locks the directory before naming it, because an unlocked one looks
 // damaged.
 func (n New) directory(d held.Deps, id string) (s *session.Session, unlock func(), err error) {
 	switch {
@@ -288,7 +288,7 @@ func (n New) directory(d held.Deps, id string) (s *session.Session, unlock func(
 	return s, unlock, jsonl.SyncDir(n.Store.Root)
 }
 
-// draft makes and locks the directory of a session without a name, marked for a fork. It removes leftovers of killed
+// draft creates and locks a session directory without a name, marked for a fork. It removes leftovers of killed
 // processes.
 func (n New) draft(d held.Deps, id string) (s *session.Session, unlock func(), err error) {
 	if err := os.MkdirAll(n.Store.Root, 0o700); err != nil {
@@ -319,8 +319,8 @@ func (n New) draft(d held.Deps, id string) (s *session.Session, unlock func(), e
 	return s, unlock, nil
 }
 
-// Checkout is the user's own checkout of the session's source, or the source itself where it has none. Hooks see it as
-// they will see the worktree; nothing may be written in it.
+// Checkout is the user's checkout of the session's source, or the source itself. Hooks see it as they will see the
+// worktree. It must not be changed.
 func Checkout(h *held.Handle) (gitx.Worktree, error) {
 	return h.Git.CheckoutAt(h.Common, h.Checkpoint.Source)
 }
@@ -397,8 +397,8 @@ func recordSeed(ctx context.Context, h *held.Handle) error {
 	return noteSeed(h, sha)
 }
 
-// unrecordedSeed returns a seed commit that is at the tip of the branch and not on record, "" for none: one with this
-// session's trailer that names no task, before anything was run. It changes nothing: a dry run decides with it too.
+// unrecordedSeed returns an unrecorded seed commit at the tip of the branch, or "". Such a commit has this session's
+// trailer and names no task, and nothing has run yet. unrecordedSeed changes nothing, because a dry run uses it too.
 func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
 	common string) (string, error) {
 	state, err := s.State()

@@ -51,7 +51,7 @@ type Execution struct {
 	Start record.SessionStart
 	// Settings are the settings for validation and review. They are recorded with the changes since the last start.
 	Settings map[string]record.Setting
-	// First leaves session_resume out for a prepared session: `git tilth run` begins it, and nothing is resumed.
+	// First omits session_resume for a prepared session, because `git tilth run` starts it.
 	First bool
 	// Only is the one task of a manual command; "" for all. Other failed tasks do not change.
 	Only string
@@ -85,7 +85,7 @@ func (o Outcome) String() string {
 	return line
 }
 
-// maxEdited bounds the edited files that a resume names.
+// maxEdited limits the list of edited files in a resume's output.
 const maxEdited = 20
 
 // editedSince returns the files that somebody changed in the worktree after the last stop, as far as that is known.
@@ -94,7 +94,7 @@ func (p Plan) editedSince(ctx context.Context, h *held.Handle) []string {
 	if stop == nil || p.Tree != held.TreeFine {
 		return nil
 	}
-	// Stops are noted in milliseconds.
+	// Stops are recorded in milliseconds.
 	edited, _ := h.Git.EditedSince(ctx, h.Path(), record.ParseTime(stop.TS).Add(20*time.Millisecond))
 	if n := len(edited) - maxEdited; n > 0 {
 		edited = append(edited[:maxEdited], "and "+text.Plural(n, "more"))
@@ -227,8 +227,8 @@ type execution struct {
 	out Outcome
 }
 
-// repair brings the worktree and the branch into the plan's state. Only setup commands, which may install all of a
-// project's dependencies, end with the first signal; the next resume then makes the worktree again.
+// repair brings worktree and branch into the plan's state. The first signal ends only setup commands, which may
+// install all dependencies of a project. The next resume then creates the worktree again.
 func (x *execution) repair(live context.Context) error {
 	ctx := proc.IgnoreFirstSignal(live)
 	fresh, aside, err := x.RepairWorktree(ctx, x.out.Tree)
@@ -272,8 +272,9 @@ func (x *execution) repair(live context.Context) error {
 	return x.settleLanes(ctx)
 }
 
-// fillNew gives a new worktree the accepted work, which is still in the repository, and sets it up. While the mark of
-// held.RepairWorktree exists, a resume makes the worktree again, because partly written work would look like an edit.
+// fillNew checks out the accepted work, which the repository still has, in a new worktree and sets it up. While the
+// mark of held.RepairWorktree exists, a resume creates the worktree again, because half-written work would look like
+// an edit.
 func (x *execution) fillNew(live context.Context) error {
 	if a := x.out.CommitTree; a != nil {
 		ctx := proc.IgnoreFirstSignal(live)
@@ -297,9 +298,10 @@ func (x *execution) fillNew(live context.Context) error {
 	return x.WorktreeMade()
 }
 
-// commitAccepted commits a tree that was accepted before the process died. The repository's hooks run as usual. If one
-// refuses or changes the tree, or if the files changed since (a hook died, the user edited them), the task is not done
-// and its work is in the index, or differences from the accepted tree would go into the next task. The id is then "".
+// commitAccepted commits a tree that was accepted before the process died. The repository's hooks run as usual. If a
+// hook refuses or changes the tree, or if the files changed since (a hook died, the user edited them), the task is not
+// done and its work is in the index. Otherwise differences from the accepted tree would become part of the next task.
+// The id is then "".
 func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	a *record.EvaluatorVerdict) (sha string, err error) {
 	ctx := proc.IgnoreFirstSignal(live)
@@ -414,7 +416,7 @@ func broken(ctx context.Context, h *held.Handle, cause error) error {
 	return cause
 }
 
-// truncateMiddle keeps the beginning of a long text, for context, and its end, which has the failure.
+// truncateMiddle keeps the beginning of a long text for context, and its end, which has the failure.
 func truncateMiddle(text string) string {
 	const head, tail = 500, 3500
 	r := []rune(text)

@@ -17,7 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Fork says which session to make.
+// Fork describes the session to create.
 type Fork struct {
 	Store session.Store
 	From  *session.Session
@@ -32,12 +32,12 @@ type parent struct {
 	check  *session.Checkpoint
 	common string
 	point  Point
-	tasks  []session.Task // of the other session
+	tasks  []session.Task // tasks of the other session
 	begin  *record.State
 	read   int64 // the record's length before anything was read
 }
 
-// Fork makes the session. The other one is only read: it may be running.
+// Fork creates the session. It only reads the other one, which may be running.
 func (f Fork) Fork(ctx context.Context, d held.Deps) (*session.Session, error) {
 	p, err := f.parent(ctx, d.Git)
 	if err != nil {
@@ -196,23 +196,23 @@ type Import struct {
 	Store    session.Store
 	ID       string
 	Location gitx.Location
-	Tip      string // of the branch, which the repository has
+	Tip      string // tip of the branch in the repository
 	Files    string // a commit of the uncommitted work on Tip, or Tip
 	Step     string // current step, for errors
 	Again    string // the command that does it
 	// Fill writes the session's files, all but the checkpoint, which it sets.
 	Fill func(*held.Handle) error
-	// Furnished ends the session's making, once its worktree is as it will be left.
+	// Furnished completes the session once its worktree is ready.
 	Furnished func(*held.Handle) error
 }
 
-// Arrive makes the session.
+// Arrive creates the session.
 func (a Import) Arrive(ctx context.Context, d held.Deps) (*session.Session, error) {
 	clearForks(ctx, d, a.Store, a.Location.CommonDir)
 	branch := session.DefaultBranch(a.ID)
 	_, there, err := d.Git.BranchTip(ctx, a.Location.CommonDir, branch)
 	if _, absent := a.Store.Find(a.ID); absent == nil && d.Git.IsDryRun() {
-		there = false // it would be gone by now, with the session that is here
+		there = false // a real run would have deleted it with the existing session
 	}
 	if err != nil || there {
 		if s, missing := a.Store.Find(a.ID); err == nil && missing == nil {

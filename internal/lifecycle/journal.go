@@ -24,10 +24,10 @@ type journal struct {
 	To      string       `json:"to,omitempty"`     // the point of a rewind
 	Undoes  int          `json:"undoes,omitempty"` // number of the operation that an undo takes back
 	Note    string       `json:"note,omitempty"`
-	Noted   string       `json:"noted,omitempty"` // the task whose ledger gets the note
+	Noted   string       `json:"noted,omitempty"` // task with the note in its ledger
 	Started string       `json:"started"`
-	Cut     *cut         `json:"cut,omitempty"`  // of a reset to the seed
-	Onto    *record.Onto `json:"onto,omitempty"` // of a move to another base
+	Cut     *cut         `json:"cut,omitempty"`  // for a reset to the seed
+	Onto    *record.Onto `json:"onto,omitempty"` // for a move to another base
 	// Refs are the commits of the snapshot that Before is in, by the names of their refs.
 	Refs   map[string]string `json:"refs,omitempty"`
 	Before condition         `json:"before"`
@@ -37,7 +37,7 @@ type journal struct {
 // condition is the state of a session without its files.
 type condition struct {
 	Worktree      held.Snapshot               `json:"worktree"`
-	Conversations map[string]string           `json:"conversations"` // by task, in the text of checkpoint.json
+	Conversations map[string]string           `json:"conversations"` // text for checkpoint.json, by task
 	Counts        int64                       `json:"counts"`        // the record counts up to here
 	Tasks         map[string]record.TaskState `json:"tasks"`
 }
@@ -73,7 +73,7 @@ func finishGoingBack(ctx context.Context, h *held.Handle) (what string, err erro
 	return j.String(), applyRewind(ctx, h, j)
 }
 
-// readJournal reads the journal of an operation that was begun; nil without an error if none was.
+// readJournal reads the journal of an unfinished operation; nil without an error if there is none.
 func readJournal(s *session.Session) (*journal, error) {
 	data, err := jsonl.ReadFile(s.Path(session.GoBackFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -195,9 +195,9 @@ func dropTasks(h *held.Handle, tasks map[string]record.TaskState) error {
 	return nil
 }
 
-// dropEmpty removes directories of files named after tasks that hold nothing: the session had none.
+// dropEmpty removes empty directories for files of tasks, which the session did not have before.
 func dropEmpty(s *session.Session) {
 	for _, name := range keptDirs {
-		_ = os.Remove(s.Path(name)) // which fails where something is in it
+		_ = os.Remove(s.Path(name)) // fails if the directory is not empty
 	}
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// A move to a new base is a rewind to it. Its event lists the commits to repeat there (record.Step), and the next runs
-// repeat them (loop/steps.go): commits of the user as they are, and changes of tasks, which are judged again. The state
-// on disk after each step is that of a rewind (rewind.go) until the event's commits are repeated; after that each
-// commit removes its step from the record's state. `git tilth undo` restores the commits as they were.
+// A move to a new base is a rewind to it. Its event lists the commits to repeat (record.Step): commits of the user
+// unchanged, and changes of tasks, which are judged again. The next runs repeat them (loop/steps.go). Until then the
+// state on disk after each step is the state after a rewind (rewind.go). Each repeated commit removes its step from
+// the record's state. `git tilth undo` restores the commits.
 
 // Onto is a new base for a session's commits.
 type Onto struct {
 	Base   string                   // the commit to begin at, "" for the present one
 	Merge  bool                     // merge the base instead of repeating the commits on it
-	Gone   map[string]bool          // tasks whose commits the base has
+	Gone   map[string]bool          // tasks whose commits are on the base
 	Insert map[string][]record.Step // steps after a commit of the session, before the next one
 }
 
-// PlanOnto plans the move. Over is set if there is nothing to do. The errors are those of PlanToSeed.
+// PlanOnto plans the move. Over means that there is nothing to do. The errors are those of PlanToSeed.
 func PlanOnto(ctx context.Context, h *held.Handle, o Onto) (p GoBack, err error) {
 	if p, err = begun(ctx, h, func(*journal) bool { return false }); err != nil || p.Begun {
 		return p, err
@@ -104,7 +104,7 @@ type move struct {
 	h        *held.Handle
 	state    *record.State
 	plan     *GoBack
-	verdicts map[string]*record.EvaluatorVerdict // by tree
+	verdicts map[string]*record.EvaluatorVerdict // verdicts by tree
 	onto     record.Onto
 	tasks    map[string]record.TaskState
 }
@@ -114,7 +114,7 @@ func (m *move) has(ctx context.Context, tip, commit string) (bool, error) {
 	return base == commit, err
 }
 
-// rebase makes the seed again on the new base and lists the commits to repeat.
+// rebase repeats the seed on the new base and lists the commits to repeat.
 func (m *move) rebase(ctx context.Context, commits []gitx.Commit) error {
 	m.onto.Base, m.onto.Seed = m.Base, m.Base
 	if m.plan.seed != m.state.Base {
@@ -185,7 +185,7 @@ func (m *move) taskOf(sha string) string {
 	return ""
 }
 
-// carry makes a step of a task's change, from a commit on.
+// carry returns a step for a task's change, starting from a commit.
 func (m *move) carry(task, base string, c gitx.Commit) {
 	v := record.EvaluatorVerdict{Case: record.JSON(map[string]any{"summary": c.Subject})}
 	if was := m.verdicts[c.Tree]; was != nil {
@@ -195,8 +195,8 @@ func (m *move) carry(task, base string, c gitx.Commit) {
 	m.onto.Steps = append(m.onto.Steps, record.Step{Task: task, Verdict: &v})
 }
 
-// merge makes the merge commit, with files that conflict as the base has them. The last task that changed such a file
-// is open again, else the last task: its validators check the merge.
+// merge makes the merge commit; conflicting files are the base's. The last task that changed such a file becomes
+// pending again, else the last task, so that its validators check the merge.
 func (m *move) merge(ctx context.Context, tip string, commits []gitx.Commit) error {
 	b, remove, err := gitx.NewCommitBuilder(m.h.Git, m.h.Common)
 	if err != nil {

@@ -19,16 +19,16 @@ type State struct {
 	Resetting bool   // a teardown was not finished
 	GoingBack string // an unfinished rewind or undo
 	Finished  string // a rewind or undo that was finished before this plan was made
-	// SourceGone says why the source repository cannot be used, "" when it can.
+	// SourceGone is the reason why the source repository cannot be used, or "".
 	SourceGone string
-	SourceHint string // how to continue without it
-	SeedSHA    string // of the seed's commit as recorded, "" when none is
+	SourceHint string // command that continues without it
+	SeedSHA    string // recorded commit of the seed, or ""
 	SeedKnown  bool   // the branch contains it
 	Worked     bool   // without a recorded seed: the branch has work after a seed
 	NoBase     bool   // the record does not name the commit at which the branch begins
 	// Interviewed reports whether a session without a seed has an interview that can continue.
 	Interviewed bool
-	Anew        string // the command that makes the same session again, "" if unknown
+	Anew        string // command that creates the same session again, or ""
 	BranchTip   string // "" without a branch
 	LastDone    string // last commit of a finished task, if the branch was deleted, or ""
 	renameBack  string // the command that undoes a renaming of the branch, or ""
@@ -39,7 +39,7 @@ type State struct {
 	TasksError  string
 	mendTasks   string        // the line of a hint that mends it, "" for none
 	Lanes       []string      // tasks with a lane
-	Record      *record.State // by the record
+	Record      *record.State // state computed from the record
 	LastStop    string
 	LastTask    string                   // last worked on in the session's worktree, "" for none
 	Last        record.Attempt           // the last one in the session's worktree
@@ -47,10 +47,10 @@ type State struct {
 	Noted       bool                     // its task_done is on record
 	// AcceptedStale: the files were edited and are not the accepted tree any more.
 	AcceptedStale bool
-	CaseStale     bool            // the same of a case that was being reviewed
+	CaseStale     bool            // the same for a case without a verdict
 	Unfinished    string          // a merge, rebase or the like that was left in the worktree, "" for none
-	BranchIn      string          // where the branch is checked out, if it is not in the session's worktree
-	BranchHint    string          // how to free it
+	BranchIn      string          // other checkout of the branch, or ""
+	BranchHint    string          // command that frees the branch
 	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where it is not known
 	ByWorker      map[string]bool // commits that a worker made by itself, by the reflog
 }
@@ -98,14 +98,14 @@ type Plan struct {
 	Action           Action
 	Why, Hint        string
 	CommitTree       *record.EvaluatorVerdict // an accepted tree to commit
-	Review           *record.CaseSubmitted    // a hand-in whose review was not finished
+	Review           *record.CaseSubmitted    // hand-in without a finished review
 	MarkDone         map[string]string        // task id to the commit that did it
 	Unwind           []gitx.Commit            // placeholders, and commits a worker left behind, newest first
 	KeptPlaceholders []gitx.Commit            // placeholders of unfinished tasks below another commit
-	JudgedTo         string                   // from which commit on the next task is judged, "" for where it begins
+	JudgedTo         string                   // start of the range that the next task judges; "" is the task's start
 	Unjudged         int                      // the commits above it
 	Retried          []string                 // failed tasks that go back to pending
-	SetAside         string                   // a removed or skipped task, whose work in the worktree is stashed
+	SetAside         string                   // removed or skipped task whose work in the worktree is stashed
 	Pending          []string                 // tasks that the loop will run, in order
 	Begun            string                   // the first of them, if its work is in the worktree
 	Waiting          map[string][]string      // tasks that cannot start yet, with their needs
@@ -310,8 +310,8 @@ func (p *Plan) settleTasks() map[string]string {
 	return status
 }
 
-// unwindTip collects the commits at the tip that are nobody's finished work. It stops at the first other commit: the
-// user's, a finished task's, the seed's.
+// unwindTip collects the commits at the tip that are unfinished work. It stops at the first other commit: the user's,
+// a finished task's, or the seed's.
 func (p *Plan) unwindTip(status map[string]string) {
 	for _, c := range p.Commits {
 		if !p.unwinds(c, status) || len(c.Parents) == 0 {
@@ -352,8 +352,8 @@ func (s State) judged(task, tree string) bool {
 	return s.Record != nil && slices.Contains(s.Record.Tasks[task].Trees, tree)
 }
 
-// isAccepted reports whether this is the commit of the accepted tree, where it was judged, by these two alone: a
-// commit-msg hook can have written another message, and with it have taken the trailers away.
+// isAccepted reports whether this is the commit of the accepted tree on its judged parent. Only these two count,
+// because a commit-msg hook may have replaced the message with its trailers.
 func (s State) isAccepted(c gitx.Commit) bool {
 	a := s.Accepted
 	return a != nil && c.SHA == s.BranchTip && c.Tree == a.Tree && len(c.Parents) == 1 && c.Parents[0] == a.Base

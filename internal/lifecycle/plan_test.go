@@ -18,7 +18,7 @@ const (
 	otherID = "20260601-130000-def456"
 )
 
-// tasks makes a plan of the statuses, T-001 first.
+// tasks returns a plan with the statuses, T-001 first.
 func tasks(status ...string) []session.Task {
 	var out []session.Task
 	for i, s := range status {
@@ -29,7 +29,7 @@ func tasks(status ...string) []session.Task {
 	return out
 }
 
-// chain gives commits, newest first, their ids and parents: c3, c2, c1 on the seed.
+// chain sets the ids and parents of commits, newest first: c3, c2, c1 on the seed.
 func chain(commits ...gitx.Commit) []gitx.Commit {
 	for i := range commits {
 		commits[i].SHA = shaAt(len(commits) - i)
@@ -85,7 +85,7 @@ func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 	}
 }
 
-// judged is a record by which the trees of commits were accepted as a task's.
+// judged returns a record that accepts the trees of commits as a task's.
 func judged(task string, shas ...string) *record.State {
 	var t record.Task
 	for _, sha := range shas {
@@ -104,7 +104,7 @@ type want struct {
 	commit   string // the task of CommitTree
 	done     string // tasks marked done, with their commits: "T-001=c1"
 	unwind   string // shas
-	to       string // checked where unwind is given
+	to       string // checked if unwind is set
 	retried  string
 	pending  string
 	worktree held.TreeState
@@ -389,7 +389,7 @@ func (w want) check(t *testing.T, p Plan) {
 	}
 }
 
-// The plan's line is on the record: the same state gives the same line.
+// The record has the plan's line, and the same state gives the same line.
 func TestPlanLineIsStable(t *testing.T) {
 	s := State{SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c3",
 		Tree:  held.TreeFine,

@@ -22,16 +22,16 @@ func (p Plan) Outline() []string {
 // String returns the plan as one line, as resume prints it and session_resume records it.
 func (p Plan) String() string { return p.line("") }
 
-// remakes reports whether the worktree is missing or unregistered. A worktree on another branch is kept if nothing is
-// to do.
+// remakes reports whether the worktree is missing or unregistered. It keeps a worktree on another branch if nothing is
+// left to do.
 func (p Plan) remakes() bool {
 	return p.MovesAside() || p.Tree == held.TreeMissing || p.Tree == held.TreeUnregistered
 }
 
-// MovesAside reports whether a directory at the worktree's path is moved, where no commit includes its files.
+// MovesAside reports whether the plan moves a directory at the worktree's path, which has files in no commit.
 func (p Plan) MovesAside() bool { return p.Tree == held.TreePlain }
 
-// line returns the plan in one line; aside is the new path of a directory that was at the worktree's path, or "".
+// line returns the plan as one line. aside is the new path of a directory that was at the worktree's path, or "".
 func (p Plan) line(aside string) string {
 	switch p.Action {
 	case Refuse:
@@ -75,7 +75,7 @@ func (p Plan) line(aside string) string {
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.MarkDone)) {
 		if p.CommitTree != nil && p.CommitTree.TaskID == id {
-			continue // it was just committed
+			continue // just committed
 		}
 		add("mark %s done, because its commit exists", id)
 	}
@@ -119,7 +119,7 @@ func (p Plan) line(aside string) string {
 	return strings.Join(parts, "; ")
 }
 
-// next says with which task the loop begins, or why with none.
+// next names the task with which the loop begins, or the reason why it does not run.
 func (p Plan) next() string {
 	var waits []string
 	for _, id := range p.Pending {

@@ -17,15 +17,15 @@ const PointSeed = "seed"
 // Point is a moment of a session that a rewind can restore: before any work, or before the first attempt at a task.
 type Point struct {
 	Name   string
-	SHA    string   // of the commit that the branch was at
+	SHA    string   // tip of the branch at that point
 	counts int64    // the record up to it
 	done   []string // the tasks that were done
-	later  []string // those with an attempt behind it
-	index  int      // of the task in prd.json
+	later  []string // attempted tasks after the point
+	index  int      // index of the task in prd.json
 }
 
-// Points lists the points of a session: the seed, then those of the tasks, in the order of prd.json. A recorded commit
-// that is not on the branch is not a point.
+// Points lists a session's points: the seed, then the tasks in the order of prd.json. A recorded commit that is not on
+// the branch is not a point.
 func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string) ([]Point, error) {
 	begin, err := held.SeedBeginning(s)
 	if err != nil {
@@ -109,8 +109,8 @@ func doneAt(state *record.State, tasks []session.Task, commits []gitx.Commit, at
 	return done
 }
 
-// At returns the tasks with their statuses at the point, and those to drop ledgers and conversations of. An earlier
-// task in the plan that was neither done nor tried again after the point keeps its status.
+// At returns the tasks with their statuses at the point, and the tasks whose ledgers and conversations must be
+// deleted. An earlier task in the plan that was neither done nor tried again after the point keeps its status.
 func (p Point) At(tasks []session.Task) (then []session.Task, drop []string) {
 	then = slices.Clone(tasks)
 	for i := range then {

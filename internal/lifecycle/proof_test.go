@@ -8,7 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// A commit is a task's work by a verdict of that task which accepted its tree, and by nothing that a worker can write.
+// Only a verdict that accepted a commit's tree makes the commit a task's work, and nothing that a worker can write.
 func TestProofIsOnTheRecord(t *testing.T) {
 	const (
 		accepted  = `{"type":"evaluator_verdict","payload":{"task_id":"T-001","verdict":"accept","tree":"tree"}}`

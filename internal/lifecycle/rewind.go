@@ -34,23 +34,23 @@ import (
 //  9. no journal                            finished
 // 10. undone and surplus undos removed
 
-// TaskDirs are a session's directories with files named after their tasks; keptDirs are those that a rewind saves.
+// TaskDirs are a session's directories with one file per task. keptDirs are those that a rewind saves.
 var (
 	TaskDirs = []string{session.LedgerDir, session.ConversationDir}
 	keptDirs = append(slices.Clone(TaskDirs), session.AsideDir)
 )
 
-// GoBack is a rewind to a point or an undo, as it would be carried out.
+// GoBack is a planned rewind to a point, or undo.
 type GoBack struct {
-	What    string   // is done, in words
+	What    string   // description of the operation
 	From    string   // the commit that the branch is at
 	SHA     string   // the new commit
 	Pending []string // the tasks that are to do then
-	Begun   bool     // it is unfinished: the question was answered before
+	Begun   bool     // unfinished; the user has confirmed it
 	Over    bool     // the last command did it: another undo of nothing would be in its undo's way
 
 	Worktree gitx.Worktree
-	RunBytes int64 // of the record that goes with a reset to the seed
+	RunBytes int64 // bytes of the record that a reset to the seed cuts
 
 	journal *journal
 	seed    string
@@ -62,12 +62,12 @@ type GoBack struct {
 // IsRewind reports whether the plan is a rewind and no undo.
 func (p GoBack) IsRewind() bool { return p.journal.Undoes == 0 }
 
-// Kept reports whether files stay that were ignored when a reset to the seed began: only of those can one be untracked
-// then.
+// Kept reports whether files stay that were ignored when a reset to the seed began. Only such files can become
+// untracked.
 func (p GoBack) Kept() bool { return p.journal.Cut != nil && len(p.journal.Cut.Keep) > 0 }
 
-// PlanRewind plans a rewind to the named point. It plans the rest of an unfinished rewind to that point, and first
-// finishes another unfinished operation. The errors are those of PlanToSeed.
+// PlanRewind plans a rewind to the named point, or the rest of an unfinished rewind to that point. It first finishes
+// any other unfinished operation. The errors are those of PlanToSeed.
 func PlanRewind(ctx context.Context, h *held.Handle, name, note string) (GoBack, error) {
 	if p, err := begun(ctx, h, func(j *journal) bool { return j.To == name }); err != nil || p.Begun {
 		return p, err
@@ -106,8 +106,7 @@ func PlanRewind(ctx context.Context, h *held.Handle, name, note string) (GoBack,
 	return p, nil
 }
 
-// isAt reports whether nothing has happened, in the record and in the worktree, since a rewind to the plan's point with
-// that note.
+// isAt reports whether record and worktree have not changed since a rewind to the plan's point with that note.
 func isAt(ctx context.Context, h *held.Handle, p GoBack, note string) (bool, error) {
 	is := false
 	_, err := record.Tail(h.S.Path(session.RecordFile), func(l record.Line) bool {
@@ -122,7 +121,7 @@ func isAt(ctx context.Context, h *held.Handle, p GoBack, note string) (bool, err
 	return !dirty, err
 }
 
-// PlanUndo plans to take the last rewind or undo back. The errors are those of PlanToSeed.
+// PlanUndo plans to undo the last rewind or undo. The errors are those of PlanToSeed.
 func PlanUndo(ctx context.Context, h *held.Handle) (GoBack, error) {
 	if p, err := begun(ctx, h, func(j *journal) bool { return j.Undoes > 0 }); err != nil || p.Begun {
 		return p, err
@@ -158,7 +157,7 @@ func pointNames(points []Point) string {
 	return strings.Join(names, ", ")
 }
 
-// begun plans the rest of an unfinished operation if meant accepts it; it finishes another one.
+// begun plans the rest of an unfinished operation if meant accepts it, and finishes any other one.
 func begun(ctx context.Context, h *held.Handle, meant func(*journal) bool) (p GoBack, err error) {
 	j, err := readJournal(h.S)
 	if err != nil || j == nil {
@@ -173,7 +172,7 @@ func begun(ctx context.Context, h *held.Handle, meant func(*journal) bool) (p Go
 	return p, applyRewind(ctx, h, j)
 }
 
-// newPlan makes the pre-flight that a rewind and an undo share.
+// newPlan checks the conditions of a rewind or an undo.
 func newPlan(ctx context.Context, h *held.Handle) (p GoBack, err error) {
 	recorded, err := held.SeedOf(h.S)
 	if err != nil {

@@ -138,8 +138,8 @@ func settleLedgers(h *held.Handle, p Plan) error {
 	return nil
 }
 
-// compareSettings lists the settings that differ from those of the last start, sorted by name. A prepared session has
-// not been started.
+// compareSettings lists the settings that changed since the last start, sorted by name. A prepared session has no last
+// start.
 func (o *Outcome) compareSettings(now map[string]record.Setting) {
 	noted := o.Record.Settings
 	if o.Fresh || now == nil || noted == nil {

@@ -44,7 +44,7 @@ func (s *State) readAttempts() {
 // InLane reports whether the last attempt at a task was in a lane, by the record.
 func (s *State) InLane(task string) bool { return s.Record.Tasks[task].Attempt.Begun.Lane }
 
-// ReadState gathers the State of a session. It changes nothing and takes no lock. Its cost does not grow with the
+// ReadState reads the State of a session. It changes nothing and takes no lock. Its cost does not grow with the
 // record, because summary.json has the record's state at the last stop.
 func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
 	st := State{SessionID: s.ID, Branch: s.Branch(), Status: check.Status, Resetting: held.Resetting(s)}
@@ -198,7 +198,7 @@ func isStale(ctx context.Context, g *gitx.Git, common, path, branch, tree, on st
 	return err == nil && now != base
 }
 
-// tipCommits bounds the search for placeholders at the tip without a known seed.
+// tipCommits limits the search for placeholders at the tip without a known seed.
 const tipCommits = 50
 
 // readWorktree fills in the worktree's facts, depending on its state.
@@ -228,7 +228,7 @@ func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Sessi
 // another process has the session.
 func Open(ctx context.Context, d held.Deps, s *session.Session) (*held.Handle, error) {
 	lock, err := os.Lstat(s.Path(session.LockFile))
-	killed := err == nil && lock.Size() > 0 // its holder did not come to its end, whatever the session's status is
+	killed := err == nil && lock.Size() > 0 // the holder was killed, whatever the session's status
 	unlock, err := held.Lock(d, s)
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func FinishTeardown(ctx context.Context, d held.Deps, s *session.Session, here s
 	}
 	defer unlock()
 	if !held.Resetting(s) {
-		return nil // its former holder has completed it
+		return nil // the former holder has completed it
 	}
 	plan, err := PlanTeardown(ctx, d.Git, s, here, func(string, string) {})
 	if err != nil {
@@ -66,7 +66,7 @@ func FinishTeardown(ctx context.Context, d held.Deps, s *session.Session, here s
 // branch is always session/<id>, and git removes a path only if it is where the layout says, or if it is missing and
 // only the entry is removed. A worktree that the user made on the branch stays, and git refuses to delete the branch.
 
-// Teardown lists the parts of a session to remove, as far as they can be found.
+// Teardown lists the parts of a session to remove, as far as they are known.
 type Teardown struct {
 	S        *session.Session
 	Source   string // "" when it is not known
@@ -75,14 +75,14 @@ type Teardown struct {
 	Worktree string
 	Branch   string
 	Status   string   // "damaged" when the checkpoint cannot be read
-	Tip      string   // of the branch, "" without a branch
+	Tip      string   // tip of the branch, or ""
 	Entry    bool     // git has a worktree registered
-	OnDisk   bool     // there is a directory at Worktree
-	Commits  int      // since the seed, on no other ref
+	OnDisk   bool     // the directory Worktree exists
+	Commits  int      // commits since the seed that are on no other ref
 	Held     bool     // another branch, a tag or a remote has all that the branch has
 	Dirty    string   // a worktree of the session's that has uncommitted changes, "" for none
 	Aside    []string // directories that a resume moved from the worktree's path
-	// Stale are other, deleted paths for which git has the session's branch checked out: former paths of its worktree.
+	// Stale are deleted former paths of the worktree for which git still has the branch checked out.
 	Stale []string
 	// Original is the directory of the session that this one is a copy of, "" for none. Branch, entry and worktree
 	// belong to the original and stay: only the directory of the copy is removed.
@@ -93,7 +93,7 @@ type Teardown struct {
 }
 
 // PlanTeardown finds the parts that a teardown would remove. It changes nothing and tolerates any damage. here is the
-// common directory of the command's repository, "" for none: it identifies a moved repository. Executing the plan calls
+// common directory of the command's repository, or ""; it identifies a moved repository. Executing the plan calls
 // report for each step, with the reason if it was skipped. The error is a *held.StepError.
 func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here string,
 	report func(step, skipped string)) (Teardown, error) {
@@ -122,7 +122,7 @@ func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here str
 	if r.Tip, _, err = g.BranchTip(ctx, r.Common, r.Branch); err != nil {
 		return r, r.unclear(err)
 	}
-	// Where it has its entry git is not asked: it reads every worktree of the repository.
+	// If it has its entry, git is not asked, because git reads every worktree of the repository.
 	if _, r.Entry = gitx.AdminDir(r.Common, r.Worktree); !r.Entry {
 		entries, err := g.Worktrees(ctx, r.Common)
 		if err != nil {
@@ -134,7 +134,7 @@ func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here str
 	return r, nil
 }
 
-// unclear returns the error of an incomplete plan. Then nothing is removed, because the rest would be orphaned.
+// unclear returns the error of an incomplete plan, after which nothing is removed, because the rest would be orphaned.
 func (r Teardown) unclear(err error) error {
 	where := cmp.Or(r.Common, "its source repository")
 	return &held.StepError{
@@ -201,7 +201,7 @@ func (r *Teardown) count(ctx context.Context) {
 	}
 }
 
-// lanes returns the paths of the session's lanes, including those that exist only as git's entries.
+// lanes returns the paths of the session's lanes, including those with only an entry of git.
 func (r *Teardown) lanes() (places []string) {
 	for _, task := range held.AllLanes(r.S, r.Common) {
 		places = append(places, held.LanePath(r.S, task))
@@ -287,7 +287,7 @@ func (r Teardown) mark() error {
 	path := r.S.Path(session.ResetMarkFile)
 	err := jsonl.WriteFile(path, []byte(r.Common+"\n"))
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		// A full disk must not keep a session from being removed, which makes room. An empty file mostly still fits.
+		// A full disk must not prevent the removal of a session. An empty file usually still fits.
 		_ = jsonl.WriteFile(path, nil)
 		err = nil
 	}
@@ -316,8 +316,8 @@ func (r Teardown) removeWorktree(ctx context.Context) error {
 	return nil
 }
 
-// removeDir removes the session directory, the files by which a half-removed one is recognised last. A worktree may
-// hold directories without write permission, which are opened first.
+// removeDir removes the session directory. It removes the files that identify a half-removed session last. It first
+// opens directories without write permission in a worktree.
 func removeDir(s *session.Session) error {
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -352,7 +352,7 @@ func placesOf(s *session.Session, worktree string) []string {
 	return append(places, held.LaneJudges(s)...)
 }
 
-// endLeftovers waits for the end of the processes of a killed git-tilth in worktrees and judged checkouts: the worker's
+// endLeftovers waits for the end of a killed git-tilth's processes in worktrees and judged checkouts: the worker's
 // commands, validators, evaluators, and git with its hooks. They would interfere, or recreate removed files. Only the
 // lock's holder may call it. It also removes temporary directories of killed processes.
 func endLeftovers(paths ...string) {

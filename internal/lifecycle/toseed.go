@@ -52,13 +52,13 @@ type cut struct {
 	Keep [][]byte `json:"keep,omitempty"`
 }
 
-// notRewound returns the error of a session that cannot be rewound; nothing has been changed.
+// notRewound returns the error of a session that cannot be rewound. Nothing has changed.
 func notRewound(h *held.Handle, format string, args ...any) error {
 	return held.Refuse("git tilth reset "+h.S.ID+" && git tilth prep-feature", "session %s cannot be rewound: %s",
 		h.S.ID, fmt.Sprintf(format, args...))
 }
 
-// notLooked is an error of git or of the file system, which says nothing about the session.
+// notLooked is an error of git or of the file system, independent of the session.
 func notLooked(h *held.Handle, what string, err error) error {
 	return &held.StepError{Step: "looking at " + what + " of session " + h.S.ID, Err: err,
 		Hint: "git tilth reset --to-seed " + h.S.ID}
@@ -120,7 +120,7 @@ func PlanToSeed(ctx context.Context, h *held.Handle) (p GoBack, err error) {
 	if held.Resetting(h.S) {
 		return p, notRewound(h, "its reset was not finished")
 	}
-	begun, err := record.ReadBeginning(h.S.Path(session.RecordFile)) // whatever base the branch was brought onto since
+	begun, err := record.ReadBeginning(h.S.Path(session.RecordFile)) // the original base, before any update
 	if err != nil {
 		return p, notLooked(h, "the record", err)
 	}
@@ -175,8 +175,8 @@ func (p GoBack) keepIgnored(ctx context.Context, h *held.Handle) error {
 	return err
 }
 
-// checkCut checks an unfinished reset to the seed for damage since it started: everything that later steps need is
-// checked before the first one. The errors are those of PlanToSeed.
+// checkCut checks an unfinished reset to the seed for damage since it began. Before the first step it checks
+// everything that later steps need. The errors are those of PlanToSeed.
 func checkCut(ctx context.Context, h *held.Handle, j *journal) error {
 	if _, _, err := preflight(ctx, h, j.After.Worktree.Tip); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// A commit hook changes the judged tree, and the process dies before it reverts the commit: the commit has the
-// session's trailers and is nobody's accepted work.
+// A commit hook changes the judged tree, and the process dies before it reverts the commit. The commit has the
+// session's trailers but is not accepted work.
 func TestUnjudgedCommitIsUnwound(t *testing.T) {
 	commit := doneBy(testID, "T-002")
 	commit.Tree = "made by the hook"
@@ -43,8 +43,8 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 	}
 }
 
-// A commit-msg hook writes another message, and the process dies before the trailers are put back: the commit of the
-// accepted tree where it was judged is the task's, whatever it says.
+// A commit-msg hook writes another message, and the process dies before the trailers are restored. The commit of the
+// accepted tree on its judged parent is the task's, whatever its message.
 func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 	state := State{
 		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2",
@@ -84,7 +84,7 @@ func TestCommittingNeedsAWorker(t *testing.T) {
 	}
 }
 
-// The last stop says all_done and the process died before the checkpoint did: no second stop is written.
+// The last stop is all_done, and the process died before it wrote the checkpoint. There is no second stop.
 func TestAllDoneIsNotConcludedTwice(t *testing.T) {
 	state := State{
 		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c1",

@@ -136,7 +136,7 @@ func TestAVerdictHasAnAuthor(t *testing.T) {
 	}
 }
 
-// Without the word, no message that holds more than the verdict is one.
+// Without the word, only a message that is nothing but a verdict is a verdict.
 func FuzzVerdictOf(f *testing.F) {
 	f.Add("x", `{"verdict": "accept"}`, "y")
 	f.Add("```\n", `{"review": "x", "verdict": "accept"}`, "\n```\n{")

@@ -25,7 +25,7 @@ func TestLeadsOut(t *testing.T) {
 	}
 }
 
-// TestFilesOfNoText: which are code that only a loader reads, and which can be shown all the same.
+// TestFilesOfNoText checks which files are code for a loader, and which can be shown as text.
 func TestFilesOfNoText(t *testing.T) {
 	pe := "MZ" + strings.Repeat("\x00", 58) + "\x40\x00\x00\x00PE\x00\x00"
 	for content, want := range map[string]struct{ loaded, readable bool }{

@@ -11,8 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/held"
 )
 
-// TestHoldsFor: an accepting verdict is kept only if the branch has not changed a file of the change since, even if the
-// branch has the same change.
+// TestHoldsFor: an accepting verdict is kept only if the branch has not changed a file of the change since, even if
+// the branch has the same change.
 func TestHoldsFor(t *testing.T) {
 	top := t.TempDir()
 	sh := func(args ...string) string {
@@ -28,7 +28,7 @@ func TestHoldsFor(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	sh("init", "-q", ".")
-	// at makes a commit on another one ("" for none) with the named files, each with its name and a version.
+	// at makes a commit on another one, or on none, with the named files, each with its name and a version.
 	at := func(parent string, files ...string) string {
 		sh("rm", "-q", "-r", "--cached", "--ignore-unmatch", ".")
 		for _, f := range files {

@@ -190,7 +190,7 @@ func TestUnseenFilesAreNamed(t *testing.T) {
 	if whole.diff(); whole.unseen != nil {
 		t.Errorf("a whole diff leaves %v unseen", whole.unseen)
 	}
-	// A line of a file that looks like the head of a patch stands behind a sign.
+	// A line of a file that looks like a patch's head is after a sign.
 	patch := "diff --git a/a.go b/a.go\n+diff --git a/z.go b/z.go\ndiff --git a/b.bin b/b.bin\n"
 	cut := &judged{files: files, cut: true, patch: []byte(patch)}
 	if diff := cut.diff(); !strings.Contains(diff, "too long to be shown") || strings.Join(cut.unseen,
@@ -271,7 +271,7 @@ func TestLimitsAreAskedAboutOnceAMinute(t *testing.T) {
 	if err := waitUntil(soon, Stop{}); err != nil || now != soon {
 		t.Fatalf("%v after a wait until %s", err, now)
 	}
-	// The limit is met again although its reset has passed: the wait takes the rest of tilth.maxWait.
+	// The limit still applies after its reset: the wait takes the rest of tilth.maxWait.
 	if err := waitUntil(r.asksAgain(soon), Stop{}); err != nil || now != begun.Add(30*time.Second) {
 		t.Fatalf("%v after a wait until %s", err, now)
 	}

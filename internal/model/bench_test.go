@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/model"
 )
 
-// longHistory is a conversation of n messages of about 2 kB each, as reading files makes it.
+// longHistory is a conversation of n messages of about 2 kB each, as after reading files.
 func longHistory(n int) []json.RawMessage {
 	text := strings.Repeat("func f() { return \"x\" } // line\n", 60)
 	var out []json.RawMessage
@@ -26,7 +26,7 @@ func longHistory(n int) []json.RawMessage {
 	return out
 }
 
-// zeroLatency takes a request in and answers at once.
+// zeroLatency reads a request and answers at once.
 func zeroLatency(b *testing.B) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -36,7 +36,8 @@ func zeroLatency(b *testing.B) string {
 	return s.URL
 }
 
-// BenchmarkTurn measures a turn at different lengths of the history: by the client, and the same bytes posted raw.
+// BenchmarkTurn measures a turn at different lengths of the history: with the client, and with the same bytes posted
+// raw.
 func BenchmarkTurn(b *testing.B) {
 	for _, n := range []int{2, 50, 400} {
 		history := longHistory(n)
@@ -109,7 +110,7 @@ func BenchmarkConversation(b *testing.B) {
 	b.ReportMetric(float64(last)/perTurn, "last-µs/turn")
 }
 
-// difference is how much longer f takes than g.
+// difference returns how much longer f takes than g.
 func difference(swap bool, f, g func()) time.Duration {
 	took := func(h func()) time.Duration {
 		begin := time.Now()
@@ -123,7 +124,7 @@ func difference(swap bool, f, g func()) time.Duration {
 	return took(f) - took(g)
 }
 
-// replays gives a function that posts the first n messages as a request, from bytes that were put together before.
+// replays returns a function that posts the first n messages as a request, from prepared bytes.
 func replays(messages []json.RawMessage) func(b *testing.B, url string, n int) {
 	all := []byte(`{"model":"m","tools":` + workerTools + `,"messages":[`)
 	var ends []int

@@ -42,7 +42,7 @@ func (p *Tree) Shows(s project.Sign, dir string, dirs []string) bool {
 	return false
 }
 
-// ManifestIn returns the file by which a package in dir is known.
+// ManifestIn returns the manifest of a package in dir.
 func (p *Tree) ManifestIn(k project.Kind, dir string) string {
 	for _, m := range k.Manifests {
 		for _, f := range p.Files {
@@ -70,7 +70,7 @@ func Above(dir string) []string {
 	return append([]string{dir}, Above(path.Dir(dir))...)
 }
 
-// Outermost returns the directories that are in no other one of them, sorted.
+// Outermost returns the directories that are not inside another one, sorted.
 func Outermost(dirs []string) []string {
 	dirs = slices.Compact(slices.Sorted(slices.Values(dirs)))
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
@@ -94,7 +94,7 @@ func Below(files []string, dir string) []string {
 	return out
 }
 
-// Ending returns those of files with one of the endings.
+// Ending returns the files with one of the extensions.
 func Ending(files []string, exts ...string) []string {
 	var out []string
 	for _, f := range files {
@@ -124,7 +124,7 @@ func Section(text, name string) (body string, ok bool) {
 // TaskVar tells a configured validator the task. No other command sees it.
 const TaskVar = "TILTH_TASK"
 
-// Environment is env with more on top, and with no task but the one told on purpose.
+// Environment returns env with more variables, and without a task's name unless more has it.
 func Environment(env, more []string) []string {
 	if env == nil {
 		env = os.Environ()

@@ -8,8 +8,8 @@ import (
 
 var mention = pattern.New(`["'<]([^"'<>\s]{1,200})["'>]|(?m:^)\s*(?:import|from)\s+([\w.-]+)`)
 
-// Mentions calls see with each name in a source file that may be that of a package: quoted paths and imported modules,
-// also without their last parts. A part that follows a slash comes with it: "/core".
+// Mentions calls see with each name in a source file that may be a package's: quoted paths and imported modules, also
+// without their last parts. A part after a slash keeps the slash: "/core".
 func Mentions(source string, see func(name string)) {
 	for _, m := range mention().FindAllStringSubmatch(source, -1) {
 		start := 0

@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// surveyCap bounds the examined entries of a worktree.
+// surveyCap limits the examined entries of a worktree.
 const surveyCap = 300_000
 
 // Tree has the files of a worktree.
@@ -23,7 +23,7 @@ type Tree struct {
 	Env   []string
 	Box   *sandbox.Box
 	Files []string // slash-separated, relative to Root, sorted
-	Held  []string // all paths of the tree, also those left out of Files; nil after a walk
+	Held  []string // all paths of the tree, including those not in Files; nil after a walk
 }
 
 // Survey reads a worktree. files are its files, nil for a walk.
@@ -59,7 +59,7 @@ func (p *Tree) walk() {
 	})
 }
 
-// take takes those of the given files that a walk would find.
+// take adds the given files that a walk would find.
 func (p *Tree) take(files []string) {
 	skipped := map[string]bool{".": false}
 	var skip func(dir string) bool
@@ -84,7 +84,7 @@ func (p *Tree) skipDir(name, base string) bool {
 	return project.IsBuilt(name, project.OnDisk("")) // other directories may be called target, too
 }
 
-// ReadCap bounds the bytes read of a file.
+// ReadCap limits the bytes read of a file.
 const ReadCap = 8 << 20
 
 // Read returns the content of a file, or "" if it is missing or a link out of the project.
@@ -129,7 +129,7 @@ func (p *Tree) Lock(kind project.Kind, dir string) (project.Lock, bool) {
 // dataDirs are the names of directories with projects that are test data.
 var dataDirs = []string{"testdata", "fixtures", "__fixtures__"}
 
-// DirsOf returns the directories that hold a file of that name, "." or "sub/dir", except those of test data.
+// DirsOf returns the directories with a file of that name, "." or "sub/dir", except test data.
 func (p *Tree) DirsOf(name string) []string {
 	var out []string
 	for _, f := range p.Files {

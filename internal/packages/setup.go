@@ -19,7 +19,7 @@ type SetupSetting struct {
 	Values []string
 }
 
-// Only returns the command that makes value the only value of tilth.setup.
+// Only returns the command that sets tilth.setup to value only.
 func (s SetupSetting) Only(value string) string {
 	switch {
 	case len(s.Values) == 0:
@@ -43,7 +43,7 @@ func (s SetupSetting) Add(command string) string {
 type LockSetup struct {
 	Steps []LockStep
 	Env   []string // variables against prompts and against installing git hooks
-	Sum   string   // of the lock files
+	Sum   string   // hash of the lock files
 }
 
 // LockStep is the command that installs the dependencies of one lock file.

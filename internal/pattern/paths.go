@@ -21,9 +21,9 @@ type Paths struct {
 // rule is one pattern.
 type rule struct {
 	negated, dirOnly bool
-	anchored         bool           // it matches the whole path, not only its last part
+	anchored         bool           // matches the whole path, not only its last part
 	prefix           string         // the part before its first wildcard, else the whole pattern
-	wild             *regexp.Regexp // of the whole, nil where there is no wildcard
+	wild             *regexp.Regexp // regexp of the whole pattern; nil without a wildcard
 }
 
 // NewPaths compiles patterns. An error names no subject, because the caller names the pattern: "is empty".
@@ -87,7 +87,7 @@ func (r *rule) takes(path, base string, isDir bool) bool {
 	return strings.HasPrefix(base, r.prefix) && r.wild.MatchString(base)
 }
 
-// newRule parses a line as git does. It refuses a line that git ignores, or that no path of a tree can match.
+// newRule parses a line as git does. It refuses a line that git ignores, or that can match no path of a tree.
 func newRule(line string) (r rule, named string, err error) {
 	glob, r := strings.TrimRight(line, " "), rule{}
 	if (len(glob)-len(strings.TrimRight(glob, `\`)))%2 == 1 && len(glob) < len(line) {
@@ -124,14 +124,14 @@ func newRule(line string) (r rule, named string, err error) {
 	return r, named, err
 }
 
-// translate makes an expression of a glob, and finds a path that it takes.
+// translate returns the regular expression of a glob, and a path that it matches.
 func (r *rule) translate(glob string) (named string, err error) {
 	var expr, path strings.Builder
 	for at := 0; at < len(glob); {
 		rest := glob[at:]
 		c, size := utf8.DecodeRuneInString(rest)
 		stars := len(rest) - len(strings.TrimLeft(rest, "*"))
-		whole := stars > 1 && (at == 0 || glob[at-1] == '/') // it matches directories, if its part is nothing else
+		whole := stars > 1 && (at == 0 || glob[at-1] == '/') // matches directories if the part is only **
 		wild, stands := "", "x"
 		switch {
 		case whole && stars == len(rest):
@@ -198,7 +198,7 @@ func bracket(s string) (expr, stands string, size int, err error) {
 	if negated {
 		at++
 	}
-	var before rune // of a range that may begin with it
+	var before rune // a range may begin with it
 	for begin := at; at == begin || at < len(s) && s[at] != ']'; {
 		switch {
 		case strings.HasPrefix(s[at:], "[:"):

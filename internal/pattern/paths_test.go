@@ -33,7 +33,7 @@ func TestPaths(t *testing.T) {
 		{"docs/**", "docs/a docs/b/c", "docs x/docs/a"},
 		{"**/docs", "docs a/docs a/b/docs/c", "adocs"},
 		{"a/**/b", "a/b a/x/b a/x/y/b/z", "ab a/xb"},
-		{"src/** !src/gen", "src/gen/a src/a", "src/gen"}, // only the named paths are excluded
+		{"src/** !src/gen", "src/gen/a src/a", "src/gen"}, // excludes only the named paths
 		{"/* !/src", "a.go docs/a.md", "src src/a.go"},
 		{"src !src/a.go", "src/a.go src/b.go", ""},
 		{"*.go !a.go", "b.go x/b.go", "a.go x/a.go"},
@@ -104,8 +104,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestPathsAsGit holds random lists against git check-ignore. Stars beside other characters are single ones: of more,
-// git's own documentation and its matcher say different things.
+// TestPathsAsGit compares random lists with git check-ignore. Stars next to other characters are single, because git's
+// documentation and its matcher disagree about more.
 func TestPathsAsGit(t *testing.T) {
 	dir := t.TempDir()
 	git := func(stdin string, args ...string) string {
@@ -114,7 +114,7 @@ func TestPathsAsGit(t *testing.T) {
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
 		var out, said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &said
-		if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != 1 { // 1: none is ignored
+		if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != 1 { // 1: no path is ignored
 			t.Fatalf("git %q: %v\n%s", args, err, said.String())
 		}
 		return out.String()

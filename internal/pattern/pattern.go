@@ -1,5 +1,5 @@
-// Package pattern holds regular expressions that are compiled when they are first used. Most commands use none of them,
-// and compiling all of those in the program's tables would take longer than the rest of its start.
+// Package pattern has regular expressions that are compiled at their first use. Most commands use none, and compiling
+// all of them would take longer than the rest of the program's start.
 package pattern
 
 import (

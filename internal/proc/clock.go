@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Now returns the time by which runs wait. A test replaces Now and Sleep, so that no test sleeps.
+// Now returns the time for waits. Tests replace Now and Sleep, so that they do not sleep.
 var Now = time.Now
 
 // Sleep waits until the time is over or the context ends, and returns the context's error.

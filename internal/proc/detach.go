@@ -13,7 +13,7 @@ import (
 // Child is a process that continues after this one.
 type Child struct {
 	PID   int
-	Ended chan int // its exit code, if it ends before this process does
+	Ended chan int // exit code, if it ends before this process
 }
 
 // Detach starts a command in a new process session without the terminal, its signals and standard input. Its output

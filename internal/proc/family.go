@@ -22,7 +22,7 @@ type family struct {
 	gone    bool // the command has exited
 	tree    *sandbox.Tree
 	group   group
-	waitErr error // of a command that the tree waited for
+	waitErr error // result of a command waited for by the tree
 }
 
 func startFamily(cmd *exec.Cmd, c Cmd) (*family, error) {

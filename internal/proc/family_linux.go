@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// dieWithUs makes a child end after a kill of this process.
+// dieWithUs makes a child end when this process is killed.
 func dieWithUs(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = unix.SIGKILL }
 
 // members returns the living processes of a tree: the command, if it is not gone, and all that descends from it and
@@ -32,8 +32,8 @@ func (f *family) signalMembers(sig syscall.Signal) {
 	}
 }
 
-// alive reports whether a process is left after the command has exited. A kernel that does not list children knows
-// nothing.
+// alive reports whether a process is left after the command has exited. On a kernel that does not list children it
+// returns false.
 func (f *family) alive() bool {
 	if f.tree == nil {
 		return unix.Kill(-f.leader, 0) == nil
@@ -42,7 +42,7 @@ func (f *family) alive() bool {
 	return err != nil || len(strings.Fields(string(children))) > 0
 }
 
-// exceeds returns the setting whose limit the family exceeds, or "". It checks the machine as a whole first.
+// exceeds returns the setting of the limit that the process tree exceeds, or "". It first checks the whole machine.
 func (f *family) exceeds(processes, memory int64) (setting string) {
 	many, large := sandbox.Tasks() > processes, sandbox.Used() > memory
 	if !many && !large {

@@ -60,8 +60,7 @@ func endRunaways(t *testing.T) {
 		"holds no pipe":         "setsid sleep 1000 >/dev/null 2>&1 & echo $!",
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The command waits until the child has got where it is going: the pid that is read here is printed by
-			// it, or known already.
+			// The command waits until the child has started: it prints the pid, or the pid is known.
 			script := "exec 3>&1; f=$(mktemp -u); mkfifo $f; { " + script + "\n} >$f & head -1 $f; rm $f"
 			o, err := Run(context.Background(), Cmd{Argv: []string{"bash", "-c", script}, Grace: 300e6})
 			if err != nil || o.ExitCode != 0 {
@@ -190,7 +189,8 @@ func TestConcurrentCommands(t *testing.T) {
 	}
 }
 
-// TestEndStale kills a git-tilth that runs a command. EndStale returns when everything has ended and the file is back.
+// TestEndStale kills a git-tilth that runs a command. EndStale returns when everything has ended and the file is
+// restored.
 func TestEndStale(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, ".git")

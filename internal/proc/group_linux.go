@@ -25,8 +25,8 @@ type group string
 // groupName is the start of a group's name, with the pid namespace and the id of the process that made it.
 const groupName = "tilth-%d.%d."
 
-// ownGroup returns the control group in which this process makes others, "" if there is none. A line of
-// /proc/self/mountinfo has: id parent device root place options - type source more.
+// ownGroup returns the control group in which this process creates others, or "". A line of /proc/self/mountinfo has:
+// id parent device root place options - type source more.
 var ownGroup = sync.OnceValue(func() (own string) {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	member, _ := os.ReadFile("/proc/self/cgroup")
@@ -44,7 +44,7 @@ var ownGroup = sync.OnceValue(func() (own string) {
 				own = filepath.Join(top, rel)
 			}
 		}
-		// A group with processes gives its own groups no limits, so that the one above it may be the better place.
+		// A group with processes cannot limit its subgroups, so the parent group may be the better place.
 		if above := filepath.Dir(own); own != top && limitsBelow(above) && !limitsBelow(own) && mayHold(above) {
 			return above
 		}
@@ -67,7 +67,7 @@ func limitsBelow(dir string) bool {
 	return slices.Contains(strings.Fields(string(data)), "pids")
 }
 
-// newGroup makes the group of a command, with the limits of its box where the system has them.
+// newGroup creates a command's group with the limits of its box, if the system has them.
 func newGroup(box *sandbox.Box) group {
 	own := ownGroup()
 	if own == "" {
@@ -126,7 +126,8 @@ func (g group) end() (gone bool) {
 	}
 }
 
-// remove removes the group and those in it, and reports whether it is gone: a group with processes cannot be removed.
+// remove removes the group and its subgroups, and reports whether it is gone. A group with processes cannot be
+// removed.
 func (g group) remove() (gone bool) {
 	if err := unix.Rmdir(string(g)); err == nil || err == unix.ENOENT {
 		return true

@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// withoutGroups lets the system be one on which no control group can be made, for the rest of the test.
+// withoutGroups makes control groups unavailable for the rest of the test.
 func withoutGroups(t *testing.T) {
 	was := ownGroup
 	ownGroup = func() string { return "" }

@@ -45,7 +45,7 @@ func (c *Impatience) Second(sig os.Signal, now time.Time) bool {
 		return false
 	}
 	echo := c.echoes && sig == c.first && now.Sub(c.at) < echoWindow
-	c.echoes = false // there is only one copy
+	c.echoes = false // only one copy of the signal arrives
 	return !echo
 }
 

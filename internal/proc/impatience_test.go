@@ -11,7 +11,7 @@ func TestASecondSignalIsNotTheEchoOfTheFirst(t *testing.T) {
 	const soon, late = 10 * time.Millisecond, 2 * echoWindow
 	type one struct {
 		sig   os.Signal
-		after time.Duration // since the first
+		after time.Duration // since the first signal
 		ends  bool
 	}
 	cases := map[string]struct {

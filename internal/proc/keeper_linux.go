@@ -16,13 +16,13 @@ import (
 )
 
 // After a kill of this process, the kernel ends its pid namespaces, and the processes above its other commands end
-// these. A keeper does the rest. It is a second process of this program, one for each process that runs commands. It
-// waits at a pipe until this process and all those above commands are gone, ends the control groups that are left, and
-// puts files back that a command may have replaced (KeepFile). It locks the directories of these files, so that
+// these. A watchdog does the rest. It is a second process of this program, one for each process that runs commands. It
+// waits at a pipe until this process and all those above commands have ended, ends the remaining control groups, and
+// restores files that a command may have replaced (KeepFile). It locks the directories of these files, so that
 // EndStale can wait for it.
 
-// Keep starts a keeper with the first command: after it if that is Lasting, else before it. Call forget before a normal
-// exit. Without a keeper nothing changes.
+// Keep starts a watchdog with the first command: after it if that is Lasting, else before it. Call forget before a
+// normal exit. Everything works without a watchdog too.
 func Keep() (forget func()) {
 	var once sync.Once
 	end := func() {}
@@ -87,7 +87,8 @@ func (l *fileList) send(path, content string) {
 	}
 }
 
-// KeepFile makes the keeper put a small file back after it has ended everything, if its directory is still there.
+// KeepFile makes the watchdog restore a small file after it has ended everything, if the file's directory still
+// exists.
 func KeepFile(path, content string) {
 	keptFiles.Lock()
 	defer keptFiles.Unlock()
@@ -97,7 +98,7 @@ func KeepFile(path, content string) {
 	}
 }
 
-// putBack makes path a file with a content. A directory there is moved next to its parent directory.
+// putBack makes path a file with a content. It moves a directory at path next to its parent directory.
 func putBack(path, content string) {
 	dir := filepath.Dir(path)
 	if fi, err := os.Lstat(dir); err != nil || !fi.IsDir() || os.Chmod(dir, fi.Mode().Perm()|0o700) != nil {

@@ -30,7 +30,7 @@ func (f *family) exceeds(int64, int64) string { return "" }
 
 func (f *family) alive() bool { return unix.Kill(-f.leader, 0) == nil }
 
-// EndStale waits for the end of a killed process's commands, which nothing ends here.
+// EndStale waits for the end of a killed process's commands, which nothing ends on this system.
 func EndStale(...string) {}
 
 // Find needs Linux's /proc; the error is ErrUnsupported here.
@@ -39,12 +39,12 @@ func Find(Query) (pid int, err error) { return 0, errors.ErrUnsupported }
 // Above returns the ids of the processes above this one, which are not known here.
 func Above() []int { return nil }
 
-// Keep does nothing here: the children of a killed process continue.
+// Keep does nothing on this system: the children of a killed process continue.
 func Keep() (forget func()) { return func() {} }
 
 func startKeeper() {}
 
 func keeperPipe() *os.File { return nil }
 
-// KeepFile does nothing here.
+// KeepFile does nothing on this system.
 func KeepFile(path, content string) {}

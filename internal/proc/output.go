@@ -15,10 +15,10 @@ const maxLine = 32 << 20
 // headTail keeps the beginning and the end of its input in bounded memory. It is not safe for concurrent use.
 type headTail struct {
 	limit int
-	// headOnly keeps the first limit bytes and nothing of the end.
+	// headOnly keeps the first limit bytes and no end.
 	headOnly bool
-	// clean redacts secrets in the kept parts; nil redacts nothing. It does not recognise half a secret, so a margin is
-	// kept on both sides of the cut.
+	// clean redacts secrets in the kept parts; nil redacts nothing. It does not recognise half a secret, so there is a
+	// margin on both sides of the cut.
 	clean  func(string) string
 	margin int
 	head   []byte

@@ -24,10 +24,10 @@ type pipes struct {
 	errBuf headTail
 }
 
-// maxHeadErr bounds the kept standard error of a command with HeadOnly, in bytes.
+// maxHeadErr limits the kept standard error of a command with HeadOnly, in bytes.
 const maxHeadErr = 64 << 10
 
-// connect makes the pipes that a command needs and hands it its ends.
+// connect creates a command's pipes and gives it its ends.
 func connect(cmd *exec.Cmd, c Cmd) (*pipes, error) {
 	limit := cmp.Or(c.OutputCap, defaultOutputCap)
 	p := &pipes{done: make(chan struct{}), outBuf: headTail{limit: limit, headOnly: c.HeadOnly},
@@ -134,8 +134,8 @@ func (p *pipes) read(f *os.File, buf *headTail, max int, onLine func([]byte)) {
 	})
 }
 
-// drain waits for the end of the output, as long as output arrives, and reports whether it ended. It reads the pipes
-// empty, but does not wait for an unknown process that still holds them.
+// drain waits for the end of the output while output arrives, and reports whether it ended. It reads the pipes until
+// they are empty, but does not wait for an unknown process that still has them open.
 func (p *pipes) drain() bool {
 	tick := time.NewTicker(drainWait)
 	defer tick.Stop()

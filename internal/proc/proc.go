@@ -35,8 +35,8 @@ const (
 	// settle is how long processes that outlive the command may take to end by themselves: `cmd > >(tee log)` leaves
 	// a tee that is about to finish.
 	settle = 100 * time.Millisecond
-	// drainWait bounds the wait for more output once nothing that could be found is left alive; after drainRounds of
-	// it even a steady stream is cut off.
+	// drainWait limits the wait for more output after all known processes have ended. After drainRounds of it even a
+	// steady stream is cut off.
 	drainWait   = time.Second
 	drainRounds = 10
 	// countEvery is how often the processes and the memory of a command are counted, because control groups with limits
@@ -74,8 +74,7 @@ type Cmd struct {
 	OnLine func(line []byte)
 	// MaxLine is the longest line that OnLine gets, in bytes; 0 means 32 MiB.
 	MaxLine int
-	// OnErrLine does the same for standard error, which is then kept apart. It is called from another goroutine than
-	// OnLine.
+	// OnErrLine does the same for standard error, which is then separate. Another goroutine calls it than OnLine.
 	OnErrLine func(line []byte)
 	// Box is the sandbox of the command and its children; nil is none.
 	Box *sandbox.Box
@@ -83,7 +82,7 @@ type Cmd struct {
 	SeparateStderr bool
 }
 
-// Outcome says how a command ended.
+// Outcome is the end of a command.
 type Outcome struct {
 	// ExitCode is the command's exit code, or 128 plus the signal's number.
 	ExitCode int
@@ -94,13 +93,13 @@ type Outcome struct {
 	Output []byte
 	// Stderr is standard error if it was kept apart, capped like Output.
 	Stderr []byte
-	// Truncated says that some output was left out; with HeadOnly, of standard output.
+	// Truncated reports that some output was left out; with HeadOnly, of standard output.
 	Truncated bool
-	// TimedOut says that the time limit ended the command.
+	// TimedOut reports that the time limit ended the command.
 	TimedOut bool
-	// Exceeded is the setting of the limit (processes, memory, disk) that killed the command, "" for none.
+	// Exceeded is the setting of the limit (processes, memory, disk) that killed the command, or "".
 	Exceeded string
-	// Canceled says that the context ended the command.
+	// Canceled reports that the context ended the command.
 	Canceled bool
 	// Ended says that the command had left processes behind that had to be ended.
 	Ended bool
@@ -112,8 +111,8 @@ type Outcome struct {
 type Query struct {
 	// Name accepts the name of a program, which is cut at 15 bytes.
 	Name func(string) bool
-	// Places are directories; the process works at or below one of them, by its working directory or its arguments.
-	// None means any place.
+	// Places are directories. The process works in one of them or below it, by its working directory or its arguments.
+	// An empty list matches any directory.
 	Places []string
 	// Argument and Variable precede a place in an argument or in the environment of a process that works there:
 	// "--git-dir=".
@@ -125,9 +124,9 @@ type Query struct {
 // ErrDir is wrapped by Run's error if the working directory does not exist.
 var ErrDir = errors.New("working directory is gone")
 
-// Run runs a command to its end. A second signal (see package urgency) takes the grace away. The error says why it
-// could not be started or, very rarely, waited for; an exit code, a time limit and a canceled context are reported in
-// the outcome only.
+// Run runs a command to its end. A second signal (see package urgency) skips the grace period. The error is the reason
+// why the command could not start or, very rarely, could not be waited for. The outcome reports an exit code, a time
+// limit or a canceled context.
 func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if ctx.Err() != nil {
 		return Outcome{Canceled: true, ExitCode: -1}, nil
@@ -188,7 +187,7 @@ func supervise(ctx context.Context, c Cmd, fam *family, exited <-chan error, out
 		limit = t.C
 	}
 	var count <-chan time.Time
-	full := c.diskFull() // not by this command
+	full := c.diskFull() // not because of this command
 	processes, memory := c.Box.Limits()
 	if processes > 0 {
 		t := time.NewTicker(countEvery)

@@ -219,7 +219,7 @@ func TestASecondSignalTakesTheGraceAway(t *testing.T) {
 	}
 }
 
-// TestBackgroundIsEnded: the command ends at once; a child in its group holds the pipe.
+// TestBackgroundIsEnded: the command ends at once; a child in its group keeps the pipe open.
 func TestBackgroundIsEnded(t *testing.T) {
 	o := sh(t, "sleep 1000 & echo $!")
 	if o.ExitCode != 0 || !o.Ended || !gone(t, string(o.Output)) {
@@ -354,7 +354,7 @@ func TestHeadOnly(t *testing.T) {
 	}
 }
 
-// TestLasting: a background child continues, unless it holds the output.
+// TestLasting: a background child continues, unless it keeps the output open.
 func TestLasting(t *testing.T) {
 	lasting := func(c *Cmd) { c.Lasting = true }
 	o := sh(t, "sleep 1000 >/dev/null 2>&1 & echo $!", lasting)

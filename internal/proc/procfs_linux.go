@@ -19,10 +19,10 @@ type process struct {
 	pid, parent int
 	started     uint64 // ticks since boot: with the pid it names a process for good
 	zombie      bool   // nothing of it runs any more
-	name        string // of the program, cut at 15 bytes; a zombie keeps it
+	name        string // name of the program, at most 15 bytes; a zombie keeps it
 }
 
-// processes lists all processes. One that ends meanwhile may be missing.
+// processes lists all processes. A process that ends meanwhile may be missing.
 func processes() []process {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -156,7 +156,7 @@ func (q Query) matches(dir string) bool {
 	}))
 }
 
-// told reports whether a process was told to work at a place that is not its working directory.
+// told reports whether a process's arguments name a directory of work that is not its working directory.
 func (q Query) told(dir, place string) bool {
 	for file, before := range map[string]string{"/cmdline": q.Argument, "/environ": q.Variable} {
 		data, err := os.ReadFile(dir + file)
@@ -182,5 +182,5 @@ func Above() []int {
 	return pids
 }
 
-// maxDepth bounds the search: a parent's id can be reused while the chain is read.
+// maxDepth limits the search, because a parent's id can be reused while the chain is read.
 const maxDepth = 1000

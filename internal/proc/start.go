@@ -14,8 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// IsSetting reports whether a variable, as NAME=value, is a setting of git-tilth. Nothing that a run starts gets one.
-// Other variables tell a git-tilth below which run called it and where sessions are.
+// IsSetting reports whether a variable, as NAME=value, is a setting of git-tilth. A run's commands get no settings.
+// Other variables tell a nested git-tilth which run called it and where sessions are.
 func IsSetting(entry string) bool {
 	name, _, _ := strings.Cut(entry, "=")
 	return strings.HasPrefix(name, "TILTH_") && name != session.MarkVar && name != "TILTH_SESSIONS_DIR"
@@ -38,7 +38,7 @@ func prepare(c Cmd) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A session of its own, so that it has no terminal.
+	// A new session, so that the command has no terminal.
 	cmd := &exec.Cmd{Path: path, Args: c.Argv, Dir: c.Dir, Env: env, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	if c.Dir != "" { // programs trust PWD for the name under which they were started in a directory
 		if abs, err := filepath.Abs(c.Dir); err == nil {
@@ -103,7 +103,7 @@ func Getenv(env []string, key string) string {
 	return ""
 }
 
-// AgentVar names the ssh agent. Only a signature needs it, and git where it talks to a remote.
+// AgentVar names the ssh agent. Only a signature needs it, and git when it uses a remote.
 const AgentVar = "SSH_AUTH_SOCK"
 
 // startError names the program, which the bare fork error does not.

@@ -14,7 +14,7 @@ import (
 // tempPrefix begins the names of temporary directories.
 const tempPrefix = "tilth-temp-"
 
-// TempDir makes a directory for the temporary files of one command. The directory is locked until it is removed, so
+// TempDir creates a directory for the temporary files of one command. The directory is locked until it is removed, so
 // that ClearTemp recognises leftovers of a kill.
 func TempDir() (dir string, remove func(), err error) { return TempDirIn("", tempPrefix) }
 

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// MakeRemovable gives the owner back the right to write to the directories at path and below, and returns the topmost
-// of those that lacked it, relative to path. Caches of build tools (Go's modules) are read-only, and git removes
-// nothing from them.
+// MakeRemovable makes the directories at path and below writable for the owner, and returns the topmost of the changed
+// ones, relative to path. Caches of build tools (Go's modules) are read-only, and git removes nothing from them.
 func MakeRemovable(path string) []string {
 	var topmost []string
 	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, _ error) error {
@@ -32,7 +31,7 @@ func MakeRemovable(path string) []string {
 	return topmost
 }
 
-// RealPath returns an absolute path with its symlinks resolved as far as it exists.
+// RealPath returns an absolute path with the symlinks of its existing part resolved.
 func RealPath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs

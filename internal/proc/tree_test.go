@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A command's directory for temporary files goes with a cache that a build tool has closed in it.
+// A command's temporary directory is removed even with a read-only cache of a build tool in it.
 func TestTempDirWithAClosedCache(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir, remove, err := TempDir()

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Cache is a directory, or a file, that a tool fills on the way and keeps from one project to the next.
+// Cache is a directory or file that a tool fills and keeps from one project to the next.
 type Cache struct {
-	Tool  string   // its program; "" for a cache that need not be made
+	Tool  string   // program of the cache; "" if the cache need not be created
 	Moved []string // variables that set another place for it; the first that is set counts
-	In    Base     // its default place
-	Dir   string   // its path there
+	In    Base     // base of the default path
+	Dir   string   // default path below In
 }
 
 // Base is a directory below which tools keep caches.
 type Base struct {
 	env   string            // the variable that names it, the first of a list of paths
-	below string            // its path below the home directory without the variable
-	on    map[string]string // the same by operating system, where that differs and the variable has no say
+	below string            // path below the home directory without the variable
+	on    map[string]string // other paths by operating system, which ignore the variable
 }
 
 var (
@@ -56,7 +56,7 @@ func (b Base) path(getenv func(string) string) string {
 // At is a cache with its path in an environment.
 type At struct{ Tool, Dir string }
 
-// Caches are those of all kinds, and of the tools that serve all kinds.
+// Caches returns the caches of all kinds, and of tools that serve all kinds.
 func Caches(getenv func(string) string) (out []At) {
 	all := hookCaches
 	for _, kind := range Kinds {

@@ -51,7 +51,7 @@ var testName = pattern.New(`(?i)(^|[/._-])(tests?|specs?)([/._-]|$)|(^|/)__tests
 var snapshot = pattern.New(`(?i)(^|/)(__(image_)?snapshots__|[^/]+-snapshots)/|[.](snap|ambr|golden)$|` +
 	`[.](approved|verified)[.]\w+$`)
 
-// IsTest reports whether a file is one of a project's tests or their snapshots, by its name and its place.
+// IsTest reports whether a file is a test or a snapshot of a test, by name and path.
 func IsTest(file string) bool {
 	return testName().MatchString(file) && !IsData(file) || snapshot().MatchString(file)
 }

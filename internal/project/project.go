@@ -1,4 +1,4 @@
-// Package project has the facts about kinds of projects, a row of Kinds each. It does nothing by itself.
+// Package project has the facts about kinds of projects, with one row of Kinds for each. It has no behaviour.
 package project
 
 import (
@@ -29,15 +29,15 @@ type Kind struct {
 	// prepares a shell for them.
 	Checks      []Check
 	Bin, Before string
-	// Apart: packages inside another package are checked separately. Else: only if nothing else is found.
+	// Apart: packages inside another package are checked separately. Else: only if no other kind is found.
 	Apart, Else bool
-	// Config are files that a check or its libraries read without being told, so that they decide how tests run.
-	// Manifests decide too, as Sections says.
+	// Config are files that a check or its libraries read by default, so that they decide how tests run. Manifests
+	// decide too, see Sections.
 	Config []string
 	// Sections are the parts of files that decide how tests run, where the rest of the file does not: tables of an ini
 	// or TOML file, members of a JSON object.
 	Sections map[string][]string
-	// Loaded matches code that makes a runner load a source file by itself, in files with the suffix LoadedIn.
+	// Loaded matches code that makes a runner load another source file, in files with the suffix LoadedIn.
 	Loaded   pattern.Regexp
 	LoadedIn string
 	// Locks pin the dependencies of a setup.
@@ -54,7 +54,7 @@ type Kind struct {
 	Products, Built []string
 	// Installed are directories of installed dependencies, which are not built from the project's own sources.
 	Installed []string
-	// Foreign are directories with other people's code or results that a project may have tracked.
+	// Foreign are directories with third-party code or results that a project may track.
 	Foreign []string
 }
 
@@ -67,7 +67,7 @@ type Lock struct {
 	Test    string // runs a package's test script, where each of these programs has its own way
 }
 
-// Format is the form in which a runner reports its tests to programs.
+// Format is the format of a runner's report.
 type Format string
 
 // The formats.
@@ -89,13 +89,13 @@ const (
 // Check is a command of a kind. Of several checks with one name, the first with its signs in the tree counts.
 type Check struct {
 	Name    string
-	Run     string // a line for sh, which begins with its program
-	Where   []Sign // one of them exists, if there are any
-	Also    Sign   // it exists, too
-	Unless  Sign   // it does not exist
-	Format  Format // of its report, "" where its exit status counts
+	Run     string // sh command that begins with the program
+	Where   []Sign // one of these exists, if there are any
+	Also    Sign   // this exists too
+	Unless  Sign   // this does not exist
+	Format  Format // format of the report; "" if the exit status counts
 	Collect string // the paths of report files that it writes into the tree
-	Last    bool   // only where no other check of the kind ran tests
+	Last    bool   // only if no other check of the kind ran tests
 }
 
 // Sign is a file, by a glob below the package, with a text in it.
@@ -118,12 +118,12 @@ type Runner struct {
 	Coverage []Coverage
 }
 
-// Coverage makes a runner write which lines its tests run, into the directory CoverageDir.
+// Coverage makes a runner write the lines that its tests run, in the directory CoverageDir.
 type Coverage struct {
 	Where []Sign   // a sign shows that the project measures it
 	Own   bool     // the project's own test command measures it
 	Args  []string // further arguments of the runner
-	Part  []string // those of a run that leaves tests out, so that it need not reach the project's threshold
+	Part  []string // arguments of a partial run, which ignore the project's threshold
 	Env   []string // KEY=value
 	After string   // a line for sh that writes the lines after the tests
 }
@@ -141,7 +141,7 @@ func ByName(name string) Kind {
 	return Kinds[slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })]
 }
 
-// Tests returns those of acceptance test files that the kind's checks run.
+// Tests returns the acceptance test files that the kind's checks run.
 func (k Kind) Tests(files []string) (out []string) {
 	for _, f := range files {
 		if slices.Contains(k.Code, path.Ext(f)) && strings.HasSuffix(f, k.TestsIn) {
@@ -215,8 +215,8 @@ func (k Kind) IsManifest(base string) bool {
 	return slices.ContainsFunc(k.Manifests, func(m string) bool { return (Lock{File: m}).Is(base) })
 }
 
-// IsInstalled reports whether a directory, by its path, holds installed dependencies. A virtual environment is known by
-// its file, under any name.
+// IsInstalled reports whether a path is a directory of installed dependencies. A virtual environment is recognised by
+// a file in it, under any name.
 func IsInstalled(dir string) bool {
 	if slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Installed, filepath.Base(dir)) }) {
 		return true
@@ -262,7 +262,7 @@ func OnDisk(top string) func(file string) bool {
 	}
 }
 
-// IsForeign reports whether a directory of this name holds other people's code or results.
+// IsForeign reports whether a directory of this name has third-party code or results.
 func IsForeign(base string) bool {
 	return slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Foreign, base) })
 }

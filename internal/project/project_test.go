@@ -19,7 +19,7 @@ func TestIsLock(t *testing.T) {
 	}
 }
 
-// TestIsBuilt: a directory called target is a product only beside a Cargo.toml.
+// TestIsBuilt: a directory called target is a product only next to a Cargo.toml.
 func TestIsBuilt(t *testing.T) {
 	tree := func(file string) bool { return file == "crates/a/Cargo.toml" }
 	if !IsBuilt("crates/a/target", tree) || IsBuilt("target", tree) || IsBuilt("crates/a/src", tree) {

@@ -18,7 +18,7 @@ var versions = []string{".tool-versions", "mise.toml", ".mise.toml", ".mise", ".
 // Venvs are the usual names of a virtual environment.
 var Venvs = []string{".venv", "venv"}
 
-// Kinds are the kinds of projects that are known, in the order in which their checks run.
+// Kinds are the known kinds of projects, in the order of their checks.
 var Kinds = []Kind{{
 	Name:      Python,
 	Manifests: []string{"pyproject.toml", "requirements.txt", "setup.py", "setup.cfg", "Pipfile"},
@@ -139,7 +139,7 @@ var Kinds = []Kind{{
 	},
 	NoLock: Lock{File: "package.json", Holds: `ependencies"`, Program: "npm",
 		Setup: "npm install --no-package-lock --ignore-scripts", Test: "npm test --"},
-	// With CI most hook managers install nothing; husky, lefthook and simple-git-hooks have their own variables.
+	// With CI most hook managers install no hooks; husky, lefthook and simple-git-hooks have their own variables.
 	SetupEnv: []string{"HUSKY=0", "LEFTHOOK=0", "SKIP_INSTALL_SIMPLE_GIT_HOOKS=1"},
 	Caches: []Cache{
 		{Tool: "npm", Moved: []string{"npm_config_cache", "NPM_CONFIG_CACHE"}, In: home, Dir: ".npm"},
@@ -322,7 +322,7 @@ var c8 = []Coverage{
 
 const c8Report = "c8 report --reporter=lcovonly --reports-dir=" + CoverageDir + " --temp-directory="
 
-// javaTemp makes a Java machine use TMPDIR, which it does not do by itself.
+// javaTemp makes Java use TMPDIR, which it ignores by default.
 const javaTemp = `export JAVA_TOOL_OPTIONS="-Djava.io.tmpdir=$TMPDIR $JAVA_TOOL_OPTIONS"; `
 
 // either returns a check that runs with a program of the project if it has its sign, a file or "file:text", else with

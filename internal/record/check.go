@@ -9,20 +9,20 @@ const (
 	CheckFinding = "finding"
 	CheckUnable  = "unable" // a finding: it cannot start
 	CheckFails   = "fails"  // a finding: it fails before any work
-	CheckKnown   = "known"  // the user continues with such a failure
+	CheckKnown   = "known"  // the user continues with this failure
 	CheckNotRun  = "not run"
-	CheckMended  = "mended" // by doctor --fix
+	CheckMended  = "mended" // fixed by doctor --fix
 )
 
 // Check is the result of one check of preflight or doctor.
 type Check struct {
 	Name    string   `json:"name"`
-	From    string   `json:"from,omitempty"` // the setting or file that it comes from
+	From    string   `json:"from,omitempty"` // setting or file that causes it
 	Status  string   `json:"status"`
 	Detail  string   `json:"detail"`
 	Command string   `json:"command,omitempty"` // the fix
 	Tests   []string `json:"tests,omitempty"`   // the tests that fail, if they are known by name
-	Seconds float64  `json:"seconds,omitempty"` // how long a validator took, or the limit that it reached
+	Seconds float64  `json:"seconds,omitempty"` // duration of a validator, or its time limit
 	Own     int      `json:"own,omitempty"`     // the tests that ran, without acceptance tests
 
 	// Members that only doctor uses.
@@ -43,7 +43,7 @@ func (c Check) IsFinding() bool {
 	return c.Status == CheckFinding || c.Status == CheckUnable || c.Status == CheckFails
 }
 
-// Says returns the result in a sentence.
+// Says returns the result as a sentence.
 func (c Check) Says() string {
 	switch c.Status {
 	case CheckOK:

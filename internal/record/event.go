@@ -30,12 +30,12 @@ const (
 	RoleSelfImprove = "self_improve"
 )
 
-// Scope says where in a run an event belongs. Everything in it is left out where it is empty.
+// Scope is the position of an event in a run. Empty fields are omitted.
 type Scope struct {
 	TaskID  string `json:"task_id,omitempty"`
 	TraceID string `json:"trace_id,omitempty"` // 32 hex digits, one per run of a task
 	SpanID  string `json:"span_id,omitempty"`  // 16 hex digits, one per iteration
-	Iter    int    `json:"iter,omitempty"`     // from 1
+	Iter    int    `json:"iter,omitempty"`     // starts at 1
 	Phase   string `json:"phase,omitempty"`    // one of the roles; empty for the worker
 	// RolledForward marks an event that a process wrote for an earlier, killed process.
 	RolledForward bool `json:"rolled_forward,omitempty"`
@@ -56,23 +56,23 @@ type row struct {
 	name  string
 	label string // above the event on the page
 	make  func() Event
-	// durable events are fsynced: the seed, verdicts, commits, and how something began or ended. That a task is done
+	// durable events are fsynced: the seed, verdicts, commits, and the start or end of an operation. A done task
 	// follows from the verdict before it.
 	durable bool
 	stands  stands
 }
 
-// stands says where an event can occur relative to an attempt. A reader of the record from its end derives the progress
-// of a run from it.
+// stands is the position of an event relative to an attempt. Readers that start at the record's end use it to derive
+// the progress of a run.
 type stands uint8
 
 const (
 	inReview     stands = 1 << iota // between a case and its verdict, or after the end of a run in between
 	afterVerdict                    // between a verdict and the ledger's line that a process which died had not written
 	afterStop                       // after a stop, which remains the session's last word
-	outside                         // of the iterations: before the first, or after the last
+	outside                         // before the first iteration or after the last
 
-	work  stands = 0 // of an iteration
+	work  stands = 0 // part of an iteration
 	aside        = inReview | afterVerdict | afterStop | outside
 )
 
@@ -105,7 +105,7 @@ func Labels() map[string]string {
 	return labels
 }
 
-// Types returns the names of the events that this program writes, in the order in which a session has them.
+// Types returns the names of the events that this program writes, in their order in a session.
 func Types() []string {
 	names := make([]string, len(rows))
 	for i, r := range rows {

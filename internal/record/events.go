@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// rows are the types of events that this program writes, in the order in which a session has them.
+// rows are the types of events that this program writes, in their order in a session.
 var rows = []row{
 	{"session_start", "Session started", func() Event { return &SessionStart{} }, true, outside},
 	{"session_prepared", "Seed prepared", func() Event { return &SessionPrepared{} }, true, outside},
@@ -80,7 +80,7 @@ type Agents struct {
 	Limits map[string]float64 `json:"limits"`
 }
 
-// Setting is a setting that decides how work is judged: its value, or a hash of a long one, and where that is from.
+// Setting is a setting for validation or review: its value, or a hash of a long one, and its origin.
 type Setting struct {
 	Value  string `json:"value"`
 	Origin string `json:"origin"`
@@ -91,7 +91,7 @@ type SettingChange struct {
 	Name   string `json:"name"`
 	Before string `json:"before"`
 	After  string `json:"after"`
-	Origin string `json:"origin"` // of the new value, or ""
+	Origin string `json:"origin"` // origin of the new value, or ""
 }
 
 // SessionPrepared ends a preparation, before its seed is committed.
@@ -100,13 +100,13 @@ type SessionPrepared struct {
 	PRDEntries       int             `json:"prd_entries"`
 	TestFiles        int             `json:"test_files"`
 	InterviewerModel *string         `json:"interviewer_model"`
-	Import           *Import         `json:"import,omitempty"` // of --from
+	Import           *Import         `json:"import,omitempty"` // result of --from
 	TokensUsed       *int64          `json:"tokens_used"`
-	Usage            json.RawMessage `json:"usage,omitempty"` // as checkpoint.json has it
+	Usage            json.RawMessage `json:"usage,omitempty"` // the checkpoint's usage
 	StartedAt        string          `json:"started_at,omitempty"`
 }
 
-// Import says how a task list was read.
+// Import describes how a task list was read.
 type Import struct {
 	Format   string   `json:"format"`
 	Tasks    int      `json:"tasks"`    // imported
@@ -133,14 +133,14 @@ type SessionResume struct {
 	UnwoundCommits []string `json:"unwound_commits,omitempty"`
 	Plan           string   `json:"plan"`
 	*Agents
-	Sandbox string `json:"sandbox,omitempty"` // as in session_start
-	// Settings are as in session_start; SettingsChanged are those that changed since the last start.
+	Sandbox string `json:"sandbox,omitempty"` // the same as in session_start
+	// Settings are the same as in session_start; SettingsChanged are those that changed since the last start.
 	Settings        map[string]Setting `json:"settings,omitempty"`
 	SettingsChanged []SettingChange    `json:"settings_changed,omitempty"`
 	Edited          []string           `json:"edited,omitempty"` // files changed in the worktree since the stop
 }
 
-// foundAllDone reports whether the resume had nothing to do, so that a stop before it is still the session's last word.
+// foundAllDone reports whether the resume had nothing to do. The stop before it then still counts.
 func (e *SessionResume) foundAllDone() bool {
 	return e.LastStop != nil && *e.LastStop == AllDone && len(e.Pending)+len(e.Retried) == 0
 }
@@ -158,7 +158,7 @@ type Preflight struct {
 // ContextReset begins an attempt at a task.
 type ContextReset struct {
 	Scope
-	Base string `json:"base"` // the commit at which the attempt begins
+	Base string `json:"base"` // commit at which the attempt begins
 	// Judged is the start of the judged range, "" for Base. A placeholder is above it.
 	Judged string `json:"judged,omitempty"`
 	// Done are the tasks that are done when the attempt begins; nil where another version or tool wrote the event.
@@ -173,7 +173,7 @@ type ContextReset struct {
 type LaneMerged struct {
 	Scope
 	Base      string   `json:"base"`                // the tip, and the lane's new base
-	From      string   `json:"from"`                // its base until then
+	From      string   `json:"from"`                // earlier base
 	Was       string   `json:"was"`                 // the tree that the lane held
 	Tree      string   `json:"tree"`                // the tree that it is to hold
 	Conflicts []string `json:"conflicts,omitempty"` // the files in which the two sides do not go together
@@ -213,7 +213,7 @@ type PromptAssembled struct {
 	Scope
 	Role      string `json:"role"`
 	Content   string `json:"content"`
-	Chars     int    `json:"chars"` // of the whole prompt
+	Chars     int    `json:"chars"` // characters of the whole prompt
 	Truncated bool   `json:"truncated"`
 }
 
@@ -229,33 +229,33 @@ type ModelCall struct {
 	Scope
 	PromptTokens     int64           `json:"prompt_tokens"`
 	EvalTokens       int64           `json:"eval_tokens"`
-	CachedTokens     int64           `json:"cached_tokens"`    // of the prompt's
-	ReasoningTokens  int64           `json:"reasoning_tokens"` // of eval's
+	CachedTokens     int64           `json:"cached_tokens"`    // part of prompt_tokens
+	ReasoningTokens  int64           `json:"reasoning_tokens"` // part of eval_tokens
 	Cost             *float64        `json:"cost"`             // dollars; null if unknown
 	TokensUsedTotal  int64           `json:"tokens_used_total"`
 	Attempt          int             `json:"attempt"`
 	FinishReason     string          `json:"finish_reason"`
 	Health           string          `json:"health"` // "ok", else the fault of the answer
 	Error            string          `json:"error,omitempty"`
-	Status           *int            `json:"status,omitempty"` // of HTTP
+	Status           *int            `json:"status,omitempty"` // HTTP status
 	WaitSeconds      *float64        `json:"wait_seconds,omitempty"`
 	Content          string          `json:"content"`
-	Chars            *int            `json:"chars,omitempty"` // of the whole content
+	Chars            *int            `json:"chars,omitempty"` // characters of the whole content
 	Truncated        *bool           `json:"truncated,omitempty"`
 	Reasoning        string          `json:"reasoning,omitempty"`
 	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"`
 	Agent            string          `json:"agent,omitempty"` // name, if the role has several agents
-	Turns            *int            `json:"turns,omitempty"` // of an agent program
+	Turns            *int            `json:"turns,omitempty"` // turns of an agent program
 	Conversation     *string         `json:"conversation,omitempty"`
 	Denied           []string        `json:"denied,omitempty"`     // tools that an agent program refused
 	Skipped          int             `json:"skipped,omitempty"`    // skipped lines and updates
-	OtherCost        string          `json:"other_cost,omitempty"` // in another currency; not booked
+	OtherCost        string          `json:"other_cost,omitempty"` // in a currency other than dollars; not counted
 }
 
 // HealthCut is the health of a turn that git-tilth ended after the program had reported its result and continued.
 const HealthCut = "cut"
 
-// EmptyModelResponse follows the model_call of an answer that held nothing.
+// EmptyModelResponse follows the model_call of an empty answer.
 type EmptyModelResponse struct {
 	Scope
 	Streak       int    `json:"streak"`
@@ -312,7 +312,7 @@ type AgentSession struct {
 	How          string `json:"how"`
 	Why          string `json:"why"`
 	Role         string `json:"role,omitempty"` // empty for the worker
-	// From and Until say of an agent that takes over which one is at its usage limit, and for how long.
+	// From and Until name the agent at its usage limit whose task another one takes over, and the end of the limit.
 	From  string `json:"from,omitempty"`
 	Until string `json:"until,omitempty"`
 }
@@ -349,7 +349,7 @@ type Commit struct {
 	Scope
 	SHA         string `json:"sha"`
 	Placeholder bool   `json:"placeholder,omitempty"`
-	// Aside is the bundle with a placeholder that is not on the branch, relative to the session's directory.
+	// Aside is the bundle of a placeholder that is not on the branch, relative to the session's directory.
 	Aside string `json:"aside,omitempty"`
 }
 
@@ -392,7 +392,7 @@ type Stop struct {
 	Scope
 	Reason  string   `json:"reason"`
 	Detail  string   `json:"detail,omitempty"`
-	Reset   string   `json:"reset,omitempty"` // when a usage limit ends
+	Reset   string   `json:"reset,omitempty"` // end of a usage limit
 	Seconds *float64 `json:"seconds,omitempty"`
 	Error   string   `json:"error,omitempty"`
 	Hint    string   `json:"hint,omitempty"` // the fix before a resume

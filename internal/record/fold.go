@@ -24,7 +24,7 @@ func (s *State) Apply(l Line, e Event) {
 	case *TaskMarked:
 		s.marked(l.Off, e)
 		return // between two runs, mostly: no event of an attempt
-	case *LogRepaired: // its task may be removed from the plan
+	case *LogRepaired: // an edited plan may lack its task
 		s.follow(e)
 		return
 	case *SessionStart:
@@ -103,7 +103,7 @@ func (s *State) Apply(l Line, e Event) {
 	}
 }
 
-// stepped removes commits from those to repeat on a new base. A worker or a reviewer of a change continues with its
+// stepped removes commits from those to repeat on a new base. A worker, or a change's reviewer, continues with its
 // files.
 func (s *State) stepped(is func(Step) bool) {
 	if len(s.Steps) > 0 {
@@ -170,7 +170,7 @@ func (s *State) change(id string, do func(*Task)) {
 	s.Tasks[id] = t
 }
 
-// begun adds an attempt. Of the one before it, only the fields that a rewind needs are kept if its task is committed.
+// begun adds an attempt. Of a committed task's last attempt, it keeps only the fields for a rewind.
 func (s *State) begun(off int64, e *ContextReset) {
 	if s.Head != e.TaskID {
 		s.change(s.Head, func(t *Task) {

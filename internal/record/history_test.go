@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// inMemory returns a record of the given events, with one task for those without a task.
+// inMemory returns a record of the given events. Events without a task belong to one task.
 func inMemory(t testing.TB, events ...Event) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "events.jsonl")

@@ -71,8 +71,8 @@ type ValidatorResult struct {
 	Passed  bool    `json:"passed"`
 	Seconds float64 `json:"seconds"`
 	Skipped bool    `json:"skipped"`
-	Known   bool    `json:"known,omitempty"` // it failed before any work too, and bars nothing
-	Tests   *Tests  `json:"tests,omitempty"` // as its runner reported them
+	Known   bool    `json:"known,omitempty"` // also failed before any work; ignored
+	Tests   *Tests  `json:"tests,omitempty"` // result by test, as reported by the runner
 	By      string  `json:"by,omitempty"`    // "exit status" where that is all that it counts by
 }
 
@@ -81,7 +81,7 @@ type Tests struct {
 	Ran    int      `json:"ran"`
 	Passed int      `json:"passed"`
 	Failed int      `json:"failed"`
-	Names  []string `json:"names,omitempty"` // of those that failed, and of acceptance tests that did not run
+	Names  []string `json:"names,omitempty"` // failed tests, and acceptance tests that did not run
 }
 
 // BuildProducts names the directories that are left out of commits.
@@ -126,7 +126,7 @@ type EvaluatorVerdict struct {
 	NextStep          *string         `json:"next_step"`
 	Tree              string          `json:"tree"`
 	Base              string          `json:"base"`
-	Summary           string          `json:"summary"` // of the first case, completed by later ones
+	Summary           string          `json:"summary"` // summary of the first case, completed by later ones
 	Case              json.RawMessage `json:"case"`
 	DiffSummary       string          `json:"diff_summary"`
 	ParseFailed       bool            `json:"parse_failed"`
@@ -143,7 +143,7 @@ type EvaluatorVerdict struct {
 	DiffTruncated  bool     `json:"diff_truncated,omitempty"` // the evaluator saw all files' names, not all of the diff
 }
 
-// ByHarness is the author of a verdict for which no model was asked.
+// ByHarness is the author of a verdict that needed no model.
 const ByHarness = "harness"
 
 // ByPerson is the author of a verdict that the user gave with git tilth done.

@@ -7,12 +7,12 @@ type SessionRewound struct {
 	Scope
 	To   string `json:"to"`   // the point: seed, or a task
 	From string `json:"from"` // the commit that the branch was at
-	SHA  string `json:"sha"`  // its current commit
+	SHA  string `json:"sha"`  // current commit
 	Undo int    `json:"undo"` // the number by which an undo takes this back
 	Note string `json:"note,omitempty"`
 	// Noted is the task with the note at the start of its ledger.
 	Noted string `json:"noted,omitempty"`
-	// Counts is the offset up to which earlier events count; those between it and this event are superseded.
+	// Counts is the offset up to which earlier events count. Events between it and this event are superseded.
 	Counts int64 `json:"counts"`
 	// Tasks are the tasks that changed.
 	Tasks map[string]TaskState `json:"tasks"`
@@ -31,7 +31,7 @@ type Onto struct {
 type Step struct {
 	Task    string            `json:"task,omitempty"`
 	Verdict *EvaluatorVerdict `json:"verdict,omitempty"` // names the tree and the commit below it
-	Commit  string            `json:"commit,omitempty"`  // of the user
+	Commit  string            `json:"commit,omitempty"`  // commit of the user
 }
 
 // CommitRepeated is a commit of the user that was made again on another base. SHA is the commit below if that has its
@@ -58,7 +58,7 @@ type TaskState struct {
 	FailureReason string `json:"failure_reason,omitempty"`
 }
 
-// become gives tasks the state from a rewind or a fork, and forgets the rest about them.
+// become sets the tasks' state from a rewind or a fork, and forgets their other facts.
 func (s *State) become(states map[string]TaskState) {
 	for id, state := range states {
 		t := Task{TaskState: state, Shared: true}
@@ -107,7 +107,7 @@ func (s *State) rewound(off int64, e *SessionRewound) {
 func (s *State) undone(e *SessionUndone) {
 	then := s.Went[e.Undo]
 	s.went(e.Redo)
-	if then.Seed == nil { // of a record from before the beginning could move
+	if then.Seed == nil { // an old record, without moves of the base
 		then.Beginning = s.Beginning
 	}
 	s.Moment = then.clone()

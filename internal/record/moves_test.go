@@ -2,7 +2,7 @@ package record
 
 import "testing"
 
-// TestSteps follows the commits to repeat on a new base, which the record alone knows after a kill.
+// TestSteps follows the commits to repeat on a new base. After a kill only the record has them.
 func TestSteps(t *testing.T) {
 	var s State
 	off := int64(0)

@@ -17,7 +17,7 @@ import (
 // Line is one line of the record, split but not decoded. Raw and Payload are parts of the read buffer and share its
 // lifetime.
 type Line struct {
-	Off     int64 // where the line begins
+	Off     int64 // offset of the line
 	Raw     []byte
 	TS      string // RFC 3339, UTC
 	Type    string // empty where the line is no event
@@ -49,11 +49,10 @@ func typeName(name string) string {
 	return strings.Clone(name)
 }
 
-// Event decodes the event. Nothing of the line is kept.
+// Event decodes the event and keeps no reference to the line.
 func (l Line) Event() Event { return Decode(l.Type, l.Payload) }
 
-// Task returns the task of the event and its iteration. It decodes nothing else, so it is cheap for a line of any
-// length.
+// Task returns the event's task and iteration. It decodes nothing else, so it is cheap for a long line.
 func (l Line) Task() (id string, iter int) {
 	payload := jsonl.Text(l.Payload)
 	return strings.Clone(gjson.Get(payload, "task_id").String()), int(gjson.Get(payload, "iter").Int())

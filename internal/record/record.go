@@ -32,14 +32,13 @@ type Record struct {
 	opts Options
 	path string
 	out  *jsonl.File
-	sum  *sum // of the contents of out
+	sum  *sum // hash of the contents of out
 	mu   sync.Mutex
 	buf  bytes.Buffer
 }
 
-// Open opens the record at path and creates it if it is missing. It first repairs and logs damage that a crash left at
-// its end or at the end of the session's other files of lines. If one of the others cannot be opened, the next append
-// to it reports that.
+// Open opens or creates the record at path. It first repairs and records damage by a crash at the end of the record or
+// of the session's other line files. If one of these cannot be opened, the next append to it reports that.
 func Open(path string, opts Options, others ...string) (*Record, error) {
 	if opts.Clock == nil {
 		opts.Clock = time.Now
@@ -83,8 +82,8 @@ func (r *Record) logRepair(file string, repair jsonl.Repair) error {
 	return r.append(&LogRepaired{File: file, CutBytes: &repair.CutBytes, Why: why})
 }
 
-// Append writes one event. When it returns, the line is in the file, safe from a crash of the process, which costs
-// microseconds; the seed, verdicts, commits, and how something began or ended are safe from a crash of the machine too.
+// Append writes one event. When it returns, the line is in the file, safe from a crash of the process. The seed,
+// verdicts, commits, and the start or end of an operation are also safe from a crash of the machine.
 func (r *Record) Append(ev Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +109,7 @@ func (r *Record) append(ev Event) error {
 	return err
 }
 
-// previewChars bounds a tool's result or an error in the record; the transcript has the whole result.
+// previewChars limits a tool's result or an error in the record; the transcript has the whole result.
 const previewChars = 2000
 
 // shortened returns an event with long texts cut. Secrets are redacted first, because half a secret is not recognised.

@@ -22,7 +22,7 @@ func lines(t testing.TB) [][]byte {
 	return bytes.Split(bytes.TrimSpace(data), []byte{'\n'})
 }
 
-// withSkipped returns an old line in its present form: each validator's result says whether it was skipped.
+// withSkipped returns an old line in its present form, in which each validator's result has a skipped member.
 func withSkipped(line string) string {
 	return regexp.MustCompile(`("passed":[a-z]+,"seconds":[0-9.e-]+)}`).ReplaceAllString(line, `$1,"skipped":false}`)
 }

@@ -28,8 +28,8 @@ type Redactor struct {
 // secret is one spelling of a secret value, and its replacement.
 type secret struct{ form, mark string }
 
-// NewRedactor collects the secrets of an environment (NAME=value entries), by the names of the variables, and more:
-// secrets known by other means, such as an API key from a credential helper, by the name to show for each.
+// NewRedactor collects the secrets in an environment (NAME=value entries), by the names of the variables. more has
+// other secrets, such as an API key from a credential helper, by the name to show for each.
 func NewRedactor(environ []string, more map[string]string) *Redactor {
 	found := collector{}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
@@ -74,8 +74,7 @@ func (r *Redactor) String(s string) string {
 	return s
 }
 
-// JSON replaces the secrets in the strings of a JSON text, which stays one. raw itself is returned, not a copy, when
-// there is nothing to replace.
+// JSON replaces the secrets in the strings of a JSON text. If there are none it returns raw itself, not a copy.
 func (r *Redactor) JSON(raw []byte) []byte {
 	if r == nil || !hasASCIIEscape(raw) && !r.mayHold(jsonl.Text(raw)) {
 		return raw
@@ -153,12 +152,12 @@ func asciiJSON(form string) string {
 	return b.String()
 }
 
-// A value of the environment shorter than this is no secret worth the damage of replacing it everywhere; a key that is
-// given as such may be a little shorter.
+// A shorter value of the environment is not treated as a secret, because it would be replaced everywhere. An explicit
+// key may be a little shorter.
 const (
 	minSecret      = 8
 	minGivenSecret = 6
-	minSecretLine  = 16 // of a value of several lines, such as a private key
+	minSecretLine  = 16 // shortest line of a secret with several lines, such as a private key
 )
 
 // placeWords end the name of a variable with the location of a secret rather than the secret.
@@ -202,14 +201,14 @@ func (c collector) environment(environ []string) {
 		if looksSecret(name) {
 			c.add(name, value, minSecret)
 		}
-		for _, password := range text.Passwords(value) { // of a URL, in a variable of any name
+		for _, password := range text.Passwords(value) { // passwords in a URL of any variable
 			c.take(name, text.Unescaped(password), minSecret)
 			c.take(name, password, minSecret)
 		}
 	}
 }
 
-// add adds a value, and each line of a value of several lines, because tools number, indent and mark lines.
+// add adds a value, and each line of a value with several lines, because tools number, indent and mark lines.
 func (c collector) add(name, value string, shortest int) {
 	value = strings.TrimSpace(value)
 	if strings.Contains(value, "\n") {
@@ -231,7 +230,7 @@ func (c collector) take(name, value string, shortest int) {
 	}
 }
 
-// looksSecret reports whether a variable's value is a credential, and not where there is one.
+// looksSecret reports whether a variable's value is a credential, and not the path of one.
 func looksSecret(name string) bool {
 	return text.IsKey(name) && !placeWords[strings.ToUpper(lastWord().FindString(name))]
 }
@@ -241,7 +240,7 @@ func isCount(value string) bool {
 	return len(value) < 16 && strings.Trim(value, "0123456789.,_") == ""
 }
 
-// markName makes a name fit to stand in a JSON string and in a text.
+// markName makes a name valid in a JSON string and in a text.
 func markName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-", r)) {

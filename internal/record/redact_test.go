@@ -144,7 +144,7 @@ func BenchmarkRedact(b *testing.B) {
 	}
 }
 
-// A secret in which a tool's result is cut is taken out before that.
+// A secret at the cut of a tool's result is redacted before the cut.
 func TestPreviewHoldsNoPartOfASecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.jsonl")
 	secret := `p"ss\w0rd-and-more`

@@ -25,9 +25,9 @@ const (
 // stop, belongs to the newest attempt (Head).
 type State struct {
 	Source   string           `json:"source,omitempty"`   // the repository, as the first session_start names it
-	Prepared *SessionPrepared `json:"prepared,omitempty"` // with the tokens that were used before a run
+	Prepared *SessionPrepared `json:"prepared,omitempty"` // with the tokens used before a run
 	Ran      bool             `json:"ran,omitempty"`      // a run has started, even if it was undone since
-	Resumed  bool             `json:"resumed,omitempty"`  // so was a resume, a rewind or an undo
+	Resumed  bool             `json:"resumed,omitempty"`  // the last start was a resume, a rewind or an undo
 	// Settings are the settings for validation and review at the last start; nil if no start recorded them.
 	Settings map[string]Setting `json:"settings,omitempty"`
 	// Limits are the ends of the agents' usage limits, by agent.
@@ -53,26 +53,25 @@ type Moment struct {
 	Steps []Step          `json:"steps,omitempty"`
 	Tasks map[string]Task `json:"tasks,omitempty"`
 	Head  string          `json:"head,omitempty"` // the task of the last attempt
-	// LastTask is the task that the last run with a task worked on, "" where it came to that task's end: its work may
-	// be in the worktree.
+	// LastTask is the last task of the last run, or "" if the task ended. Its work may be in the worktree.
 	LastTask string `json:"last_task,omitempty"`
-	Touched  bool   `json:"touched,omitempty"` // there was an event of a task since the last resume
+	Touched  bool   `json:"touched,omitempty"` // a task has an event since the last resume
 	// Edited are the files that somebody changed in the worktree between a stop and its resume.
 	Edited []string `json:"edited,omitempty"`
 	// Progress are the ends of tasks, in their order.
 	Progress []End `json:"progress,omitempty"`
 	// Stop is the session's last word; nil if work went on after it.
 	Stop    *LastStop `json:"stop,omitempty"`
-	Stopped *Stop     `json:"stopped,omitempty"` // its event
+	Stopped *Stop     `json:"stopped,omitempty"` // event of the stop
 	// Rewound is the point of the last rewind; "" if work went on after it.
 	Rewound string `json:"rewound,omitempty"`
 }
 
 // Beginning is the start of the branch.
 type Beginning struct {
-	Base   string         `json:"base,omitempty"`    // the commit at which the branch begins
+	Base   string         `json:"base,omitempty"`    // commit at which the branch begins
 	Seed   *SeedCommitted `json:"seed,omitempty"`    // the last one before a run, or that of a new base; nil for none
-	SeedAt int64          `json:"seed_at,omitempty"` // where its line begins
+	SeedAt int64          `json:"seed_at,omitempty"` // offset of its line
 }
 
 // End is the end of an attempt at a task: done, or failed with a reason.
@@ -84,11 +83,11 @@ type Task struct {
 	Uncommitted bool `json:"uncommitted,omitempty"` // between task_done and its commit
 	// Ledger has the offsets of the record's lines for its ledger: verdicts and the user's notes.
 	Ledger  []int64  `json:"ledger,omitempty"`
-	Shared  bool     `json:"shared,omitempty"`  // its ledger began in another record
+	Shared  bool     `json:"shared,omitempty"`  // its ledger began in another session's record
 	Commits []string `json:"commits,omitempty"` // on record, placeholders among them
-	Trees   []string `json:"trees,omitempty"`   // that accepting verdicts name
-	First   *Begin   `json:"first,omitempty"`   // how its first attempt began
-	Last    int64    `json:"last,omitempty"`    // where its last one began; 0 for none
+	Trees   []string `json:"trees,omitempty"`   // trees of accepting verdicts
+	First   *Begin   `json:"first,omitempty"`   // start of the first attempt
+	Last    int64    `json:"last,omitempty"`    // offset of the last attempt's start; 0 for none
 	Attempt Attempt  `json:"attempt"`           // the last one
 	// Failure is its last failure; nil if it never failed.
 	Failure *Failure `json:"failure,omitempty"`
@@ -109,7 +108,7 @@ func (s *State) AwaitsReview(task string) *CaseSubmitted {
 	return s.Tasks[task].Case
 }
 
-// Carried returns the verdict on a task's change that is to be repeated on a new base, or nil.
+// Carried returns the verdict on a task's change that must be repeated on a new base, or nil.
 func (s *State) Carried(task string) *EvaluatorVerdict {
 	if s == nil {
 		return nil
@@ -147,15 +146,14 @@ type Begin struct {
 
 // Attempt is the last attempt at a task by the record. It shows the steps that a dead process did not finish.
 type Attempt struct {
-	Begun ContextReset `json:"begun"` // how it began
+	Begun ContextReset `json:"begun"` // first event of the attempt
 	Objected
 	// VerdictTS is the time of the verdict. Worked is set if an iteration began since, Unledgered if its line in the
 	// ledger may be missing.
 	VerdictTS  string `json:"verdict_ts,omitempty"`
 	Worked     bool   `json:"worked,omitempty"`
 	Unledgered bool   `json:"unledgered,omitempty"`
-	// Waits is set where the verdict's tree was accepted and, by the record, not committed. Its Noted task_done may be
-	// there.
+	// Waits is set if the verdict's tree was accepted and, by the record, not committed. A task_done may follow it.
 	Waits bool `json:"waits,omitempty"`
 	Noted bool `json:"noted,omitempty"`
 	// Case is a case that the evaluator was being asked about when the last run ended; nil for none.

@@ -19,8 +19,8 @@ const (
 	ReviewerFailed = "reviewer_failed"
 	// PreflightFailed is a problem found before any model is asked.
 	PreflightFailed = "preflight"
-	// CommitRefused is a commit hook that refuses the same change with the same words again, or a commit that cannot be
-	// signed. The task is accepted and waits for its commit.
+	// CommitRefused means that a commit hook refused the same change with the same words again, or that a commit
+	// cannot be signed. The task is accepted and waits for its commit.
 	CommitRefused = "commit_refused"
 	// TasksFailed is the end of a run that continued after a failed task: no other task can start.
 	TasksFailed = "tasks_failed"
@@ -40,10 +40,10 @@ const (
 type Reason struct {
 	Word   string
 	Says   string // shown after "Stopped: "
-	Status string // of the session, after it
+	Status string // status of the session after it
 	Exit   int    // code of the command that ran
 	Hint   string // the fix before a resume, unless the stop has its own
-	// Task marks a reason for which a task fails. A work in progress commit can name it.
+	// Task marks a reason that fails a task. A work in progress commit can name it.
 	Task bool
 	// Calm is a stop without a problem: the work is done, or the user or a cap ended the run.
 	Calm bool

@@ -20,13 +20,13 @@ import (
 // The descriptors of the process that enters a sandbox, before it becomes the command.
 const (
 	rulesetFD = 3 + iota
-	reportFD  // for the kernel's refusals
+	reportFD  // gets the kernel's refusals
 )
 
 // The words of the command line that enters a sandbox, before the command.
 const (
 	argFlags = 1 + iota // "o": no sandbox, "n": no network
-	argPath             // of the program
+	argPath             // path of the program
 	argArgv
 )
 
@@ -46,7 +46,7 @@ func (b *Box) Start(cmd *exec.Cmd) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := io.ReadAll(r) // until the command was executed, or given up
+	said, err := io.ReadAll(r) // the pipe closes when the command starts or fails to
 	if err == nil && len(said) > 0 {
 		err = reported(said)
 	}
@@ -173,13 +173,13 @@ func init() {
 // entry is how a process enters the sandbox and executes a command. It uses system calls alone, because it may be a
 // fork of a process with threads: nothing is allocated there, and no stack grows. There is no way back.
 type entry struct {
-	files         []int // those of a fork, its streams first
+	files         []int // files of a fork, its streams first
 	group         int   // the control group in which a fork is made; 0 for none
 	session       bool  // a fork is to begin a session
 	own           bool  // a fork is a child of this process, not of its parent
-	dir           *byte // of a fork; nil for where it is
+	dir           *byte // working directory of a fork; nil keeps it
 	rules, report int
-	open          bool // there is no sandbox
+	open          bool // runs without a sandbox
 	mask          unix.Sigset_t
 	limits, cut   *unix.SockFprog
 	processes     unix.Rlimit // their largest number; 0 is no limit
@@ -245,7 +245,7 @@ func (e *entry) fork() (pid uintptr, errno syscall.Errno) {
 	return pid, errno
 }
 
-// deaf lets all signals of this thread wait, and says which did before.
+// deaf blocks all signals of this thread, and returns those that were blocked before.
 func deaf(before *unix.Sigset_t) bool {
 	var all unix.Sigset_t
 	for i := range all.Val {
@@ -338,7 +338,7 @@ func (e *entry) enter() bool {
 	if errno == 0 {
 		_, _, errno = syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(e.rules), 0, 0)
 	}
-	if errno == 0 && e.limits != nil { // best effort: a kernel without seccomp has no such filter
+	if errno == 0 && e.limits != nil { // a kernel without seccomp has no such filter
 		syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW,
 			uintptr(unsafe.Pointer(e.limits)))
 	}
@@ -349,7 +349,7 @@ func (e *entry) enter() bool {
 	return errno == 0 || e.fail(failsToEnter, errno)
 }
 
-// allowOwn allows the namespaces' own directories, which are known only inside. A right also holds for everything
+// allowOwn allows the namespaces' own directories, which are known only inside. A right also applies to everything
 // mounted below.
 func allowOwn(rules int, temp bool, layers []string) error {
 	own := map[string]uint64{"/proc": readTree, "/dev/shm": readTree | editTree, "/dev/pts": readTree | editTree,

@@ -71,9 +71,9 @@ func (i inits) with(flags uintptr, do func() error) (pid int, err error) {
 // uses system calls only, because executing this program would take as long as starting the holder. It ignores all
 // signals, because pending signals count against the user's limit (RLIMIT_SIGPENDING).
 type first struct {
-	life, ready int // when the one is closed, it ends; it writes to the other
+	life, ready int // closing life ends it; it writes to ready
 	flags       uintptr
-	fd          int32 // of the process
+	fd          int32 // pidfd of the process
 	said        byte
 	// The numbers in the namespace begin with the number of this process outside. So no number comes twice in the turns
 	// of a conversation, and a lock that an earlier turn left names no living process.

@@ -54,7 +54,7 @@ func TestProcessNumbersAreNotReused(t *testing.T) {
 	}
 }
 
-// TestGitFileIsReadOnly: a worker may neither write nor replace the .git file of a worktree, and may write beside it.
+// TestGitFileIsReadOnly: a worker may neither write nor replace the .git file of a worktree, but may write next to it.
 func TestGitFileIsReadOnly(t *testing.T) {
 	w := newWorld(t)
 	if has, _ := sandbox.Spaces(); !slices.Contains(has, "mount") {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holds is the word by which this program becomes the holder of namespaces.
+// holds is the argument that makes this program the holder of namespaces.
 const holds = "holder"
 
 const (
@@ -45,7 +45,7 @@ func hold() {
 	stayDeaf()
 	preferOOM()
 	unix.CloseOnExec(socketFD)
-	// Go raises the limit of open files for itself, and takes that back where it is about to execute something.
+	// Go raises the limit of open files for itself, and restores it before an exec.
 	_ = syscall.Exec("", nil, nil)
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		_ = send(socketFD, []string{"a mount namespace: " + err.Error()}, nil)
@@ -110,7 +110,7 @@ func stayDeaf() {
 	}
 }
 
-// serve makes the namespaces of a view in a separate thread and starts commands there.
+// serve creates the namespaces of a view in a separate thread and starts commands there.
 func (v view) serve(ops []string, inits inits) {
 	runtime.LockOSThread() // for ever: the thread ends with the function
 	failed := v.enter(ops)
@@ -150,7 +150,7 @@ func (s viewStart) start() (pid int, err error) {
 	if strings.Contains(flags, "g") {
 		e.group = s.fds[len(s.fds)-1]
 	}
-	if e.open = strings.Contains(flags, "r"); e.open { // it enters the sandbox once it has all files at their places
+	if e.open = strings.Contains(flags, "r"); e.open { // it enters the sandbox after all mounts are made
 		e.files = nil
 		for _, fd := range s.fds {
 			high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, highFD)
@@ -182,7 +182,7 @@ func (s viewStart) start() (pid int, err error) {
 	return int(n), err
 }
 
-// enter makes the mount namespace: the system read-only, and closed directories with only their open paths.
+// enter creates the mount namespace: the system read-only, and closed directories with only their open paths.
 func (v view) enter(ops []string) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (v view) enter(ops []string) error {
 	return l.shut()
 }
 
-// layout is the state while a mount namespace is laid out.
+// layout is the state while a mount namespace is built.
 type layout struct {
 	ops    []string
 	trees  map[string]int // shown files and directories, by path
@@ -265,7 +265,7 @@ func (l *layout) shut() error {
 
 func isTemp(dir string) bool { return dir == "/tmp" || dir == "/var/tmp" }
 
-// mkdir makes a directory with those above it.
+// mkdir creates a directory and its parents.
 func (l *layout) mkdir(dir string) error {
 	if _, err := os.Lstat(dir); err == nil {
 		return nil
@@ -277,7 +277,7 @@ func (l *layout) mkdir(dir string) error {
 	return os.Mkdir(dir, 0o755)
 }
 
-// do does one step. Its mount point exists, or is in a covered directory, where it can be made.
+// do makes one mount. Its mount point exists, or can be created in a covered directory.
 func (l *layout) do(kind, path, arg string) error {
 	if kind == opText {
 		return showText(l.ops, path, arg[strings.Index(arg, "\n")+1:])
@@ -308,7 +308,7 @@ func (l *layout) do(kind, path, arg string) error {
 			err = os.WriteFile(path, nil, 0o600)
 		}
 	}
-	if err != nil && kind == opShown { // in a tree that may only be read
+	if err != nil && kind == opShown { // in a read-only tree
 		return nil
 	}
 	if err != nil {
@@ -317,7 +317,7 @@ func (l *layout) do(kind, path, arg string) error {
 	return unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// readOnly lets nothing be written, not even a mode or a time, at a mount and those below it.
+// readOnly makes a mount and those below it read-only, including modes and times.
 func readOnly(fd int, path string) error {
 	flags := uint(unix.AT_RECURSIVE)
 	if path == "" {

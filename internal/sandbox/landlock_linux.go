@@ -43,8 +43,8 @@ var abis = []struct {
 	{9, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX, "any process can connect to a socket whose path it knows"},
 }
 
-// devicesFree are the devices that may be read and written. /dev/pts is not among them: it has the user's terminals
-// too, and no rule distinguishes them from those of a command.
+// devicesFree are the readable and writable devices. /dev/pts is not among them, because it also has the user's
+// terminals, and no rule distinguishes those.
 var devicesFree = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
 	"/dev/ptmx"}
 
@@ -98,7 +98,7 @@ var rulesets = struct {
 	of map[string]made
 }{of: map[string]made{}}
 
-// ruleset returns a descriptor of the box's ruleset. It makes a new one if a named path was replaced.
+// ruleset returns a descriptor of the box's ruleset. It makes a new ruleset if a named path was replaced.
 func (b *Box) ruleset() (*os.File, error) {
 	rulesets.Lock()
 	defer rulesets.Unlock()
@@ -132,7 +132,7 @@ func (m made) current() bool {
 	return true
 }
 
-// look says which file is at a path and, of a directory that was listed, when its entries changed last.
+// look identifies the file at a path and, for a listed directory, the last change of its entries.
 func look(path string) string {
 	dir, listed := strings.CutSuffix(path, "/.")
 	var st unix.Stat_t

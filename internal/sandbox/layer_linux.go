@@ -10,8 +10,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// lay mounts the missing layers that a view needs, each once, because two mounts over one layer would not see each
-// other's writes. Each view has a copy of the mount. Without support for layers the directory itself is written.
+// lay mounts the missing layers of a view, each once, because two mounts over one layer would not see each other's
+// writes. Each view has a copy of the mount. Without support for layers, writes go to the directory itself.
 func lay(made map[string]bool, ops []string) {
 	for i := 0; i+2 < len(ops); i += 3 {
 		if ops[i] != opLayer {
@@ -19,7 +19,7 @@ func lay(made map[string]bool, ops []string) {
 		}
 		layer, under, _ := strings.Cut(ops[i+2], "\n")
 		ops[i+2] = layer
-		if is, tried := made[layer]; !tried || is && !there(layerMount(layer)) { // it was removed, and is needed again
+		if is, tried := made[layer]; !tried || is && !there(layerMount(layer)) { // removed since, and needed again
 			if made[layer] = mountLayer(ops[i+1], layer, under) == nil; !made[layer] {
 				_ = os.Remove(layerMount(layer))
 			}
@@ -50,8 +50,7 @@ func bypass(layer string) error {
 // layerMount returns where a layer is mounted. A layer that is removed outside takes its mount along.
 func layerMount(layer string) string { return filepath.Join(layer, "mount") }
 
-// mountLayer mounts a directory with a layer over it, and between the two another layer with those that were accepted
-// above it.
+// mountLayer mounts a directory with a layer over it. Between the two it mounts another layer with accepted writes.
 func mountLayer(path, layer, under string) error {
 	upper, work := Written(layer), filepath.Join(layer, "work")
 	for _, dir := range []string{upper, work, layerMount(layer)} {

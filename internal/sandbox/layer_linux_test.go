@@ -88,7 +88,7 @@ func TestBoxLayers(t *testing.T) {
 	if out, ok := w.sh(t, box, "! cat ~/cache/old 2>/dev/null && cat ~/cache/dir/*"); !ok || out != "above\n" {
 		t.Errorf("above what was accepted: %v %q", ok, out)
 	}
-	// A layer that was removed and is needed again is made again.
+	// A removed layer is created again when it is needed.
 	if err := proc.RemoveAll(box.Above); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (e *entry) readLimits(flags string) {
 	}
 }
 
-// preferOOM makes this process and its children the first that the kernel ends when memory runs out.
+// preferOOM makes the kernel kill this process and its children first when memory runs out.
 func preferOOM() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", strconv.AppendInt(nil, 500, 10), 0)
 }

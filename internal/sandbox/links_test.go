@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLinks resolves paths as filepath.EvalSymlinks does, those that are not there too, and looks at each once.
+// TestLinks resolves paths like filepath.EvalSymlinks, also missing ones, and reads each once.
 func TestLinks(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

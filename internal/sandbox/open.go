@@ -16,8 +16,8 @@ type Opening struct{ Path, Why string }
 // Given is the input of Default.
 type Given struct {
 	Getenv    func(string) string
-	Installed func(string) bool // whether a program is
-	Root      string            // of sessions
+	Installed func(string) bool // reports whether a program is installed
+	Root      string            // root of the sessions
 	Repo      []string          // the repository, and the user's working tree
 	Git       []string          // files that git's configuration names
 	Read      []string          // opened by the user
@@ -42,8 +42,8 @@ var toolVars = []string{"JAVA_HOME", "GOROOT", "RUSTUP_HOME", "CARGO_HOME", "AND
 	"MISE_DATA_DIR", "CONDA_PREFIX", "VIRTUAL_ENV", "SDKMAN_DIR", "M2_HOME", "MAVEN_HOME", "GRADLE_HOME",
 	"DOTNET_ROOT", "FLUTTER_ROOT", "BUN_INSTALL", "DENO_INSTALL", "PNPM_HOME", "UV_PYTHON_INSTALL_DIR"}
 
-// closed returns the closed directories, readable only where a path in them is opened: the home directory, the
-// sessions, other programs' temporary files.
+// closed returns the closed directories, in which only open paths are readable: the home directory, the sessions,
+// other programs' temporary files.
 func (g Given) closed() []string {
 	dirs := []string{g.Root, g.Getenv("HOME"), "/tmp", "/var/tmp", "/private/tmp", os.TempDir(), "/run"}
 	return slices.DeleteFunc(dirs, func(dir string) bool { return !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" })
@@ -177,7 +177,7 @@ var credentials = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker
 	".config/pypoetry/auth.toml", ".local/share/uv/credentials", ".terraform.d/credentials.tfrc.json", ".vault-token",
 	".pgpass", ".my.cnf", ".local/share/keyrings", ".password-store", ".config/rclone"}
 
-// movedCredentials are credentials where a variable says.
+// movedCredentials are credentials at paths that variables name.
 var movedCredentials = []struct{ env, name string }{
 	{"GNUPGHOME", ""}, {"XDG_CONFIG_HOME", "git/credentials"}, {"XDG_CONFIG_HOME", "gh/hosts.yml"},
 	{"XDG_CACHE_HOME", "git/credential"}, {"CARGO_HOME", "credentials"}, {"CARGO_HOME", "credentials.toml"},

@@ -14,15 +14,15 @@ import (
 // tree then. Without a mount namespace the checkouts are closed, so that no test can load them by mistake.
 type Place struct {
 	Tree string // a worktree or a judged checkout
-	// Checkouts are the user's working trees of the repository, the one that the session was made in first.
+	// Checkouts are the user's working trees of the repository, the session's first.
 	Checkouts []string
 	Git       string // the repository's common directory
-	// Installed are the directories of the checkouts that stay visible, to be read, where the tree has nothing.
+	// Installed are the directories of the checkouts that stay visible, read-only, where the tree has none.
 	Installed []string
 	Starts    bool // a command for a directory of Tree starts in the same directory of the first checkout
 }
 
-// At returns a Box in which a tree is shown at the paths of the user's checkouts.
+// At returns a Box that shows a tree at the paths of the user's checkouts.
 func (b *Box) At(p Place) *Box {
 	return b.but(func(out *Box) {
 		p.Tree = real(p.Tree)
@@ -78,7 +78,7 @@ func (b *Box) placed(space bool) *Box {
 	})
 }
 
-// Inside returns the path at which commands see a path of the tree: in the first checkout if they start there.
+// Inside returns the path of a file of the tree as commands see it: in the first checkout if they start there.
 func (b *Box) Inside(path string) string {
 	if b == nil || b.place == nil || !b.place.Starts {
 		return path
@@ -90,8 +90,8 @@ func (b *Box) Inside(path string) string {
 	return b.place.Checkouts[0] + strings.TrimPrefix(at, b.place.Tree)
 }
 
-// Installed returns the path of a directory of the user's checkouts that commands see in place of a missing or empty
-// one of the tree, "" if there is none.
+// Installed returns the directory of a user's checkout that commands see instead of a missing or empty one of the
+// tree, or "".
 func (b *Box) Installed(name string) string {
 	if b == nil || b.place == nil || !isEmpty(filepath.Join(b.place.Tree, name)) {
 		return ""

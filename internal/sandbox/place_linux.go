@@ -15,7 +15,7 @@ import (
 // The kinds of operations that show a tree at the path of a checkout.
 const (
 	opTree  = "tree"  // the tree at its own path
-	opRead  = "read"  // the same, to read
+	opRead  = "read"  // shows a path, read-only
 	opFrom  = "from"  // the contents of another path outside, read-only
 	opShown = "shown" // a directory of the checkout, to read, if the tree has a place for it
 	opText  = "text"  // a file with another content, to read

@@ -19,7 +19,7 @@ func (b *Box) profile() string {
 	rule("deny network-outbound", "subpath", b.links.reals(b.Sockets))
 	rule("allow file-read*", "subpath", b.links.reals(b.readable()))
 	rule("allow file-read* file-write*", "subpath", append(b.outermost(), "/dev"))
-	// The user's terminals, and not those that a command makes.
+	// The user's terminals, but not those created by a command.
 	out.WriteString(`(deny file-read* file-write* (require-all (regex #"^/dev/ttys[0-9]+") ` +
 		"(require-not (extension \"com.apple.sandbox.pty\"))))\n")
 	if b.NoNetwork {

@@ -47,7 +47,7 @@ func startReaper(cmd *exec.Cmd, flags string, rules, report *os.File, start func
 func (e *entry) reap() {
 	stayDeaf()
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	_ = syscall.Exec("", nil, nil) // takes back the raised limit of open files
+	_ = syscall.Exec("", nil, nil) // restores the limit of open files
 	e.own = true
 	self, _ := unix.Getsid(0)
 	e.session = self == os.Getpid()

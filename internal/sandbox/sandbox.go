@@ -53,15 +53,14 @@ type Box struct {
 	Layers string
 	// Above names a directory of layers above the others, which get the writes.
 	Above string
-	// State may be changed and is unchanged afterwards if the system supports it: writes to a directory go into its
-	// layer, writes to a file into its copy. Paths in Through are changed themselves,
-	// except a State below one of them.
+	// State may change and is restored if the system supports that: writes to a directory go to its layer, writes to a
+	// file to a copy. Paths in Through really change, except a State below one of them.
 	State   []Layer
 	Through []string
 	// Instead shows another file at a path, where the system can.
 	Instead []Layer
 	Read    []string  // paths in hidden directories that may be read
-	Open    []Opening // the same for all that a run starts, with the reason
+	Open    []Opening // readable paths for all commands of a run, with the reason
 	Hide    []string  // paths that may not be read, unless they are in Write, Read or Open
 	// Sockets are the directories and sockets of helpers that serve any process, for macOS.
 	Sockets []string
@@ -98,33 +97,33 @@ const Accepted = "accepted-"
 type System struct {
 	Kind  string   // "Landlock ABI 7", "sandbox-exec", "" for none
 	Lacks []string // gaps of this kernel, in words
-	// Short says that signals or truncated files get past it. Helpers' sockets are nobody's promise.
+	// Short reports that the sandbox does not stop signals or truncation of files. Sockets of helpers do not count.
 	Short bool
 	// Err is why there is none.
 	Err error
 }
 
-// With returns a Box in which these may be changed too.
+// With returns a Box in which these paths are also writable.
 func (b *Box) With(write ...string) *Box {
 	return b.but(func(out *Box) { out.Write = append(slices.Clip(out.Write), write...) })
 }
 
-// Reading returns a Box in which these may be read too.
+// Reading returns a Box in which these paths are also readable.
 func (b *Box) Reading(read ...string) *Box {
 	return b.but(func(out *Box) { out.Read = append(slices.Clip(out.Read), read...) })
 }
 
-// Touching returns a Box in which these may be read, and their times changed.
+// Touching returns a Box in which these paths are readable and their times can be changed.
 func (b *Box) Touching(touch ...string) *Box {
 	return b.but(func(out *Box) { out.Touch = append(slices.Clip(out.Touch), touch...) })
 }
 
-// Showing returns a Box in which another file is at a path, if the system supports that.
+// Showing returns a Box with another file at a path, if the system supports that.
 func (b *Box) Showing(path, other string) *Box {
 	return b.but(func(out *Box) { out.Instead = append(slices.Clip(out.Instead), Layer{path, other}) })
 }
 
-// Over returns a Box in which a directory may be changed. If the system supports it, writes go into a layer and the
+// Over returns a Box in which a directory is writable. If the system supports it, writes go to a layer and the
 // directory stays unchanged; [Layered] reports that.
 func (b *Box) Over(dir, layer string) *Box {
 	return b.but(func(out *Box) {
@@ -182,8 +181,8 @@ func (b *Box) Environ(env []string) []string {
 	return out
 }
 
-// tempVars name the directory for a program's temporary files. Some programs, such as pnpm for its locks, read only the
-// second one and use /tmp without it.
+// tempVars name the directory of a program's temporary files. Some programs, such as pnpm for its locks, read only the
+// second variable and use /tmp without it.
 var tempVars = []string{"TMPDIR", "XDG_RUNTIME_DIR"}
 
 // helperVars name sockets of helpers.
@@ -237,8 +236,8 @@ func (b *Box) readable() []string {
 	return out
 }
 
-// outermost returns the writable paths with links resolved, without those inside another writable path: a process could
-// replace them with a link to a path that it must not change. Hidden paths in a directory may not be replaced.
+// outermost returns the writable paths with links resolved, without those inside another writable path, because a
+// process could replace them by a link to a protected path. Hidden paths in a directory cannot be replaced.
 func (b *Box) outermost() (tops []string) {
 	hidden := b.links.reals(b.Hide)
 	paths := slices.DeleteFunc(b.writable(), func(path string) bool { return !filepath.IsAbs(path) })
@@ -265,8 +264,8 @@ func (b *Box) outermost() (tops []string) {
 	return tops
 }
 
-// links caches resolved symbolic links. A box names some hundred paths, most of them in the same few directories, and
-// resolves each several times for one command.
+// links caches resolved symbolic links. A box names about a hundred paths, most of them in the same few directories,
+// and resolves each several times for one command.
 type links map[string]string
 
 // resolving returns a Box that looks at each directory once.

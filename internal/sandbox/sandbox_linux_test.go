@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestOtherWays runs the rest as an ordinary user, and where namespaces are refused.
+// TestOtherWays runs the rest as an ordinary user, and without namespaces.
 func TestOtherWays(t *testing.T) {
 	if os.Getenv("TEST_WITHOUT") != "" || os.Getenv("TEST_OTHER") != "" {
 		t.Skip("runs in another way already")
@@ -157,7 +157,7 @@ func TestTerminals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ours.Close() // which ends the program, too
+	defer ours.Close() // this also ends the program
 	const script = "for t in /dev/pts/[0-9]*; do true <$t >$t && exit; done; exit 1"
 	if out, ok := w.sh(t, w.box, script); ok {
 		t.Error("a terminal of the user's is open: ", out)
@@ -217,7 +217,7 @@ func TestInheritedFiles(t *testing.T) {
 	}
 }
 
-// TestLimits: a command can change its own limits, and look at those of others.
+// TestLimits: a command can change its own limits, and read those of others.
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
 	victim := exec.Command("sleep", "100")
@@ -278,7 +278,7 @@ func TestHarnessStaysOutside(t *testing.T) {
 	var writing sync.WaitGroup
 	for i := range 50 {
 		writing.Go(func() {
-			runtime.LockOSThread() // each on a thread of its own
+			runtime.LockOSThread() // each in a separate thread
 			defer runtime.UnlockOSThread()
 			if err := os.WriteFile(filepath.Join(w.home, fmt.Sprint(i)), nil, 0o600); err != nil {
 				t.Error(err)
@@ -288,8 +288,8 @@ func TestHarnessStaysOutside(t *testing.T) {
 	writing.Wait()
 }
 
-// TestStartsAsOutside: a command inherits the same inside and outside, and fails the same if it cannot be executed.
-// A run has as many temporary directories as judgements: the ruleset for one is removed with it.
+// TestStartsAsOutside: a command inherits the same inside and outside, and fails the same way if it cannot start. Each
+// judgement has a temporary directory, and the ruleset for it is removed with it.
 func TestRulesOfGoneDirectoriesGo(t *testing.T) {
 	w := newWorld(t)
 	for range 10 {
@@ -405,7 +405,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkViews starts each command in namespaces that are made for it.
+// BenchmarkViews starts each command in new namespaces.
 func BenchmarkViews(b *testing.B) {
 	top := b.TempDir()
 	box := sandbox.Default(sandbox.Given{Getenv: os.Getenv, Installed: func(string) bool { return false }, Root: top})

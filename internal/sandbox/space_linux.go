@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spaces is the holder of this process: a child that makes the namespaces for boxes, each once, and starts commands in
-// them. These are this process's children (CLONE_PARENT).
+// spaces is the holder of this process: a child that creates the namespaces of boxes, each once, and starts commands
+// in them. These are this process's children (CLONE_PARENT).
 var spaces holder
 
 type holder struct {
@@ -55,7 +55,7 @@ func Close() {
 	}
 }
 
-// open starts the holder, as root without a user namespace where that works.
+// open starts the holder; as root without a user namespace if possible.
 func (h *holder) open() {
 	if h.conn != nil || h.err != nil {
 		return
@@ -72,8 +72,8 @@ func (h *holder) open() {
 	id := func(n int) []syscall.SysProcIDMap {
 		return []syscall.SysProcIDMap{{ContainerID: n, HostID: n, Size: 1}}
 	}
-	// These capabilities allow mounting, entering a mount namespace, and overlayfs's access to its working
-	// directory, which has no permissions.
+	// These capabilities allow mounts, entering a mount namespace, and overlayfs's access to its working directory,
+	// which has no permissions.
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS, Setpgid: true,
 		UidMappings: id(os.Geteuid()), GidMappings: id(os.Getegid()), AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN,
 			unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_FSETID,
@@ -182,7 +182,7 @@ func (h *holder) ask(request []string, files []*os.File) ([]string, error) {
 	return nil, errSpace
 }
 
-// errSpace says that there are no namespaces for a command.
+// errSpace means that a command has no namespaces.
 var errSpace = errors.New("the sandbox has no namespaces")
 
 // The kinds of operations in a mount namespace. An operation is a kind, a path and further arguments, sorted by path.
@@ -190,11 +190,11 @@ const (
 	opCover = "cover" // an empty directory
 	opBlank = "blank" // an empty file
 	opShow  = "show"  // the path as outside, read-only
-	opWrite = "write" // the same, to write
-	opLayer = "layer" // the same, written to a layer
+	opWrite = "write" // shows a path, writable
+	opLayer = "layer" // shows a path, with writes in a layer
 	opCopy  = "copy"  // a copy of a file, which gets the writes
-	opTouch = "touch" // the same, to read, with times that may be changed
-	opFix   = "fix"   // the same, to read, in a directory that may be written
+	opTouch = "touch" // shows a path read-only, except for times
+	opFix   = "fix"   // shows a path read-only in a writable directory
 	opLink  = "link"  // a symbolic link
 )
 
@@ -272,7 +272,7 @@ func (b *Box) mounts() []string {
 		around := opShow
 		if len(within) > 0 {
 			around = within[len(within)-2]
-		} else if below(o.path, "/dev/shm") { // it is empty there
+		} else if below(o.path, "/dev/shm") { // the sandbox's /dev/shm is empty
 			around = opCover
 		}
 		if o.kind == around || (around == opWrite || around == opLayer) && (o.kind == opShow || o.kind == opTouch) ||
@@ -337,8 +337,8 @@ func (l links) trail(path string) (out []string) {
 	return out
 }
 
-// Messages are strings that end with a NUL, which neither a path nor an argument holds. They are passed in a file,
-// before the other files of the message.
+// Messages are NUL-terminated strings, because no path or argument contains NUL. They are passed in a file, before the
+// other files of the message.
 
 func send(fd int, words []string, fds []int) error {
 	memory, err := unix.MemfdCreate("message", unix.MFD_CLOEXEC)

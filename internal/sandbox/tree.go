@@ -39,7 +39,7 @@ func (t *Tree) Kill() {
 	}
 }
 
-// patience bounds the wait for a process that the kernel cannot end, which holds up its pid namespace.
+// patience limits the wait for a process that the kernel cannot end, which blocks its pid namespace.
 const patience = 5 * time.Second
 
 var errPatience = errors.New("its processes do not end even when killed")

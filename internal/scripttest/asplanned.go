@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// asPlanned runs a command of git tilth twice: dry, and then for real with -v, which ends with the given code. The git
-// commands that the dry run prints must be the ones that write in the real one, in their order.
+// asPlanned runs a command of git tilth twice: dry, and then with -v, which must exit with the given code. The git
+// commands of the dry run must be the writing commands of the real run, in order.
 func asPlanned(ts *testscript.TestScript, _ bool, args []string) {
 	need(ts, args, 2, "asplanned CODE COMMAND ARGS...")
 	run := func(flag string) (said string, code int) {
@@ -67,8 +67,8 @@ func nameless(cmd string) string {
 	return ids.ReplaceAllString(cmd, "$1 <commit>")
 }
 
-// writes returns the commands among those that -v printed which write in the repository or the worktree: not those of a
-// look ahead, which has an index and objects of its own.
+// writes returns the commands in the output of -v that write to the repository or the worktree. It skips those of a
+// preview, which has its own index and objects.
 func writes(said string) []string {
 	var out []string
 	for line := range strings.Lines(said) {

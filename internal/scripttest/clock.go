@@ -8,8 +8,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/scripttest/clock"
 )
 
-// SkipWaits makes the waits of this process end at once. The file has the time that they would have taken, by which the
-// clock of the script's next process is fast too.
+// SkipWaits makes the waits of this process end at once. The file has their total duration, by which the clock of the
+// script's next process is advanced too.
 func SkipWaits(file string) {
 	var passed atomic.Int64
 	if b, err := os.ReadFile(file); err == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/ttytest"
 )
 
-// terminals is read-locked while a command has a terminal, and so a process session of its own. It is write-locked
-// while this process runs validators itself, because it then ends every child in another process session.
+// terminals is read-locked while a command has a terminal and therefore a process session. It is write-locked while
+// this process runs validators, because it then ends every child in another process session.
 var terminals sync.RWMutex
 
 // console runs a command at a terminal of 80 columns, types each text when the screen shows its prompt, and writes the
@@ -65,7 +65,7 @@ func console(ts *testscript.TestScript, _ bool, args []string) {
 	if err := cmd.Wait(); errors.As(err, &exit) {
 		code = exit.ExitCode()
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-			code = 128 + int(status.Signal()) // git, which had started the command, was interrupted as well
+			code = 128 + int(status.Signal()) // a signal interrupted git, which had started the command
 		}
 	}
 	ts.Logf("[screen]\n%s", screen.String())

@@ -23,7 +23,7 @@ import (
 // allows null, "-" allows the field to be missing.
 type kinds map[string]string
 
-// eventFields are the payload fields of each event, without those common to all events of a task.
+// eventFields are the payload fields of each event, except fields that all events of a task have.
 var eventFields = map[string]kinds{
 	"session_start": {"phase": "s", "source": "s", "worktree": "s", "branch": "s", "worker_model": "s?",
 		"evaluator_model": "s?", "base_url": "s", "limits": "o", "task_count": "n?"},
@@ -85,7 +85,7 @@ type auditor struct {
 	faults []string
 	where  string
 
-	tasks    map[string]*taskNames // by task, "" for events of none
+	tasks    map[string]*taskNames // by task, "" for events without one
 	lastTime time.Time
 	traces   map[string]bool
 }
@@ -302,7 +302,7 @@ func reasons(match func(record.Reason) bool) (words []string) {
 	return words
 }
 
-// order checks the sequence in which a task ends.
+// order checks the sequence of events at a task's end.
 func (a *auditor) order(typ string, p gjson.Result) {
 	t := a.of(p.Get("task_id").Str)
 	switch typ {
@@ -371,7 +371,7 @@ func (a *auditor) jsonFile(path string, want kinds) gjson.Result {
 	return v
 }
 
-// summary is brought up to date by its readers, so that it is looked at as one does.
+// summary is read like other readers do, which update it first.
 func (a *auditor) summary(s *session.Session) {
 	if err := s.WriteSummary(); err != nil {
 		a.fault("summary.json: %v", err)
@@ -408,8 +408,8 @@ func (a *auditor) plan(path string) {
 	}
 }
 
-// modes checks that nobody else can read the session: directories 0700, files 0600. The worktree's files are git's, but
-// for its top.
+// modes checks that nobody else can read the session: directories 0700, files 0600. In the worktree it checks only the
+// top, because git writes the files.
 func (a *auditor) modes(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -427,10 +427,10 @@ func (a *auditor) modes(dir string) {
 			info.Mode().Perm() == 0o700:
 			return fs.SkipDir
 		case a.where == "caches" && info.Mode().Perm() == 0o700:
-			return fs.SkipDir // as the caches are that lie beneath
+			return fs.SkipDir // the caches below it are closed too
 		case (a.where == "judge" || filepath.Dir(a.where) == "lanes/.judge") &&
 			(info.Mode().Perm() == 0o700 || info.Mode().Perm() == 0):
-			return fs.SkipDir // closed where a run was killed
+			return fs.SkipDir // closed after a killed run
 		case d.IsDir() && info.Mode().Perm() != 0o700, !d.IsDir() && info.Mode().Perm() != 0o600:
 			a.fault("has mode %o", info.Mode().Perm())
 		case strings.Contains(d.Name(), ".tmp"):

@@ -47,7 +47,7 @@ func fakeagent(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("FAKEAGENT_LOG", log)
 }
 
-// outward makes a file writable from the sandbox: a link to a new file in the directory that Setup allows.
+// outward makes a file writable from the sandbox, as a link to a new file in the directory that Setup allows.
 func outward(ts *testscript.TestScript, name string) {
 	to := filepath.Join(ts.Getenv("WORK"), agentState, filepath.Base(name))
 	os.Remove(name)

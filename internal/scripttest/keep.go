@@ -37,7 +37,7 @@ func repoState(ts *testscript.TestScript, dir string) string {
 	if _, err := os.Stat(common); err != nil {
 		common = dir
 	}
-	// Not packed-refs: deleting any branch makes git write one.
+	// packed-refs is left out, because deleting any branch makes git write one.
 	for _, name := range []string{"HEAD", "index", "config", "info/exclude"} {
 		data, _ := os.ReadFile(filepath.Join(common, name))
 		fmt.Fprintf(&b, "%s %x\n", name, data)
@@ -57,7 +57,7 @@ func dirState(ts *testscript.TestScript, dir string, skipIgnored bool) string {
 	}
 	var b strings.Builder
 	ts.Check(filepath.Walk(dir, func(path string, fi os.FileInfo, err error) error {
-		if errors.Is(err, fs.ErrPermission) { // overlayfs has a directory beside each layer that only root can read
+		if errors.Is(err, fs.ErrPermission) { // overlayfs has a directory next to each layer that only root can read
 			return nil
 		}
 		if err != nil {

@@ -50,7 +50,7 @@ func killAfter(ts *testscript.TestScript, _ bool, args []string) {
 		if h.reached(args[0], n) {
 			ts.Check(unix.Kill(-cmd.Process.Pid, unix.SIGKILL))
 			<-ended
-			// git, which started the run, is gone; the run itself may take a moment longer to give the lock up.
+			// git, which started the run, has ended; the run itself may take a moment longer to release the lock.
 			s := &session.Session{ID: ts.Getenv(args[2]), Dir: filepath.Dir(record)}
 			wait(ts, "the end of the run", func() bool { _, busy := s.Holder(); return !busy })
 			return
@@ -73,7 +73,8 @@ type heldRun struct {
 	skip, taken int // events that were there before; events that were taken from the pipe
 }
 
-// reached lets the command go on as far as it may and reports whether the nth event of a type is the last on disk.
+// reached lets the command continue as far as allowed, and reports whether the nth event of a type is the last on
+// disk.
 func (h *heldRun) reached(typ string, n int) bool {
 	for {
 		written := recordLines(h.record)[h.skip:]
@@ -99,7 +100,7 @@ func (h *heldRun) reached(typ string, n int) bool {
 	}
 }
 
-// recordLines returns the whole lines of a record; there is none before the session has begun.
+// recordLines returns the complete lines of a record, none before the session has begun.
 func recordLines(path string) [][]byte {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

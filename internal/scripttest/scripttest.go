@@ -57,10 +57,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
-// patience bounds every wait of a script; a successful wait takes milliseconds.
+// patience limits every wait of a script; a successful wait takes milliseconds.
 const patience = 60 * time.Second
 
-// signalDir is the directory in which programs in the sandbox tell a script about their progress.
+// signalDir is the directory through which programs in the sandbox report their progress to a script.
 const signalDir = "signals"
 
 type key string
@@ -73,7 +73,7 @@ type state struct {
 
 const stateKey key = "state"
 
-// Setup gives a script a home of its own, with an identity for git and nothing of the user's.
+// Setup gives a script a new home directory, with an identity for git and nothing of the user's.
 func Setup(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, ".home")
 	if err := os.MkdirAll(home, 0o755); err != nil {
@@ -106,8 +106,7 @@ func Setup(env *testscript.Env) error {
 		"LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(),
 		"GOPATH": filepath.Join(home, "go"), "GOTOOLCHAIN": "local",
 		"RUSTUP_HOME": rustupHome(), "README": readme(), "DOCS": filepath.Join(filepath.Dir(readme()), "docs"),
-		// A program built with -race sleeps a second before it exits unless it is told not to
-		// (go.dev/doc/articles/race_detector).
+		// A program built with -race sleeps a second before it exits by default (go.dev/doc/articles/race_detector).
 		"GORACE": "atexit_sleep_ms=0 " + os.Getenv("GORACE"),
 	} {
 		env.Setenv(k, v)
@@ -144,7 +143,7 @@ func endRuns(root string) {
 	}
 }
 
-// rustupHome returns where rustup keeps the toolchains that its cargo runs.
+// rustupHome returns the directory of rustup's toolchains, which its cargo runs.
 func rustupHome() string {
 	if dir := os.Getenv("RUSTUP_HOME"); dir != "" {
 		return dir

@@ -45,7 +45,7 @@ func differences(environ []string, s *session.Session) (found []string) {
 	return found
 }
 
-// verifyAll verifies all sessions of a script: nothing differs, except as tampering says.
+// verifyAll verifies all sessions of a script. Only differences named by tampering are allowed.
 func verifyAll(env *testscript.Env) {
 	root := env.Getenv("TILTH_SESSIONS_DIR")
 	ids, _ := session.Store{Root: root}.IDs()

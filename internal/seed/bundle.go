@@ -112,14 +112,14 @@ func (b *Bundle) notes(key string, given fields) []string {
 	return said
 }
 
-// read decodes a value, or nothing if it is missing or null.
+// read decodes a value, unless it is missing or null.
 func (b *Bundle) read(what, kind string, v gjson.Result, into any) {
 	if v.Exists() && json.Unmarshal([]byte(v.Raw), into) != nil {
 		b.faults.add("shape", "%s is not %s", what, kind)
 	}
 }
 
-// checkKeys reports repeated keys, and those that are not known; nil knows all.
+// checkKeys reports repeated and unknown keys; with nil all keys are known.
 func (b *Bundle) checkKeys(where string, given fields, known []string) {
 	for _, f := range given.repeated() {
 		b.faults.add("duplicate", "%s has the key %s twice", where, quoteShort(f.key))

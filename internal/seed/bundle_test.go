@@ -67,7 +67,7 @@ func put(path string) func(map[string]any) {
 	return func(b map[string]any) { b["test_files"].(map[string]any)[path] = "assert x\n" }
 }
 
-// worktree makes a directory with obstacles for a bundle.
+// worktree creates a directory with obstacles for a bundle.
 func worktree(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -33,10 +33,10 @@ type Rules struct {
 	TestsRequired bool
 	Root          string   // the worktree, "" before there is one
 	Tracked       []string // paths that git tracks there
-	Ignored       []string // those of the tests that git ignores: they would silently stay out of the seed commit
+	Ignored       []string // ignored test paths, which the seed commit would lack
 }
 
-// validID holds an id to its form, and to a length that file names can carry.
+// validID checks an id's form, and a length that fits into file names.
 func validID(id string) bool { return session.ValidTaskID(id) && len(id) <= 20 }
 
 // Check judges a bundle against every rule and reports all that are broken; nil means that it may be staged.
@@ -196,7 +196,7 @@ func (c *checker) files(rules Rules) {
 	}
 }
 
-// pairing holds tasks and tests together by name.
+// pairing matches tasks and tests by name.
 func (c *checker) pairing(rules Rules) {
 	paths := c.bundle.testPaths()
 	for _, p := range paths {

@@ -8,7 +8,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// orders takes lines such as "needs: T-001" and "touches: src/" out of an item's or paragraph's lines.
+// orders removes lines such as "needs: T-001" and "touches: src/" from an item's or paragraph's lines and returns
+// them.
 func (p *plan) orders(e *entry, lines []string, begin int) (rest []string) {
 	for i, l := range lines {
 		m := orderLine().FindStringSubmatch(strings.TrimSpace(l))
@@ -31,7 +32,8 @@ func (p *plan) orders(e *entry, lines []string, begin int) (rest []string) {
 	return rest
 }
 
-// takeLabel reports whether a line is the label of criteria. A criterion behind it in the same line is taken.
+// takeLabel reports whether a line is the label of criteria. It also takes a criterion after the label on the same
+// line.
 func (p *plan) takeLabel(e *entry, line string) bool {
 	m := criteriaLabel().FindStringSubmatch(line)
 	if m != nil && m[1] != "" {
@@ -40,7 +42,7 @@ func (p *plan) takeLabel(e *entry, line string) bool {
 	return m != nil
 }
 
-// fill gives a task its criteria, and all other text below it as its description. The criteria are the boxes, else the
+// fill sets a task's criteria, and its description from all other text below it. The criteria are the boxes, else the
 // labelled items, else the items of an item.
 func (p *plan) fill(e *entry, b *block) {
 	var boxes, labelled, plain, labels []*block
@@ -107,7 +109,7 @@ func (p *plan) leftOut(b *block) bool {
 	return b != nil && b.kind == item && !p.im.optional && (b.optional || p.leftOut(b.parent))
 }
 
-// joinClauses makes one criterion of separate items "Given", "When" and "Then".
+// joinClauses joins separate items "Given", "When" and "Then" into one criterion.
 func joinClauses(criteria []string) (out []string) {
 	begun := false // the last criterion begins with a Given or a When
 	for _, c := range criteria {

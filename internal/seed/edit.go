@@ -36,7 +36,7 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 	}
 	before = slices.Concat(done, before)
 	for _, t := range done {
-		t.Needs = nil // it is done, whatever it needed
+		t.Needs = nil // a done task needs nothing
 		keep = append(keep, t)
 	}
 	b := &Bundle{Tasks: append(keep, tasks...)}
@@ -59,7 +59,7 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 	return slices.Concat(done, tasks), nil, nil
 }
 
-// editedPairing holds the edited tasks to the tests of the seed, which an edit neither adds nor removes.
+// editedPairing compares the edited tasks with the seed's tests, which an edit neither adds nor removes.
 func (c *checker) editedPairing(before []session.Task, files []string, paired bool) {
 	allTested := paired && len(before) > 0
 	for _, t := range before {

@@ -69,12 +69,12 @@ func TestEditPlan(t *testing.T) {
 			}
 		})
 	}
-	// In an imported seed some tasks have no test; then a new one needs none.
+	// In an imported seed some tasks have no test, so a new one needs none.
 	more := strings.Replace(oldPlan, "\n]", `,{"id":"T-003","title":"C","acceptance_criteria":["z"]}]`, 1)
 	if _, broken, _ := EditPlan([]byte(oldPlan), []byte(more), files[:1], nil); len(broken) > 0 {
 		t.Error(broken)
 	}
-	// After a run a task with a test is left out by a command of its own.
+	// After a run, another command skips a task with a test.
 	one := `[{"id":"T-001","title":"A","acceptance_criteria":["x"]}]`
 	_, broken, _ := EditPlan([]byte(oldPlan), []byte(one), files, []session.Task{})
 	if !strings.Contains(Explain(broken, 9), "git tilth skip T-002") {

@@ -22,7 +22,7 @@ type entry struct {
 	line     int
 	source   string // the list's own id, "" for none
 	id       string // ours
-	title    string // in full, one line
+	title    string // full title, one line
 	body     string
 	criteria []string
 	inline   []string // criteria that stand behind their label in one line
@@ -32,7 +32,7 @@ type entry struct {
 	kind     string // the commit's type
 	scope    string
 	left     string // why it is left out: "done", "optional", or a status
-	parallel bool   // it has a [P] mark
+	parallel bool   // has a [P] mark
 	phase    int    // the section in which [P] marks count
 	priority float64
 	more     fields // to be kept in prd.json
@@ -48,7 +48,7 @@ const maxTitle = 72
 
 var (
 	ownID        = pattern.New(`^T-[0-9]{3,18}$`)
-	leadingParts = pattern.New(`^[0-9]+\.[0-9]`) // a part's number, such as 2.1
+	leadingParts = pattern.New(`^[0-9]+\.[0-9]`) // number of a part, such as 2.1
 	numberedID   = pattern.New(`^(?:[A-Za-z]+[-_ #]?)?0*([0-9]{1,9})$`)
 	distinctive  = pattern.New(`^[A-Za-z][A-Za-z0-9]*[-_.]?[A-Za-z0-9.]*[0-9][A-Za-z0-9.]*$`)
 	referredWord = pattern.New(`[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9]|[A-Za-z0-9]`)
@@ -57,11 +57,11 @@ var (
 	dependsNouns = "task tasks story stories step steps issue issues and or the"
 )
 
-// at returns the place of an entry for a message, such as tasks.md:12.
+// at returns the position of an entry for a message, such as tasks.md:12.
 func (e entry) at() string { return filepath.Base(e.file) + ":" + itoa(e.line) }
 
-// add turns entries into tasks: it leaves out finished ones, gives each an id, resolves needs, and counts. With unique
-// the list has each id once, as in JSON; numbers of a text may restart.
+// add turns entries into tasks. It skips finished ones, gives each an id, resolves needs, and counts. With unique each
+// id occurs once in the list, as in JSON; numbers in a text may restart.
 func (im *Imported) add(entries []entry, unique bool) error {
 	for _, e := range entries {
 		if e.title == "" {
@@ -146,7 +146,7 @@ func (im *Imported) identify(entries []entry, unique bool) error {
 	return nil
 }
 
-// numberOf returns our id for one of the list with a number, such as US-003, "" for another id.
+// numberOf returns our id for a list's id with a number, such as US-003, or "" for another id.
 func numberOf(source string) string {
 	m := numberedID().FindStringSubmatch(source)
 	if m == nil || strings.Trim(m[1], "0") == "" {
@@ -202,10 +202,10 @@ func newIndex(entries []entry) index {
 	return x
 }
 
-// find returns our id for an id of the list, "" for none. If numbers restart in each phase, it prefers the same phase.
+// find returns our id for an id of the list, or "". If numbers restart in each phase, it prefers the same phase.
 func (x index) find(word string, phase int) string {
 	word = strings.ToLower(strings.Trim(word, "#.,;:`[]'\" "))
-	whole, _, _ := strings.Cut(word, ".") // of a part that is no task
+	whole, _, _ := strings.Cut(word, ".") // number of a part that is not a task
 	number := strings.TrimLeft(strings.TrimPrefix(numberOf(word), "T-"), "0")
 	for _, key := range []string{word, whole, number, strings.ToLower(numberOf(word))} {
 		found := x[key]
@@ -219,7 +219,7 @@ func (x index) find(word string, phase int) string {
 	return ""
 }
 
-// resolve replaces the ids in the needs of an entry by ours, adds those that its text names, and reports unknown ones.
+// resolve replaces the ids in an entry's needs by ours, adds those that its text names, and reports unknown ones.
 func (im *Imported) resolve(e *entry, x index) {
 	named := dependencies(e.title+"\n"+e.body+"\n"+strings.Join(e.criteria, "\n"), x)
 	var needs []string
@@ -238,8 +238,8 @@ func (im *Imported) resolve(e *entry, x index) {
 	e.needs = needs
 }
 
-// dependencies finds the ids of other tasks in a text: after words such as "depends on". known reports the ids of the
-// list. A number or a bare letter counts after "task", a number also after a strong word.
+// dependencies finds the ids of other tasks in a text, after words such as "depends on". known reports the ids of the
+// list. A number or a single letter counts after "task", a number also after a strong word.
 func dependencies(s string, known index) (ids []string) {
 	for _, m := range dependsWords().FindAllStringSubmatchIndex(s, -1) {
 		strong, noun := m[2] >= 0, false
@@ -267,7 +267,7 @@ func dependencies(s string, known index) (ids []string) {
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
-// ours replaces the list's own ids of tasks in a text, where they can be told from other words.
+// ours replaces the list's ids of tasks in a text by ours, if they are distinguishable from other words.
 func (im *Imported) ours(s string, x index) string {
 	return referredWord().ReplaceAllStringFunc(s, func(w string) string {
 		if found := x[strings.ToLower(w)]; len(found) == 1 && im.taken(found[0]) && distinctive().MatchString(w) {

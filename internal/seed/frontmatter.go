@@ -38,8 +38,8 @@ var frontMatter = pattern.New(`(?sm)\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n
 // keyLine is a key at the left margin with its value and a comment.
 var keyLine = pattern.New(`^([^\s#:-][^:]*:[ \t]+)(.*?)(?:[ \t]+#.*)?[ \t]*$`)
 
-// readMapping reads lines of YAML, nil for anything but a mapping. A value that is not YAML, such as a title with a
-// colon in it or with words behind its quotes, is plain text.
+// readMapping reads lines of YAML, or returns nil for anything but a mapping. A value that is not YAML is plain text,
+// for example a title with a colon or with words after its quotes.
 func readMapping(lines []string) *yaml.Node {
 	var doc yaml.Node
 	if yaml.Unmarshal([]byte(strings.Join(lines, "\n")), &doc) != nil {

@@ -71,7 +71,7 @@ func joined(list gjson.Result) string {
 	return strings.Join(said, "|")
 }
 
-// FuzzFrontmatter: any block gives keys with existing lines, or one clear error, and the body is the rest.
+// FuzzFrontmatter: any block gives keys with existing lines, or one clear error; the body is the rest.
 func FuzzFrontmatter(f *testing.F) {
 	for _, s := range []string{
 		"id: T-001\ntitle: \"a\\u00e9\"", "a: >\n  b\n\n c", "a: |2\n  b", "'a': 'b\n  c'", "a:\n- b\n-\n  c",
@@ -115,7 +115,7 @@ func FuzzMarkdown(f *testing.F) {
 // A text of hundreds of thousands of lines is joined in one pass over them.
 func TestManyLines(t *testing.T) {
 	lines := slices.Repeat([]string{" word"}, 400_000)
-	for _, head := range []string{"", "a: b: c\n"} { // YAML, and none
+	for _, head := range []string{"", "a: b: c\n"} { // YAML and other text
 		keys, _, _ := splitFrontmatter("---\n" + head + "title: a\n" + strings.Join(lines, "\n") + "\n---\n")
 		if got := keys[len(keys)-1].value.Str; len(strings.Fields(got)) <= len(lines) {
 			t.Errorf("%d characters", len(got))

@@ -35,7 +35,7 @@ const (
 // Imported is the content of a file or directory of tasks.
 type Imported struct {
 	Bundle
-	Format   string   // in words
+	Format   string   // for people
 	Done     int      // finished tasks that were left out
 	Optional int      // optional tasks and criteria that were left out
 	Context  []string // names of files with text outside of tasks
@@ -45,7 +45,7 @@ type Imported struct {
 	// error.
 	done     map[string]bool
 	optional bool             // optional tasks are taken as well
-	keys     map[string]bool  // that were named as left out
+	keys     map[string]bool  // keys already reported as left out
 	phases   bool             // numbered headings are phases, as in the lists of spec-kit, OpenSpec and Kiro
 	from     map[string]entry // the entries that became tasks, for the place of a fault
 }
@@ -71,7 +71,7 @@ func (im *Imported) LeaveOut(done map[string]string) {
 // ImportError is a fault in a list with its place and its fix.
 type ImportError struct {
 	File string
-	Line int // from 1; 0 if the whole file is meant
+	Line int // starts at 1; 0 for the whole file
 	Msg  string
 	Fix  string // the fix, for a hint line
 }

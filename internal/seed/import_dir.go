@@ -33,7 +33,7 @@ var backlogPlaces = []string{".", "tasks", "backlog/tasks"}
 var taskFileName = pattern.New(`^(?:(T-[0-9]{3,18}|task-[0-9]+(?:\.[0-9]+)*)(?:[-_. ]+(.*))?|` +
 	`([a-z]+-[0-9]+(?:\.[0-9]+)*) - (.*))\.(?:md|markdown)$`)
 
-// fileTask returns the id and the title that a file's name gives its task, "" for another file.
+// fileTask returns the id and the title in a task file's name, or "" for another file.
 func fileTask(name string) (id, title string) {
 	if m := taskFileName().FindStringSubmatch(filepath.Base(name)); m != nil {
 		id, title = m[1]+m[3], strings.TrimSpace(strings.NewReplacer("-", " ", "_", " ").Replace(m[2]+m[4]))
@@ -53,9 +53,9 @@ type dirImport struct {
 	im   *Imported
 }
 
-// importDir reads the T-NNN-*.md files of a directory in the order of their names, or else its prd.json, its
-// overview.md, and the acceptance tests that lie below it at their paths in the worktree. A directory without these may
-// be one of Backlog.md, spec-kit, OpenSpec or Kiro. Symlinks that lead out of the directory are not followed.
+// importDir reads the T-NNN-*.md files of a directory in the order of their names, or else its prd.json. It also reads
+// overview.md, and the acceptance tests below the directory at their paths in the worktree. Otherwise the directory
+// may be one of Backlog.md, spec-kit, OpenSpec or Kiro. It follows no symlink out of the directory.
 func importDir(dir string, optional bool) (*Imported, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -93,7 +93,7 @@ func (d *dirImport) content() error {
 			err = d.im.parse(d.name(session.TasksFile), []byte(data))
 		}
 	}
-	if err != nil || len(d.im.TestFiles) > 0 { // those of a bundle
+	if err != nil || len(d.im.TestFiles) > 0 { // a bundle has its own tests
 		return err
 	}
 	if d.isRepository(".") {
@@ -119,7 +119,7 @@ func (d *dirImport) named(in string, is func(name string) bool) (out []string) {
 	return out
 }
 
-// tools reads a directory of Backlog.md, or the tasks.md of another tool with the documents beside it as context.
+// tools reads a directory of Backlog.md, or the tasks.md of another tool with the documents next to it as context.
 func (d *dirImport) tools() error {
 	for _, place := range backlogPlaces {
 		if tasks := d.named(place, taskFileName().MatchString); len(tasks) > 0 {
@@ -304,8 +304,8 @@ func (d *dirImport) walk(top string, visit func(p string, e fs.DirEntry) error) 
 	})
 }
 
-// isRepository reports whether p is a repository or worktree within the directory, such as the one of a session
-// directory: its files have paths of their own, and tests of other features among them.
+// isRepository reports whether p is a repository or worktree in the directory, for example a session's. Its files have
+// other paths, and may include tests of other features.
 func (d *dirImport) isRepository(p string) bool {
 	_, err := d.root.Lstat(path.Join(p, ".git"))
 	return err == nil

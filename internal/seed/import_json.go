@@ -108,7 +108,7 @@ func listIn(top fields) (list field, ok bool) {
 	return list, ok
 }
 
-// groups reports whether an object groups tasks, as an epic does: it has a list of them, and no criteria of its own.
+// groups reports whether an object groups tasks like an epic: it has a list of tasks and no criteria.
 func groups(el field) bool {
 	members := fieldsOf(el.value, el.line)
 	list, ok := listIn(members)

@@ -472,7 +472,7 @@ func TestImportDirectoryWithAPlan(t *testing.T) {
 		`{"userStories":[{"id":"US-001","title":"Add","acceptanceCriteria":["a"]}]}`,
 	)
 	write(t, filepath.Join(dir, "tests", "test_t001_add.py"), "assert x\n")
-	// A session directory holds a worktree: its tests have other paths and may be of other features.
+	// A session directory has a worktree. Its tests have other paths and may belong to other features.
 	write(t, filepath.Join(dir, "workspace", ".git"), "gitdir: x\n")
 	write(t, filepath.Join(dir, "workspace", "test_t001_old.py"), "assert x\n")
 	im, err := Import(dir, nil, false)
@@ -522,8 +522,8 @@ func TestImportFromAPipe(t *testing.T) {
 	}
 }
 
-// FuzzImport: any text either is imported, soundly enough that only rules on
-// sizes and titles can refuse it, or gives one clear error.
+// FuzzImport: any text is either imported, so that only rules on sizes and titles can refuse it, or gives one clear
+// error.
 func FuzzImport(f *testing.F) {
 	for _, s := range []string{
 		"- [ ] a\n  - b\n", "1. [x] a", "---\nid: T-001\ntitle: >\n  a\n  b\n---\n## Acceptance criteria\n- x\n",
@@ -553,7 +553,7 @@ func FuzzImport(f *testing.F) {
 			return
 		}
 		if len(im.Tasks) == 0 && im.Done+im.Optional+len(im.Dropped) > 0 {
-			return // all of it is done
+			return // every task is done
 		}
 		for _, v := range Check(&im.Bundle, Rules{Root: t.TempDir()}) {
 			switch v.Rule {

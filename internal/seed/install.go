@@ -38,8 +38,8 @@ func Install(b *Bundle, worktree string, s *session.Session) (undo func(), err e
 	return in.undo, nil
 }
 
-// TakeUp returns the history of an interview that was cut off, up to the point where it continues. It removes the files
-// of an uncommitted last seed, which is proposed again. tracked are the paths that git tracks in the worktree.
+// TakeUp returns the history of an interrupted interview, up to the point where it continues. It removes the files of
+// an uncommitted last seed, which is proposed again. tracked are the worktree's tracked paths.
 func TakeUp(history []json.RawMessage, worktree string, s *session.Session, tracked []string) []json.RawMessage {
 	if last := len(history) - 1; last > 0 && gjson.GetBytes(history[last], "content").Str == seedWritten {
 		history = history[:last]
@@ -65,8 +65,8 @@ var records = []string{session.TasksFile, session.SeedMetaFile}
 type installation struct {
 	worktree string
 	session  *session.Session
-	files    []string // in the worktree
-	dirs     []string // made for them, outermost first
+	files    []string // files in the worktree
+	dirs     []string // directories created for them, outermost first
 }
 
 func (in *installation) install(b *Bundle) error {
@@ -86,8 +86,8 @@ func (in *installation) install(b *Bundle) error {
 	return in.session.SaveTasks(b.Tasks)
 }
 
-// writeTest writes one test, never over anything and never through a symlink. It is on disk when it returns: the seed's
-// commit, which comes later, must not outlive it.
+// writeTest writes one test. It overwrites nothing and follows no symlink. The file is synced, because the later
+// commit of the seed must not outlive it.
 func (in *installation) writeTest(root *os.Root, p, content string) error {
 	for _, dir := range prefixes(p) {
 		if err := root.Mkdir(dir, 0o777); err == nil {
@@ -122,6 +122,6 @@ func (in *installation) undo() {
 		_ = root.Remove(p)
 	}
 	for _, dir := range slices.Backward(in.dirs) {
-		_ = root.Remove(dir) // not if something else has come into it
+		_ = root.Remove(dir) // kept if it is not empty
 	}
 }

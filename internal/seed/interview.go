@@ -30,12 +30,12 @@ func LoadPrompts(dir string) (*text.Prompts, error) { return text.LoadPrompts(bu
 const (
 	maxIterations = 60
 	maxTextTurns  = 3   // turns in a row without a tool call, then it ends
-	maxFiles      = 200 // of the source tree that the prompt lists
+	maxFiles      = 200 // files of the source tree listed in the prompt
 )
 
 // Ends of an interview without a seed. None of them has written anything.
 var (
-	// ErrAborted: the person ended it (Ctrl-C, Ctrl-D) or the context ended.
+	// ErrAborted means that the user (Ctrl-C, Ctrl-D) or the context ended the interview.
 	ErrAborted = errors.New("the interview was ended before there was a seed")
 	// ErrIterations: the model used up its turns.
 	ErrIterations = errors.New("the interview ended without a seed")
@@ -52,10 +52,10 @@ type Deps struct {
 	Source  string   // the directory that the model reads: the user's tree, with uncommitted changes
 	Files   []string // some paths of the source tree for orientation, or nil
 
-	Calls     agent.Calls    // makes the calls of a model; the interview itself puts them on the record
-	Program   *agent.Program // in the model's place, or nil
+	Calls     agent.Calls    // makes the model's calls; the interview records them
+	Program   *agent.Program // replaces the model, or nil
 	Turn      agent.Turn     // common to all turns of Program
-	ModelName string         // goes into seed-meta.json
+	ModelName string         // for seed-meta.json
 
 	Tools    *agent.BuiltinTools // read the source tree
 	Terminal *Terminal
@@ -97,7 +97,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	in.worker = &agent.Worker{
 		Ask: in.ask, Tools: d.Tools.Specs(own...), Box: in, Emit: in.emit, Transcript: d.Transcript,
 	}
-	defer d.Terminal.printf("") // takes the live line away
+	defer d.Terminal.printf("") // removes the live line
 	in.iter = 1
 	if len(d.History) == 0 {
 		if err := in.open(); err != nil {
@@ -122,7 +122,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 type interview struct {
 	Deps
 	worker   *agent.Worker
-	ending   string // of a program's system prompt
+	ending   string // end of a program's system prompt
 	started  time.Time
 	usage    session.RoleUsage
 	iter     int
@@ -134,10 +134,10 @@ type interview struct {
 	refusals int
 }
 
-// sameRefusals is how often a seed may break the same rules in a row.
+// sameRefusals is the number of times in a row that a seed may break the same rules.
 const sameRefusals = 3
 
-// RefusedError ends an interview after its seed was refused three times for the same reason. Draft is the last seed.
+// RefusedError ends an interview whose seed was refused three times for the same reason. Draft is the last seed.
 type RefusedError struct{ Rule, Draft string }
 
 func (e *RefusedError) Error() string {
@@ -223,7 +223,7 @@ func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, er
 	return got, nil
 }
 
-// wait waits before the model or agent program is asked again, and says so.
+// wait prints a note and waits before the next request to the model or agent program.
 func (in *interview) wait(ctx context.Context, f *model.Failure, p agent.Pause) error {
 	w := record.AgentWaits{Who: in.ModelName, Reason: record.Outage, Detail: f.Message, Attempt: p.Attempt,
 		Until: record.FormatTime(proc.Now().Add(p.Wait))}
@@ -249,7 +249,7 @@ func (in *interview) recordCall(call *record.ModelCall, u model.Usage) error {
 	return in.Spent(in.usage)
 }
 
-// emit writes an event of the interview, which belongs to no task. The transcript has the full text of a call that is
+// emit writes an event of the interview, which belongs to no task. The transcript has the full text of calls that are
 // too large for an event, such as a seed.
 func (in *interview) emit(e record.Event) error {
 	scope := e.Common()

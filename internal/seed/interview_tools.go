@@ -84,7 +84,7 @@ func parseQuestion(args string) (question, error) {
 	return q, nil
 }
 
-// usableOptions drops empty and repeated options, and those that only say "other": the terminal always offers that.
+// usableOptions drops empty and repeated options, and options like "other", which the terminal always offers.
 func usableOptions(options []string) (out []string) {
 	for _, o := range options {
 		o = text.OneLine(o)
@@ -121,7 +121,7 @@ func (in *interview) propose(ctx context.Context, args string) (string, error) {
 
 const maxRulesTold = 30
 
-// refused answers a seed that breaks rules; the third time that these are the same ones ends the interview.
+// refused answers a seed that breaks rules. The third time with the same broken rules ends the interview.
 func (in *interview) refused(violations []Violation) (string, error) {
 	in.Terminal.warn("the proposed seed was refused: " + violations[0].String())
 	if words := Explain(violations, maxRulesTold); words != in.refusal {

@@ -14,7 +14,7 @@ import (
 type field struct {
 	key   string
 	value gjson.Result
-	line  int // in which the value begins
+	line  int // first line of the value
 }
 
 type fields []field

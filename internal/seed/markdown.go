@@ -18,13 +18,13 @@ import (
 type block struct {
 	kind       blockKind
 	begin, end int    // lines, from 0; end is the first line behind it
-	level      int    // of a section's heading
-	column     int    // at which it begins in its first line
+	level      int    // level of a section's heading
+	column     int    // first column of its first line
 	head       string // the heading, or an item's first paragraph without its box
 	lines      []string
 	box        byte // the mark of an item's box, 0 for none
 	star       bool // [ ]*
-	titled          // of the head
+	titled          // lines of the head
 	parent     *block
 	parts      []*block
 }
@@ -54,8 +54,8 @@ var markdownParser = parser.NewParser(parser.WithBlockParsers(parser.DefaultBloc
 		util.Prioritized(parser.NewRawHTMLParser(), 200)),
 	parser.WithParagraphTransformers(util.Prioritized(parser.LinkReferenceParagraphTransformer, 100)))
 
-// maxNesting bounds the marks of quotes and lists at the start of a line, in bytes: the parser's time grows with the
-// square of the nesting. Marks beyond it are cut, and the text behind them stays.
+// maxNesting limits the marks of quotes and lists at the start of a line, in bytes, because the parser's time grows
+// with the square of the nesting. Further marks are cut, and the text after them stays.
 const maxNesting = 200
 
 var nestingMarks = pattern.New(`^(?:[ \t]*(?:>|[-*+][ \t]|[0-9]{1,9}[.)][ \t]))+`)
@@ -161,8 +161,8 @@ func (d *document) block(n ast.Node) *block {
 	return b
 }
 
-// list adds the items of a list. An item that is indented deeper than the one before belongs to it, although it starts
-// a new list: people indent bullets below a number by two blanks.
+// list adds the items of a list. An item that is indented deeper than the one before belongs to it, even if it starts
+// a new list, because people indent bullets below a number by two blanks.
 func (d *document) list(list *ast.List, to, before *block) (last *block) {
 	for n := list.FirstChild(); n != nil; n = n.NextSibling() {
 		it := d.block(n)
@@ -199,7 +199,7 @@ func (d *document) list(list *ast.List, to, before *block) (last *block) {
 
 var boxMark = pattern.New(`^\[([ xX~/-])\](\*?)(?:[ \t]+(\* )?|$)`)
 
-// readHead takes the text of a heading, or an item's first paragraph, with its box, title and lines.
+// readHead reads a heading, or an item's first paragraph, with its box, title and lines.
 func (b *block) readHead(n ast.Node, source []byte) {
 	for i := range n.Lines().Len() {
 		l := n.Lines().At(i)
@@ -228,7 +228,7 @@ func (b *block) measure(end int) {
 	}
 }
 
-// within visits b and all blocks below it, in order, except those below one for which visit is false.
+// within visits b and all blocks below it in order, except those below a block for which visit returns false.
 func (b *block) within(visit func(*block) bool) {
 	if visit(b) {
 		for _, p := range b.parts {
@@ -240,7 +240,7 @@ func (b *block) within(visit func(*block) bool) {
 // text returns a block's source without its indentation.
 func (d *document) text(b *block) string { return squeeze(dedent(d.lines[b.begin:b.end])) }
 
-// says returns an item's text in one line, with the texts of the items below it: "a: b; c".
+// says returns an item's text on one line, with the texts of the items below it: "a: b; c".
 func (b *block) says() string {
 	var subs []string
 	for _, p := range b.parts {
@@ -251,7 +251,7 @@ func (b *block) says() string {
 	return withParts(text.OneLine(b.head), subs)
 }
 
-// withParts returns a text and those of its parts in one line.
+// withParts returns a text and the texts of its parts on one line.
 func withParts(s string, parts []string) string {
 	if len(parts) == 0 {
 		return s

@@ -27,7 +27,7 @@ func formOf(p string) violations {
 			maxPathBytes)
 	case part(func(s string) bool { return strings.EqualFold(s, ".git") }):
 		return one("path-git", "the path %s leads into .git, which belongs to git", q)
-	case part(project.IsProduct): // such a test would not be part of the seed
+	case part(project.IsProduct): // the seed would lack such a test
 		return one("path-ignored", "the path %s lies in a directory that is never committed: choose another place", q)
 	}
 	return nil

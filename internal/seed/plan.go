@@ -23,7 +23,7 @@ var (
 	taskWords = pattern.New(`(?i)^[*_]*(?:(?:task|iteration|(?:user[ ]+)?story|step|feature|ticket|issue)[ \t]*#?` +
 		`(?:([0-9]+(?:\.[0-9]+)*[a-z]?)(?:[ \t]*[:.)–—-]+[*_ \t]*|$)|([A-Z])[ \t]*[:.)–—-]+[*_ \t]*)|` +
 		`(?:task|iteration|story)[ \t]+#?([0-9]+(?:\.[0-9]+)*)[ \t]+|(?:task|(?:user[ ]+)?story)[ \t]*(?:[:–—][ \t]*|$))`)
-	// criteriaLabel matches a label above criteria, or before a criterion in the same line.
+	// criteriaLabel matches a label above criteria, or before a criterion on the same line.
 	criteriaLabel = pattern.New(`(?i)^[*_ ]*(?:acceptance(?:[ _-]*criteria)?|criteria|success criteria|AC|done when|` +
 		`definition of done)[*_ ]*(?:$|:[*_ ]*(.*)$)`)
 	// labelLine matches the start of a part of a description, such as "Files: a.go" or "**Estimated**: 2h".
@@ -98,8 +98,8 @@ func (p *plan) said(b *block) string {
 // labels reports whether a block is the label of criteria, alone or before the first of them.
 func (p *plan) labels(b *block) bool { return criteriaLabel().MatchString(p.said(b)) }
 
-// evidence reports whether boxes are below a block, whether some are below no label of criteria, whether labelled
-// criteria are, and whether its boxes carry ids themselves.
+// evidence reports whether there are boxes below a block, boxes without a label of criteria, labelled criteria, and
+// boxes with ids.
 func (p *plan) evidence(b *block) (boxes, free, labelled, coded bool) {
 	label := -1 // the level of the heading of criteria in which the walk is, 0 for a label without a heading
 	b.within(func(c *block) bool {
@@ -121,9 +121,9 @@ func (p *plan) evidence(b *block) (boxes, free, labelled, coded bool) {
 	return boxes, free, labelled, coded
 }
 
-// findSections finds the headings that are tasks: those with a word or an id of a task, with a number, or with labelled
-// criteria. One of a kind with boxes or criteria makes all of its kind tasks. Numbered headings above numbered items
-// are phases. A heading above another task is none.
+// findSections finds the headings that are tasks: those with a word or an id of a task, with a number, or with
+// labelled criteria. If one heading of a kind has boxes or criteria, all of its kind are tasks. Numbered headings
+// above numbered items are phases. A heading above another task is not a task.
 func (p *plan) findSections() {
 	kinds, real := map[*block]string{}, map[string]bool{}
 	p.root.within(func(b *block) bool {
@@ -263,8 +263,8 @@ func (b *block) phase() int {
 	return phase.begin
 }
 
-// context makes the text outside of tasks the seed's notes, by section. A first heading is the title. Boxes there
-// belong to no task, which is said.
+// context makes the text outside of tasks the seed's notes, by section. A first heading is the title. It reports boxes
+// that belong to no task.
 func (p *plan) context() {
 	title, notes := "", []string{}
 	for b := range p.tasks {

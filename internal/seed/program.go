@@ -15,8 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// tell returns the turn of an agent program in place of a model's answer: read-only, in a new conversation. It contains
-// the whole interview each time, so that nothing is lost with its process.
+// tell returns an agent program's turn that replaces a model's answer: read-only, in a new conversation. It contains
+// the whole interview each time, so that nothing is lost with the process.
 func (in *interview) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
 	t := in.Turn
 	t.System, t.Prompt = agent.Content(messages[0])+in.ending, transcriptText(messages[1:])
@@ -46,8 +46,8 @@ func (in *interview) heard(_ context.Context, out agent.Outcome) (again bool, er
 	return false, nil
 }
 
-// asCall turns a final message that is a JSON object into the call of ask_user or write_seed that it means. n makes the
-// call's id unique.
+// asCall turns a final message that is a JSON object into a call of ask_user or write_seed. n makes the call's id
+// unique.
 func asCall(r *model.Reply, n int) {
 	object, ok := agent.FinalJSON(r.Content)
 	if !ok {

@@ -171,7 +171,7 @@ func (r *rig) types() string {
 	return strings.Join(out, "\n")
 }
 
-// noBundle says that nothing of a seed is anywhere.
+// noBundle checks that no part of a seed exists.
 func noBundle(t testing.TB, sess string) {
 	t.Helper()
 	for _, p := range tree(t, sess) {

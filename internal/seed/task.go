@@ -269,8 +269,8 @@ func inLine(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return r == ',' || r == '`' || unicode.IsSpace(r) })
 }
 
-// subtasks are the parts of a task that are to be done, each as a criterion. ok is false if they are no list of texts
-// and objects with texts.
+// subtasks returns a task's open parts, each as a criterion. ok is false for anything but a list of texts and objects
+// with texts.
 func (im *Imported) subtasks(name string, list field) (out []string, ok bool) {
 	for _, s := range fieldsOf(list.value, list.line) {
 		said := []string{s.value.Str}
@@ -290,7 +290,7 @@ func (im *Imported) subtasks(name string, list field) (out []string, ok bool) {
 	return out, list.value.IsArray()
 }
 
-// leftBy returns why a task with a status is left out, "" if it is to be done.
+// leftBy returns why a task with a status is skipped, or "" for an open task.
 func leftBy(status string) string {
 	switch normalKey(status) {
 	case "done", "complete", "completed", "closed", "passed", "merged", "finished":

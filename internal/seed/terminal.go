@@ -36,7 +36,7 @@ type answer struct {
 type Terminal struct {
 	lines *text.Lines
 	out   io.Writer
-	look  view.Terminal // of out
+	look  view.Terminal // terminal properties of out
 	tty   bool
 
 	asked    int
@@ -186,7 +186,7 @@ func (t *Terminal) marked(style, mark, what string) {
 	}
 }
 
-// wait shows that the model is at work, on a terminal that can take the line back.
+// wait shows that the model is working, on a terminal that can remove the line.
 func (t *Terminal) wait() {
 	if !t.look.Color || t.live {
 		return

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// goWords are words of a program, which no list has.
+// goWords are words of a program that a list never has.
 var goWords = regexp.MustCompile(`json: |yaml: |unmarshal|Unmarshal|float64|\bGo\b|struct|map\[|interface|\[\][a-z]|%!|<nil>|nil\b`)
 
 // TestWrongTypes gives every key of every JSON format, and of a front matter, values of other types.
@@ -69,7 +69,7 @@ KEY:VALUE}`,
 	}
 }
 
-// TestBrokenTexts gives texts that are cut off, or have a byte changed, to every format.
+// TestBrokenTexts gives every format texts that are truncated or have a changed byte.
 func TestBrokenTexts(t *testing.T) {
 	for name, text := range map[string]string{
 		"prd.json":   `[{"id":"T-001","title":"A","acceptance_criteria":["a"],"needs":[]}]`,

@@ -22,27 +22,27 @@ type Checkpoint struct {
 	Workspace    string `json:"workspace"` // the worktree, absolute
 	Branch       string `json:"branch"`
 	Status       string `json:"status"`
-	TokensUsed   int64  `json:"tokens_used"` // of all roles, without tokens from a cache
+	TokensUsed   int64  `json:"tokens_used"` // of all roles, without cached tokens
 	Usage        Usage  `json:"usage"`
-	GitCommonDir string `json:"git_common_dir,omitempty"` // of the source repo, absolute
+	GitCommonDir string `json:"git_common_dir,omitempty"` // common directory of the source repository, absolute
 	Label        string `json:"label,omitempty"`
-	Anew         string `json:"anew,omitempty"`        // until there is a seed: the command that reads its tasks again
+	Anew         string `json:"anew,omitempty"`        // until there is a seed: command that imports the tasks again
 	ForkedFrom   string `json:"forked_from,omitempty"` // the session that this one is a fork of
 	ForkedAt     string `json:"forked_at,omitempty"`   // the last shared commit
 	// Statuses are the statuses of the last written prd.json: another status in it is the user's.
 	Statuses  map[string]string `json:"statuses,omitempty"`
 	Preflight string            `json:"preflight,omitempty"` // hash of the inputs of the last preflight that passed
-	// KnownFailures are the validators that failed before any work and bar nothing until they have passed, with the
-	// tests that failed where those are known by name; nil where no person went on with any.
+	// KnownFailures are the validators that failed before any work, with the failed tests if known by name. They are
+	// ignored until they have passed. nil if the user continued with none.
 	KnownFailures map[string][]string `json:"known_failures,omitempty"`
 
 	StartedAt string `json:"started_at"` // start of the wall-clock cap, RFC 3339
-	// Conversations are those with agent programs, by task, each as its JSON text.
+	// Conversations are the conversations with agent programs by task, as JSON texts.
 	Conversations map[string]json.RawMessage `json:"conversations"`
 }
 
-// Checkpoint returns checkpoint.json, with the status and totals of the record once there is a seed. Errors name the
-// file and the fault in it; errors.Is(err, fs.ErrNotExist) holds for a missing file.
+// Checkpoint returns checkpoint.json; once there is a seed, with the record's status and totals. Errors name the file
+// and its fault. For a missing file errors.Is(err, fs.ErrNotExist) is true.
 func (s *Session) Checkpoint() (*Checkpoint, error) {
 	c, err := s.StoredCheckpoint()
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Session) StoredCheckpoint() (*Checkpoint, error) {
 	return readJSON(s.Path(CheckpointFile), decodeCheckpoint)
 }
 
-// follow takes over the status and the totals of the record once there is a seed.
+// follow copies the record's status and totals once there is a seed.
 func (c *Checkpoint) follow(sum *Summary) {
 	if sum.State.Seed == nil {
 		return
@@ -93,7 +93,7 @@ type RoleUsage struct {
 	Cost            float64 `json:"cost"`
 }
 
-// Total returns the tokens that count against the token cap: all but those that a provider read from its cache.
+// Total returns the tokens that count against the token cap: all except cached input.
 func (r RoleUsage) Total() int64 { return max(0, r.PromptTokens-r.CachedTokens) + r.EvalTokens }
 
 // Add adds more to r.

@@ -23,11 +23,11 @@ type Conversation struct {
 	LastUsed string    `json:"last_used"`
 	Over     bool      `json:"over,omitempty"` // the user wants a new conversation for the task
 	Attempts []Attempt `json:"attempts"`
-	// Total is the program's running total after the last attempt, where it reports one.
+	// Total is the program's running total after the last attempt, if it reports one.
 	Total *RoleUsage `json:"total,omitempty"`
 	// ResumeBy is how an agent by ACP takes it up: "load", "resume" or "none"; "" for another program.
 	ResumeBy string `json:"resume_by,omitempty"`
-	// Uncounted says that the agent reported a turn without its usage.
+	// Uncounted means that the agent reported a turn without its usage.
 	Uncounted bool `json:"uncounted,omitempty"`
 	// Others are the conversations of other programs that worked on the task, by name.
 	Others map[string]*Conversation `json:"others,omitempty"`
@@ -37,7 +37,7 @@ type Conversation struct {
 type Attempt struct {
 	Started     string  `json:"started"`
 	Ended       string  `json:"ended"`
-	How         string  `json:"how"` // how it ended
+	How         string  `json:"how"` // how the turn ended
 	Turns       int     `json:"turns"`
 	Tokens      int64   `json:"tokens"`       // spent by this attempt
 	Cost        float64 `json:"cost"`         // spent by this attempt, dollars
@@ -137,8 +137,7 @@ func appendMessage(out *jsonl.File, message []byte) error {
 	return out.Add(append(line[:len(line):len(line)], '\n'), false)
 }
 
-// oneLine takes the line breaks out of a JSON text. In JSON they can only stand between tokens, so this changes nothing
-// that the text says.
+// oneLine removes the line breaks of a JSON text. They are only between tokens, so the value stays the same.
 func oneLine(raw []byte) []byte {
 	if bytes.ContainsAny(raw, "\r\n") {
 		raw = bytes.ReplaceAll(bytes.ReplaceAll(raw, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))
@@ -146,8 +145,8 @@ func oneLine(raw []byte) []byte {
 	return raw
 }
 
-// ReadTranscript reads the messages of a role's conversation about a task since the last context_reset, or those of the
-// interview, oldest first.
+// ReadTranscript reads the messages of a role's conversation about a task since the last context_reset, or the
+// interview's, oldest first.
 func (s *Session) ReadTranscript(role, task string) (messages []json.RawMessage, err error) {
 	path, err := s.transcriptPath(role, task, false)
 	if err != nil {

@@ -16,7 +16,7 @@ var testNow = time.Date(2026, 6, 1, 10, 20, 30, 456e6, time.UTC)
 
 const testID = "20260601-102030-abcdef"
 
-// newSession makes a session in a new store.
+// newSession creates a session in a new store.
 func newSession(t testing.TB) *Session {
 	t.Helper()
 	s, err := Store{Root: filepath.Join(t.TempDir(), "sessions")}.Create(testID)

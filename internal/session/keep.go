@@ -34,8 +34,8 @@ func decode(data []byte, dst any, loose ...string) error {
 	return jsonError(data, err)
 }
 
-// encode returns v in the form of JSON files: two spaces, a newline at the end. Members of old, the text of the file
-// until now, for which T has no field are added, at any depth.
+// encode returns v in the format of the session's JSON files: two spaces, a newline at the end. It adds the members of
+// old, the file's previous text, that T does not know, at any depth.
 func encode[T any](v *T, old []byte) ([]byte, error) {
 	text, err := jsonl.Encode(v)
 	if err != nil {

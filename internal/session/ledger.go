@@ -22,7 +22,7 @@ type LedgerEntry struct {
 	DiffSummary string          `json:"diff_summary"`
 	Case        json.RawMessage `json:"case"`
 	Verdict     json.RawMessage `json:"verdict"`
-	Note        string          `json:"note,omitempty"` // the user's; such an entry is not a call of the evaluator
+	Note        string          `json:"note,omitempty"` // the user's note; such an entry is not an evaluator call
 }
 
 // entryOf returns the ledger entry of a verdict.
@@ -44,7 +44,7 @@ func entryOf(ts string, v *record.EvaluatorVerdict) LedgerEntry {
 	}
 }
 
-// Says returns an entry without its time, in one form whatever its origin.
+// Says returns an entry without its time.
 func (e LedgerEntry) Says() string {
 	all := []any{e.Iter, e.Note, e.DiffSummary, nil, nil}
 	for i, raw := range []json.RawMessage{e.Case, e.Verdict} {
@@ -91,8 +91,8 @@ func noteEntry(ts, note string) LedgerEntry {
 	return LedgerEntry{TS: ts, Case: none, Verdict: none, Note: note}
 }
 
-// WriteLedger writes the ledger of a task from the record where it differs, and reports whether it did. A ledger that
-// began in another record only gets the entries that it lacks.
+// WriteLedger writes a task's ledger from the record if it differs, and reports whether it did. It only adds missing
+// entries to a ledger that began in another session's record.
 func (s *Session) WriteLedger(id string, task record.Task) (changed bool, err error) {
 	want, err := s.RecordedLedger(task.Ledger)
 	if err != nil || task.Shared && len(want) == 0 {
@@ -155,8 +155,8 @@ func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 	return entries, err
 }
 
-// taskPath returns the path of a task's file in one of the session's directories; create makes the directory. It checks
-// the task's id, because the id becomes part of a path, and the directory, because a worker can replace it with a link.
+// taskPath returns the path of a task's file in one of the session's directories. create creates the directory. It
+// checks the task's id, which becomes part of a path, and the directory, which a worker can replace by a link.
 func (s *Session) taskPath(dir, task string, create bool) (string, error) {
 	if task == "" || strings.HasPrefix(task, ".") || strings.ContainsAny(task, "/\\\x00") {
 		return "", fmt.Errorf("task id %q cannot name a file", task)

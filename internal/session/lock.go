@@ -44,16 +44,16 @@ func (e *BusyError) Error() string {
 	return "the session is in use by " + strings.Join(who, " ")
 }
 
-// lockTries bounds the tries for a held lock. A reader that tests the lock (Holder) holds it for some microseconds; a
-// writer must not mistake it for another writer.
+// lockTries limits the tries for a held lock. A reader that tests the lock (Holder) holds it for some microseconds,
+// and a writer must not mistake it for another writer.
 const (
 	lockTries = 40
 	lockPause = 5 * time.Millisecond
 )
 
-// Lock makes the caller the one writer of the session, or returns a *BusyError. The lock holds until unlock is called
-// or the process ends in any way: it is a flock on the lock file. Children do not inherit it. unlock removes a lock
-// file that Lock has made. Lock removes leftovers of killed writers. A missing session is a *RefusedError.
+// Lock makes the caller the only writer of the session, or returns a *BusyError. The lock is a flock on the lock file.
+// It ends with unlock, or with the process. Children do not inherit it. unlock removes a lock file that Lock created.
+// Lock removes leftovers of killed writers. A missing session is a *RefusedError.
 func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 	f, made, err := s.lockFile()
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 	}, nil
 }
 
-// lockFile locks the lock file, and makes it if it is missing.
+// lockFile locks the lock file, and creates it if it is missing.
 func (s *Session) lockFile() (f *os.File, made bool, err error) {
 	path := s.Path(LockFile)
 	f, err = s.acquire(path, func() (*os.File, error) {
@@ -105,8 +105,8 @@ func (s *Session) lockFile() (f *os.File, made bool, err error) {
 	return f, made, err
 }
 
-// acquire opens path and locks it. The name may be removed or replaced between the open and the lock; a lock on a file
-// that has no name any more would exclude nobody, so the name is looked up again.
+// acquire opens path and locks it. The name may be removed or replaced between the open and the lock. A lock on a file
+// without a name would exclude nobody, so acquire looks the name up again.
 func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File, error) {
 	for try := 1; ; try++ {
 		f, err := open()
@@ -137,7 +137,7 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 	}
 }
 
-// Holder reports whether a process holds the lock now, and which. It never waits and creates nothing.
+// Holder returns the process that holds the lock now, if any. It never waits and creates nothing.
 func (s *Session) Holder() (*BusyError, bool) {
 	path := s.Path(LockFile)
 	if !isLocked(path) {

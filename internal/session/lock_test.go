@@ -200,7 +200,7 @@ func TestWriteFileAtomic(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	// Where the rename is impossible, nothing is left behind.
+	// If the rename fails, nothing is left behind.
 	must(t, os.MkdirAll(s.Path("dir", "full"), 0o700))
 	if err := jsonl.WriteFile(s.Path("dir"), []byte("x")); err == nil {
 		t.Error("a directory was replaced by a file")

@@ -108,7 +108,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestWriteLedger writes a ledger from its record. One that began in another record keeps its entries.
+// TestWriteLedger writes a ledger from its record. A ledger that began in another record keeps its entries.
 func TestWriteLedger(t *testing.T) {
 	s := newSession(t)
 	r, err := s.OpenRecord(record.Options{})

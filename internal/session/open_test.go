@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// TestOnlyRegularFilesAreOpened: none of these may keep a command waiting.
+// TestOnlyRegularFilesAreOpened: none of these files may block a command.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
 		"FIFO":      func(path string) error { return syscall.Mkfifo(path, 0o600) },

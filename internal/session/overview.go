@@ -22,7 +22,7 @@ import (
 type Overview struct {
 	ID           string     `json:"session_id"`
 	Dir          string     `json:"-"`
-	Status       string     `json:"status"` // as the checkpoint has it; see State
+	Status       string     `json:"status"` // status in the checkpoint; see State
 	Source       string     `json:"source"`
 	GitCommonDir string     `json:"-"`
 	Branch       string     `json:"branch"`
@@ -30,11 +30,11 @@ type Overview struct {
 	Label        string     `json:"label"`
 	Tasks        TaskCounts `json:"tasks"`
 	TokensUsed   int64      `json:"tokens_used"`
-	TokensCached int64      `json:"tokens_cached"` // read from a provider's cache, besides those used
+	TokensCached int64      `json:"tokens_cached"` // tokens from a provider's cache, not in tokens_used
 	Cost         float64    `json:"cost"`          // dollars, all roles
 	LastStop     string     `json:"last_stop"`     // its reason; empty without a stop, or if work continued after it
 	LastStopAt   string     `json:"last_stop_at,omitempty"`
-	StartedAt    string     `json:"started_at"` // as the checkpoint has it
+	StartedAt    string     `json:"started_at"` // start time in the checkpoint
 	LastEventAt  string     `json:"last_event_at,omitempty"`
 	Busy         *BusyError `json:"holder,omitempty"`     // the process that holds the session now
 	Rewinding    bool       `json:"rewinding,omitempty"`  // an unfinished reset --to-seed
@@ -60,7 +60,7 @@ type Overview struct {
 	NothingToTake bool `json:"-"`
 }
 
-// Finished reports whether nothing has failed or is to do.
+// Finished reports whether no task has failed or is pending.
 func (o Overview) Finished() bool {
 	return o.Tasks.Done > 0 && o.Tasks.Done+o.Tasks.Skipped == o.Tasks.Total
 }
@@ -75,7 +75,7 @@ type TaskCounts struct {
 	Skipped int `json:"skipped"`
 }
 
-// count takes in a task with a status.
+// count adds a task with a status.
 func (c *TaskCounts) count(status string) {
 	c.Total++
 	switch status {
@@ -101,8 +101,8 @@ func CountTasks(plan []Task) (c TaskCounts) {
 	return c
 }
 
-// State returns the word for a session that list shows. The checkpoint of a stopped session says `running`, because
-// nothing is wrong with its work; a session without a holder and without a stop has crashed.
+// State returns the word for a session in lists. A stopped session has the status `running` in its checkpoint. A
+// session without a holder and without a stop has crashed.
 func (o Overview) State() string {
 	switch {
 	case o.Busy != nil:
@@ -121,7 +121,8 @@ func (o Overview) State() string {
 	return "crashed"
 }
 
-// Word returns the session's status, or proposed, taken or cleansed, for programs; damaged where that cannot be read.
+// Word returns the session's status, or proposed, taken or cleansed, for programs; damaged if the status cannot be
+// read.
 func (o Overview) Word() string {
 	switch {
 	case o.Cleansed:
@@ -137,9 +138,9 @@ func (o Overview) Word() string {
 // Proposed reports whether the session's request was open when it was last seen.
 func (o Overview) Proposed() bool { return o.Request != nil && o.Request.State == RequestOpen }
 
-// Overview reads the given sessions concurrently and returns them in the given order. wanted, if not nil, chooses the
-// sessions by their repository, which the checkpoint and the worktree's link name; each may be empty. Of other sessions
-// only these two files are read. wanted is called concurrently.
+// Overview reads the given sessions concurrently and returns them in the given order. wanted, if not nil, selects
+// sessions by their repository, as the checkpoint and the worktree's link name it; each name may be empty. Of other
+// sessions only these two files are read. wanted is called concurrently.
 func (st Store) Overview(ids []string, wanted func(s *Session, source, commonDir, linked string) bool) []Overview {
 	all, in := make([]Overview, len(ids)), make([]bool, len(ids))
 	var next atomic.Int64
@@ -197,7 +198,7 @@ func (o *Overview) readOnce(s *Session, wanted func(s *Session, source, commonDi
 	if o.Status == Running || o.Status == "" {
 		o.Busy, _ = s.Holder()
 	}
-	if !errors.Is(err, fs.ErrNotExist) || o.Busy == nil { // else the session is being made or removed
+	if !errors.Is(err, fs.ErrNotExist) || o.Busy == nil { // else another process creates or removes the session
 		o.problem(CheckpointFile, err)
 	}
 	o.Request, o.HasWorktree = s.Request(), linked != "" || isThere(o.Workspace)
@@ -251,8 +252,8 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// commonFromLink returns the source's common directory by the worktree's own link to it, "" if there is none or it is
-// relative: workspace/.git says "gitdir: <common>/worktrees/<name>".
+// commonFromLink returns the source's common directory from the worktree's link to it, or "" without a link or for a
+// relative one: workspace/.git has "gitdir: <common>/worktrees/<name>".
 func (s *Session) commonFromLink() string {
 	data, _ := jsonl.ReadFile(s.Path(WorkspaceDir, ".git"))
 	admin, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
@@ -262,7 +263,7 @@ func (s *Session) commonFromLink() string {
 	return filepath.Dir(filepath.Dir(admin))
 }
 
-// problem notes an error of one of the session's files.
+// problem stores an error of one of the session's files.
 func (o *Overview) problem(file string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		o.Problems = append(o.Problems, file+": is missing")

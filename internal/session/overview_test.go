@@ -100,7 +100,7 @@ func TestOverviewFiltersBySource(t *testing.T) {
 	}
 }
 
-// A list is read while sessions are made, run and removed.
+// A list is read while sessions are created, run and removed.
 func TestOverviewOfWhatChanges(t *testing.T) {
 	s := newSession(t)
 	st := Store{Root: filepath.Dir(s.Dir)}
@@ -139,7 +139,7 @@ func TestOverviewOfACostBeyondNumbers(t *testing.T) {
 	}
 }
 
-// The files of many sessions are read into the same memory: the next session does not overwrite an overview.
+// The files of many sessions are read into the same memory. The next session must not overwrite an overview.
 func TestOverviewOfMany(t *testing.T) {
 	st := Store{Root: t.TempDir()}
 	var ids []string
@@ -161,7 +161,7 @@ func TestOverviewOfMany(t *testing.T) {
 	}
 }
 
-// A list changes nothing: no lock file appears, and none is held afterwards.
+// A list changes nothing: it creates no lock file, and holds none afterwards.
 func TestOverviewLeavesNoTrace(t *testing.T) {
 	s := newSession(t)
 	write(t, s.Path(CheckpointFile), `{"status":"running"}`)

@@ -183,8 +183,8 @@ func TestOpenRecordRepairsTheOtherLogs(t *testing.T) {
 	}
 }
 
-// A disk that fills up in the middle of a line: the system's own limit on a file's size does the same to write(2),
-// which takes a part and then refuses the rest.
+// The disk fills up in the middle of a line. The system's limit on a file's size has the same effect: write(2) writes
+// a part and then fails.
 func TestAppendOnAFullDisk(t *testing.T) {
 	s := newSession(t)
 	out, err := child(t, "full disk", s.Dir).Output()

@@ -11,7 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// requestFile holds the last known state of the session's pull or merge request.
+// requestFile has the last known state of the session's pull or merge request.
 const requestFile = "request.json"
 
 // The states of a request.
@@ -31,7 +31,7 @@ type Request struct {
 	Branch  string `json:"branch"`
 	Head    string `json:"head"`          // the commit that the forge has
 	Threads int    `json:"threads"`       // unresolved ones of people with write access
-	Failed  int    `json:"failed_checks"` // without those that failed for the rig's reasons
+	Failed  int    `json:"failed_checks"` // without failures outside the change
 	Round   int    `json:"round"`
 	Rounds  int    `json:"rounds,omitempty"` // the most
 	// Took is the commit that the forge had when the session's branch last had all of its commits.
@@ -66,7 +66,7 @@ func (r *Request) Name() string {
 	return fmt.Sprintf("PR #%d", r.Number)
 }
 
-// Merged reports whether the request was merged with a commit, or with commits on top of one that was pushed.
+// Merged reports whether the request was merged with a commit, or with commits on top of a pushed one.
 func (r *Request) Merged(tip string) bool {
 	return r.State == RequestMerged && (r.Head == tip || r.Took == tip)
 }

@@ -191,7 +191,7 @@ func TestSummaryIsIncremental(t *testing.T) {
 	}
 }
 
-// A second summary reads only new events: earlier ones are made unreadable here without an effect.
+// A second summary reads only new events, so unreadable earlier ones have no effect.
 func TestSummaryDoesNotReadAgain(t *testing.T) {
 	s := newSession(t)
 	filler := script(`tool_result {"x":"` + strings.Repeat("y", 20_000) + `"}`)
@@ -262,7 +262,7 @@ func TestSummaryOfARewoundRecord(t *testing.T) {
 		write(t, s.Path(RecordFile), wholeRun)
 		must(t, os.RemoveAll(s.Path(SummaryFile)))
 		must(t, s.WriteSummary())
-		before, err := s.Summarize() // which the process that asks again has in its memory
+		before, err := s.Summarize() // the process keeps it in memory
 		must(t, err)
 		write(t, s.Path(RecordFile), after)
 		if name == "gone" {

@@ -23,7 +23,7 @@ import (
 // Names of files in a session's directory.
 const (
 	WorkspaceDir      = "workspace"
-	GoBackFile        = "going-back.json" // there while a rewind, an undo or a reset to the seed is carried out
+	GoBackFile        = "going-back.json" // exists during a rewind, an undo or a reset to the seed
 	CachesDir         = "caches"          // layers over the user's caches
 	JudgeDir          = "judge"           // the tree under judgement, laid out
 	LanesDir          = "lanes"           // worktrees of tasks that are worked on side by side
@@ -43,13 +43,13 @@ const (
 	ChatHTMLFile      = "chat.html"
 	AgentDir          = "agent" // temporary files of a reviewing agent program; a kill leaves them behind
 	LockFile          = "lock"
-	ResetMarkFile     = "reset" // there from the first step of a teardown to its last
+	ResetMarkFile     = "reset" // exists from the first step of a teardown to its last
 	branchPrefix      = "session/"
 	dirMode, fileMode = 0o700, 0o600
 )
 
-// Session is one session's directory. It holds no open file and caches only the roll-up of the record, which it
-// compares with the disk at each use.
+// Session is the directory of one session. It has no open file. It caches only the roll-up of the record, and compares
+// that with the disk at each use.
 type Session struct {
 	ID, Dir string
 

@@ -18,16 +18,16 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// minPart is how short an abbreviated id may be: as short as git's abbreviated commits.
+// minPart is the minimum length of an abbreviated id, the same as for git's commits.
 const minPart = 4
 
 // Store is the sessions root: a directory with one directory per session.
 type Store struct{ Root string }
 
-// RefusedError says that a name means no session, or more than one. Nothing was read or changed.
+// RefusedError means that a name matches no session, or several. Nothing was read or changed.
 type RefusedError struct {
 	Name       string   // the requested name
-	Reason     string   // its fault
+	Reason     string   // why it is damaged
 	Candidates []string // the sessions that it could mean, newest first
 }
 
@@ -62,7 +62,7 @@ func (st Store) IDs() ([]string, error) {
 	return ids, nil
 }
 
-// Create makes the directory of a new session (0700), and the root if it is missing.
+// Create creates the directory of a new session (0700), and the root if it is missing.
 func (st Store) Create(id string) (*Session, error) {
 	if !ValidID(id) {
 		return nil, &RefusedError{Name: id, Reason: "not a session id"}
@@ -81,7 +81,7 @@ func (st Store) Create(id string) (*Session, error) {
 // Anything else, a path or a symlink above all, is a *RefusedError.
 func (st Store) Find(part string) (*Session, error) { return st.FindFirst(part, nil) }
 
-// FindFirst is Find, but with several matches it prefers the sessions for which first is true.
+// FindFirst is Find, but among several matches it prefers the sessions for which first is true.
 func (st Store) FindFirst(part string, first func(*Session) bool) (*Session, error) {
 	if strings.Trim(part, "0123456789abcdef-") != "" || part == "" {
 		return nil, &RefusedError{Name: part, Reason: "not the name of a session"}
@@ -133,9 +133,8 @@ func (st Store) session(id string) *Session {
 // idLayout is the time part of an id; sorted by name, sessions are sorted by time.
 const idLayout = "20060102-150405"
 
-// NewID makes the id of a session that begins at now: YYYYMMDD-HHMMSS in UTC and six hex digits. The first four of
-// them are the part of the second that has passed, so that two sessions of one second sort by time as well; the last
-// two are random.
+// NewID returns the id of a session that begins at now: YYYYMMDD-HHMMSS in UTC and six hex digits. The first four
+// digits are the fraction of the second, so that sessions of the same second sort by time; the last two are random.
 func NewID(now time.Time) string {
 	part := uint16(uint64(now.Nanosecond()) << 16 / uint64(time.Second))
 	digits := binary.BigEndian.AppendUint16(nil, part)
@@ -154,8 +153,8 @@ func IsWorkplace(dir string) bool {
 	return false
 }
 
-// CachesOf returns the directory for caches of the session, or of the draft, that contains a directory, and a name in
-// it for that directory. ok is false for a directory elsewhere.
+// CachesOf returns the cache directory of the session or draft that contains a directory, and a name in it for that
+// directory. ok is false for a directory elsewhere.
 func CachesOf(dir string) (caches, name string, ok bool) {
 	name = filepath.Base(dir)
 	for of := filepath.Dir(dir); of != filepath.Dir(of); of = filepath.Dir(of) {

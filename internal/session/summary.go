@@ -52,7 +52,7 @@ type Summary struct {
 type summaryTokens struct {
 	Prompt int64 `json:"prompt"`
 	Eval   int64 `json:"eval"`
-	Cached int64 `json:"cached"` // of the prompt's: read from a provider's cache, and not in Total
+	Cached int64 `json:"cached"` // prompt tokens from a provider's cache, not in Total
 	Total  int64 `json:"total"`
 }
 
@@ -60,7 +60,7 @@ type summaryTokens struct {
 type taskSummary struct {
 	Status        string           `json:"status"` // pending, running, done, failed or skipped
 	Iterations    int64            `json:"iterations"`
-	Tokens        int64            `json:"tokens"` // as the cap counts them, all roles
+	Tokens        int64            `json:"tokens"` // tokens that count against the cap, of all roles
 	Cost          float64          `json:"cost"`
 	ToolCalls     map[string]int64 `json:"tool_calls"`
 	HookBlocks    int64            `json:"hook_blocks"`
@@ -83,7 +83,7 @@ type verdictCounts struct {
 // mark is the position of the fold in the record, stored in summary.json with the counts.
 type mark struct {
 	Offset      int64         `json:"offset"`      // bytes of the record that are counted
-	Fingerprint string        `json:"fingerprint"` // of their beginning and end
+	Fingerprint string        `json:"fingerprint"` // hash of their beginning and end
 	State       *record.State `json:"state"`
 	// Fold is the version of the fold: the counts of another one are made again.
 	Fold int `json:"fold"`
@@ -95,8 +95,8 @@ const foldVersion = 10
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
-// Summarize counts the record. It continues from the counts of summary.json, so its cost depends on the new events
-// only. It starts again if the record was rewound or replaced. It writes nothing.
+// Summarize counts the record. It continues from the counts in summary.json, so its cost depends only on new events.
+// It starts again if the record was rewound or replaced. It writes nothing.
 func (s *Session) Summarize() (*Summary, error) {
 	sum, begin := s.storedSummary()
 	_, err := s.feed(sum, begin)
@@ -115,7 +115,7 @@ type rolled struct {
 	sum   *Summary    // nil for none
 	of    fs.FileInfo // the record as it was before
 	end   int64
-	print string // of the read data
+	print string // hash of the read data
 }
 
 // follow updates the summary to the end of the record and passes it to use, which must not keep it.
@@ -155,7 +155,7 @@ func (s *Session) feed(sum *Summary, from int64) (end int64, err error) {
 }
 
 // WriteSummary updates summary.json from the record. The caller holds the lock. The file is not synced: if a power cut
-// damages it, its hash does not match and it is made again.
+// damages it, its hash does not match and it is written again.
 func (s *Session) WriteSummary() error {
 	sum, begin := s.storedSummary()
 	end, err := s.feed(sum, begin)

@@ -33,7 +33,7 @@ var taskID = regexp.MustCompile(`^T-[0-9]{3,}$`)
 // ValidTaskID reports whether id is T- and three or more digits.
 func ValidTaskID(id string) bool { return taskID.MatchString(id) }
 
-// TaskOf returns the id of the task that a word names, "" for none: its id, or T and its number, or the number alone.
+// TaskOf returns the id of the task in a word, or "". The word is an id, T and a number, or a number.
 func TaskOf(tasks []Task, word string) string {
 	number := func(s string) string {
 		return strings.TrimLeft(strings.TrimPrefix(strings.TrimPrefix(strings.ToUpper(s), "T"), "-"), "0")
@@ -66,8 +66,8 @@ type Task struct {
 	// Touches are patterns, as in .gitignore, of the paths that it changes. Tasks with common paths do not run in
 	// parallel.
 	Touches []string `json:"touches,omitempty"`
-	Type    string   `json:"type,omitempty"`  // for the subject of its commit: feat, fix and the like
-	Scope   string   `json:"scope,omitempty"` // for the subject as well: the part of the project
+	Type    string   `json:"type,omitempty"`  // type for the commit's subject: feat, fix, ...
+	Scope   string   `json:"scope,omitempty"` // scope for the commit's subject: a part of the project
 	// Source is the issue, review thread or check that the task is made of: others wrote its text.
 	Source string `json:"source,omitempty"`
 
@@ -82,7 +82,7 @@ func (t Task) PromptTitle() string {
 	return "`" + strings.ReplaceAll(t.Title, "`", "'") + "` (written by others)"
 }
 
-// SourceID returns the id that an imported list gave the task, "" for none or the same.
+// SourceID returns the task's id in an imported list, or "" if there is none or it is the same.
 func (t Task) SourceID() string { return gjson.ParseBytes(t.others["source_id"]).String() }
 
 // MarshalJSON returns the task as an object with all members that it was read with.
@@ -97,7 +97,7 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	return append(append(text[:len(text)-1], ','), others[1:]...), err
 }
 
-// UnmarshalJSON accepts any value as a status, because the status in the file decides nothing.
+// UnmarshalJSON accepts any value as a status, because the file's status decides nothing.
 func (t *Task) UnmarshalJSON(data []byte) error {
 	type plain Task
 	err := decode(data, (*plain)(t), "status")
@@ -126,7 +126,7 @@ var taskMembers = func() map[string]bool {
 	return names
 }()
 
-// WaitsFor lists the needs of a task that are not done, with why not where no run will do them by itself.
+// WaitsFor lists the needs of a task that are not done, with the reason if no run can do them.
 func (t Task) WaitsFor(tasks []Task) (open []string) {
 	for _, need := range t.Needs {
 		i := IndexOf(tasks, need)
@@ -244,8 +244,9 @@ func ValidateTasks(tasks []Task) []string {
 	return broken
 }
 
-// Tasks returns the entries of prd.json with their statuses by the record. A status that the user set to failed or
-// pending while nothing ran counts; done and skipped in the file do not. Errors name the file and the fault in it.
+// Tasks returns the entries of prd.json with their statuses in the record. If the user set a status to failed or
+// pending while no run was active, that counts; done and skipped in the file do not. Errors name the file and its
+// fault.
 func (s *Session) Tasks() ([]Task, error) {
 	tasks, _, err := s.settledTasks()
 	return tasks, err
@@ -275,7 +276,7 @@ func (s *Session) settledTasks() ([]Task, map[string]string, error) {
 	return tasks, byHand, nil
 }
 
-// settled gives tasks, as prd.json has them, the statuses that count. written are those that this program wrote last,
+// settled gives tasks from prd.json their effective statuses. written are the statuses that this program wrote last,
 // nil if unknown.
 func settled(tasks []Task, state *record.State, written map[string]string) (_ []Task, byHand map[string]string) {
 	byHand = map[string]string{}

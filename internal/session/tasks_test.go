@@ -94,7 +94,7 @@ func TestValidatePlan(t *testing.T) {
 	}
 }
 
-// A plan without titles is a plan all the same, as long as its tasks can be told apart.
+// A plan without titles is valid if its tasks have different ids.
 func TestValidateIDs(t *testing.T) {
 	for want, tasks := range map[string][]Task{
 		"": {{ID: "T-001"}, {ID: "T-002"}}, "there is no task": nil,

@@ -30,9 +30,9 @@ var states = map[string]State{"passed": Passed, "Passed": Passed, "pass": Passed
 // Report is a runner's report of its tests.
 type Report struct {
 	Tests   map[Test]State
-	Text    string // its readable output, if it differs from the printed one
-	Empty   bool   // it says that there were no tests
-	Partial bool   // there may be tests that failed and are not in it
+	Text    string // readable output, if it differs from the printed one
+	Empty   bool   // reports that there were no tests
+	Partial bool   // may lack tests that failed
 }
 
 // Test names one test. Where is the runner's name for its place: a file, a package, a module with classes.
@@ -103,7 +103,7 @@ func (r *Report) readJest(doc gjson.Result, root string) {
 	}
 }
 
-// readMocha reads mocha's JSON, and makes mocha's usual output for display.
+// readMocha reads mocha's JSON and returns mocha's usual output.
 func (r *Report) readMocha(doc gjson.Result, root string) {
 	for list, state := range map[string]State{"passes": Passed, "pending": Skipped, "failures": Failed} {
 		for _, t := range doc.Get(list).Array() {
@@ -149,7 +149,7 @@ func (r *Report) readDart(file []byte, root string) {
 	}
 }
 
-// NodeReporter makes node's own runner write a line for each test. Its other reporters do not name the file.
+// NodeReporter makes node's runner write a line for each test, because its other reporters do not name the file.
 const NodeReporter = `export default async function* (source) {
   for await (const { type, data } of source)
     if (type === 'test:pass' || type === 'test:fail')

@@ -117,7 +117,7 @@ func readGoTest(output []byte) Report {
 				said[t], order = &strings.Builder{}, append(order, t)
 			}
 			said[t].WriteString(e.Output)
-			r.Partial = r.Partial || strings.HasPrefix(e.Output, "panic: ") // it ends the package's other tests
+			r.Partial = r.Partial || strings.HasPrefix(e.Output, "panic: ") // a panic ends the package's other tests
 		case "pass", "fail", "skip":
 			bad[t] = e.Action == "fail"
 			if e.Test != "" {
@@ -128,7 +128,7 @@ func readGoTest(output []byte) Report {
 	for t, ended := range bad {
 		inPackage := func(o Test) bool { return o.Where == t.Where && r.Tests[o] == Failed }
 		if t.Name == "" && ended && !slices.ContainsFunc(slices.Collect(maps.Keys(r.Tests)), inPackage) {
-			r.Partial = true // it was not built
+			r.Partial = true // not built
 		}
 	}
 	// Results of packages follow their tests, as in go test.
@@ -167,8 +167,8 @@ var (
 // DocTests is the place of Rust's documentation tests.
 const DocTests = "doc"
 
-// readLibtest reads the lines that Rust's tests print, each below the program that cargo names. From which file that
-// was built is in cargo's JSON: the name of a file alone may be that of several packages.
+// readLibtest reads the lines that Rust's tests print, below the name of the test program. Cargo's JSON has the
+// program's source file; a file name alone may belong to several packages.
 func readLibtest(output []byte, root string) Report {
 	var r Report
 	built := map[string]string{}

@@ -12,11 +12,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// Wanted are tests that a static reading of a file found. Some may be left out: the file itself says so.
+// Wanted are the tests found by static reading of a file. Some may be skipped by the file itself.
 type Wanted map[Test]bool
 
-// Static reads the tests of a source file, nil if they cannot be told without running it. where is the runner's name of
-// the file, or of its package.
+// Static reads the tests of a source file without running it, nil if that is not possible. where is the runner's name
+// of the file or its package.
 func Static(file, where string, source []byte) Wanted {
 	switch path.Ext(file) {
 	case ".py":

@@ -57,7 +57,7 @@ func FuzzReports(f *testing.F) {
 	})
 }
 
-// FuzzStatic reads sources of tests that are none.
+// FuzzStatic reads sources without valid tests.
 func FuzzStatic(f *testing.F) {
 	f.Add("class TestA:\n    def test_b(self):\n        pass\n")
 	f.Add("package a\nfunc TestA(t *testing.T) {}\n")

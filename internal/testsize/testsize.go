@@ -12,7 +12,7 @@ import (
 func IsFull() bool { return os.Getenv("TILTH_TESTS") == "full" }
 
 // Of returns few, or full in CI. If processes start slowly, as in nested virtual machines, it returns a part of full
-// that falls with the square of the start time, but at least few, so that CI keeps within an hour.
+// that shrinks with the square of the start time, but at least few, so that CI takes less than an hour.
 func Of(few, full int) int {
 	if !IsFull() {
 		return few

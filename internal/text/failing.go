@@ -10,14 +10,14 @@ import (
 )
 
 // FailingLine returns the line with the reason in a failed program's output: pytest's error, the end of a traceback,
-// else the first line that looks like an error, else the first line. In a chain of exceptions it is the last one. It
-// skips rules, headings and quoted source.
+// else the first line that looks like an error, else the first line. For a chain of exceptions it returns the last
+// one. It skips rules, headings and quoted source.
 func FailingLine(output string) string {
 	line, _ := failingLine(output)
 	return line
 }
 
-// FailingLineOf returns the line that says why one test failed. It reports false if the output does not say it.
+// FailingLineOf returns the line with the reason why one test failed. ok is false if the output has none.
 func FailingLineOf(output, file, test string) (line string, found bool) {
 	var header, named, collecting []string
 	lines := strings.Split(output, "\n")

@@ -8,13 +8,12 @@ import (
 
 var (
 	colours = pattern.New(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
-	// varies matches the words that differ if a program repeats a message: times, counts, ids, the paths of temporary
+	// varies matches the words that differ between repeats of a message: times, counts, ids, the paths of temporary
 	// files.
 	varies = pattern.New(`\S*(?:/tmp/|/temp/|/var/folders/)\S*|\S*[0-9]\S*`)
 )
 
-// Gist normalises a text: it removes numbers, times and other parts that differ each time. Texts with the same gist say
-// the same.
+// Gist normalises a text by removing numbers, times and other varying parts, so that repeats of a message are equal.
 func Gist(s string) string {
 	s = colours().ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), "")
 	s = strings.ReplaceAll(s, "\x1b", "")
@@ -24,7 +23,7 @@ func Gist(s string) string {
 // cutHere begins the note that replaces the rest of a long text.
 const cutHere = "\n[... "
 
-// SaySame reports whether two texts have the same gist, as far as both were kept.
+// SaySame reports whether two possibly shortened texts have the same gist.
 func SaySame(a, b string) bool {
 	gist := func(s string) string {
 		kept, _, _ := strings.Cut(s, cutHere)

@@ -13,7 +13,7 @@ import (
 var (
 	// camelCase matches where one word of a name ends and the next begins with a capital.
 	camelCase = pattern.New(`([a-z0-9])([A-Z])`)
-	// gitPair matches git's variables for settings; their names are not those of keys.
+	// gitPair matches git's variables for settings, which are not keys.
 	gitPair = pattern.New(`^GIT_CONFIG_(?:KEY|VALUE)_[0-9]+$`)
 	// urlPassword matches the password of a URL in a text, before its host or as a parameter.
 	urlPassword = pattern.New(`(?i)[a-z][a-z0-9+.-]*://[^\s/?#@:]*:([^\s/?#@]+)@` +
@@ -41,7 +41,7 @@ func isKeyWord(word string) bool {
 		})
 }
 
-// IsKey reports whether the name of a variable says that it holds a credential: one of its words does.
+// IsKey reports whether a variable's name marks a credential.
 func IsKey(name string) bool {
 	if strings.HasPrefix(name, "GIT_CONFIG_") && gitPair().MatchString(name) {
 		return false
@@ -69,7 +69,7 @@ func Passwords(s string) []string {
 	return found
 }
 
-// HoldsKey reports whether a variable, as NAME=value, is a credential or holds one.
+// HoldsKey reports whether a variable, as NAME=value, is a credential or contains one.
 func HoldsKey(entry string) bool {
 	name, value, _ := strings.Cut(entry, "=")
 	return IsKey(name) || strings.Contains(value, "://") && urlPassword().MatchString(value)

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// maxLine bounds one line of Lines, in bytes.
+// maxLine limits one line of Lines, in bytes.
 const maxLine = 64 << 10
 
 // Lines reads a terminal or a pipe line by line. A goroutine reads, so that a question can end with its context while

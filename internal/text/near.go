@@ -1,8 +1,8 @@
 package text
 
-// Nearest is the one of the known words that takes the fewest slips of the keyboard to become word, and how many: a
-// letter too many, too few, another one, or two that changed places. It is "" where none is like it: one slip in three
-// letters is as far as a word is known again, unless it is one known word, and no other, with parts left out.
+// Nearest returns the known word with the fewest typing errors from word, and their number. An error is an extra,
+// missing or wrong letter, or two swapped letters. It returns "" if no word is near, which means at most one error in
+// three letters, or a single known word of which parts are left out.
 func Nearest(word string, known []string) (best string, slips int) {
 	slips = max(len(word), 3)/3 + 1
 	for _, k := range known {

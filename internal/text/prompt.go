@@ -21,8 +21,8 @@ type Prompts struct {
 	sum hash.Hash
 }
 
-// LoadPrompts reads the files prompts/*.md of builtin. A file of the same name in dir, the directory that tilth.prompts
-// names ("" for none), replaces one.
+// LoadPrompts reads the files prompts/*.md of builtin. A file of the same name in dir, the directory of tilth.prompts
+// or "", replaces one.
 func LoadPrompts(builtin fs.FS, dir string) (*Prompts, error) {
 	if dir != "" {
 		if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {

@@ -1,5 +1,4 @@
-// Package text holds the small things that all packages do to text: shortening, quoting, and showing foreign text
-// without obeying it.
+// Package text has small operations on text: shortening, quoting, and safe display of foreign text.
 package text
 
 import (
@@ -30,7 +29,7 @@ func Hang(line string, width int, margin string) (made string) {
 	for utf8.RuneCountInString(line) > width {
 		begin := max(len(line)-len(strings.TrimLeft(line, " ")), len(margin))
 		at := strings.LastIndexByte(Head(line, width+1), ' ')
-		if at <= begin { // in a word that is longer
+		if at <= begin { // the word is longer than a line
 			more := strings.IndexByte(line[min(begin, len(line)):], ' ')
 			if more < 0 {
 				break
@@ -145,7 +144,7 @@ func GlobQuote(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// IsCommand reports whether a hint is a line for the shell, and not a word for the person.
+// IsCommand reports whether a hint is a command line rather than a sentence.
 func IsCommand(hint string) bool {
 	first, _, _ := strings.Cut(hint, " ")
 	return slices.Contains([]string{"git", "claude", "export", "echo", "${EDITOR:-vi}", "rustup", "pyenv", "rbenv",

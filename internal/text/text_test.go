@@ -157,7 +157,7 @@ func TestEscaped(t *testing.T) {
 	}
 }
 
-// Nothing that is shown as JSON has a raw character that no terminal draws, and it still says the same.
+// JSON for display has no raw character that a terminal does not draw, and its value stays the same.
 func FuzzEscaped(f *testing.F) {
 	f.Add("a\u202e\u009b b\U000E0041\ufe01\x7f\u2028")
 	f.Fuzz(func(t *testing.T, s string) {

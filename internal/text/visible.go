@@ -10,8 +10,8 @@ import (
 )
 
 // Visible makes foreign text harmless for a terminal or pager. It replaces control characters, which could move the
-// cursor, set the title or hide text, and characters that reorder or hide text, with their names. Newlines and tabs
-// stay. The result is valid UTF-8.
+// cursor, set the title or hide text, and characters that reorder or hide text, by their names. It keeps newlines and
+// tabs. The result is valid UTF-8.
 func Visible(s string) string { return visible(s, false) }
 
 // VisibleLine is Visible for one line, as in a tab-separated table: newlines, tabs and carriage returns become blanks.
@@ -56,7 +56,7 @@ func Escaped(b []byte) (shown, rest []byte) {
 		}
 	}
 	first := 0
-	for first < len(b) && b[first] < 0x7f { // as nearly all is
+	for first < len(b) && b[first] < 0x7f { // nearly every text
 		first++
 	}
 	if !bytes.ContainsFunc(b[first:], isUndrawn) {

@@ -21,7 +21,7 @@ type Console struct {
 	at   int // behind what was expected last
 }
 
-// patience bounds the run time of a program: a program that waits for missing input would run for ever.
+// patience limits the run time of a program, because a program that waits for missing input would run for ever.
 const patience = 2 * time.Minute
 
 // Start starts a program at a pseudo-terminal, and ends it with the test.
@@ -38,12 +38,12 @@ func Start(t testing.TB, cmd *exec.Cmd) *Console {
 	return c
 }
 
-// Run starts a program in a session of its own at a new terminal of this size and returns the terminal's other end.
+// Run starts a program in a new session at a new terminal of this size and returns the terminal's other end.
 func Run(cmd *exec.Cmd, rows, columns uint16) (*os.File, error) {
 	return pty.StartWithSize(cmd, &pty.Winsize{Rows: rows, Cols: columns})
 }
 
-// Seen returns all that was shown, as far as it was read.
+// Seen returns all output read so far.
 func (c *Console) Seen() string { return c.seen.String() }
 
 // Expect reads until the texts have been shown in this order, after the texts expected before.

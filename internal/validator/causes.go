@@ -20,7 +20,7 @@ type Source struct {
 	Changed, Ignored []string
 }
 
-// maxCauses bounds the files that one hint names.
+// maxCauses limits the files in one hint.
 const maxCauses = 5
 
 var missing = pattern.New(`(?i)not found|no such|no module|cannot|can't|undefined|unresolved|missing|unable to`)
@@ -66,8 +66,8 @@ func commit(files []string) string {
 	return "git add " + text.ShellQuote(files...) + " && git commit -m 'Add files that the checks need'"
 }
 
-// cause returns a command that may fix a check that fails on the base: it adds a file that only the user's checkout
-// has, or opens one above it. It is "" if neither is known. note says more about the cause.
+// cause returns a command that may fix a check that fails on the base: it copies a file that only the user's checkout
+// has, or opens a closed path above it. It is "" if neither is known. note describes the cause.
 func (p *layout) cause(output string, s Scene) (mend, note string) {
 	if named := s.changed(func(name string) bool { return namesPath(output, name) }); len(named) > 0 {
 		return commit(named), ""

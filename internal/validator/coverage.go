@@ -20,7 +20,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// lines are the lines of files that tests can run, with those that ran set.
+// lines are the executable lines of files; lines that ran are true.
 type lines map[string]map[int]bool
 
 func (l lines) add(file string, line int, ran bool) {
@@ -53,7 +53,7 @@ func (v Validator) measured(ctx context.Context, in ExecEnv, command proc.Cmd, d
 	if v.coverage.After != "" {
 		line := strings.ReplaceAll(v.coverage.After, project.CoverageDir, text.ShellQuote(dir))
 		command.Argv = []string{"sh", "-c", line}
-		_, _ = proc.Run(ctx, command) // it is advice: a failure leaves nothing to read
+		_, _ = proc.Run(ctx, command) // coverage is advice; after a failure there is nothing to read
 	}
 	out, root := lines{}, proc.RealPath(in.Box.Inside(in.Dir))
 	add := func(file string, line int, ran bool) {
@@ -76,8 +76,8 @@ func (v Validator) measured(ctx context.Context, in ExecEnv, command proc.Cmd, d
 // maxUncovered limits the number of files with listed lines.
 const maxUncovered = 20
 
-// Uncovered returns the added lines of a patch that no test ran, a text for each file. The tests of a check that did
-// not measure them run again, for no more than that, unless they take long.
+// Uncovered returns the added lines of a patch that no test ran, as a text for each file. If a check did not measure,
+// its tests run again for that, unless they take long.
 func (r Report) Uncovered(ctx context.Context, vs []Validator, in ExecEnv, limit time.Duration,
 	patch []byte) (out []string) {
 	all := lines{}

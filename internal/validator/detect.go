@@ -72,7 +72,7 @@ func (p *layout) homeless(vs []Validator) (out []Validator) {
 	return out
 }
 
-// isGiven reports whether an acceptance test file is one of the check's.
+// isGiven reports whether an acceptance test file belongs to the check.
 func (v Validator) isGiven(file string) bool {
 	return slices.ContainsFunc(v.given, func(g given) bool { return g.file == file })
 }
@@ -135,11 +135,10 @@ func (p *layout) isHandled(file string) bool {
 	})
 }
 
-// runs reports whether the tests of a kind have to run: those of a kind that the table alone describes only in its
-// projects.
+// runs reports whether a kind's tests have to run. A kind that only the table describes runs only in its projects.
 func (p *layout) runs(k project.Kind) bool { return finders[k.Name] != nil || len(p.Homes(k)) > 0 }
 
-// unknownTests names the task's acceptance tests that nothing here runs.
+// unknownTests names the task's acceptance tests that no validator runs.
 func (p *layout) unknownTests() []Validator {
 	var files []string
 	for _, f := range p.current {

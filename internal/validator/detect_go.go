@@ -10,8 +10,8 @@ import (
 
 func init() { finders[project.Go] = golang }
 
-// golang runs go vet and go test over every module. The seed puts the tests of later tasks into the tree, where they
-// may not even compile: an overlay makes them not exist for the go command, without touching the tree.
+// golang runs go vet and go test in every module. The seed puts the tests of later tasks into the tree, and these may
+// not compile yet. An overlay hides them from the go command without changing the tree.
 func golang(_ context.Context, p *layout) []Validator {
 	var vs []Validator
 	modules := p.DirsOf("go.mod")

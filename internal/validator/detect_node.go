@@ -50,8 +50,8 @@ func node(_ context.Context, p *layout) []Validator {
 var everyPackage = pattern.New(`\s(--workspaces|-ws|--recursive|-r)\b|\bworkspaces (foreach|run)\b|` +
 	`\b(turbo|nx|lerna|wireit|moon|rush|wsrun)\b`)
 
-// nodePackages returns the directories of packages: the outermost, and those below with a test script, unless a script
-// above runs it.
+// nodePackages returns the directories of packages: the outermost, and inner ones with a test script, unless an outer
+// script runs it.
 func (p *layout) nodePackages() (dirs []string) {
 	all := p.DirsOf("package.json")
 	others := slices.Concat(p.Homes(project.ByName("deno")), p.Homes(project.ByName("bun")))
@@ -76,7 +76,7 @@ func (p *layout) nodePackages() (dirs []string) {
 	return dirs
 }
 
-// scripts are those of a package.json. A damaged one has none; the test runner reports the damage.
+// scripts are a package.json's scripts. A damaged file has none; the test runner reports the damage.
 func (p *layout) scripts(dir string) map[string]string {
 	var manifest struct {
 		Scripts map[string]string `json:"scripts"`
@@ -122,7 +122,7 @@ func (n nodePackage) scriptChecks() (vs []Validator) {
 	return vs
 }
 
-// runner is a test runner that can be told which tests to run or to leave out.
+// runner is a test runner that accepts a list of tests to run or to leave out.
 type runner struct {
 	name  string
 	match pattern.Regexp // on the last command of the test script
@@ -130,7 +130,7 @@ type runner struct {
 	but   func(files []string) []string
 
 	none    []string // arguments with which a run without tests passes
-	nothing int      // the exit code of a run without tests, where no argument makes it pass
+	nothing int      // exit code of a run without tests, if no argument makes that pass
 }
 
 func each(flag string) func([]string) []string {
@@ -200,7 +200,7 @@ func (n nodePackage) validators() []Validator {
 	return []Validator{plain}
 }
 
-// given returns the package's acceptance tests that a run has to report on.
+// given returns the package's acceptance tests that a run must report.
 func (n nodePackage) given() []given { return givens(n.dir, n.required, joinedTo(n.dir)) }
 
 // others reports whether the package has tests besides the acceptance tests.

@@ -89,7 +89,7 @@ func (p *layout) inVenv(name string) string {
 	return filepath.Join(p.Installed(".", name), "bin/python")
 }
 
-// holds reports whether a program is a file of the tree, which a worker may have written.
+// holds reports whether a program is a file of the tree, because a worker may have written it.
 func (p *layout) holds(program string) bool {
 	at, err := filepath.Rel(p.Root, proc.RealPath(program))
 	_, held := slices.BinarySearch(p.Held, filepath.ToSlash(at))
@@ -131,11 +131,10 @@ if __name__ == "__main__":
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 `
 
-// topPlugin does the same as pythonLauncher for a pytest that is run by its own name.
+// topPlugin does the same as pythonLauncher for a pytest called by its own name.
 const topPlugin = "import os, sys\n\nsys.path.insert(0, os.getcwd())\n"
 
-// importable asks an interpreter for a module, from a directory where no file that a worker can write is mistaken for
-// it.
+// importable checks whether an interpreter has a module. It runs in a directory without files that a worker can write.
 func (p *layout) importable(ctx context.Context, python, module string) bool {
 	const find = "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)"
 	o, err := proc.Run(ctx, proc.Cmd{Argv: []string{python, "-c", find, module}, Dir: "/", Env: p.Env,
@@ -143,7 +142,7 @@ func (p *layout) importable(ctx context.Context, python, module string) bool {
 	return err == nil && o.ExitCode == 0
 }
 
-// configured returns the directories with a configuration of a tool: files of its own, or a table in a manifest.
+// configured returns the directories with a configuration of a tool: a file, or a table in a manifest.
 func (p *layout) configured(tool string, files ...string) (dirs []string) {
 	for _, f := range files {
 		dirs = append(dirs, p.DirsOf(f)...)
@@ -161,7 +160,7 @@ func (p *layout) configured(tool string, files ...string) (dirs []string) {
 
 func ruff(ctx context.Context, p *layout, dir string) Validator {
 	argv := append(p.pyTool(ctx, dir, "ruff"), "check")
-	// Acceptance tests are given: a task could not make them any tidier.
+	// Acceptance tests are fixed, so a task could not tidy them.
 	given := packages.Ending(packages.Below(slices.Concat(p.required(), p.later), dir), ".py")
 	if len(given) > 0 {
 		argv = append(argv, "--extend-exclude", strings.Join(given, ","))

@@ -43,7 +43,7 @@ func rust(_ context.Context, p *layout) []Validator {
 	return vs
 }
 
-// crates returns the directories in which cargo tests everything: workspaces, and packages outside them.
+// crates returns the directories in which cargo tests everything: workspaces, and packages outside of them.
 func (p *layout) crates() []string {
 	all := p.DirsOf("Cargo.toml")
 	return slices.DeleteFunc(slices.Clone(all), func(dir string) bool {

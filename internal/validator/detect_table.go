@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// listed returns the checks of a kind in project.Kinds: those that come first, or, with last, those that replace tests.
+// listed returns the checks of a kind in project.Kinds: the first ones, or, with last, those that replace tests.
 func (p *layout) listed(k project.Kind, last bool) (vs []Validator) {
 	dirs := p.Homes(k)
 	for _, dir := range dirs {

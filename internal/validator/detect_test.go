@@ -137,8 +137,7 @@ func TestSection(t *testing.T) {
 	}
 }
 
-// TestGoOverlay runs the real go command: a later task's test does not compile,
-// and a package holds nothing else.
+// TestGoOverlay runs the real go command: a later task's test does not compile, and a package has nothing else.
 func TestGoOverlay(t *testing.T) {
 	need(t, "go")
 	dir := tree(t, map[string]string{

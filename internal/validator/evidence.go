@@ -19,13 +19,13 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// reportCap bounds the size of a report, in bytes.
+// reportCap limits the size of a report, in bytes.
 const reportCap = 64 << 20
 
 // asked is a check's command line, made so that its runner reports by test.
 type asked struct {
 	argv []string
-	file string // where the report will be, "" where it is printed
+	file string // path of the report; "" for standard output
 	keep int    // bytes of output to keep
 	path string // directory for PYTHONPATH, "" for none
 
@@ -35,8 +35,8 @@ type asked struct {
 	env      []string // KEY=value
 }
 
-// asked makes the command line. Its files are in temp; the report has a random name. For acceptance tests pytest loads
-// none of the plugins in without.
+// asked builds the command line. Its files are in temp, and the report has a random name. For acceptance tests pytest
+// loads none of the plugins in without.
 func (v Validator) asked(temp string, without []string) (a asked, err error) {
 	a = asked{argv: v.Argv, keep: outputCap}
 	var more []string
@@ -64,7 +64,7 @@ func (v Validator) asked(temp string, without []string) (a asked, err error) {
 		}
 	}
 	if a.without {
-		v.coverage, v.measuring = nil, false // its plugin may be one of them
+		v.coverage, v.measuring = nil, false // coverage may come from one of the plugins
 	}
 	if v.coverage != nil && v.part && (v.coverage.Own || !v.measuring) {
 		more = append(more, v.coverage.Part...)
@@ -116,7 +116,7 @@ const reportArgs = "{report arguments}"
 func overlay(files []string, to string) error {
 	replace := map[string]string{}
 	for _, f := range files {
-		replace[f] = "" // an empty replacement means that there is no such file
+		replace[f] = "" // an empty replacement means no such file
 	}
 	data, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
@@ -250,8 +250,8 @@ func capped(s string) string {
 		strings.ToValidUTF8(s[len(s)-half:], "")
 }
 
-// Again are those of the checks that are worth another run under the configuration of the seed: those that run
-// acceptance tests, as the user's own may where there are any, and those that had nothing to do.
+// Again returns the checks that must run again with the seed's configuration: those that run, or may run, acceptance
+// tests, and those that had nothing to do.
 func (r Report) Again(vs []Validator, any bool) []Validator {
 	return slices.DeleteFunc(slices.Clone(vs), func(v Validator) bool {
 		idle := slices.ContainsFunc(r.Results, func(res Result) bool { return res.Name == v.Name && res.idle })

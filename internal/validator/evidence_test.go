@@ -30,7 +30,7 @@ func (a attack) judge(t *testing.T, base map[string]string, seed ...string) {
 	})
 }
 
-// TestPythonEvidence: pytest's report has to name the test, however it comes that it does not run.
+// TestPythonEvidence: pytest's report must name the test, whatever the reason that it does not run.
 func TestPythonEvidence(t *testing.T) {
 	base := map[string]string{"calc.py": "def add(a, b):\n    return 0\n",
 		"tests/test_t001_add.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"}
@@ -103,7 +103,7 @@ func TestPythonsOwn(t *testing.T) {
 	}
 }
 
-// TestPythonOfTheTree: an interpreter from the tree is not used; one that was installed there is.
+// TestPythonOfTheTree: git-tilth does not use an interpreter from the tree, but one that setup installed there.
 func TestPythonOfTheTree(t *testing.T) {
 	dir := tree(t, map[string]string{"a.py": "", "tools/python": "#!/bin/sh\nexit 0\n"})
 	if err := os.Chmod(filepath.Join(dir, "tools/python"), 0o755); err != nil {
@@ -215,7 +215,7 @@ func TestRustEvidence(t *testing.T) {
 	}
 }
 
-// TestOwnTemp: each check has a directory of its own for temporary files.
+// TestOwnTemp: each check has a separate directory for temporary files.
 func TestOwnTemp(t *testing.T) {
 	dir := t.TempDir()
 	vs := []Validator{{Name: "a", Command: `echo x > "$TMPDIR/left"; echo "$TMPDIR" >> dirs`},

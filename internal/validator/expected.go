@@ -11,7 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/testreport"
 )
 
-// given is an acceptance test file that a run has to report on.
+// given is an acceptance test file that a run must report.
 type given struct {
 	file  string // relative to the worktree
 	where string // the runner's name for it, or its package
@@ -31,7 +31,7 @@ func joinedTo(dir string) func(string) string {
 	return func(file string) string { return path.Join(dir, file) }
 }
 
-// is reports whether a test that a runner reported is one of the file.
+// is reports whether a reported test is from the file.
 func (g given) is(t test) bool {
 	switch path.Ext(g.file) {
 	case ".py": // its classes follow
@@ -41,12 +41,12 @@ func (g given) is(t test) bool {
 		return g.where == t.Where || !integrationTest().MatchString(g.file) &&
 			slices.Contains(strings.Split(t.Name, "::"), path.Base(module))
 	}
-	class := t.Where[strings.LastIndexAny(t.Where, `./\\$+`)+1:] // as a runner names it that reports no files
+	class := t.Where[strings.LastIndexAny(t.Where, `./\\$+`)+1:] // name used by runners that report no files
 	stem := strings.TrimSuffix(path.Base(g.file), path.Ext(g.file))
 	return g.where == t.Where || class == stem
 }
 
-// tests reads the file's tests, nil where no tests can be told without running it.
+// tests reads the file's tests; nil if that needs a run.
 func (g given) tests(root string) wanted {
 	data, err := jsonl.ReadIn(root, filepath.FromSlash(g.file), packages.ReadCap)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// maxRetried bounds how many failing tests run again for one change.
+// maxRetried limits how many failing tests run again for one change.
 const maxRetried = 10
 
 // alone returns the check that runs only test t, or as few tests as the runner can select. It reports whether the

@@ -76,7 +76,7 @@ func names(vs []Validator) string {
 	return strings.Join(out, ", ")
 }
 
-// stubs makes a directory of programs that print their name and arguments.
+// stubs creates a directory of programs that print their name and arguments.
 func stubs(t *testing.T, programs ...string) string {
 	t.Helper()
 	dir := t.TempDir()

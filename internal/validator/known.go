@@ -16,7 +16,8 @@ import (
 // known as a whole.
 type Known map[string][]string
 
-// keyOf returns the key of a check in Known. A suite has the same key whether or not its acceptance tests run apart.
+// keyOf returns the key of a check in Known. A suite has the same key whether or not its acceptance tests run
+// separately.
 func keyOf(name string) string { return strings.TrimSuffix(name, rest("")) }
 
 // SameCheck reports whether two checks run the same suite.
@@ -41,8 +42,8 @@ func (k Known) Names() (names []string) {
 	return names
 }
 
-// isKnown reports whether a failure is no more than failed before any work. A run with acceptance tests is known as a
-// whole only if none of its tests failed.
+// isKnown reports whether everything in a failure also failed before any work. A run with acceptance tests is known as
+// a whole only if none of its tests failed.
 func (k Known) isKnown(r Result) bool {
 	tests, known := k[keyOf(r.Name)]
 	if len(tests) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// failingRun is a run of a check in which tests failed; acceptance is set for a run of acceptance tests.
+// failingRun is a check's run with failed tests; acceptance marks a run of acceptance tests.
 func failingRun(name string, acceptance bool, tests ...string) Result {
 	r := Result{Name: name, Tests: &record.Tests{Names: tests, Failed: len(tests)}}
 	if acceptance {
@@ -86,7 +86,7 @@ func TestSetBase(t *testing.T) {
 	}
 }
 
-// TestOwn: acceptance tests and files that cannot be loaded are none of the project's own tests.
+// TestOwn: acceptance tests and files that cannot be loaded are not the project's own tests.
 func TestOwn(t *testing.T) {
 	res := Result{}
 	v := Validator{runner: project.ByName(project.Python).Runner("pytest"),

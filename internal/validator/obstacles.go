@@ -106,8 +106,8 @@ func MissingProgram(output string) (line, mend string) {
 	return "", ""
 }
 
-// Hindered returns the line of a hook's output that says why it fails for every change, with the command that helps, ""
-// if unknown. The line is "" if the change may be the reason.
+// Hindered returns the line of a hook's output that explains why the hook fails for every change, with the command
+// that helps, or "". The line is "" if the change may be the reason.
 func Hindered(output string, box *sandbox.Box) (line, mend string) {
 	if line, mend = ClosedFile(output, box); line != "" {
 		return line, mend
@@ -176,7 +176,7 @@ func nodeModule(p *layout, s Scene, v Validator, res Result, missing string) (st
 	byNode := !v.Configured || nodeManager().MatchString(v.Command)
 	nothing := byNode && res.exit == 127 && err != nil && strings.Contains(dependencies, `"`)
 	if !declared && !nothing {
-		// A script's own program, which nothing here would install.
+		// A script's own program, which no setup here would install.
 		return "", !v.Configured && res.exit == 127 && hasWord(manifest.Get("scripts").Raw, missing)
 	}
 	return s.Setting.Add(p.install(project.Node, dir)), true

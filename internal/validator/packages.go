@@ -15,9 +15,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// affected returns those of the checks that a change needs: the checks at the top and of acceptance tests, and those of
-// the packages that have a changed file or depend on such a package. A changed file outside of all packages, such as a
-// lock file, needs every check.
+// affected returns the checks for a change: the checks at the top and of acceptance tests, and those of packages that
+// have a changed file or depend on such a package. A changed file outside of all packages, such as a lock file, needs
+// every check.
 func (p *layout) affected(vs []Validator, changed []string) []Validator {
 	dirs, touched := p.Dirs(), map[string]bool{}
 	for _, f := range changed {
@@ -48,7 +48,7 @@ func (p *layout) affected(vs []Validator, changed []string) []Validator {
 	})
 }
 
-// packageName matches the name that a manifest gives its package.
+// packageName matches the package's name in a manifest.
 var packageName = pattern.New(`(?m)(?:^|[{,(])\s*(?:module\s+|"?name"?\s*[:=]\s*)["']?([^\s"',)]+)` +
 	`|<artifactId>([^<]+)</artifactId>`)
 
@@ -66,8 +66,8 @@ func (p *layout) nameOf(dir, manifests string) string {
 	return m[1] + m[2]
 }
 
-// dependents returns for each package those that name it in their manifests or import it. A workspace finds its
-// packages by name, so that an import needs no line in a manifest.
+// dependents returns for each package those that name it in their manifests or import it. In a workspace an import
+// needs no line in a manifest, because packages are found by name.
 func (p *layout) dependents(dirs []string) map[string][]string {
 	plain := func(s string) string { return strings.NewReplacer("_", "-", `\`, "/").Replace(strings.ToLower(s)) }
 	manifests, imports := map[string]string{}, map[string]map[string]bool{}

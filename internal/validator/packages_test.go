@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPackages: a package with tests is checked in its own directory; a change needs the packages that it touches and
+// TestPackages: a package with tests is checked in its own directory. A change needs the packages that it touches and
 // those that depend on them.
 func TestPackages(t *testing.T) {
 	node := func(name, dependencies string) string {
@@ -16,7 +16,7 @@ func TestPackages(t *testing.T) {
 		files   map[string]string
 		changed []string
 		all     string // checks without a change, by name
-		some    string // those for the change
+		some    string // checks for the change
 	}{
 		"npm workspaces": {map[string]string{
 			"package.json":               `{"private": true, "workspaces": ["packages/*"], "scripts": {"build": "true"}}`,
@@ -107,7 +107,7 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// TestPackageWithTests runs the checks of packages: a later task's test and one of the same name in another package.
+// TestPackageWithTests runs the checks of packages: a later task's test, and one of the same name in another package.
 func TestPackageWithTests(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"a/pyproject.toml": "[project]\nname = 'a'\n", "a/mod.py": "X = 1\n",

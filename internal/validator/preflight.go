@@ -18,13 +18,13 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// preflightTimeout bounds a validator in a preflight: after that time it can evidently run.
+// preflightTimeout limits a validator in a preflight. After that time the validator clearly works.
 const preflightTimeout = 2 * time.Minute
 
 // Scene is the input of a preflight.
 type Scene struct {
-	ExecEnv          // where the tree is laid out
-	Files   []string // of the tree, nil for all files in the directory
+	ExecEnv          // environment in the checkout of the tree
+	Files   []string // files of the tree; nil for all files in the directory
 	Tasks   Tasks
 	Timeout time.Duration
 	// Ignored reports whether a path is an ignored file of the user's checkout, which the tree lacks.
@@ -82,7 +82,7 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) ([]record.Check, er
 				}
 			}
 			if slices.ContainsFunc(s.Setup, func(run string) bool { return c.Command == s.Setting.Add(run) }) {
-				c.Command = "" // it was run, and did not help
+				c.Command = "" // it ran already and did not help
 			}
 		}
 		checks = append(checks, c)
@@ -110,8 +110,8 @@ func MoreTime(limit time.Duration) string {
 	return "git config tilth.validatorTimeout " + (4 * limit).String()
 }
 
-// SlowOnBase returns the name of a validator that reached its time limit although the change may be innocent: on the
-// base it took at least half as long, or so long that nobody waited for its end.
+// SlowOnBase returns the name of a validator that reached its time limit although the change may be innocent. On the
+// base it took at least half as long, or the preflight did not wait for its end.
 func (r Report) SlowOnBase(seconds map[string]float64, limit time.Duration) string {
 	limit = cmp.Or(limit, defaultTimeout)
 	for _, res := range r.Results {
@@ -182,8 +182,8 @@ func (s Scene) withoutValidator(name string) string {
 	return s.Config + " --unset-all tilth.validator " + text.ShellQuote("^"+regexp.QuoteMeta(name)+"=")
 }
 
-// SetupFor returns the command that makes tilth.setup install the dependencies of the project in a tree, "" where no
-// installer is known.
+// SetupFor returns the command that makes tilth.setup install a project's dependencies in a tree, or "" without a
+// known installer.
 func SetupFor(s Scene) string {
 	p := survey(s.ExecEnv, s.Files, s.Tasks)
 	for _, kind := range project.Kinds {

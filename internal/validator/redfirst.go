@@ -15,8 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// OnBase runs the acceptance tests of each task alone, on a tree without the tasks' work. For each task with tests it
-// returns those that pass there, and the files that are broken. A test without a runner on this machine is not tried.
+// OnBase runs the acceptance tests of each task alone, on a tree without the tasks' work. For each task it returns the
+// tests that pass there, and the broken files. It skips a test without a runner on this machine.
 func OnBase(ctx context.Context, s Scene, tasks []string) (map[string][]string, error) {
 	out := map[string][]string{}
 	t := s.Tasks

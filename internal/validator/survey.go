@@ -11,7 +11,7 @@ type layout struct {
 	*packages.Tree
 
 	current, done, later []string // acceptance tests, see Tasks
-	seeded               bool     // they are known to be the seed's, not only named like it
+	seeded               bool     // the tests are in the seed, not only named like its tests
 
 	pyTools map[string][]string // command lines of Python tools, by module
 }

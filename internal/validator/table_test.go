@@ -12,7 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// TestKinds: the checks of each kind of project, from which file, with stub programs.
+// TestKinds: the checks of each kind of project, with the file that reveals it, with stub programs.
 func TestKinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -101,7 +101,7 @@ func TestInstalledPrograms(t *testing.T) {
 	}
 }
 
-// TestNotChecked: a project without validators is told the usual command of its kind.
+// TestNotChecked: without validators, the message names the usual command of the project's kind.
 func TestNotChecked(t *testing.T) {
 	for file, want := range map[string]string{"notes.txt": "make test", "x.py": "pytest", "package.json": "npm test",
 		"pom.xml": "mvn test", "x.csproj": "dotnet test", "Gemfile": "rake test", "main.c": "ctest"} {
@@ -162,8 +162,8 @@ func TestReportFormats(t *testing.T) {
 	}
 }
 
-// TestListedLeavesLaterTasksOut: a check that compiles all tests does not see those of later tasks, and its output file
-// in the tree is its report.
+// TestListedLeavesLaterTasksOut: a check that compiles all tests does not see those of later tasks, and its output
+// file in the tree is its report.
 func TestListedLeavesLaterTasksOut(t *testing.T) {
 	dir := tree(t, map[string]string{"pom.xml": "", "src/T001_aTest.java": "", "src/T002_bTest.java": "",
 		"target/surefire-reports/TEST-old.xml": `<testsuite tests="1"><testcase classname="Old" name="x"><failure/></testcase></testsuite>`})

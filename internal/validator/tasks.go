@@ -31,7 +31,7 @@ func AcceptanceTests(files []string, id string) []string {
 	return out
 }
 
-// Tasks says which acceptance tests count.
+// Tasks selects the acceptance tests that must pass.
 type Tasks struct {
 	// Current is the task being judged, Done those that are done already. Their
 	// acceptance tests have to pass; those of the others in All are left out.
@@ -41,7 +41,7 @@ type Tasks struct {
 	// Seed are the test files of the seed, relative to the worktree, if they are known: an older feature's test may
 	// carry the number of one of these tasks. nil means that every file with a task in its name is one of the seed.
 	Seed []string
-	// Changed are the files of the change, nil where all packages are to be checked.
+	// Changed are the files of the change; nil checks all packages.
 	Changed []string
 }
 

@@ -33,28 +33,28 @@ const (
 
 // Validator is one check.
 type Validator struct {
-	Name       string // its name in the record and in feedback
+	Name       string // name in the record and in feedback
 	Command    string // a shell command; if it is empty, Argv is run
 	Argv       []string
-	Dir        string   // where it runs, relative to the worktree; empty means its top
-	Env        []string // KEY=value entries on top of the environment given to Run
+	Dir        string   // working directory relative to the worktree; empty is its top
+	Env        []string // added to the environment given to Run, as KEY=value
 	Configured bool     // says that the user named it, as opposed to Detect
 	From       string   // the file by which it was detected, or tilth.validator
 	Skip       string   // why it cannot be run here; it is then reported as skipped
 
 	program string         // the program of a Command, "" for node
-	runner  project.Runner // its test runner; without a format the exit status counts
+	runner  project.Runner // test runner; without a format the exit status counts
 	given   []given        // acceptance tests on which it has to report
-	base    []string       // its command line up to the names of tests
+	base    []string       // command line up to the names of tests
 	hidden  []string       // files that its go command is not to see
 	fail    string         // why it fails without being run
 	remark  string         // added to the output of a failure
-	plain   bool           // it is pytest by its own name
+	plain   bool           // pytest, called by its own name
 	nothing int            // the exit code by which the tool says that it had nothing to do
 
-	coverage  *project.Coverage // how it can measure the lines that its tests run, nil if the project does not
-	measuring bool              // this run measures them
-	part      bool              // it leaves acceptance tests out, or the rest of the suite
+	coverage  *project.Coverage // how to measure the lines that tests run; nil if the project does not
+	measuring bool              // this run measures coverage
+	part      bool              // this run leaves out acceptance tests, or the rest of the suite
 }
 
 // Result is the result of one validator.
@@ -62,10 +62,10 @@ type Result struct {
 	Name    string  `json:"name"`
 	Passed  bool    `json:"passed"`
 	Seconds float64 `json:"seconds"`
-	// Skipped says that it was not run, for the reason in Output. It counts as passed.
+	// Skipped means that it did not run, for the reason in Output. It counts as passed.
 	Skipped bool   `json:"skipped,omitempty"`
-	Known   bool   `json:"known,omitempty"` // it failed before any work too, and bars nothing
-	Output  string `json:"-"`               // its output, capped to head and tail, and its end
+	Known   bool   `json:"known,omitempty"` // also failed before any work; ignored
+	Output  string `json:"-"`               // output, shortened to head and tail
 	// Tests is its runner's report; nil without one.
 	Tests *record.Tests `json:"tests,omitempty"`
 	By    string        `json:"by,omitempty"`
@@ -73,14 +73,14 @@ type Result struct {
 	Mend string `json:"-"` // the command that may mend a failure, "" where none is known
 
 	roots   []string                 // the directory in which it ran, by each of its names
-	idle    bool                     // it ran, and had nothing to do
-	exit    int                      // its exit code, 0 where it did not end by itself
-	running bool                     // it was ended at its time limit
+	idle    bool                     // ran and had nothing to do
+	exit    int                      // exit code; 0 if it was killed
+	running bool                     // killed at its time limit
 	ran     map[given]map[test]state // reported results by acceptance test file
 	all     map[test]state           // reported results
 	own     int                      // the tests that ran and are no acceptance tests
-	partial bool                     // there may be tests that failed and were not reported
-	lines   lines                    // those that its tests run, if the run measured them
+	partial bool                     // the report may lack failed tests
+	lines   lines                    // lines run by its tests, if the run measures them
 }
 
 // Cause returns the reason of a failure in one line.
@@ -111,10 +111,10 @@ type ExecEnv struct {
 	Box *sandbox.Box // their rights; nil is no sandbox
 	// Dropped are variables of the user's shell that Env lacks.
 	Dropped []string
-	Clean   func(string) string // takes secrets out of output before it is cut; nil for none
+	Clean   func(string) string // redacts secrets in output before it is shortened; may be nil
 	// Without are plugins that pytest does not load for acceptance tests.
 	Without []string
-	Begins  func(name string) // is called before each validator; may be nil
+	Begins  func(name string) // called before each validator; may be nil
 }
 
 func (in ExecEnv) begins(name string) {
@@ -161,7 +161,7 @@ func note(results []Result, dir string) string {
 	return strings.Join(notes, "; ")
 }
 
-// notChecked says that there are no validators, with the setting that adds one for the project in dir.
+// notChecked returns the message that there are no validators, with the setting that adds one for the project in dir.
 func notChecked(dir string) string {
 	entries, _ := os.ReadDir(dir)
 	command := "make test"
@@ -210,7 +210,7 @@ func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Res
 		Env: packages.Environment(in.Env, env), Timeout: limit, OutputCap: ask.keep, Clean: in.Clean,
 		Box: in.Box.In(temp)}
 	o, err := proc.Run(ctx, command)
-	if err == nil && ask.without && o.ExitCode == usageError { // for an option of such a plugin
+	if err == nil && ask.without && o.ExitCode == usageError { // because of an option of such a plugin
 		command.Argv = append(command.Argv, "-o", "addopts=")
 		o, err = proc.Run(ctx, command)
 	}
@@ -219,7 +219,7 @@ func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Res
 		return fault(err)
 	}
 	if v.runner.Format == "" {
-		res.By = "exit status" // only
+		res.By = "exit status" // without a report
 	}
 	rep := v.reported(ask.file, o.Output, in.Box.Inside(in.Dir))
 	said := strings.ToValidUTF8(cmp.Or(rep.Text, string(o.Output)), "\uFFFD")
@@ -245,7 +245,7 @@ func (r *Result) blame(dropped []string) {
 	}
 }
 
-// judge decides whether the check passed and adds how it ended where that is not the usual way.
+// judge decides whether the check passed. It adds how it ended if that is unusual.
 func (v Validator) judge(res *Result, o proc.Outcome, limit time.Duration) {
 	end := ""
 	res.exit, res.running = o.ExitCode, o.TimedOut

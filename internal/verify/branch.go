@@ -27,7 +27,7 @@ type mark struct {
 	commit string
 }
 
-// branch holds the commits of the branch against the record, and the record against them.
+// branch compares the commits of the branch with the record, and the record with the commits.
 func (c *check) branch(ctx context.Context, common string) error {
 	if c.commits == nil {
 		return nil
@@ -82,7 +82,7 @@ func (c *check) shared() (n int) {
 	return n
 }
 
-// isShared reports whether a fork's record says that it began with the commit.
+// isShared reports whether a fork's record lists the commit as shared.
 func (c *check) isShared(sha string) bool {
 	return c.story.forkedFrom != "" &&
 		(c.isSeed(sha) || slices.Contains(slices.Collect(maps.Values(c.story.shared)), sha))
@@ -92,7 +92,7 @@ func (c *check) isShared(sha string) bool {
 func (c *check) origin(id string) (*history, error) {
 	s, err := session.Store{Root: filepath.Dir(c.s.Dir)}.Find(id)
 	if err != nil {
-		return nil, nil // refused: there is no such session
+		return nil, nil // no such session
 	}
 	return readStory(s.Path(session.RecordFile))
 }
@@ -122,7 +122,7 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 		if missing(commit) {
 			c.differ(-1, commit.SHA, "its trailer names session %s, but that record does not name it", from)
 		} else if sig := held.SignatureOf(commit); sig.Record != "" {
-			marks = c.marked(marks, commit, sig, -1) // its hash shows the position in that record
+			marks = c.marked(marks, commit, sig, -1) // its hash gives the position in that record
 		}
 	}
 	path := filepath.Join(filepath.Dir(c.s.Dir), from, session.RecordFile)
@@ -204,7 +204,7 @@ func (c *check) instead(task string) string {
 	return ""
 }
 
-// judged holds a task's commit against the verdict on its tree.
+// judged compares a task's commit with the verdict on its tree.
 func (c *check) judged(s said, commit gitx.Commit) {
 	fits := func(v *record.EvaluatorVerdict) bool { return v.Tree == commit.Tree }
 	stands := func(v *record.EvaluatorVerdict) bool {
@@ -278,7 +278,7 @@ func (c *check) anchors(path string, size int64, marks []mark) (anchored int64, 
 	return anchored, nil
 }
 
-// changedFiles lists the paths at which each of some commits differs from its first parent, by commit.
+// changedFiles lists by commit the paths that differ from its first parent.
 func changedFiles(ctx context.Context, g *gitx.Git, common string, commits []gitx.Commit) (map[string][]string, error) {
 	read := gitx.Command{Dir: common, Objects: true, Args: []string{
 		"diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--root", "--no-abbrev", "-O/dev/null",

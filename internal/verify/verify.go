@@ -29,10 +29,10 @@ import (
 // Result is the result of verifying a session.
 type Result struct {
 	SessionID string `json:"session_id"`
-	// Anchored reports whether any commit holds the record.
+	// Anchored reports whether any commit covers the record.
 	Anchored      bool         `json:"anchored"`
-	Bytes         int64        `json:"bytes"`          // of the record
-	AnchoredBytes int64        `json:"anchored_bytes"` // those that the last commit vouches for
+	Bytes         int64        `json:"bytes"`          // size of the record
+	AnchoredBytes int64        `json:"anchored_bytes"` // bytes covered by the last commit
 	Commits       []Commit     `json:"commits"`        // oldest first
 	Differences   []Difference `json:"differences"`    // in the order of the record
 	Notes         []string     `json:"notes"`          // remarks that are not differences
@@ -44,10 +44,10 @@ type Commit struct {
 	Kind    Kind   `json:"kind"`
 	Task    string `json:"task,omitempty"`
 	Subject string `json:"subject"`
-	Line    int    `json:"line,omitempty"` // of the record, where it is named
+	Line    int    `json:"line,omitempty"` // line of the record, if known
 }
 
-// Kind is the author of a commit: the harness in one of its roles, or another author.
+// Kind is the author of a commit: git-tilth in one of its roles, or another author.
 type Kind string
 
 // The kinds of commits.
@@ -55,19 +55,19 @@ const (
 	Seed        Kind = "seed"
 	Task        Kind = "task"
 	Placeholder Kind = "placeholder"
-	Inherited   Kind = "inherited" // of the session that this one was forked from
+	Inherited   Kind = "inherited" // from the session that was forked
 	Other       Kind = "other"     // another author's
-	Unknown     Kind = "unknown"   // it says that it is the session's, and the record does not
+	Unknown     Kind = "unknown"   // claims to be the session's, but the record does not have it
 )
 
 // Difference is one thing that does not agree with another.
 type Difference struct {
-	File   string `json:"file,omitempty"` // of the session's directory
+	File   string `json:"file,omitempty"` // file in the session's directory
 	Line   int    `json:"line,omitempty"`
 	Commit string `json:"commit,omitempty"`
 	What   string `json:"what"`
 
-	off int64 // in the record, from which Line is counted; -1 for none
+	off int64 // offset in the record, from which Line is counted; -1 for none
 }
 
 // String returns the difference as one line.
@@ -92,7 +92,7 @@ type check struct {
 	s       *session.Session
 	cp      *session.Checkpoint
 	story   *history
-	commits []gitx.Commit // since the base, oldest first
+	commits []gitx.Commit // commits since the base, oldest first
 }
 
 // Session verifies a session that is at rest.
@@ -122,7 +122,7 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 	return &c.Result, c.number()
 }
 
-// read reads the record, and the commits of the branch from where it begins.
+// read reads the record, and the branch's commits from the record's base.
 func (c *check) read(ctx context.Context, common string) (err error) {
 	if c.story, err = readStory(c.s.Path(session.RecordFile)); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (c *check) number() error {
 		return err
 	}
 	slices.SortStableFunc(c.Differences, func(a, b Difference) int {
-		return cmp.Compare(uint64(a.off), uint64(b.off)) // -1, not in the record, comes last
+		return cmp.Compare(uint64(a.off), uint64(b.off)) // -1, not in the record, sorts last
 	})
 	return nil
 }
@@ -212,7 +212,7 @@ func (c *check) number() error {
 func countLines(path string, lines map[int64][]*int) error {
 	f, err := jsonl.OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // there are no lines
+		return nil // no lines
 	}
 	if err != nil {
 		return err
@@ -241,9 +241,9 @@ func (n *lineCount) Write(p []byte) (int, error) {
 
 func short(sha string) string { return text.Head(sha, 10) }
 
-// said is a commit that the record names.
+// said is a commit in the record.
 type said struct {
-	off         int64 // of the event
+	off         int64 // offset of the event
 	task        string
 	placeholder bool
 }
@@ -252,11 +252,11 @@ type said struct {
 // compared with.
 type history struct {
 	record.State
-	end      int64 // of the record
+	end      int64 // size of the record
 	skipped  int   // lines that are no events
 	commits  map[string]said
 	twice    []int64                               // offsets of events that name a commit again
-	accepted map[string][]*record.EvaluatorVerdict // by task
+	accepted map[string][]*record.EvaluatorVerdict // verdicts by task
 	marked   bool                                  // the last event marks a task: prd.json may not have it yet
 	// A fork begins with tasks that another session did.
 	forkedFrom string
@@ -351,8 +351,8 @@ func (c *check) tasks() []session.Task {
 	return tasks
 }
 
-// ledgers compares the ledgers of the plan's tasks with the record. The last entry may be missing where a process died.
-// Of a ledger that a fork began with, the record of another session says more.
+// ledgers compares the ledgers of the plan's tasks with the record. The last entry may be missing after a crash. A
+// fork's ledger may have entries from another session's record.
 func (c *check) ledgers(plan []session.Task) error {
 	for _, t := range plan {
 		of := c.story.Tasks[t.ID]

@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 
-// long makes a session with a record of n events.
+// long creates a session with a record of n events.
 func long(b *testing.B, n int) *session.Session {
 	b.Helper()
 	w := viewtest.New(b, session.Store{Root: b.TempDir()})
@@ -50,7 +50,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// peakMiB is the largest resident size that the process had, where the system says.
+// peakMiB returns the largest resident size of the process, if the system reports it.
 func peakMiB() float64 {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -69,7 +69,7 @@ func peakMiB() float64 {
 
 func Benchmark100k(b *testing.B) { benchmarkRender(b, 100_000) }
 
-// Benchmark1M needs 2 GB of disk and some seconds: it runs only when it is named.
+// Benchmark1M needs 2 GB of disk and some seconds, so it runs only by name.
 func Benchmark1M(b *testing.B) {
 	if os.Getenv("TILTH_BENCH_1M") == "" {
 		b.Skip("TILTH_BENCH_1M is not set")

@@ -7,12 +7,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// A page gets its events in blocks. Each has an index, which the page reads at once, and the events themselves, which
-// the page parses when a reader comes near.
+// A page gets its events in blocks. Each has an index, which the page reads at once, and the events, which the page
+// parses when the reader scrolls near them.
 const (
 	blockEvents = 512
 	blockBytes  = 512 << 10
-	maxName     = 100 // bytes of a type or a task; a longer one comes from no harness
+	maxName     = 100 // bytes of a type or a task; git-tilth writes no longer one
 	maxFact     = 400 // characters of a text that the index repeats
 )
 
@@ -43,7 +43,7 @@ type blocks struct {
 // section is an event with which the record may begin to be superseded.
 type section struct {
 	off int64
-	n   int // its number, from 1
+	n   int // number, starting at 1
 }
 
 // blockIndex has the fields of a block's events that a page needs before it parses them: a column for each field of all
@@ -51,8 +51,8 @@ type section struct {
 type blockIndex struct {
 	N     int      `json:"n"`
 	Start int64    `json:"t0"`    // Unix milliseconds of the first event
-	Names names    `json:"names"` // of its types
-	Tasks names    `json:"tasks"` // that its events are of, "" for none
+	Names names    `json:"names"` // names of its types
+	Tasks names    `json:"tasks"` // tasks of its events, "" for none
 	Type  []int    `json:"type"`
 	Task  []int    `json:"task"`
 	Iter  []int    `json:"iter"`
@@ -148,6 +148,6 @@ func (b *blocks) elapsed(ts string) int64 {
 func (b *blocks) reset() {
 	b.index = blockIndex{}
 	if b.events = b.events[:0]; cap(b.events) > 4*maxEvent {
-		b.events = nil // one huge event must not hold its memory to the end
+		b.events = nil // do not keep the memory of one huge event
 	}
 }

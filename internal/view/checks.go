@@ -75,8 +75,7 @@ func resultWords(r record.ValidatorResult) (words string, checks bool) {
 	return joined(" ", oneLine(r.Name), strings.Join(counts, ", ")), true
 }
 
-// playedBy returns the program that played a role last, with its model; program and model are those of the session's
-// start.
+// playedBy returns the last program in a role with its model. program and model are the session's first ones.
 func playedBy(programs []string, program, model string) string {
 	if n := len(programs); n > 0 && programs[n-1] != program {
 		return programs[n-1]
@@ -118,8 +117,8 @@ func (t *ReportTask) checked(all bool) string {
 	return strings.Join(lines, "; ")
 }
 
-// CheckLines returns a line for each finished task with its checks, the unchecked tasks first. Tasks with the same
-// checks share one.
+// CheckLines returns a line for each finished task with its checks, unchecked tasks first. Tasks with the same checks
+// share a line.
 func (r *Report) CheckLines(all bool) (lines []string) {
 	by := map[string][]*ReportTask{}
 	var order []string

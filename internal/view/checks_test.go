@@ -8,7 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Each task says what checked it. A suite that is red on the base has never passed.
+// Each task lists its checks. A suite that fails on the base has never passed.
 func TestChecksOfATask(t *testing.T) {
 	pytest := func(passed, failed int) record.ValidatorResult {
 		return record.ValidatorResult{Name: "pytest", Passed: failed == 0, Known: failed > 0,
@@ -50,7 +50,7 @@ func TestChecksOfATask(t *testing.T) {
 	}
 }
 
-// The reviewer is named with its words. It is told apart from the worker by program and model.
+// The reviewer is named in words, and distinguished from the worker by program and model.
 func TestReviewerOfATask(t *testing.T) {
 	for _, c := range []struct{ worker, evaluator, model, want string }{
 		{"claude", "claude", "", "reviewer: claude, also the worker: All of it holds."},
@@ -68,7 +68,7 @@ func TestReviewerOfATask(t *testing.T) {
 	}
 }
 
-// Many tasks with the same checks share a line, and the head counts those that nothing checked.
+// Many tasks with the same checks share a line, and the head counts the unchecked ones.
 func TestReportCountsUncheckedTasks(t *testing.T) {
 	r := night()
 	r.Tasks[0].Unchecked, r.Tasks[0].Checks = true, []string{notChecked + "no validators"}

@@ -33,7 +33,7 @@ func (d Doings) Feed(l record.Line) bool {
 	return told
 }
 
-// Text says it in at most room columns, 0 for any number; of several workers each with its task.
+// Text returns the activity in at most room columns; 0 is no limit. With several workers it names each one's task.
 func (d Doings) Text(now time.Time, room int) string {
 	var parts []string
 	for _, task := range slices.Sorted(maps.Keys(d)) {

@@ -29,7 +29,7 @@ var sizeMembers = []string{"text"}
 
 var used = regexp.MustCompile(`\b([a-z])\.([a-z_$]\w*)\b`)
 
-// expectMembers holds the members that a script takes from the variable v against those that there are.
+// expectMembers compares the members that a script reads from the variable v with the existing ones.
 func expectMembers(t *testing.T, where, script, v string, there []string) {
 	t.Helper()
 	for _, m := range used.FindAllStringSubmatch(script, -1) {
@@ -62,7 +62,7 @@ func TestPageKnowsEveryEvent(t *testing.T) {
 	if draws == nil {
 		t.Fatal("no RENDER")
 	}
-	members := map[string][]string{} // of all types that are drawn alike
+	members := map[string][]string{} // of all types with the same display
 	for row := range strings.Lines(draws[1]) {
 		typ, draw, _ := strings.Cut(strings.TrimSpace(row), ": ")
 		if types[typ] == "" {

@@ -13,9 +13,9 @@ type facts struct {
 	Cost    float64 `json:"$,omitempty"`
 	Phase   string  `json:"ph,omitempty"` // or the role of a prompt
 	Verdict string  `json:"v,omitempty"`
-	Failed  bool    `json:"f,omitempty"` // of validators
+	Failed  bool    `json:"f,omitempty"` // for validators
 	Reason  string  `json:"why,omitempty"`
-	Back    int     `json:"b,omitempty"` // of a rewind or undo: from 1, the first event that it superseded
+	Back    int     `json:"b,omitempty"` // for a rewind or undo: from 1, the first event that it superseded
 }
 
 // factsOf returns the facts of an event, none for most types.

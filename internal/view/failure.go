@@ -15,13 +15,13 @@ import (
 // foreign text, or empty.
 type failure struct {
 	Task   string `json:"task,omitempty"`
-	Reason string `json:"reason"`           // of the stop
+	Reason string `json:"reason"`           // reason of the stop
 	Detail string `json:"detail,omitempty"` // the message of the endpoint, git or the harness
 	// The last rejection of the last attempt.
 	Category string `json:"category,omitempty"`
 	Concern  string `json:"concern,omitempty"`
 	NextStep string `json:"next_step,omitempty"`
-	// The validator that failed last in it, and the line of its output that says why.
+	// The last failed validator, and the line of its output with the reason.
 	Validator string `json:"validator,omitempty"`
 	Said      string `json:"validator_said,omitempty"`
 

@@ -11,7 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// pollEvery is the interval at which a followed record is checked. A check costs one stat without new events. (inotify
+// pollEvery is the interval at which a followed record is checked. A check without new events costs one stat. (inotify
 // does not work on network file systems.)
 const pollEvery = 150 * time.Millisecond
 
@@ -21,11 +21,11 @@ type follower struct {
 	s    *session.Session
 	off  int64       // everything before it was handed out
 	read string      // the fingerprint of that
-	info os.FileInfo // of the record when it was last read
+	info os.FileInfo // file info of the record at the last read
 }
 
-// poll hands out the lines that are new. reset says that the record is another one than before; then no line was handed
-// out, and the next poll begins at its start.
+// poll returns the new lines. reset means that the record was replaced; then poll returned no line, and the next poll
+// starts at its beginning.
 func (f *follower) poll(fn func(record.Line) error) (skipped int, reset bool, err error) {
 	info, err := os.Stat(f.s.Path(session.RecordFile))
 	if errors.Is(err, os.ErrNotExist) {

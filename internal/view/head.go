@@ -8,7 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// head is the part of the page above the conversation that comes from no single event.
+// head is the part of the page above the conversation. No single event has it.
 type head struct {
 	Live     bool             `json:"live,omitempty"`
 	Rendered int64            `json:"rendered"` // Unix milliseconds
@@ -17,7 +17,7 @@ type head struct {
 	Usage    *session.Usage   `json:"usage,omitempty"`
 	Tasks    []session.Task   `json:"tasks,omitempty"`
 	Summary  *session.Summary `json:"summary,omitempty"`
-	Doing    []headDoing      `json:"doing,omitempty"` // while it runs
+	Doing    []headDoing      `json:"doing,omitempty"` // while the session runs
 
 	TLDR          string   `json:"tldr,omitempty"`
 	OpenQuestions []string `json:"open_questions,omitempty"`

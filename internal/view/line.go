@@ -14,8 +14,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Line returns an event in one line, the same in all views, and its style, by its kind and outcome. The text is
-// foreign; the caller cleans it.
+// Line returns an event as one line, the same in all views, and its style by kind and outcome. The text is foreign;
+// the caller must escape it.
 func Line(ev record.Event, payload []byte) (style, line string) {
 	switch ev := ev.(type) {
 	case *record.SessionStart:
@@ -240,7 +240,7 @@ func validatorLine(ev *record.ValidatorRun) (style, line string) {
 	return style, line
 }
 
-// PreflightLine returns the validators that were found, those that can run, and the other findings.
+// PreflightLine lists the validators that were found, those that can run, and the other findings.
 func PreflightLine(e *record.Preflight) string {
 	var able, others []string
 	for _, c := range e.Checks {

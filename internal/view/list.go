@@ -13,7 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// row is one session of `list --json`; `show --json` has the same members and more.
+// row is one session of `list --json`. `show --json` has the same members and more.
 type row struct {
 	session.Overview
 	State   string   `json:"-"`     // the status, or its current meaning: running, stopped, crashed
@@ -64,8 +64,8 @@ func stateStyle(state string) string {
 	return cyan
 }
 
-// List prints sessions in the order given, one a line, or as a JSON array; with the repository of each where they are
-// of many.
+// List prints sessions in the given order, one per line or as a JSON array. With several repositories it names each
+// session's.
 func List(w io.Writer, all []session.Overview, o Terminal, many bool) error {
 	if o.JSON {
 		rows := make([]row, len(all))
@@ -96,7 +96,7 @@ func (r row) listed(o Terminal, many bool) tableRow {
 	}
 	if len(r.Problems) > 0 {
 		if r.Tasks.Total == 0 {
-			tasks = "-" // there may well be a seed, which nothing can be read of
+			tasks = "-" // there may be a seed, but it is unreadable
 		}
 		label, style = "! "+r.Problems[0], red
 	}
@@ -135,7 +135,7 @@ func taskCount(c session.TaskCounts) string {
 	return fmt.Sprintf("%d/%d", c.Done, c.Total) + strings.Replace(more, ",", "", 1)
 }
 
-// count is a number and its word, such as 2 failed.
+// count formats a number with its word, such as 2 failed.
 type count struct {
 	n  int
 	so string

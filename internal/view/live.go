@@ -23,7 +23,7 @@ const DefaultAddr = "127.0.0.1:8765"
 // ServeOptions configure the live viewer.
 type ServeOptions struct {
 	Session string   // full id of the session to open first, or empty
-	Diff    DiffFunc // of the commits that a page shows
+	Diff    DiffFunc // shows the diffs of commits in a page
 	// Review, if not nil, returns the review at the top of an idle session's page. It is called concurrently.
 	Review func(*session.Session) *Report
 	// Rows returns the sessions of the list. It is called concurrently.

@@ -18,15 +18,15 @@ import (
 type LogOptions struct {
 	Terminal
 	Follow bool
-	Tail   int    // only the last so many that fit the filter; 0: all
+	Tail   int    // only the last events that match the filter; 0: all
 	Task   string // only events of this task
 	Type   string // only events of this type
 }
 
 // Log prints the record of a session, oldest first. With Follow it continues with appended events, through stops,
-// resumes and rewinds, until ctx ends or the session is deleted, which is no error. The cost of Tail depends on the
-// distance of its events from the end, not on the record's length. With JSON it prints the record's lines. It returns
-// the number of lines that are no events.
+// resumes and rewinds, until ctx ends or the session is deleted, which is not an error. The cost of Tail depends on
+// the distance of its events from the end, not on the record's length. With JSON it prints the record's lines. It
+// returns the number of lines that are not events.
 func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (skipped int, err error) {
 	l := &logger{out: bufio.NewWriter(w), o: o, doing: Doings{}}
 	f := &follower{s: s}
@@ -60,7 +60,7 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 		skipped += n
 		l.showDoing(s)
 		if failed := l.out.Flush(); failed != nil {
-			err = failed // of the output, where poll names the record
+			err = failed // failed to write the output
 		}
 		if ctx.Err() != nil {
 			return skipped, nil
@@ -151,8 +151,8 @@ func (l *logger) tail(s *session.Session) (last int64, skipped int, err error) {
 	return last, skipped, l.out.Flush()
 }
 
-// rewound says that the record was cut, and returns the place up to which its lines have been printed: a rewind keeps
-// everything up to the seed's commit.
+// rewound reports that the record was cut, and returns the offset up to which its lines have been printed: a rewind
+// keeps everything up to the seed's commit.
 func (l *logger) rewound(s *session.Session) (int64, error) {
 	seed := int64(-1)
 	_, _, err := record.Scan(s.Path(session.RecordFile), 0, func(e record.Line) error {

@@ -27,7 +27,7 @@ func logOf(t *testing.T, s *session.Session, o LogOptions) string {
 	return b.String()
 }
 
-// fieldsOf is one field of each line of a log in a pipe.
+// fieldsOf returns one field of each line of a log in a pipe.
 func fieldsOf(log string, n int) string {
 	var out []string
 	for line := range strings.Lines(log) {
@@ -61,7 +61,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// A resume after a kill has no stop to name, and names none.
+// A resume after a kill has no stop to name.
 func TestLogOfAResume(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	w.Event(0, "session_resume", viewtest.P{"last_stop": "wall_clock", "plan": "1 task to do"})
@@ -160,8 +160,7 @@ func (w *lineWriter) expect(t *testing.T, want ...string) {
 	}
 }
 
-// Following goes through a torn line, a crash and its resume, and a rewind, and never
-// shows an event twice.
+// Following continues through a torn line, a crash and its resume, and a rewind, and never shows an event twice.
 func TestLogFollows(t *testing.T) {
 	for _, tail := range []int{0, 2} {
 		w := viewtest.New(t, session.Store{Root: t.TempDir()})
@@ -199,7 +198,7 @@ func TestLogFollows(t *testing.T) {
 		}
 		rec.Append(&record.Nudge{Kind: "k", Content: "after the crash"})
 		rec.Close()
-		for got := range out.line { // log_repaired, if the session writes one, comes first
+		for got := range out.line { // log_repaired comes first, if the session has one
 			if strings.HasSuffix(got, "nudged: k: after the crash") {
 				break
 			}
@@ -220,7 +219,8 @@ func TestLogFollows(t *testing.T) {
 	}
 }
 
-// Following ends with the session, and does not take its end for a rewind: the record goes first, the directory last.
+// Following ends with the session, and does not mistake its end for a rewind. The record is deleted first, the
+// directory last.
 func TestLogFollowsToTheEndOfTheSession(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	w.Event(0, "nudge", viewtest.P{"kind": "k", "content": "one"})
@@ -287,7 +287,7 @@ func TestLogFollowsARecordThatComesBack(t *testing.T) {
 	}
 }
 
-// A rewind and a run that has gone past the old end between two looks are noticed too.
+// A rewind is noticed even if the run has passed the old end between two checks.
 func TestFollowerNoticesAnotherRecord(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	w.Event(0, "seed_committed", viewtest.P{"sha": "abcd"})

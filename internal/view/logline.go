@@ -13,8 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// event prints one event: time, task, type and line, cut to the width of a terminal; in a pipe separated by tabs and
-// not cut.
+// event prints one event: time, task, type and line, shortened to the terminal's width; in a pipe separated by tabs
+// and complete.
 func (l *logger) event(e record.Line) {
 	ev := e.Event()
 	where := text.VisibleLine(ev.Common().TaskID)

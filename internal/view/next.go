@@ -34,7 +34,7 @@ func (r *Report) Suggest(o session.Overview, st *record.State, resume string) {
 		stop = *st.Stopped
 	}
 	fix := oneLine(stop.Hint)
-	if at := strings.Index(fix, "git tilth resume "); at >= 0 { // with flags that only that run knew
+	if at := strings.Index(fix, "git tilth resume "); at >= 0 { // the flags of that run
 		fix, resume = strings.TrimSuffix(fix[:at], " && "), fix[at:]
 	}
 	var failed *ReportTask
@@ -124,7 +124,7 @@ func withNote(task, id string) Command {
 func (t *ReportTask) changed() bool { return t.Aside != nil || t.Commit != "" }
 
 // afterFailure returns the commands for a failed task in the order of a careful user. The fix of this failure comes
-// first, unless it is to edit a commit hook.
+// first, unless the fix is to edit a commit hook.
 func (t *ReportTask) afterFailure(id string) []Command {
 	retry := Command{"git tilth retry " + t.ID + " " + id, "retry it (-m 'your note')"}
 	switch {
@@ -147,8 +147,8 @@ func (t *ReportTask) afterFailure(id string) []Command {
 	return list
 }
 
-// Commands returns the commands, one a line, the first one after a head, each with its purpose if there is room. The
-// terminal wraps a long command, because a cut one could not be run.
+// Commands returns the commands, one per line, the first one after a heading, each with its purpose if there is room.
+// The terminal wraps a long command, because a shortened one could not be run.
 func (o Terminal) Commands(head string, list []Command) string {
 	var b strings.Builder
 	columns, longest := cmp.Or(o.Width, 80)-len(head)-3, 0

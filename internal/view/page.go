@@ -14,16 +14,16 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// The parts of the page's script, in the order in which they need each other.
+// The parts of the page's script, in the order of their dependencies.
 var pageScripts = []string{
 	"text.js", "data.js", "groups.js", "overview.js", "charts.js", "folds.js", "event.js",
 	"feed.js", "search.js", "controls.js", "live.js", "main.js",
 }
 
-// A document is an HTML page with inline style and script. Its content security policy names their hashes, so that
-// nothing else in the page can be style or script.
+// A document is an HTML page with inline style and script. Its content security policy has their hashes, so that no
+// other style or script works.
 type document struct {
-	before, after string // around the place where the data goes
+	before, after string // the page before and after the data
 	policy        string
 }
 

@@ -71,7 +71,7 @@ func TestPagesAreWhole(t *testing.T) {
 	}
 }
 
-// The script never makes markup of data, and nothing in it runs text as code.
+// The script never makes markup of data, and no part of it runs text as code.
 func TestScriptUsesTextOnly(t *testing.T) {
 	for _, name := range append(slices.Clone(pageScripts), "index.js") {
 		for _, no := range []string{"innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(",
@@ -164,7 +164,7 @@ func TestRenderDamaged(t *testing.T) {
 	}
 }
 
-// The diff of a task is text, and a long one says where the rest is.
+// The diff of a task is text, and a long one names the command for the rest.
 func TestDiffInPage(t *testing.T) {
 	r := &Report{SessionID: "S", Tasks: []ReportTask{{ID: "T-001", Commit: viewtest.FirstSHA, Iterations: 1}}}
 	for _, c := range []struct {

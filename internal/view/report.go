@@ -26,7 +26,7 @@ type Report struct {
 	Why       string   `json:"why,omitempty"`       // reason of a failed last run, in the words of the objection
 	Mend      string   `json:"mend,omitempty"`      // the last stop's fix before a resume
 	Reset     string   `json:"reset,omitempty"`     // end of the usage limit that stopped it, if known
-	HookSaid  []string `json:"hook_said,omitempty"` // of a commit that was refused, whole
+	HookSaid  []string `json:"hook_said,omitempty"` // output of a hook that refused the commit
 	Cost      float64  `json:"cost"`
 	Tokens    int64    `json:"tokens"`
 	Begun     string   `json:"begun,omitempty"`
@@ -39,15 +39,15 @@ type Report struct {
 	Worker   string             `json:"worker,omitempty"`
 	Reviewer string             `json:"reviewer,omitempty"`
 	Tasks    []ReportTask       `json:"tasks"`
-	// Request is the session's pull or merge request as it was last seen.
+	// Request is the last known state of the session's pull or merge request.
 	Request  *session.Request `json:"request,omitempty"`
-	Edited   []string         `json:"edited_submodules,omitempty"` // in worktrees: no commit holds these edits
+	Edited   []string         `json:"edited_submodules,omitempty"` // in worktrees; no commit has these edits
 	Notes    []string         `json:"notes,omitempty"`             // facts of branch and worktree, one a line
 	Gone     bool             `json:"-"`                           // the branch is
 	Worktree string           `json:"-"`
 	counts   session.TaskCounts
 	cached   int64  // tokens that were read from a provider's cache, besides Tokens
-	whyTask  string // of Why
+	whyTask  string // task of Why
 }
 
 // ReportTask is one task of a review.
@@ -55,7 +55,7 @@ type ReportTask struct {
 	ID            string   `json:"id"`
 	Title         string   `json:"title"`
 	Status        string   `json:"status"`
-	Reason        string   `json:"reason"`          // it is not done, in one line
+	Reason        string   `json:"reason"`          // why it is not done, in one line
 	Commit        string   `json:"commit"`          // on the branch
 	Taken         string   `json:"taken,omitempty"` // the branch into which it was taken
 	Cost          float64  `json:"cost"`
@@ -67,8 +67,8 @@ type ReportTask struct {
 	Missing       string   `json:"missing_commit,omitempty"` // on record, and no longer on the branch
 	WaitsFor      []string `json:"waits_for,omitempty"`      // needs of a pending task that are not done
 	Verdict       string   `json:"verdict"`                  // the last one
-	By            string   `json:"by,omitempty"`             // its author, if not the evaluator
-	Concern       string   `json:"concern"`                  // of the last rejection
+	By            string   `json:"by,omitempty"`             // author, if not the evaluator
+	Concern       string   `json:"concern"`                  // concern of the last rejection
 	Uncertainties []string `json:"uncertainties"`
 	WorkArounds   []string `json:"work_arounds"`
 	TestsChanged  []string `json:"tests_changed"`
@@ -78,7 +78,7 @@ type ReportTask struct {
 	Insertions    int      `json:"insertions"`
 	Deletions     int      `json:"deletions"`
 	Aside         *Aside   `json:"aside,omitempty"`
-	Summary       string   `json:"summary,omitempty"` // of its last case
+	Summary       string   `json:"summary,omitempty"` // summary of the last case
 
 	Coverage []coverage `json:"coverage,omitempty"`
 	Rejected []string   `json:"rejected,omitempty"` // each rejection in a line, oldest first
@@ -89,9 +89,9 @@ type ReportTask struct {
 	Acceptance string   `json:"acceptance,omitempty"` // the reviewer's words on that
 	Output     []string `json:"output,omitempty"`     // the last lines of a validator that failed
 	Doubts     []string `json:"doubts,omitempty"`     // reasons to trust its tests less
-	Changed    []string `json:"changed,omitempty"`    // its files, with the lines of each
+	Changed    []string `json:"changed,omitempty"`    // changed files, with the number of lines
 
-	// Workers are the programs that worked on the task if there are several, Reviewers those that gave verdicts.
+	// Workers are the programs that worked on the task if there are several; Reviewers gave verdicts.
 	Workers   []string `json:"workers,omitempty"`
 	Reviewers []string `json:"reviewers,omitempty"`
 	Takeovers []string `json:"takeovers,omitempty"` // changes of agent with their reasons, newest first
@@ -107,13 +107,13 @@ type ReportTask struct {
 	agents   *record.Agents // of the start before its last verdict
 	failure  *failure
 	help     string // the command that helps against it
-	given    bool   // a verdict, by whose conversation is the next one, the last event first
+	given    bool   // a verdict came; the next event, going back, names its conversation
 }
 
 // Aside is the partial work of a failed task that is not on the branch.
 type Aside struct {
-	Ref   string   `json:"ref"`   // in kept.git
-	Files []string `json:"files"` // with the lines of each
+	Ref   string   `json:"ref"`   // ref in kept.git
+	Files []string `json:"files"` // files with the number of lines
 }
 
 // coverage is a case's entry for one acceptance criterion.
@@ -123,7 +123,7 @@ type coverage struct {
 	Evidence    string `json:"evidence"`
 }
 
-// NewReport makes the review of a session from its record. d has the fields that show prints.
+// NewReport returns the review of a session from its record. d has the fields of show.
 func NewReport(s *session.Session, d Detail) *Report {
 	r := &Report{SessionID: d.ID, Label: d.Label, Branch: d.Branch, State: d.State, Word: d.Word, Stop: d.LastStop,
 		Cost: d.Cost, Tokens: d.TokensUsed, cached: d.TokensCached,
@@ -179,7 +179,7 @@ func NewReport(s *session.Session, d Detail) *Report {
 				break
 			}
 			call, ok := l.Event().(*record.ModelCall)
-			if ok && cmp.Or(call.Phase, record.RoleWorker) == record.RoleWorker { // its last one
+			if ok && cmp.Or(call.Phase, record.RoleWorker) == record.RoleWorker { // the last call
 				t.heardOut, t.Question = true, question(call.Content)
 			}
 		}
@@ -187,7 +187,7 @@ func NewReport(s *session.Session, d Detail) *Report {
 	})
 	for wait, from := range began {
 		until := record.ParseTime(wait[2])
-		if ended := record.ParseTime(r.Ended); !ended.IsZero() && ended.Before(until) { // it was interrupted
+		if ended := record.ParseTime(r.Ended); !ended.IsZero() && ended.Before(until) { // the wait was interrupted
 			until = ended
 		}
 		if d := until.Sub(from); d > 0 && !from.IsZero() {

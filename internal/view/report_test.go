@@ -104,7 +104,7 @@ func shown(t *testing.T, r *Report, term Terminal) []string {
 	return strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 }
 
-// In a pipe no failure is left out or cut, and a changed test comes before a worker's uncertainties.
+// In a pipe no failure is omitted or shortened, and a changed test comes before a worker's uncertainties.
 func TestReviewInAPipe(t *testing.T) {
 	r := night()
 	for i := range 7 {
@@ -131,7 +131,7 @@ func TestReviewInAPipe(t *testing.T) {
 	}
 }
 
-// causes are those of a review's failures.
+// causes returns the causes of a review's failures.
 func causes(r *Report) (list []string) {
 	for _, task := range r.Tasks {
 		if task.Cause != "" {

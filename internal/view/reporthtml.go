@@ -50,7 +50,7 @@ var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"show
 {{end}}</section>
 {{end}}`))
 
-// Bounds of the report in a page.
+// Limits of the report in a page.
 const (
 	mostInPage    = 40        // points to check
 	maxTaskPatch  = 256 << 10 // bytes of one task's diff
@@ -129,7 +129,7 @@ func (r *Report) html(patch func(sha string) (string, bool)) (headline, section 
 	return template.HTMLEscapeString(text.VisibleLine(r.headline())), b.String()
 }
 
-// facts returns the checks of a task, the verdict in words, the hand-in, its cost and its files.
+// facts returns the checks of a task, the verdict in words, the hand-in, the cost and the files.
 func (t *ReportTask) facts() []labelled {
 	verdict := map[string]string{"accept": "accepted", "reject": "rejected"}[t.Verdict]
 	if who := t.By + t.Reviewer; verdict != "" {

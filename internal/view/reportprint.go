@@ -81,7 +81,7 @@ func (r *Report) notices() (lines []string) {
 	return append(lines, r.edited()...)
 }
 
-// edited returns the time of waits, the state of the request, and the submodules with edits that no commit holds.
+// edited returns the time of waits, the state of the request, and the submodules with uncommitted edits.
 func (r *Report) edited() (lines []string) {
 	if waited := r.waited(); waited != "" {
 		lines = append(lines, waited)
@@ -105,7 +105,7 @@ func (r *Report) screen(p printer, wide bool) {
 	p.line(stateStyle(r.State), r.headline(), "")
 	above := 3
 	if p.term.TTY {
-		above++ // the prompt comes below
+		above++ // for the prompt below
 	}
 	if why := r.stopped(); why != "" {
 		lines := p.lines("", why, 3, wide)
@@ -192,7 +192,7 @@ func (r *Report) riskRows(p printer) (rows []screenLine) {
 	return rows
 }
 
-// taskRows returns the lines of the tasks, except those in without.
+// taskRows returns the lines of the tasks, except tasks in without.
 func (r *Report) taskRows(p printer, brief, wide bool, without []*ReportTask) (rows []screenLine) {
 	for i := range r.Tasks {
 		if t := &r.Tasks[i]; !slices.Contains(without, t) {
@@ -202,8 +202,8 @@ func (r *Report) taskRows(p printer, brief, wide bool, without []*ReportTask) (r
 	return rows
 }
 
-// rowsOf returns the lines of one task. A brief failure has one line, with its cause instead of its title. Else the
-// reason has one line and its cause two, or as many as it needs if wide.
+// rowsOf returns the lines of one task. A brief failure has one line, with its cause instead of its title. Otherwise
+// the reason has one line and the cause two, or more if wide.
 func (r *Report) rowsOf(p printer, t *ReportTask, brief, wide bool) (rows []screenLine) {
 	const indent = "        "
 	says, first := t.line(p.term.Width-len(indent)), strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")
@@ -241,7 +241,7 @@ func (t *ReportTask) inBrief(columns int) string {
 	return Fit(text.VisibleLine(t.Cause), columns-len(word)) + word
 }
 
-// maxHookLines bounds a commit hook's output on one screen, in lines.
+// maxHookLines limits a commit hook's output on one screen, in lines.
 const maxHookLines = 8
 
 // refused reports whether a task is accepted and a commit hook keeps it from its commit.

@@ -6,15 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of one event's size in a page. The record keeps everything; the page says how much it left out.
+// Limits of an event's size in a page. The record keeps everything, and the page shows how much it left out.
 const (
 	maxEvent = 1 << 20 // bytes; of a larger one the beginning is shown
 	maxDepth = 64      // nesting; deeper lines are shown as plain text
 )
 
-// copyEvent appends one line of the record, which is a JSON object already (jsonl.IsObject), as JSON that can stand
-// inside a script element: it holds no <, > or &, no line separators and no broken UTF-8. Of an event that is too deep
-// or too big for a page nothing is appended.
+// copyEvent appends one line of the record, a JSON object (jsonl.IsObject), as JSON for a script element, without <,
+// >, &, line separators or invalid UTF-8. It skips an event that is too deep or too big for a page.
 func copyEvent(out, line []byte) (_ []byte, ok bool) {
 	if len(line) > maxEvent || bytes.Count(line, []byte("{"))+bytes.Count(line, []byte("[")) > maxDepth &&
 		depthOf(line) > maxDepth {

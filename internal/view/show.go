@@ -24,24 +24,24 @@ type Detail struct {
 	Summary *session.Summary `json:"-"` // empty if the record could not be read
 	// OnBranch has the current commit of each task on the branch, which the user may have rebased; nil if unknown.
 	OnBranch      map[string]string `json:"-"`
-	Usage         session.Usage     `json:"usage"` // of the checkpoint
+	Usage         session.Usage     `json:"usage"` // usage in the checkpoint
 	Worktree      Worktree          `json:"worktree"`
 	Conversations []Conversation    `json:"conversations"`
 	Resume        string            `json:"resume"`         // the plan of `resume` in one line
-	Points        []string          `json:"points"`         // to which one can go back
+	Points        []string          `json:"points"`         // points that rewind accepts
 	Undo          string            `json:"undo,omitempty"` // the operation that an undo would take back
 	Checks        []string          `json:"checks"`         // checks of each finished task
 	Reviewed      []ReportTask      `json:"-"`              // the tasks of the report
 }
 
-// Worktree is a session's worktree as git sees it.
+// Worktree is git's view of a session's worktree.
 type Worktree struct {
 	Path    string `json:"path"`
 	State   string `json:"state"`             // ok, or the fault: missing, not registered, on another branch…
 	Head    string `json:"head,omitempty"`    // the branch's tip
 	Commits int    `json:"commits"`           // since the seed
-	Dirty   bool   `json:"dirty"`             // has changes that are not committed
-	Subject string `json:"subject,omitempty"` // of the tip
+	Dirty   bool   `json:"dirty"`             // has uncommitted changes
+	Subject string `json:"subject,omitempty"` // subject of the tip
 }
 
 // Conversation is a stored conversation of a task, and whether it can be resumed.
@@ -317,7 +317,7 @@ func (p printer) usage(d Detail) {
 	}
 	tokens := func(n float64) string { return Count(int64(n)) }
 	used := float64(d.Overview.TokensUsed)
-	var caps config.Caps // of the latest session_start that has some
+	var caps config.Caps // of the latest session_start with caps
 	_ = json.Unmarshal(d.Summary.Limits, &caps)
 	p.fact("tokens", tokens(used)+capPhrase(used, caps[config.MaxTokens], tokens), plain)
 	if cached := u.Sum().CachedTokens; cached > 0 {

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	headEvery   = 700 * time.Millisecond // how often the head is looked at
-	aliveEvery  = 15 * time.Second       // so that a dead connection is noticed
+	headEvery   = 700 * time.Millisecond // interval of checks of the head
+	aliveEvery  = 15 * time.Second       // interval of messages that reveal a dead connection
 	writeWithin = 30 * time.Second       // a reader that takes longer has gone to sleep
 )
 
-// stream is one browser that follows one session by server-sent events: `block` has events, `head` the part above them,
-// and `reset` discards everything, because the record was rewound or replaced.
+// stream is one browser that follows one session by server-sent events. `block` has events, `head` has the part above
+// them, and `reset` discards everything, because the record was rewound or replaced.
 type stream struct {
 	w      http.ResponseWriter
 	ctl    *http.ResponseController
@@ -32,7 +32,7 @@ type stream struct {
 	sum    *session.Summary
 	doing  Doings
 	bad    int    // lines that are no objects
-	head   []byte // as it was sent last
+	head   []byte // last head sent
 	sent   bool   // something was sent since the last flush
 }
 
@@ -121,7 +121,7 @@ func (st *stream) sendBlock() error {
 	data.Grow(len(st.blocks.events) + len(index) + 16)
 	data.Write(index)
 	data.WriteString("\n[")
-	// The stream's own line breaks end a message's line; in JSON they mean nothing.
+	// The stream ends a message at a line break. In JSON line breaks have no meaning.
 	data.Write(bytes.ReplaceAll(bytes.ReplaceAll(st.blocks.events, []byte("\n"), nil), []byte("\r"), nil))
 	data.WriteByte(']')
 	st.blocks.reset()

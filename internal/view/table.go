@@ -8,8 +8,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// table is the one place where output for a person and for a script differ: a terminal gets headings and aligned
-// columns, cut to its width; a pipe gets the whole values, separated by tabs, without headings.
+// table formats output for people and for scripts. A terminal gets headings and aligned columns, shortened to its
+// width. A pipe gets the complete values, separated by tabs, without headings.
 type table struct {
 	term    Terminal
 	columns []column
@@ -25,7 +25,7 @@ type tableRow struct {
 type column struct {
 	name  string
 	right bool // align to the right: numbers
-	grow  bool // takes what is left of the width, and is cut first
+	grow  bool // gets the rest of the width, and is shortened first
 	spare bool // left out, the last one first, of a table that is too wide otherwise
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Terminal says how an output is shown. The zero value is a pipe.
+// Terminal describes the display of an output. The zero value is a pipe.
 type Terminal struct {
 	TTY   bool // a terminal: aligned columns with headings, cut to Width
 	Color bool
@@ -48,8 +48,8 @@ func (t Terminal) Fold(s string) string {
 	return text.Wrap(s, t.Width)
 }
 
-// Finding returns a line of a check, a task or a setting, and below it the commands that help, one a line. A terminal
-// breaks the line between words, but no command, so that it can be pasted.
+// Finding returns a line of a check, a task or a setting, and below it the commands that help, one per line. A
+// terminal wraps the line between words, but not commands, so that they can be pasted.
 func (t Terminal) Finding(head, says, command string) string {
 	line := head + text.VisibleLine(says)
 	if t.TTY && t.Width > 0 {

@@ -111,7 +111,7 @@ func (s *scene) run(prompt string, ref agent.Ref, change func(*agent.Turn),
 	return out, err
 }
 
-// want checks how a turn ended.
+// want checks the end of a turn.
 func want(out agent.Outcome, err error, how agent.How) error {
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func want(out agent.Outcome, err error, how agent.How) error {
 	return nil
 }
 
-// holds checks that the last request of the conversation has all of these in it.
+// holds checks that the last request of the conversation has all of these texts.
 func (s *scene) holds(parts ...string) error {
 	requests := s.stub.requests()
 	if len(requests) == 0 {
@@ -170,11 +170,11 @@ func (s *scene) remember(out agent.Outcome) {
 	s.total = out.Total
 }
 
-// forgets reports whether the program loses conversations: Gemini CLI by ACP takes a cancelled turn back, of a first
-// one nothing is left then, and a load in the minute in which a conversation began empties it.
+// forgets reports whether the program loses conversations. Gemini CLI over ACP removes a cancelled turn, so that
+// nothing is left of a first one, and a load within a minute of the start empties the conversation.
 func (s *scene) forgets() bool { return s.program.Name == "gemini" }
 
-// choose returns the choice, which has to be of this kind.
+// choose returns the choice and checks its kind.
 func (s *scene) choose(how string) (agent.Choice, error) {
 	if s.forgets() {
 		return s.program.Fresh("a conversation is lost with a turn that was cancelled"), nil
@@ -354,7 +354,7 @@ func commits(s *scene) error {
 	}
 	subject, err := exec.Command("git", "-C", s.dir, "log", "-1", "--format=%s").Output()
 	if s.box != nil {
-		// Git's own directory is closed to it, and git says so.
+		// The program cannot read git's own directory, and git reports that.
 		if said := s.lastResult(); strings.TrimSpace(string(subject)) != "start" ||
 			!strings.Contains(said, "fatal: Unable to create") {
 			return fmt.Errorf("the last commit is %q (%v); the tool said %s", subject, err, said)
@@ -420,7 +420,7 @@ func readOnly(s *scene) error {
 	if err := s.holds("WHAT-THE-FILE-SAYS"); err != nil {
 		return fmt.Errorf("it could not read: %w", err)
 	}
-	if s.program.SpeaksACP() { // what it keeps of its conversations, it says only when it is asked to load one
+	if s.program.SpeaksACP() { // it shows its stored conversation only at a load
 		return nil
 	}
 	gone, why := s.program.Stored(s.env, s.dir, out.Conversation)

@@ -36,7 +36,7 @@ func refused(s *scene) error {
 	return nil
 }
 
-// longWait lets the API ask for three and a half hours, which Codex would give it.
+// longWait makes the API ask for three and a half hours, which Codex would wait.
 func longWait(s *scene) error {
 	args := s.program.Args
 	defer func() { s.program.Args = args }()
@@ -60,7 +60,7 @@ func longWait(s *scene) error {
 // price returns the tokens of one answer of the stub: prompt and answer.
 func (s *scene) price() (int64, int64) {
 	if s.program.Name == "claude" {
-		return 110, 20 // what is read from the cache is counted beside the input
+		return 110, 20 // cached tokens are not part of the input
 	}
 	return 100, 20
 }
@@ -105,7 +105,7 @@ func tokens(s *scene) error {
 func usageLimit(s *scene) error {
 	reset := time.Now().Add(3 * time.Hour).Truncate(time.Second)
 	limit := setups[s.program.Name].limit
-	// Claude Code says when a subscription's limit ends, but not an API key's.
+	// Claude Code reports the end of a subscription's limit, but not of an API key's.
 	subscription := func(t *agent.Turn) {
 		t.Env = append([]string{"CLAUDE_CODE_OAUTH_TOKEN=stub-token"},
 			slices.DeleteFunc(slices.Clone(t.Env), func(kv string) bool {

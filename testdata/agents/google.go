@@ -12,7 +12,7 @@ var generative = dialect{
 	write: func(w http.ResponseWriter, r *http.Request, body []byte, a answer) {
 		part := obj{"text": a.text}
 		if a.text != "" && (mentions(body, "model_choice") || mentions(body, "complexity_score")) {
-			// It asks which model a prompt is for, and for a minute and a half again where the answer is none.
+			// The program asks for the model of a prompt, and asks again for a minute and a half without an answer.
 			part = obj{"text": `{"reasoning": "", "model_choice": "pro", "complexity_reasoning": "", "complexity_score": 90}`}
 		}
 		switch {

@@ -21,7 +21,7 @@ import (
 const seedMessage = `Here it is: {"prd_entries": [{"id": "T-001", "title": "Count", "description": "Count",
 "acceptance_criteria": ["it counts"]}], "test_files": {"t001_count.sh": "exit 1\n"}, "tldr": "counts"}`
 
-// interviewed holds an interview that is interrupted at each of its two questions and gone on with.
+// interviewed runs an interview that is interrupted at each of its two questions and continued.
 func interviewed(s *scene) error {
 	prompts, err := seed.LoadPrompts("")
 	if err != nil {
@@ -46,7 +46,7 @@ func interviewed(s *scene) error {
 	}
 	defer box.Close()
 	var history []json.RawMessage
-	typed := []string{"", "all of them\n", "as tabs\n"} // each ends where the next question begins
+	typed := []string{"", "all of them\n", "as tabs\n"} // each ends at the next question
 	for i, answers := range typed {
 		terminal := seed.NewTerminal(text.NewLines(strings.NewReader(answers)), io.Discard, view.Terminal{}, false)
 		b, err := seed.Interview(s.ctx, seed.Deps{

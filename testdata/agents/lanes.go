@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// sideBySide has git-tilth work on two tasks at the same time, kills it while both run a command, and resumes it: each
-// goes on in its own conversation.
+// sideBySide runs two tasks at the same time, kills git-tilth while both run a command, and resumes it. Each continues
+// in its own conversation.
 func sideBySide(s *scene) error {
 	ids := []string{"T-001", "T-002"}
 	var tasks []obj

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The answers by which the real APIs say that an account's allowance is used up.
+// The real APIs' answers for a used up allowance.
 
 func anthropicLimit(reset time.Time) answer {
 	return answer{status: 429, body: `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your account's rate limit. Please try again later."}}`,

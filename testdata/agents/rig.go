@@ -14,9 +14,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// rig is one real program, installed in a scratch directory, with a home of its own and a stub of its API.
+// rig is one real program, installed in a scratch directory, with a home directory and a stub of its API.
 type rig struct {
-	box     *sandbox.Box // in which it works; nil where the system has none
+	box     *sandbox.Box // sandbox of the program; nil if the system has none
 	program *agent.Program
 	version string
 	home    string
@@ -35,7 +35,7 @@ type setup struct {
 	env     func(url string) map[string]string
 	files   func(url string) map[string]string
 	forget  func(r *rig, id string) error // deletes the transcript of a conversation
-	limit   func(reset time.Time) answer  // how the API says that a usage limit is reached
+	limit   func(reset time.Time) answer  // the API's answer at a usage limit
 }
 
 var setups = map[string]setup{
@@ -99,7 +99,7 @@ var setups = map[string]setup{
 	},
 }
 
-// newRig installs a program and gives it a home and a stub.
+// newRig installs a program, and creates its home and stub.
 func newRig(name, scratch, version string, byACP bool) (*rig, error) {
 	var set map[string]string
 	if byACP {
@@ -121,7 +121,7 @@ func rigOf(name, scratch, version string, keys map[string]string) (*rig, error) 
 	set := setups[name]
 	r := &rig{program: p, stub: startStub(set.dialect), model: set.model}
 	if p.SpeaksACP() {
-		r.model = "" // what an agent offers is not what the API is asked for
+		r.model = "" // an agent's list of models differs from the API's names
 	}
 	if r.home, err = os.MkdirTemp("", "git-tilth-"+name+"-"); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (r *rig) close() {
 	os.RemoveAll(r.home)
 }
 
-// install puts the program's npm package into scratch, unless it is there already.
+// install installs the program's npm package into scratch, unless it is installed.
 func install(p *agent.Program, scratch, version string) (string, error) {
 	prefix := filepath.Join(scratch, p.Name+"-"+version)
 	bin := filepath.Join(prefix, "node_modules", ".bin", p.Binary)

@@ -39,7 +39,7 @@ type stub struct {
 	seen  []string // every request line
 }
 
-// dialect speaks one API: it says whether a request belongs to the conversation, and writes an answer.
+// dialect implements one API: it finds the conversation of a request and writes an answer.
 type dialect struct {
 	path  string // part of the path of a model call
 	main  func(body []byte) bool

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ownRepo makes a repository in which git-tilth itself has the program work and judge, and a file of tasks. run makes a
-// command of git tilth there; root is where its sessions are.
+// ownRepo creates a repository with a file of tasks, in which git-tilth uses the program as worker and reviewer. run
+// runs a command of git tilth there; root is the sessions root.
 func (s *scene) ownRepo(name string, tasks []obj) (run func(args ...string) *exec.Cmd, root, file string, err error) {
 	bin, repo := filepath.Join(s.home, "bin"), filepath.Join(s.home, name)
 	build := exec.Command("go", "build", "-o", filepath.Join(bin, "git-tilth"),
@@ -61,7 +61,7 @@ func (s *scene) said(cmd *exec.Cmd) (string, error) {
 	return string(out), err
 }
 
-// wholeRun lets git-tilth itself run a task with the program as worker and as evaluator, over a repository of its own.
+// wholeRun runs a task in a new repository with the program as worker and as evaluator.
 func wholeRun(s *scene) error {
 	tilth, root, tasks, err := s.ownRepo("whole", []obj{{"id": "T-001", "title": "Make it",
 		"description": "make made.txt", "acceptance_criteria": []string{"it is there"}}})

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// worktree makes a repository with a linked worktree, where a session has its own, and returns the worktree and its git
+// worktree creates a repository with a linked worktree like a session's, and returns the worktree and its git
 // directories.
 func worktree(home string) (dir string, git [2]string, err error) {
 	repo, dir := filepath.Join(home, "repo"), filepath.Join(home, "sessions", "20260101-000000-abcdef", "workspace")

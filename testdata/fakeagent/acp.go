@@ -16,12 +16,12 @@ import (
 // ACPSetup are the properties of an ACP agent for all of its runs.
 type ACPSetup struct {
 	Resume  string          `json:"resume"`  // "" is by load; "resume", "none"
-	Version json.RawMessage `json:"version"` // that it answers; 1 without
+	Version json.RawMessage `json:"version"` // protocol version of the answer; default 1
 	Modes   []string        `json:"modes"`
 	Models  []string        `json:"models"`
 	Options bool            `json:"options"` // modes and models are configuration options
 	Auth    string          `json:"auth"`    // "" for logged in; "needs:METHOD", or "terminal:METHOD"
-	Replay  string          `json:"replay"`  // of a load: "" is all; "none"; "late" is the rest after its answer
+	Replay  string          `json:"replay"`  // at a load: "" is all; "none"; "late" is the rest after the answer
 	Loads   *ACPError       `json:"loads"`   // the answer to each load
 	Silent  string          `json:"silent"`  // a method that is never answered
 }
@@ -29,18 +29,18 @@ type ACPSetup struct {
 // ACPStep adds the actions of an ACP agent to a Step.
 type ACPStep struct {
 	Asks   []ACPAsk        `json:"asks"`  // permissions
-	Noise  int             `json:"noise"` // lines that mean nothing, between all that it says
+	Noise  int             `json:"noise"` // number of meaningless lines between messages
 	Crash  bool            `json:"crash"` // it ends in the middle
 	Error  *ACPError       `json:"error"` // the answer to the prompt
-	Stop   string          `json:"stop"`  // the stop reason; "" is end_turn, "-" none at all
-	Usage  json.RawMessage `json:"usage"` // of the answer; without it tokens are told by their numbers; "left out"
+	Stop   string          `json:"stop"`  // stop reason; "" is end_turn, "-" is none
+	Usage  json.RawMessage `json:"usage"` // usage in the answer; default: by number; or "left out"
 	Meta   json.RawMessage `json:"meta"`  // _meta of the answer
 	Cost   float64         `json:"cost"`  // the conversation's running total
 	Coin   string          `json:"coin"`
-	Chunks []ACPChunk      `json:"chunks"` // in place of the text
-	After  []ACPChunk      `json:"after"`  // said with the answer, after it, as is a tool call
-	Under  float64         `json:"under"`  // seconds for which an agent of its own works on after the answer
-	Quiet  bool            `json:"quiet"`  // it says nothing, and waits for a signal or the end of its input
+	Chunks []ACPChunk      `json:"chunks"` // replaces the text
+	After  []ACPChunk      `json:"after"`  // sent after the answer, as is a tool call
+	Under  float64         `json:"under"`  // seconds for which a subagent continues after the answer
+	Quiet  bool            `json:"quiet"`  // sends nothing, and waits for a signal or the end of its input
 	Long   int             `json:"long"`   // MiB of a line
 }
 
@@ -57,9 +57,9 @@ type ACPAsk struct {
 	Options []string `json:"options"` // kinds; "" is allow_once, allow_always and reject_once
 	Bare    bool     `json:"bare"`    // the request repeats neither kind nor place
 	Diff    bool     `json:"diff"`    // the place is only in a change that it shows
-	Unseen  bool     `json:"unseen"`  // it says nothing of the tool but the request
-	Files   string   `json:"files"`   // in place of a permission, a method of the client's files or terminals
-	Then    string   `json:"then"`    // after a refusal: "" goes on; "cancelled" or "end_turn" end the turn
+	Unseen  bool     `json:"unseen"`  // the tool has no message but the request
+	Files   string   `json:"files"`   // a method for the client's files or terminals instead of a permission
+	Then    string   `json:"then"`    // after a refusal: "" continues; "cancelled" or "end_turn" end the turn
 }
 
 // ACPError is an error of JSON-RPC.
@@ -69,7 +69,7 @@ type ACPError struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// agent is an agent by ACP that holds the client to the protocol.
+// agent is an ACP agent that checks the client against the protocol.
 type agent struct {
 	*call
 	setup   ACPSetup
@@ -77,7 +77,7 @@ type agent struct {
 	out     *bufio.Writer
 	lastID  int64
 	asked   int
-	open    map[string]func(rpc) error // what we asked, and how its answer has to be
+	open    map[string]func(rpc) error // our requests, with a check of the answer
 	stage   int                        // 0 nothing, 1 initialized, 2 a conversation, 3 prompted
 	loaded  bool
 	logged  bool
@@ -124,7 +124,7 @@ func fault(err error) {
 	}
 }
 
-// acpStore returns where conversations are kept: beside the log, which can be written in a sandbox too.
+// acpStore returns the path of the conversations: next to the log, which the sandbox allows.
 func acpStore() string {
 	log := os.Getenv("FAKEAGENT_LOG")
 	if to, err := os.Readlink(log); err == nil {

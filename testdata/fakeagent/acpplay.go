@@ -96,7 +96,7 @@ func (a *agent) turn(step Step) (stop string, err error) {
 	return "", nil
 }
 
-// hang waits until the turn is cancelled, or for ever if it is deaf.
+// hang waits until the turn is cancelled, or for ever if it ignores that.
 func (a *agent) hang(step Step) (string, error) {
 	if step.Hang {
 		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "hangs", "title": "wait", "kind": "execute",

@@ -77,7 +77,7 @@ func (a *agent) answered(m rpc) error {
 	return check(m)
 }
 
-// members are those that the parameters of a method have, all of them required.
+// members are the members of a method's parameters, all of them required.
 var members = map[string]string{
 	"initialize": "clientCapabilities clientInfo protocolVersion", "authenticate": "methodId",
 	"session/new": "cwd mcpServers", "session/load": "cwd mcpServers sessionId",
@@ -86,7 +86,7 @@ var members = map[string]string{
 	"session/set_config_option": "configId sessionId value", "session/cancel": "sessionId",
 }
 
-// check holds a request or a notification to the schema and to its place in the order.
+// check compares a request or notification with the schema and the expected order.
 func (a *agent) check(m rpc) error {
 	want, known := members[m.Method]
 	var params map[string]json.RawMessage
@@ -154,7 +154,7 @@ func (a *agent) reply(m rpc, result any) {
 
 func (a *agent) fail(m rpc, e *ACPError) { a.send(map[string]any{"id": m.ID, "error": e}) }
 
-// ask sends a request; check checks the answer when it comes.
+// ask sends a request; check checks the answer.
 func (a *agent) ask(method string, params any, check func(rpc) error) string {
 	a.asked++
 	id := fmt.Sprintf(`"ask-%d"`, a.asked)

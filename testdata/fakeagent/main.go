@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// call is one invocation, as far as the command lines agree.
+// call is one invocation, with the common parts of the command lines.
 type call struct {
 	kind     string
 	args     []string
@@ -93,7 +93,7 @@ var valued = map[string]bool{
 	"--add-dir": true, "--setting-sources": true,
 }
 
-// parse reads a command line. An unknown option is an error, as it would be to the real program.
+// parse reads a command line. As in the real program, an unknown option is an error.
 func parse(kind string, args []string) (*call, error) {
 	c := &call{kind: kind, args: args}
 	for i := 0; i < len(args); i++ {

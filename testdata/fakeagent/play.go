@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// reviewWord is where the prompt of a review says its word.
+// reviewWord matches the word of a review in its prompt.
 var reviewWord = regexp.MustCompile(`"review": "([0-9a-f]+)"`)
 
 // player is a run in progress.
 type player struct {
 	*call
 	step    Step
-	id      string // of the conversation that it works in
+	id      string // current conversation
 	said    bool   // the id was printed
 	history []string
 	tokens  [2]int64 // of the whole conversation: prompt, eval
@@ -37,7 +37,7 @@ type voice interface {
 	tool(p *player, n int, denied string)
 	text(p *player)
 	end(p *player) int // prints the terminal event or error and returns the exit status
-	waits(p *player)   // says that it will wait for its API
+	waits(p *player)   // announces a wait for its API
 	interrupted(p *player, sig os.Signal) int
 	refused(p *player, why string) int // "not_found" or "in_use"
 }
@@ -61,7 +61,7 @@ func play(c *call, step Step) int {
 	return p.work(signals)
 }
 
-// open finds or makes the conversation.
+// open finds or creates the conversation.
 func (p *player) open() (int, bool) {
 	p.id = p.call.id
 	if p.step.End == "not_found" || p.step.End == "in_use" {
@@ -122,7 +122,7 @@ func (p *player) work(signals chan os.Signal) int {
 	return p.finish(signals)
 }
 
-// wait blocks until a signal ends the program, or for ever if it is deaf.
+// wait blocks until a signal ends the program, or for ever if it ignores signals.
 func (p *player) wait(signals chan os.Signal) (int, bool) {
 	for sig := range signals {
 		if p.step.Deaf {
@@ -170,7 +170,7 @@ func (p *player) finish(signals chan os.Signal) int {
 	return code
 }
 
-// early reports a result, and goes on when its time has come.
+// early reports a result, and continues later.
 func (p *player) early(signals chan os.Signal) {
 	last, e := p.step.Text, p.step.Early
 	p.step.Text = e.Text
@@ -222,7 +222,7 @@ func (p *player) act() error {
 		}
 	}
 	if p.step.Stray {
-		// In a session of its own, as the shells of the real programs are.
+		// In a new process session, like the shells of the real programs.
 		cmd := exec.Command("sleep", "3600")
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -17,47 +17,47 @@ type Script struct {
 // Step is one run. Without any field it says "done" and succeeds.
 type Step struct {
 	// Conditions: a step is skipped unless its conditions hold.
-	When     string `json:"when"`      // the prompt holds this
-	Kind     string `json:"kind"`      // it is this program
+	When     string `json:"when"`      // the prompt contains this
+	Kind     string `json:"kind"`      // the program is this one
 	ReadOnly *bool  `json:"read_only"` // it was started read-only
 	Resumed  *bool  `json:"resumed"`   // it was started to resume
 	Repeat   int    `json:"repeat"`    // how often it can be taken: 0 is once, -1 is always
 
-	// What it does, in this order.
+	// The actions, in this order.
 	ID     string            `json:"id"`     // "" as the program does; "missing": never said; "late": after the work; "changed": another one on resume
 	Write  map[string]string `json:"write"`  // files in its directory, with their contents
 	Run    []string          `json:"run"`    // shell commands in its directory
 	Turns  int               `json:"turns"`  // model calls that each use a tool
 	Denied []string          `json:"denied"` // tools whose use is refused
 	Flood  int               `json:"flood"`  // megabytes of output that are no events
-	ACP    *ACPStep          `json:"acp"`    // of an agent by ACP
+	ACP    *ACPStep          `json:"acp"`    // for an ACP agent
 	Stray  bool              `json:"stray"`  // leave a child behind that keeps the output open
-	Wait   int               `json:"wait"`   // seconds for which its API wants to be left alone: it says so and waits
-	Stderr string            `json:"stderr"` // what it prints there first
+	Wait   int               `json:"wait"`   // seconds that its API asks for; it announces the wait
+	Stderr string            `json:"stderr"` // printed before, on standard error
 	Early  *Early            `json:"early"`  // report a result first, and go on
 	Hang   bool              `json:"hang"`   // wait for a signal
 	Deaf   bool              `json:"deaf"`   // do not end on SIGTERM or SIGINT
 	Text   string            `json:"text"`   // final message; {word} in it is the word of a review
 	Prompt int64             `json:"prompt"` // tokens of each model call, default 100
 	Eval   int64             `json:"eval"`   // default 20
-	Cost   float64           `json:"cost"`   // dollars of the run, where the program says any
+	Cost   float64           `json:"cost"`   // dollars of the run, if the program reports them
 
 	// End is how it ends: "" as success, "none" without a terminal event, "turn_limit", "usage_limit", "refused" (its
 	// credentials are), "error", "not_found", "in_use", "lost" (begins another conversation instead of resuming),
 	// "linger" (terminal event, but does not exit).
 	End   string `json:"end"`
 	Reset int64  `json:"reset"` // for usage_limit: seconds since 1970
-	Exit  *int   `json:"exit"`  // exit status, instead of what the program would return
+	Exit  *int   `json:"exit"`  // exit status instead of the program's
 }
 
 // Early is a result that is not the end.
 type Early struct {
 	Text  string  `json:"text"`
-	Gap   float64 `json:"gap"`   // seconds until it goes on
-	Kind  string  `json:"kind"`  // of the background task that it says is under way: local_agent, local_bash; "" for none
+	Gap   float64 `json:"gap"`   // seconds until it continues
+	Kind  string  `json:"kind"`  // kind of the background task that it reports: local_agent, local_bash; "" for none
 	Never bool    `json:"never"` // it does not go on
 	Exit  bool    `json:"exit"`  // the program exits, and its task ends with it
-	Run   string  `json:"run"`   // a shell command in its directory, when it goes on
+	Run   string  `json:"run"`   // shell command that it runs when it continues
 }
 
 func readScript() (script Script, err error) {
@@ -75,7 +75,7 @@ func readScript() (script Script, err error) {
 	return script, err
 }
 
-// takeStep finds the step for this call and notes that it was taken. Several runs may do that at the same time.
+// takeStep finds the step for this call and marks it as used. Several runs may do that at the same time.
 func takeStep(c *call) (Step, error) {
 	path := os.Getenv("FAKEAGENT_SCRIPT")
 	script, err := readScript()

@@ -20,11 +20,11 @@ type past struct {
 // member fake of each line is for the fake itself.
 type store struct {
 	find func(id string) string // a glob pattern
-	path func(p *player) string // of a new conversation
+	path func(p *player) string // path of a new conversation
 	head func(p *player) obj    // its first line
 	line func(p *player) obj    // one message
-	more func(p *player) []obj  // what follows the first line before anybody has said anything
-	sums func(p *player) obj    // what it writes about the tokens of an answer; nil: nothing
+	more func(p *player) []obj  // lines after the first, before any message
+	sums func(p *player) obj    // record of an answer's tokens; nil: none
 }
 
 var errNotFound = errors.New("not found")

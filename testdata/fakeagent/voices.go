@@ -74,7 +74,7 @@ func (claude) end(p *player) int {
 			"rate_limit_info": obj{"status": "rejected", "resetsAt": p.step.Reset, "rateLimitType": "five_hour"}})
 		result["is_error"], result["result"], code = true, "You've hit your limit", 1
 		if p.step.Reset == 0 {
-			result["api_error_status"] = 429 // as with an API key, of which no end is known
+			result["api_error_status"] = 429 // as with an API key, without a known end
 		}
 	case "error":
 		result["is_error"], result["result"], code = true, "API Error: 500 Internal server error", 1
@@ -112,7 +112,7 @@ func (claude) refused(p *player, why string) int {
 	return p.exit(1)
 }
 
-// shown returns the id as events carry it: not at all if it is to be missing.
+// shown returns the id for events, or nothing if it is missing by the script.
 func (p *player) shown() string {
 	if p.step.ID == "missing" || !p.said {
 		return ""
@@ -179,7 +179,7 @@ func (codex) interrupted(p *player, sig os.Signal) int {
 	return 143
 }
 
-// waits says in its events that it tries again, and in its log, if that is on, for how long it waits before.
+// waits announces retries in its events. Its log, if it is on, has the waits.
 func (codex) waits(p *player) {
 	const said = "exceeded retry limit, last status: 429 Too Many Requests"
 	if strings.Contains(os.Getenv("RUST_LOG"), "responses_retry=warn") {

@@ -26,8 +26,8 @@ func read(t *testing.T, name string) []byte {
 	return data
 }
 
-// TestKubernetes reads the Job into the API's own types, which know no other field, and holds it to the rules that the
-// API server has for such a Job.
+// TestKubernetes reads the Job into the API's own types, which have no other field, and checks it against the API
+// server's rules for such a Job.
 func TestKubernetes(t *testing.T) {
 	var job batch.Job
 	if err := yaml.UnmarshalStrict(read(t, "kubernetes.yaml"), &job); err != nil {
@@ -124,7 +124,7 @@ func TestGitLab(t *testing.T) {
 	if out, err := lint(text); err != nil || !strings.Contains(out, "tilth") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	// Those that it must refuse, or it looks at nothing.
+	// Wrong files that it must refuse.
 	for right, wrong := range map[string]string{"timeout:": "timeouts:", "stuck_or_timeout": "stuck",
 		"parallel: 4": "parallel: 400"} {
 		if out, err := lint(strings.Replace(text, right, wrong, 1)); err == nil || !strings.Contains(out, "Invalid") {

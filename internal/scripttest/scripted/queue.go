@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// queue is a role's steps and how often each may still be used; -1 is for ever.
+// queue has a role's steps with their remaining uses; -1 is for ever.
 type queue struct {
 	steps []Step
 	left  []int
@@ -67,8 +67,8 @@ func (st *Step) mismatch(text *haystack) string {
 	return ""
 }
 
-// haystack is a request to search in. A string is found in the raw JSON as well as in the text of the messages, so
-// that a script can name a line of a diff as it is, quotes and all.
+// haystack is a request to search in. It finds a string in the raw JSON and in the text of the messages, so that a
+// script can quote a line of a diff without escapes.
 type haystack struct {
 	raw, messages []byte
 	decoded       []string // each message's strings, lazily

@@ -29,7 +29,7 @@ type Step struct {
 	// Note is for the script's reader.
 	Note string `json:"note,omitempty"`
 
-	// What the assistant says.
+	// The assistant's answer.
 	Content          string          `json:"content,omitempty"`
 	Reasoning        string          `json:"reasoning,omitempty"`
 	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"`
@@ -39,7 +39,7 @@ type Step struct {
 	Usage            json.RawMessage `json:"usage,omitempty"`
 	Empty            bool            `json:"empty,omitempty"`
 
-	// What goes wrong.
+	// The failure.
 	Status      int               `json:"status,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
 	Error       json.RawMessage   `json:"error,omitempty"`
@@ -51,7 +51,7 @@ type Step struct {
 	DelayMS     int               `json:"delay_ms,omitempty"`
 	DripMS      int               `json:"drip_ms,omitempty"`
 
-	// When it is used.
+	// The conditions.
 	Repeat   int     `json:"repeat,omitempty"`
 	When     Strings `json:"when,omitempty"`
 	WhenLast Strings `json:"when_last,omitempty"`
@@ -66,10 +66,10 @@ type Tool struct {
 	ID   string          `json:"id,omitempty"`
 }
 
-// Strings is a list of strings; in a script one string alone may stand for it.
+// Strings is a list of strings. A script may have a single string instead.
 type Strings []string
 
-// UnmarshalJSON takes a string or a list of them.
+// UnmarshalJSON accepts a string or a list of strings.
 func (s *Strings) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '"' {
 		var one string

@@ -22,11 +22,11 @@ const (
 	RoleSelfImprove = "self_improve"
 )
 
-// maxRequest bounds a request's body in bytes.
+// maxRequest limits a request's body in bytes.
 const maxRequest = 256 << 20
 
-// Request is one request as the endpoint saw it. Step is the index of the step in its role's queue that answered it,
-// -1 if none did; Problem is then why.
+// Request is one request to the endpoint. Step is the index of the step in its role's queue that answered it, or -1;
+// Problem is then the reason.
 type Request struct {
 	N       int // from 1
 	Role    string
@@ -43,10 +43,10 @@ type Option func(*Server)
 // LogFile appends each request to a file, one JSON object a line.
 func LogFile(path string) Option { return func(s *Server) { s.logPath = path } }
 
-// WithoutBodies keeps requests out of memory; Requests then gives them without Header and Body. For measurements.
+// WithoutBodies drops Header and Body of requests, for measurements.
 func WithoutBodies() Option { return func(s *Server) { s.forget = true } }
 
-// OnRequest is called with each request before it is answered; it may be called concurrently.
+// OnRequest is called with each request before the answer, possibly concurrently.
 func OnRequest(f func(Request)) Option { return func(s *Server) { s.onRequest = f } }
 
 // Address listens there instead of on a free port. Only loopback addresses are taken.
@@ -147,7 +147,7 @@ func (s *Server) Requests() []Request {
 	return append([]Request(nil), s.requests...)
 }
 
-// Left says how many steps of each role have not been used; steps that repeat for ever do not count.
+// Left returns the number of unused steps of each role. Steps that repeat for ever do not count.
 func (s *Server) Left() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +241,7 @@ func (s *Server) choose(t *turn, top map[string][]byte) {
 	t.step, t.request.Step, t.request.Status = step, i, step.status()
 }
 
-// exhausted: a script that says nothing of the learning call means that there is nothing to learn.
+// exhausted answers a request without a step. Without a step for the learning call there is nothing to learn.
 func (s *Server) exhausted(t *turn, refuse func(int, string)) {
 	if t.request.Role == RoleSelfImprove && len(s.script.SelfImprove) == 0 {
 		t.step = &Step{Content: `{"propose":"no"}`}
@@ -273,7 +273,7 @@ func (s *Server) record(r Request) {
 			line.Text = string(r.Body)
 		}
 		if data, err := json.Marshal(line); err == nil {
-			s.log.Write(append(data, '\n')) // a full disk must not change what the endpoint answers
+			s.log.Write(append(data, '\n')) // a full disk must not change the endpoint's answers
 		}
 	}
 	if s.forget {

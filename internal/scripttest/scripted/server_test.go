@@ -43,7 +43,7 @@ func start(t *testing.T, script string, options ...scripted.Option) *scripted.Se
 	return s
 }
 
-// post sends a body and gives status and answer; 0 if the connection broke.
+// post sends a body and returns status and answer; 0 if the connection broke.
 func post(t *testing.T, s *scripted.Server, body string, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequest("POST", s.URL+"/chat/completions", strings.NewReader(body))
@@ -215,7 +215,7 @@ const turns = `{"verify_echo":true,"worker":[
 	{"tools":[{"name":"submit_case"}]}
 ]}`
 
-// Whatever the endpoint says comes back to it as it was: verify_echo refuses anything else.
+// Everything from the endpoint must come back unchanged, because verify_echo refuses anything else.
 func TestConversationIsEchoed(t *testing.T) {
 	s := start(t, turns)
 	c, err := model.New(model.Endpoint{BaseURL: s.URL, Model: "m"}, model.Options{})

@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 
-// usable opens a page and waits until it answers a key: until then it is not open.
+// usable opens a page and waits until it reacts to a key.
 func (p *page) usable(path string) time.Duration {
 	p.t.Helper()
 	start := time.Now()
@@ -42,7 +42,7 @@ func TestHundredThousandEvents(t *testing.T) {
 	p.quiet()
 }
 
-// Benchmark100kPage is how long a page of 100,000 events takes to answer a key.
+// Benchmark100kPage measures how long a page of 100,000 events takes to react to a key.
 func Benchmark100kPage(b *testing.B) {
 	_, path := rendered(b, func(w *viewtest.Writer) { w.Long(100_000) })
 	p := open(b)

@@ -23,7 +23,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 
-// patience bounds every wait, so that a broken page ends a test instead of hanging it.
+// patience limits every wait, so that a broken page ends a test instead of blocking it.
 const patience = 30 * time.Second
 
 // page is one tab with its console errors and its network requests.
@@ -36,7 +36,7 @@ type page struct {
 	requests []string
 }
 
-// chromium is the browser to use. Where CI is set it must be there.
+// chromium is the browser to use. In CI it must exist.
 func chromium(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
@@ -178,7 +178,7 @@ func (p *page) visit(path string) string {
 	return url
 }
 
-// rendered makes a session, fills it and renders its page.
+// rendered creates a session, fills it and renders its page.
 func rendered(t testing.TB, fill func(*viewtest.Writer)) (*session.Session, string) {
 	t.Helper()
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})

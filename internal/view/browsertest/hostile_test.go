@@ -27,7 +27,7 @@ func checkHostile(t *testing.T, p *page) {
 	})()`)
 	for _, h := range viewtest.Hostile {
 		if strings.ContainsAny(h, "\x00\u2028\u202e\u200b") {
-			continue // made visible; see below
+			continue // escaped; see below
 		}
 		if !strings.Contains(seen, strings.TrimSpace(h)) {
 			t.Errorf("%q is not shown as text", h)

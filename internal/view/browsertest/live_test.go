@@ -80,7 +80,7 @@ func TestLive(t *testing.T) {
 	p.until(`document.getElementById("feed").textContent.includes("the first that is new")`)
 	t.Logf("an appended event showed after %s", time.Since(start).Round(time.Millisecond))
 
-	// A torn line shows nothing; when its rest comes it shows as a whole.
+	// A torn line shows nothing until its rest arrives.
 	torn := `{"ts":"2026-06-11T22:10:00Z","type":"nudge","payload":{"task_id":"T-001","iter":1,"content":"torn and mended"}}`
 	w.Raw(torn[:60])
 	w.Flush()
@@ -116,7 +116,7 @@ func TestLive(t *testing.T) {
 	w3.Flush()
 	p.until(shown + ` === 4 && document.getElementById("feed").textContent.includes("after the rewind")`)
 
-	// Another, longer record replaces the one that was read.
+	// Another, longer record replaces the record that was read.
 	if err := jsonl.WriteFile(w.S.Path(session.RecordFile), bytes.Repeat(seed, 40)); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestIndex(t *testing.T) {
 	p.quiet()
 }
 
-// New events keep unfolded parts unfolded, and the headline says that the session runs while its lock is held.
+// New events keep parts unfolded, and the headline shows a running session while its lock is held.
 func TestLiveKeepsThePlace(t *testing.T) {
 	store := session.Store{Root: t.TempDir()}
 	w := viewtest.New(t, store)

@@ -14,8 +14,8 @@ const (
 	SecondSHA = "c0ffee00000000000000000000000000000000b2"
 )
 
-// Story writes an unattended run: a seed, a task that is accepted after one rejection, a slow task, a stop at the wall
-// clock, a resume, a failure at the iteration cap.
+// Story writes an unattended run: a seed, a task accepted after one rejection, a slow task, a stop at the wall clock,
+// a resume, a failure at the iteration cap.
 func Story(w *Writer) {
 	start(w)
 	first(w)
@@ -29,7 +29,7 @@ func Story(w *Writer) {
 	settle(w)
 }
 
-// Lanes is the same tasks done side by side, in one run.
+// Lanes writes the same tasks in parallel, in one run.
 func Lanes(w *Writer) {
 	start(w)
 	w.sideBySide(first, second, third)

@@ -1,4 +1,4 @@
-// Package viewtest makes sessions for tests of views: an ordinary unattended run, a hostile one, and runs of any
+// Package viewtest creates sessions for tests of views: an ordinary unattended run, a hostile one, and runs of any
 // length.
 package viewtest
 
@@ -15,7 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Start is when the sessions made here began.
+// Start is the time at which the sessions begin.
 var Start = time.Date(2026, 6, 11, 22, 4, 10, 0, time.UTC)
 
 // Writer appends events to a record, each some time after the one before.
@@ -26,16 +26,16 @@ type Writer struct {
 	f   *os.File
 	t   testing.TB
 
-	lanes *[]held // what is written waits there, nil for nothing
+	lanes *[]held // waiting output; nil for none
 }
 
-// held is an event that waits for those of other lanes that came before it.
+// held is an event that waits for earlier events of other lanes.
 type held struct {
 	at   time.Time
 	line string
 }
 
-// New makes an empty session in a store.
+// New creates an empty session in a store.
 func New(t testing.TB, store session.Store) *Writer {
 	t.Helper()
 	s, err := store.Create(session.NewID(Start))
@@ -136,7 +136,7 @@ func Small(w *Writer) {
 	w.Event(time.Second, "stop", P{"reason": "all_done"})
 }
 
-// Task makes the payload of an event of a task.
+// Task returns the payload of a task's event.
 func Task(id string, iter int, more P) P {
 	p := P{"task_id": id, "trace_id": TraceID(id), "span_id": fmt.Sprintf("%08x%08x", len(id)*7919, iter)}
 	if iter > 0 {
