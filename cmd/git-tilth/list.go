@@ -40,7 +40,7 @@ func (p *process) listCommand() *cli.Command {
 			}
 			for _, r := range rows {
 				if r.Skipped > 0 && !ctx.Bool("json") {
-					p.warnf("git-tilth: session %s: lines of its record that are not events: %d\n", r.ID,
+					p.warnf("git-tilth: session %s: lines of the record that are not events: %d\n", r.ID,
 						r.Skipped)
 				}
 			}

@@ -141,7 +141,7 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 	if plan.Begun != "" && plan.Begun != task {
 		if dirty, err := w.Git.IsDirty(w.p.ctx, h.Path()); err != nil || dirty || len(plan.Unwind) > 0 {
 			return refuse("git tilth resume "+h.S.ID+"\ngit tilth skip "+plan.Begun+" "+h.S.ID,
-				"the worktree holds the work of %s, which would be committed as %s", plan.Begun, task)
+				"the worktree has the work of %s, which would be committed as %s", plan.Begun, task)
 		}
 	}
 	o, err := w.Judging(loop.Options{})
@@ -164,7 +164,7 @@ func (w *repoContext) markDone(h *held.Handle, plan lifecycle.Plan, task, note s
 		if err := loop.Leave(h, o, out.Begun); err != nil {
 			return fail("", err)
 		}
-		msg := fmt.Sprintf("the worktree holds the work of %s, which would be committed as %s", out.Begun, task)
+		msg := fmt.Sprintf("the worktree has the work of %s, which would be committed as %s", out.Begun, task)
 		return &exitError{code: exitNo, msg: msg, hint: "git tilth resume " + h.S.ID}
 	}
 	o.From = out

@@ -175,7 +175,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 	if plan.Kept() { // only then there is something to report; checking walks the whole worktree
 		w.sayUntracked(h, plan.Worktree)
 	}
-	done := "Session %s is as it was when its preparation ended.\nnext: git tilth run\n"
+	done := "Session %s is back at its seed.\nnext: git tilth run\n"
 	if plan.Begun {
 		done = "The rewind of session %s is finished.\nnext: git tilth run\n"
 	}

@@ -89,7 +89,7 @@ func (p *Program) inside(b *sandbox.Box, env []string, dir string) (in *sandbox.
 		kept := strings.Replace(turn, TurnDir, "kept-", 1)
 		for _, l := range logins {
 			if err := keepFile(sandbox.Written(filepath.Join(turn, l.layer)), l.name, l.to); err != nil {
-				lost = append(lost, fmt.Errorf("the login that %s left is in %s: it is not written to %s: %w",
+				lost = append(lost, fmt.Errorf("the new login of %s is in %s and was not copied to %s: %w",
 					p.Name, filepath.Join(sandbox.Written(filepath.Join(kept, l.layer)), l.name), l.to, err))
 			}
 		}
@@ -156,7 +156,7 @@ func sameAccount(was, now map[string]any) error {
 				return err
 			}
 		case namesAccount().MatchString(name) && !reflect.DeepEqual(before, after):
-			return fmt.Errorf("it is a login of another account: %s", name)
+			return fmt.Errorf("the login is of another account: %s", name)
 		}
 	}
 	return nil

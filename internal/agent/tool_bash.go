@@ -28,7 +28,7 @@ func (b *BuiltinTools) bash(ctx context.Context, in arguments) (ToolAnswer, erro
 	case strings.TrimSpace(command) == "":
 		return ToolAnswer{}, errors.New("the command is empty")
 	case strings.ContainsRune(command, 0):
-		return ToolAnswer{}, errors.New("the command holds a NUL byte")
+		return ToolAnswer{}, errors.New("the command contains a NUL byte")
 	}
 	o, err := proc.Run(ctx, proc.Cmd{
 		Argv:      []string{b.shell(), "-c", command},

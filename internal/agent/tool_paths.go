@@ -20,7 +20,7 @@ func (b *BuiltinTools) clean(name string) (string, error) {
 	case strings.TrimSpace(name) == "":
 		return "", errors.New("the path is empty")
 	case strings.ContainsRune(name, 0):
-		return "", errors.New("the path holds a NUL byte")
+		return "", errors.New("the path contains a NUL byte")
 	}
 	rel := filepath.ToSlash(name)
 	if filepath.IsAbs(name) {

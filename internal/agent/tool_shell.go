@@ -136,7 +136,7 @@ func (in *inspector) call(call *syntax.CallExpr, whole *syntax.Stmt) {
 	case "cd":
 		in.cwd, _ = in.locate(strings.Join(args, " "), in.cwd)
 	case "sudo", "doas", "pkexec", "su":
-		in.refuse("becoming another user is not allowed; work without sudo")
+		in.refuse("changing the user is not allowed; work without sudo")
 	}
 }
 

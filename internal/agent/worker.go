@@ -259,14 +259,14 @@ func unanswered(history []json.RawMessage) (open []string, fault error) {
 		m, ok := event(raw)
 		role := m.Get("role").Str
 		if !ok || role == "" {
-			first(fmt.Errorf("its message %d is not a message", i+1))
+			first(fmt.Errorf("message %d is not valid", i+1))
 		}
 		if i == 0 && role != "system" || i == 1 && role != "user" {
 			first(errBeheaded)
 		}
 		switch at := slices.Index(open, m.Get("tool_call_id").Str); {
 		case role == "tool" && at < 0:
-			first(fmt.Errorf("the call that its message %d answers is lost", i+1))
+			first(fmt.Errorf("message %d answers a missing call", i+1))
 		case role == "tool":
 			open = slices.Delete(open, at, at+1)
 		}
@@ -280,4 +280,4 @@ func unanswered(history []json.RawMessage) (open []string, fault error) {
 	return open, fault
 }
 
-var errBeheaded = errors.New("its beginning is lost: it does not start with the system prompt and the task")
+var errBeheaded = errors.New("its beginning is lost: the system prompt and the task are missing")

@@ -28,10 +28,10 @@ func TestContinuable(t *testing.T) {
 		{"no system prompt", "beginning is lost", []string{task, calls, a, b}},
 		{"no task", "beginning is lost", []string{system, calls, a, b}},
 		{"begins in the middle", "beginning is lost", []string{a, b, calls, a}},
-		{"a part is lost", "the call that its message 3 answers is lost", []string{system, task, a, b, calls}},
-		{"answered twice", "the call that its message 5 answers is lost", []string{system, task, calls, a, a}},
-		{"another object", "its message 3 is not a message", []string{system, task, `{"type":"x"}`}},
-		{"no object", "its message 1 is not a message", []string{`5`}},
+		{"a part is lost", "message 3 answers a missing call", []string{system, task, a, b, calls}},
+		{"answered twice", "message 5 answers a missing call", []string{system, task, calls, a, a}},
+		{"another object", "message 3 is not valid", []string{system, task, `{"type":"x"}`}},
+		{"no object", "message 1 is not valid", []string{`5`}},
 	} {
 		var history []json.RawMessage
 		for _, m := range c.history {

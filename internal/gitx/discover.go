@@ -194,7 +194,7 @@ func readGitFile(dotGit string) (string, error) {
 	}
 	target, ok := strings.CutPrefix(trimLine(b), "gitdir: ")
 	if !ok || target == "" {
-		return "", fmt.Errorf("%s: %w: it does not say where its git directory is", dotGit, errNotRepo)
+		return "", fmt.Errorf("%s: %w: it names no git directory", dotGit, errNotRepo)
 	}
 	return relativeTo(filepath.Dir(dotGit), target), nil
 }
@@ -222,7 +222,7 @@ func LinkedCommon(path string) (common string, registered bool, err error) {
 		return "", false, fmt.Errorf("%s: %w", path, errNotRepo)
 	}
 	if filepath.Base(filepath.Dir(admin)) != "worktrees" {
-		return "", false, fmt.Errorf("%s: %w: it is not a linked worktree", path, errNotRepo)
+		return "", false, fmt.Errorf("%s: %w: not a linked worktree", path, errNotRepo)
 	}
 	real, err := filepath.EvalSymlinks(filepath.Dir(filepath.Dir(admin)))
 	if err != nil {

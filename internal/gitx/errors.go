@@ -30,9 +30,9 @@ var (
 	// errUnregistered means that the repository has no worktree registered at this path.
 	errUnregistered = errors.New("not a registered worktree")
 	// errHookTime means that a hook was killed at its time limit. A hook may run a worker's program that never ends.
-	errHookTime = errors.New("its hooks took too long and were ended")
+	errHookTime = errors.New("the hooks took too long and were killed")
 	// errTreeTime means that git was killed at its time limit. A link in a worker's tree may lead to a pipe elsewhere.
-	errTreeTime = errors.New("it took too long and was ended")
+	errTreeTime = errors.New("git took too long and was killed")
 	// errLocked means that a live git process holds the lock of the index or of a ref.
 	errLocked = errors.New("locked by another git process")
 )

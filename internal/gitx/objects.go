@@ -46,7 +46,7 @@ func checkObject(ctx context.Context, name, id string) error {
 	}
 	defer f.Close()
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return errors.Join(err, errors.New("it is not a file"))
+		return errors.Join(err, errors.New("not a regular file"))
 	}
 	in := bufio.NewReader(f)
 	z, err := zlib.NewReader(in)
@@ -61,7 +61,7 @@ func checkObject(ctx context.Context, name, id string) error {
 		return errors.Join(ctx.Err(), err)
 	}
 	if _, err := in.ReadByte(); err != io.EOF || hex.EncodeToString(h.Sum(nil)) != id {
-		return errors.New("its hash does not match its content")
+		return errors.New("the hash does not match the content")
 	}
 	return nil
 }

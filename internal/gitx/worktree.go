@@ -67,7 +67,7 @@ func registered(common, path string) (Worktree, error) {
 	}
 	real, err := filepath.EvalSymlinks(common)
 	if err != nil {
-		return refuse("its repository is gone: %v", err)
+		return refuse("the repository no longer exists: %v", err)
 	}
 	admin, at, err := readLink(path)
 	if err != nil {
@@ -80,7 +80,7 @@ func registered(common, path string) (Worktree, error) {
 		return refuse("the repository knows it at %s", filepath.Dir(at))
 	}
 	if of, err := commonDir(admin); err != nil || of != real {
-		return refuse("its administrative files do not lead to %s", real)
+		return refuse("git's entry for it does not name %s", real)
 	}
 	return Worktree{Path: path, Common: real, AdminDir: admin}, nil
 }
@@ -110,7 +110,7 @@ func somethingAt(path string) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errUnregistered, err)
 	case !fi.IsDir():
-		return fmt.Errorf("%s: %w: it is not a directory", path, errUnregistered)
+		return fmt.Errorf("%s: %w: not a directory", path, errUnregistered)
 	}
 	d, err := os.Open(path)
 	if err != nil {

@@ -97,7 +97,7 @@ func Worked(ctx context.Context, g *gitx.Git, s *session.Session, check *session
 // Why the beginning of a record cannot be used.
 var (
 	ErrNoSeed = errors.New("no seed_committed event in the record")
-	ErrNoBase = errors.New("its record does not name the commit at which its branch starts")
+	ErrNoBase = errors.New("the record does not name the commit at which the branch starts")
 )
 
 // ResolveSeed turns the recorded id of the seed, which may be abbreviated, into the full id of a commit in the

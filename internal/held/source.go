@@ -19,7 +19,7 @@ import (
 // and is unusable: then its content is unknown.
 var (
 	ErrSourceGone    = errors.New("is gone")
-	ErrSourceUnknown = errors.New("its source repository is not known")
+	ErrSourceUnknown = errors.New("the source repository is not known")
 )
 
 // CommonOf finds the common git directory of a session's repository. check is nil for an unreadable checkpoint. It

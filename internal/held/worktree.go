@@ -282,7 +282,7 @@ func (h *Handle) register(ctx context.Context, path string) error {
 func (h *Handle) branchFree(ctx context.Context, path string) error {
 	place, hint, err := CheckedOutIn(ctx, h.Git, h.S, h.Common, path, "git tilth resume "+h.S.ID)
 	if err == nil && place != "" {
-		err = &StepError{Step: "worktree " + path, Err: fmt.Errorf("its branch is checked out in %s", place),
+		err = &StepError{Step: "worktree " + path, Err: fmt.Errorf("the branch is checked out in %s", place),
 			Hint: hint}
 	}
 	return err

@@ -97,7 +97,7 @@ func newRule(line string) (r rule, named string, err error) {
 		return r, "", errors.New(`git takes for a comment: write \#`)
 	}
 	if !utf8.ValidString(glob) || strings.ContainsFunc(glob, unicode.IsControl) {
-		return r, "", errors.New("holds a control character or is not UTF-8")
+		return r, "", errors.New("contains a control character or is not UTF-8")
 	}
 	glob, r.negated = strings.CutPrefix(glob, "!")
 	glob, r.dirOnly = strings.CutSuffix(glob, "/")
@@ -202,7 +202,7 @@ func bracket(s string) (expr, stands string, size int, err error) {
 	for begin := at; at == begin || at < len(s) && s[at] != ']'; {
 		switch {
 		case strings.HasPrefix(s[at:], "[:"):
-			return "", "", 0, errors.New("holds a class of characters like [:alpha:]: name them, or use *")
+			return "", "", 0, errors.New("contains a character class like [:alpha:]; list the characters, or use *")
 		case before != 0 && s[at] == '-' && at+1 < len(s) && s[at+1] != ']':
 			at++
 			add(before, next())

@@ -178,7 +178,7 @@ func (h *holder) ask(request []string, files []*os.File) ([]string, error) {
 		}
 	}
 	h.conn.Close()
-	h.conn, h.err = nil, fmt.Errorf("the holder of namespaces is gone: %w", err)
+	h.conn, h.err = nil, fmt.Errorf("the process with the namespaces has ended: %w", err)
 	return nil, errSpace
 }
 

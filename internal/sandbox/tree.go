@@ -42,7 +42,7 @@ func (t *Tree) Kill() {
 // patience limits the wait for a process that the kernel cannot end, which blocks its pid namespace.
 const patience = 5 * time.Second
 
-var errPatience = errors.New("its processes do not end even when killed")
+var errPatience = errors.New("the processes did not end after SIGKILL")
 
 // End kills everything in the tree and waits for it, once. Wait has returned before. The error is that of cmd.Wait.
 func (t *Tree) End(cmd *exec.Cmd) (err error) {

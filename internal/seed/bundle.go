@@ -72,7 +72,7 @@ func parseBundle(args []byte) (*Bundle, error) {
 	b := &Bundle{TestFiles: map[string]string{}}
 	err, whole := jsonFault(args), gjson.ParseBytes(args)
 	if err == nil && !whole.IsObject() {
-		err = errors.New("it is not a JSON object")
+		err = errors.New("not a JSON object")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the arguments are not one JSON object with the keys %s: %w",

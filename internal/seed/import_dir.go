@@ -276,7 +276,7 @@ func (d *dirImport) read(rel string) (string, error) {
 func (d *dirImport) readFile(rel string, most int) ([]byte, error) {
 	data, err := jsonl.ReadIn(d.dir, rel, int64(most)+1)
 	if errors.Is(err, jsonl.ErrIrregular) {
-		err = errors.New("it is not a regular file")
+		err = errors.New("not a regular file")
 	}
 	if err == nil && len(data) > most {
 		err = fmt.Errorf("it is too large: at most %s a file are taken", kilobytes(most))

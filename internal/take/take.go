@@ -313,7 +313,7 @@ func (t *taker) target(ctx context.Context) error {
 		return held.Refuse(hint, "no branch of the repository is checked out here; name one with --onto")
 	}
 	if strings.HasPrefix(branch, "session/") || branch == t.S.Branch() {
-		return &held.RefusedError{Why: branch + " is a session's branch: --onto names another", Hint: "git branch"}
+		return &held.RefusedError{Why: branch + " is a session's branch; name another with --onto", Hint: "git branch"}
 	}
 	for _, e := range entries {
 		if e.Branch != branch {

@@ -24,7 +24,7 @@ func FromConfig(values []string, task string) ([]Validator, error) {
 		case !ok || name == "":
 			return nil, fmt.Errorf("validator %q: expected name=command, for example test=make test", value)
 		case strings.ContainsAny(name, "\n\t\"'`$;&|<>"):
-			return nil, fmt.Errorf("validator %q: the name %q has a quote or another sign of the shell",
+			return nil, fmt.Errorf("validator %q: the name %q has a quote or another shell character",
 				value, name)
 		case command == "":
 			return nil, fmt.Errorf("validator %q has no command", name)
