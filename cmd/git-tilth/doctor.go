@@ -35,7 +35,7 @@ func (p *process) doctorCommand() *cli.Command {
 				d.Of = w.belongs
 			}
 			if isTerminal(p.stderr) && !ctx.Bool("json") {
-				d.Trying = w.trial().begins
+				d.Trying = w.trial()
 			}
 			if test := ctx.String("flaky"); test != "" {
 				return p.reportFlaky(d, test, ctx.Bool("json"))

@@ -64,27 +64,26 @@ func (p *process) diffCommand() *cli.Command {
 }
 
 // report collects the report on a session. It leaves out parts that git cannot read.
-func (w *repoContext) report(s *session.Session) *view.Report { return w.reportOf(w.known(s), s) }
+func (w *repoContext) report(s *session.Session) *view.Report { return w.reportOf(w.overview(s), s) }
 
-func (w *repoContext) reportOf(d view.Detail, s *session.Session) *view.Report {
+func (w *repoContext) reportOf(o session.Overview, s *session.Session) *view.Report {
+	r := view.NewReport(o, s)
 	if check, err := s.Checkpoint(); err == nil {
-		d.Worktree.Path = held.WorkspaceOf(s, check)
+		r.Worktree.Path = held.WorkspaceOf(s, check)
 	}
 	common, err := commonOf(s)
 	if err != nil {
-		r := view.NewReport(s, d)
 		r.Next = "git tilth show " + s.ID
 		r.Commands = append(r.Commands, view.Command{Line: r.Next, Why: "shows the problem: " + err.Error()})
 		return r
 	}
 	tip, there, err := w.Git.BranchTip(w.p.ctx, common, s.Branch())
 	if there {
-		d.OnBranch = w.onBranch(d, common, tip)
+		w.onBranch(r, common, tip)
 	}
-	r := view.NewReport(s, d)
 	r.Gone = err == nil && !there
 	for _, task := range append(held.Lanes(s), "") {
-		path := r.Worktree
+		path := r.Worktree.Path
 		if task != "" {
 			path = held.LanePath(s, task)
 		}
@@ -95,20 +94,21 @@ func (w *repoContext) reportOf(d view.Detail, s *session.Session) *view.Report {
 	r.Edited = slices.Compact(r.Edited)
 	taken := take.Commits(w.p.ctx, w.Git, common, s)
 	w.fillChanges(r.Tasks, s, common, taken)
-	d.Cleansed, d.NothingToTake = r.Gone, nothingToTake(d.Summary.State, taken)
-	if st := d.Summary.State; st != nil && len(st.Edited) > 0 {
+	st := r.Summary.State
+	r.Cleansed, r.NothingToTake = r.Gone, nothingToTake(st, taken)
+	if st != nil && len(st.Edited) > 0 {
 		r.Notes = append(r.Notes, "edited by you between runs: "+text.VisibleLine(strings.Join(st.Edited, ", ")))
 	}
-	if there && !d.NothingToTake {
+	if there && !r.NothingToTake {
 		r.Notes = append(r.Notes, w.baseNote(common, s)...)
 	}
-	r.Suggest(d.Overview, d.Summary.State, w.resumeOf(d.Overview))
-	if st := d.Summary.State; r.Gone && st != nil && st.Seed != nil {
+	r.Suggest(w.resumeOf(r.Overview))
+	if r.Gone && st != nil && st.Seed != nil {
 		last := st.Seed.SHA
 		for _, t := range r.Tasks {
 			last = cmp.Or(t.Commit, last)
 		}
-		if on := held.Renamed(w.p.ctx, w.Git, common, s, r.Worktree, last); on != "" {
+		if on := held.Renamed(w.p.ctx, w.Git, common, s, r.Worktree.Path, last); on != "" {
 			r.Next = held.RenameBack(common, on, s)
 			r.Commands = []view.Command{{Line: r.Next, Why: "its branch was renamed to " + on}}
 		}
@@ -158,17 +158,15 @@ func nothingToTake(st *record.State, taken map[string]string) bool {
 	return true
 }
 
-// onBranch returns the commit of each task on the branch at tip, or nil if the branch does not have the session's
-// seed.
-func (w *repoContext) onBranch(d view.Detail, common, tip string) map[string]string {
-	if d.Summary.State == nil || d.Summary.State.Seed == nil {
-		return nil
+// onBranch gives the tasks their commits on the branch at tip, if the branch has the session's seed.
+func (w *repoContext) onBranch(r *view.Report, common, tip string) {
+	if r.Summary.State == nil || r.Summary.State.Seed == nil {
+		return
 	}
-	since, seed, err := held.CommitsSince(w.p.ctx, w.Git, common, tip, d.Summary.State.Seed.SHA)
-	if err != nil || seed.SHA == "" {
-		return nil
+	since, seed, err := held.CommitsSince(w.p.ctx, w.Git, common, tip, r.Summary.State.Seed.SHA)
+	if err == nil && seed.SHA != "" {
+		r.OnBranch(commitsOfTasks(since, r.Summary))
 	}
-	return commitsOfTasks(since, d.Summary)
 }
 
 // aside returns the stash of a task, or nil.
@@ -236,7 +234,7 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 		}
 		revs, objects = []string{work.SHA + "^", work.SHA}, filepath.Join(work.Dir, "objects")
 	case t.Iterations > 0:
-		path, branch := r.Worktree, s.Branch()
+		path, branch := r.Worktree.Path, s.Branch()
 		if held.HasLane(s, task) {
 			path, branch = held.LanePath(s, task), ""
 		}

@@ -238,7 +238,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 		before: func() bool { return w.headsUp(all) && !r.yes }}
 	if r.from != "" && !r.options.NoPreflight && !w.p.dryRun {
 		request.check = func(draft *held.Handle, what loop.Ahead) (err error) {
-			o.Validating = w.trial().begins
+			o.Validating = w.trial()
 			r.options.Checked, err = loop.CheckAhead(w.p.ctx, draft, o, what)
 			return w.preflightRefusal(err)
 		}
@@ -416,9 +416,9 @@ func (w *repoContext) ended(h *held.Handle, show *runLines, stop loop.Stop, resu
 
 // hintOf adds the next command as a hint to a run's result, and returns the message and the report.
 func (w *repoContext) hintOf(h *held.Handle, result error) (why string, r *view.Report) {
-	d := w.known(h.S)
-	d.Busy = nil // the holder is this process
-	r = w.reportOf(d, h.S)
+	o := w.overview(h.S)
+	o.Busy = nil // the holder is this process
+	r = w.reportOf(o, h.S)
 	var stopped *exitError
 	if errors.As(result, &stopped) {
 		why, stopped.hint = stopped.msg, cmp.Or(stopped.hint, r.Onward)

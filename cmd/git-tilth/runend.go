@@ -18,39 +18,29 @@ import (
 func (p *runLines) Stopped(h *held.Handle, s loop.Stop, why string, r *view.Report) (told bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.timer != nil {
-		p.timer.Stop()
-		p.timer = nil
-	}
 	p.printFinished()
-	p.clearLive()
+	p.stopLive()
 	if p.Term.JSON {
 		return false
 	}
-	// One write, because another run may print at the same time.
-	var b bytes.Buffer
-	out := p.out
-	p.out = &b
-	defer func() {
-		out.Write(b.Bytes())
-		p.out = out
-	}()
-	fmt.Fprintf(p.out, "\n%s\n", r.EndLine(s.Reason))
+	var out bytes.Buffer // one write, because another run may print at the same time
+	fmt.Fprintf(&out, "\n%s\n", r.EndLine(s.Reason))
 	told = why != "" && p.Term.TTY && p.errTTY
 	switch {
 	case s.Reason == record.PreflightFailed && told: // without told, the error's line has the findings
-		io.WriteString(p.out, leftLines(s, p.Term))
+		io.WriteString(&out, leftLines(s, p.Term))
 	case len(s.Left) > 0 && s.Reason != record.PreflightFailed, s.Reason == record.CommitRefused:
-		r.Unfinished(p.out, p.Term)
+		r.Unfinished(&out, p.Term)
 	}
 	for _, line := range r.CheckLines(true) {
-		fmt.Fprintln(p.out, p.Term.Fold("  "+text.VisibleLine(line)))
+		fmt.Fprintln(&out, p.Term.Fold("  "+text.VisibleLine(line)))
 	}
 	if told && len(s.Left) == 0 && why != s.Reason {
-		fmt.Fprintln(p.out, p.Term.Fold("  "+text.VisibleLine(why)))
+		fmt.Fprintln(&out, p.Term.Fold("  "+text.VisibleLine(why)))
 	}
-	fmt.Fprintf(p.out, "%s\nbranch  %s\n%s", p.Term.Fold(r.Spent()), h.S.Branch(),
+	fmt.Fprintf(&out, "%s\nbranch  %s\n%s", p.Term.Fold(r.Spent()), h.S.Branch(),
 		p.Term.Commands("next    ", r.Commands))
+	p.out.Write(out.Bytes())
 	return told
 }
 

@@ -37,6 +37,7 @@ type runLines struct {
 	titles map[string]string
 	plan   func() ([]session.Task, error)
 	at     map[string]*atWork // by task
+	doing  view.Doings        // of workers and validators
 	bare   bool               // the note about missing validators was printed
 	tokens int64
 	cost   float64
@@ -45,15 +46,13 @@ type runLines struct {
 	finished map[string]finishedLine
 	shown    []int       // columns of each live line on the screen
 	timer    *time.Timer // redraws the live lines; nil without them
-	trial    *trial
-	trying   string // running part of the preflight
+	patience *time.Timer // prints the running part of a preflight without live lines
 }
 
 // atWork is the state of a running task.
 type atWork struct {
 	iter  int
 	begun time.Time          // zero if it began in an earlier run
-	doing view.Doing         // current action of its worker or validator
 	waits *record.AgentWaits // current wait for an endpoint or agent program, or nil
 }
 
@@ -71,18 +70,18 @@ func (p *runLines) work(task string) *atWork {
 	return &atWork{}
 }
 
-// newRunLines returns a printer of a session's runs. tty reports whether errors appear on the same terminal.
+// newRunLines returns a printer of a session's runs, or of a preflight without a session for nil. tty reports whether
+// errors appear on the same terminal.
 func newRunLines(s *session.Session, term func() view.Terminal, out, err io.Writer, tty bool) *runLines {
 	pr := &runLines{
 		out: out, err: err, errTTY: tty, Term: term(), term: term, now: proc.Now, since: proc.Now(),
-		titles: map[string]string{}, plan: s.Tasks, at: map[string]*atWork{}, costs: map[string]float64{},
+		titles: map[string]string{}, at: map[string]*atWork{}, doing: view.Doings{},
+		costs: map[string]float64{},
 	}
-	pr.trial = &trial{tty: pr.Term.TTY && !pr.Term.JSON, tell: pr.Tell, draw: func(says string) {
-		pr.mu.Lock()
-		defer pr.mu.Unlock()
-		pr.trying = says
-		pr.drawLive()
-	}}
+	if s == nil {
+		return pr
+	}
+	pr.plan = s.Tasks
 	if sum, err := s.Summarize(); err == nil {
 		pr.tokens, pr.cost = sum.Tokens.Total, sum.Cost
 		for task, of := range sum.Tasks {
@@ -111,9 +110,25 @@ func (p *runLines) Start(line string) {
 		return
 	}
 	p.line("", nil, line)
-	if p.Term.TTY && p.timer == nil && p.Of == "" {
+	if p.Of == "" {
+		p.startLive()
+	}
+}
+
+// startLive starts the live lines on a terminal.
+func (p *runLines) startLive() {
+	if p.Term.TTY && !p.Term.JSON && p.timer == nil {
 		p.timer = time.AfterFunc(time.Second, p.redraw)
 	}
+}
+
+// stopLive removes the live lines.
+func (p *runLines) stopLive() {
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	p.clearLive()
 }
 
 // amount formats a number in a cap's unit.
@@ -174,7 +189,7 @@ func (p *runLines) Event(l record.Line) {
 	of := p.work(task)
 	waited := of.waits
 	of.waits = nil
-	of.doing.Feed(l)
+	p.doing.Feed(l)
 	if l.Type == "tool_call" {
 		p.drawLive()
 	}
@@ -362,14 +377,14 @@ func (p *runLines) drawLive() {
 	}
 	p.clearLive()
 	var lines []string
-	sum := []string{view.Count(p.tokens) + " tokens"}
+	var sum []string
+	if p.tokens > 0 {
+		sum = append(sum, view.Count(p.tokens)+" tokens")
+	}
 	if p.cost > 0 {
 		sum = append(sum, view.Money(p.cost))
 	}
 	sum = append(sum, view.Span(p.now().Sub(p.since)))
-	if p.trying != "" {
-		sum = append(sum, p.trying)
-	}
 	tasks := slices.Sorted(maps.Keys(p.at))
 	most := maxRows
 	if p.Term.Height > 0 {
@@ -384,10 +399,10 @@ func (p *runLines) drawLive() {
 		if len(tasks) == 1 {
 			row, sum = append(row, sum...), nil
 		}
-		lines = append(lines, p.fits(row, of))
+		lines = append(lines, p.fits(row, task))
 	}
 	if sum != nil {
-		lines = append(lines, p.fits(sum, &atWork{}))
+		lines = append(lines, p.fits(sum, ""))
 	}
 	fmt.Fprint(p.out, "\r\x1b[K"+strings.Join(lines, "\r\n"))
 	for _, line := range lines {
@@ -395,31 +410,56 @@ func (p *runLines) drawLive() {
 	}
 }
 
-// fits joins parts into a line. It shortens the worker's activity to fit the terminal.
-func (p *runLines) fits(parts []string, of *atWork) string {
+// fits joins parts into a line. It shortens the activity of the task's worker to fit the terminal.
+func (p *runLines) fits(parts []string, task string) string {
 	room := 0 // for any number of columns
 	if p.Term.Width > 0 {
 		room = max(p.Term.Width-1-view.Width(strings.Join(parts, between)+between), 1)
 	}
-	if of.waits != nil {
-		parts = append(parts, view.WaitLeft(of.waits, p.now()))
-	} else if now := of.doing.Text(p.now(), room); now != "" {
+	if waits := p.work(task).waits; waits != nil {
+		parts = append(parts, view.WaitLeft(waits, p.now()))
+	} else if now := p.doing[task].Text(p.now(), room); now != "" {
 		parts = append(parts, now)
 	}
 	return view.Fit(strings.Join(parts, between), p.Term.Width-1)
 }
 
+// patience is the time after which a preflight without a terminal prints its running part.
+const patience = 2 * time.Second
+
 // Validating shows the running validator until the next event of its task. Without a task, the validator belongs to
-// the preflight.
+// the preflight and is shown until the next part; "" ends the last one.
 func (p *runLines) Validating(task, name string) {
-	if task == "" {
-		p.trial.begins("", name)
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.work(task).doing = view.Doing{What: "validator " + name, Since: p.now()}
+	what := "validator " + name
+	if task == "" {
+		what = "preflight: " + name
+		if p.patience != nil {
+			p.patience.Stop()
+		}
+		if name != "" && p.timer == nil {
+			p.patience = time.AfterFunc(patience, func() { p.Tell("preflight: trying " + name) })
+		}
+	}
+	if p.doing[task] = (view.Doing{What: what, Since: p.now()}); name == "" {
+		delete(p.doing, task)
+	}
 	p.drawLive()
+}
+
+// trial returns a function that shows the running part of a preflight without a session, like Validating.
+func (w *repoContext) trial() func(task, name string) {
+	p := newRunLines(nil, func() view.Terminal { return w.p.shownOn(w.p.stderr) }, w.p.stderr, w.p.stderr,
+		isTerminal(w.p.stderr))
+	return func(task, name string) {
+		p.mu.Lock()
+		if p.startLive(); name == "" {
+			p.stopLive()
+		}
+		p.mu.Unlock()
+		p.Validating(task, name)
+	}
 }
 
 // Tell prints a line on the terminal, even if standard output is redirected.

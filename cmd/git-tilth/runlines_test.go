@@ -77,11 +77,15 @@ func TestCostOfATaskAfterAResume(t *testing.T) {
 
 // A part of a preflight has a timer on a terminal until the next part begins.
 func TestPreflightTimer(t *testing.T) {
-	var drawn []string
-	show := &trial{tty: true, draw: func(line string) { drawn = append(drawn, line) }}
-	show.begins("", "pytest")
-	show.begins("", "")
-	if !slices.Equal(drawn, []string{"preflight: pytest for 0s", ""}) {
-		t.Errorf("%q", drawn)
+	var out bytes.Buffer
+	p := newRunLines(nil, func() view.Terminal { return view.Terminal{TTY: true, Width: 80} }, &out, &out, true)
+	p.startLive()
+	defer p.stopLive()
+	p.Validating("", "pytest")
+	if !strings.HasSuffix(out.String(), " · preflight: pytest for 0s") {
+		t.Errorf("%q", out.String())
+	}
+	if p.Validating("", ""); strings.HasSuffix(out.String(), "pytest for 0s") {
+		t.Errorf("%q", out.String())
 	}
 }

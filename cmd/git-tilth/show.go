@@ -27,92 +27,80 @@ func (p *process) showCommand() *cli.Command {
 		ArgsUsage: "[<session>]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object"}},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			detail := w.detail(s)
+			r := w.detail(s)
 			if err := p.ctx.Err(); err != nil {
 				return err // a signal interrupted the reading
 			}
 			if common, err := commonOf(s); err == nil && ctx.Bool("json") {
-				w.fillChanges(detail.Reviewed, s, common, take.Commits(p.ctx, w.Git, common, s))
+				w.fillChanges(r.Tasks, s, common, take.Commits(p.ctx, w.Git, common, s))
 			}
-			return view.Show(p.stdout, detail, p.terminal(ctx.Bool("json")))
+			return r.Show(p.stdout, p.terminal(ctx.Bool("json")))
 		}),
 	})
 }
 
 // detail collects the facts about a session. An unreadable part leaves its fields empty.
-func (w *repoContext) detail(s *session.Session) view.Detail {
-	d := w.known(s)
+func (w *repoContext) detail(s *session.Session) *view.Report {
+	r := view.NewReport(w.overview(s), s)
 	check, err := s.Checkpoint()
 	if err != nil {
-		d.Resume = "cannot be resumed: " + err.Error()
-		return d
+		r.Resume = "cannot be resumed: " + err.Error()
+		return r
 	}
-	d.Usage, d.Worktree.Path = check.Usage, held.WorkspaceOf(s, check)
+	r.Usage, r.Worktree.Path = check.Usage, held.WorkspaceOf(s, check)
 	st, err := lifecycle.ReadState(w.p.ctx, w.Git, s, check)
-	if err != nil {
-		d.Resume = err.Error()
-	} else {
-		d.Resume = lifecycle.MakePlan(st).String()
+	switch {
+	case r.Busy != nil:
+		r.Resume = "it is running"
+	case err != nil:
+		r.Resume = err.Error()
+	default:
+		r.Resume = lifecycle.MakePlan(st).String()
 	}
-	if d.Busy != nil {
-		d.Resume = "it is running"
+	r.Undo = lifecycle.UndoOf(w.p.ctx, w.Git, s)
+	if common, err := held.CommonOf(s, check); err == nil {
+		points, _ := lifecycle.Points(w.p.ctx, w.Git, s, common) // none for an unreadable record
+		for _, p := range points {
+			r.Points = append(r.Points, p.Name)
+		}
 	}
-	w.fillPoints(&d, s, check)
-	w.fillWorktree(&d, st)
-	r := view.NewReport(s, d)
-	d.Checks, d.Reviewed = r.CheckLines(true), r.Tasks
-	for _, t := range d.Plan {
+	w.fillWorktree(r, st)
+	for _, t := range r.Tasks {
 		if c := check.Conversation(t.ID); c != nil {
 			dir := held.WorkspaceOf(s, check)
 			if held.HasLane(s, t.ID) {
 				dir = held.LanePath(s, t.ID)
 			}
-			d.Conversations = append(d.Conversations, w.conversation(t.ID, c, dir))
+			r.Conversations = append(r.Conversations, w.conversation(t.ID, c, dir))
 			for _, name := range slices.Sorted(maps.Keys(c.Others)) {
-				d.Conversations = append(d.Conversations, w.conversation(t.ID, c.Others[name], dir))
+				r.Conversations = append(r.Conversations, w.conversation(t.ID, c.Others[name], dir))
 			}
 		} else if t.Status != session.TaskDone {
-			d.Conversations = append(d.Conversations, w.builtinConversation(s, t.ID, d.Summary)...)
+			r.Conversations = append(r.Conversations, w.builtinConversation(s, t)...)
 		}
 	}
-	return d
+	return r
 }
 
-// known returns the facts in the session's files.
-func (w *repoContext) known(s *session.Session) view.Detail {
-	return view.NewDetail(w.withElsewhere([]session.Overview{s.Overview()})[0], s)
+// overview returns the row of the list of one session.
+func (w *repoContext) overview(s *session.Session) session.Overview {
+	return w.withElsewhere([]session.Overview{s.Overview()})[0]
 }
 
-// fillPoints adds the points that rewind accepts.
-func (w *repoContext) fillPoints(d *view.Detail, s *session.Session, check *session.Checkpoint) {
-	d.Undo = lifecycle.UndoOf(w.p.ctx, w.Git, s)
-	common, err := held.CommonOf(s, check)
-	if err != nil {
-		return
-	}
-	points, err := lifecycle.Points(w.p.ctx, w.Git, s, common)
-	if err != nil {
-		return
-	}
-	for _, p := range points {
-		d.Points = append(d.Points, p.Name)
-	}
-}
-
-func (w *repoContext) fillWorktree(d *view.Detail, st lifecycle.State) {
+func (w *repoContext) fillWorktree(r *view.Report, st lifecycle.State) {
 	words, isWorktree := st.Standing()
-	d.Worktree.State = cmp.Or(words, d.Worktree.State)
-	d.Worktree.Head, d.Worktree.Commits = st.BranchTip, len(st.Commits)
+	r.Worktree.State = cmp.Or(words, r.Worktree.State)
+	r.Worktree.Head, r.Worktree.Commits = st.BranchTip, len(st.Commits)
 	if len(st.Commits) > 0 {
-		d.Worktree.Subject = st.Commits[0].Subject
+		r.Worktree.Subject = st.Commits[0].Subject
 	}
 	if st.SeedKnown {
-		d.OnBranch = commitsOfTasks(st.Commits, d.Summary)
+		r.OnBranch(commitsOfTasks(st.Commits, r.Summary))
 	}
 	if isWorktree {
-		d.Worktree.Dirty, _ = w.Git.IsDirty(w.p.ctx, d.Worktree.Path)
-		edited, _ := w.Git.EditedModules(w.p.ctx, d.Worktree.Path)
-		d.Worktree.Dirty = d.Worktree.Dirty || len(edited) > 0
+		r.Worktree.Dirty, _ = w.Git.IsDirty(w.p.ctx, r.Worktree.Path)
+		edited, _ := w.Git.EditedModules(w.p.ctx, r.Worktree.Path)
+		r.Worktree.Dirty = r.Worktree.Dirty || len(edited) > 0
 	}
 }
 
@@ -169,16 +157,13 @@ func (w *repoContext) workerOf(name string) (worker equip.Choice, model, why str
 
 // builtinConversation returns the builtin worker's conversation about a task, if any, and whether resume --continue
 // can use it.
-func (w *repoContext) builtinConversation(s *session.Session, task string, sum *session.Summary) []view.Conversation {
-	history, err := s.ReadTranscript(record.RoleWorker, task)
+func (w *repoContext) builtinConversation(s *session.Session, t view.ReportTask) []view.Conversation {
+	history, err := s.ReadTranscript(record.RoleWorker, t.ID)
 	if err == nil && len(history) == 0 {
 		return nil
 	}
-	v := view.Conversation{Task: task, Agent: "builtin", ID: session.ConversationDir + "/" + task + ".jsonl",
-		Why: "only with resume --continue"}
-	if t := sum.Tasks[task]; t != nil {
-		v.Attempts, v.Tokens, v.Cost = int(t.Attempts), t.Tokens, t.Cost
-	}
+	v := view.Conversation{Task: t.ID, Agent: "builtin", ID: session.ConversationDir + "/" + t.ID + ".jsonl",
+		Why: "only with resume --continue", Attempts: int(t.Attempts), Tokens: t.Tokens, Cost: t.Cost}
 	if err == nil {
 		err = agent.Continuable(history)
 	}

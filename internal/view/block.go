@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -88,14 +87,11 @@ func asText(out []byte, e record.Line) (_ []byte, left int) {
 		Text string `json:"text"`
 	}
 	part := e.Raw[:min(len(e.Raw), maxBeginning)]
-	data, err := json.Marshal(struct {
+	data := inPage(struct {
 		TS      string    `json:"ts"`
 		Type    string    `json:"type"`
 		Payload beginning `json:"payload"`
 	}{e.TS, e.Type, beginning{string(part)}})
-	if err != nil {
-		data = []byte("{}")
-	}
 	return append(out, data...), len(e.Raw) - len(part)
 }
 

@@ -59,7 +59,7 @@ func ChangeLines(files []gitx.FileChange) (lines []string) {
 
 // TaskCommands returns the suggested commands for one task.
 func TaskCommands(r *Report, t *ReportTask) (list []Command) {
-	id := r.SessionID
+	id := r.ID
 	add := func(verb, why string) {
 		list = append(list, Command{Line: "git tilth " + verb + " " + t.ID + " " + id, Why: why})
 	}

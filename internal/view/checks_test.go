@@ -73,7 +73,7 @@ func TestReportCountsUncheckedTasks(t *testing.T) {
 	r := night()
 	r.Tasks[0].Unchecked, r.Tasks[0].Checks = true, []string{notChecked + "no validators"}
 	r.Tasks[1].Checks = []string{"checked by pytest 3 passed"}
-	r.counts = session.TaskCounts{Total: 2, Done: 2}
+	r.Overview.Tasks = session.TaskCounts{Total: 2, Done: 2}
 	for len(r.Tasks) < 12 {
 		r.Tasks = append(r.Tasks, r.Tasks[1])
 		r.Tasks[len(r.Tasks)-1].ID = "T-0" + string(rune('a'+len(r.Tasks)))

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -16,21 +17,29 @@ import (
 // Doings are the current activities of a session's workers, by task.
 type Doings map[string]Doing
 
+// Doing is a worker's current activity: the last tool of this turn and its target.
+type Doing struct {
+	What  string
+	Since time.Time
+}
+
 // Feed adds the next event of the record, and reports whether it changes an activity. An event without a task is for
-// all.
+// all. Events after a turn change nothing.
 func (d Doings) Feed(l record.Line) bool {
 	task, _ := l.Task()
-	of := d[task]
-	told := of.Feed(l)
-	switch {
-	case told && task == "" && of.What == "":
-		clear(d)
-	case told && of.What == "":
-		delete(d, task)
-	case told:
-		d[task] = of
+	switch l.Type {
+	case "tool_call":
+		if call, ok := l.Event().(*record.ToolCall); ok {
+			d[task] = Doing{strings.TrimSpace(call.Tool + " " + on(call.Args)), record.ParseTime(l.TS)}
+		}
+		return true
+	case "tool_result", "agent_waits", "pre_tool_block", "agent_session":
+		return false
 	}
-	return told
+	if delete(d, task); task == "" {
+		clear(d)
+	}
+	return true
 }
 
 // Text returns the activity in at most room columns; 0 is no limit. With several workers it names each one's task.
@@ -44,27 +53,6 @@ func (d Doings) Text(now time.Time, room int) string {
 		parts = append(parts, name+d[task].Text(now, max(room/len(d)-Width(name)-len(", "), 0)))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// Doing is a worker's current activity: the last tool of this turn and its target.
-type Doing struct {
-	What  string
-	Since time.Time
-}
-
-// Feed adds the next event of the record, and reports whether it changes the activity. Events after a turn do not.
-func (d *Doing) Feed(l record.Line) bool {
-	switch l.Type {
-	case "tool_call":
-		if call, ok := l.Event().(*record.ToolCall); ok {
-			*d = Doing{strings.TrimSpace(call.Tool + " " + on(call.Args)), record.ParseTime(l.TS)}
-		}
-	case "tool_result", "agent_waits", "pre_tool_block", "agent_session":
-		return false
-	default:
-		*d = Doing{}
-	}
-	return true
 }
 
 // Text returns the activity in at most room columns, or any number with 0; "" for none. It never leaves out the
@@ -83,20 +71,28 @@ func (d Doing) Text(now time.Time, room int) string {
 // maxOn is how much is shown of a command, in characters.
 const maxOn = 60
 
-// on returns the file that a tool's arguments name, else its command. Programs have many names for these arguments.
+// on returns the file or command of a tool's arguments in a few words.
 func on(args []byte) string {
+	said, isFile := argument(args)
+	if dir, file := path.Split(path.Clean(said)); isFile {
+		said = path.Join(path.Base(dir), file)
+	}
+	return text.Clip(text.OneLine(said), maxOn)
+}
+
+// argument returns the file that a tool's arguments name, else its command. Programs have many names for these.
+func argument(args []byte) (said string, isFile bool) {
 	for _, in := range []string{"", "input."} {
 		for _, key := range []string{"file_path", "filePath", "absolute_path", "notebook_path", "path", "0.path"} {
 			if at := gjson.GetBytes(args, in+key).Str; at != "" {
-				dir, file := path.Split(path.Clean(at))
-				return text.Clip(path.Join(path.Base(dir), file), maxOn)
+				return at, true
 			}
 		}
 		for _, key := range []string{"command", "pattern", "query", "url"} {
 			if said := gjson.GetBytes(args, in+key).Str; said != "" {
-				return text.Clip(text.OneLine(said), maxOn)
+				return said, false
 			}
 		}
 	}
-	return text.Clip(text.OneLine(gjson.GetBytes(args, "title").Str), maxOn)
+	return cmp.Or(gjson.GetBytes(args, "title").Str, gjson.GetBytes(args, "summary").Str), false
 }

@@ -19,7 +19,7 @@ func TestDoing(t *testing.T) {
 		`{"title":"t","input":{"command":"ls"}}`: "Edit ls for 5s",
 		`"garbled"`:                              "Edit for 5s",
 	} {
-		var d Doing
+		d := Doings{}
 		d.Feed(record.Parse(fmt.Appendf(nil,
 			`{"ts":"2026-01-01T00:00:00Z","type":"tool_call","payload":{"tool":"Edit","args":%s}}`, args)))
 		d.Feed(record.Parse([]byte(`{"ts":"2026-01-01T00:00:03Z","type":"tool_result","payload":{}}`)))

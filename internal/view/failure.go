@@ -15,22 +15,13 @@ import (
 // foreign text, or empty.
 type failure struct {
 	Task   string `json:"task,omitempty"`
-	Reason string `json:"reason"`           // reason of the stop
-	Detail string `json:"detail,omitempty"` // the message of the endpoint, git or the harness
-	// The last rejection of the last attempt.
-	Category string `json:"category,omitempty"`
-	Concern  string `json:"concern,omitempty"`
-	NextStep string `json:"next_step,omitempty"`
-	// The last failed validator, and the line of its output with the reason.
-	Validator string `json:"validator,omitempty"`
-	Said      string `json:"validator_said,omitempty"`
-
-	Hint string `json:"hint,omitempty"` // the stop's fix before a resume
+	Reason string `json:"reason"`              // reason of the stop
+	Detail string `json:"detail,omitempty"`    // the message of the endpoint, git or the harness
+	Last   string `json:"objection,omitempty"` // the last one to the change: of a reviewer, or of a validator
+	Hint   string `json:"hint,omitempty"`      // the stop's fix before a resume
 
 	// Words are the full output lines of a commit hook that refused.
 	Words []string `json:"hook_said,omitempty"`
-
-	last string // the last objection, in one line
 }
 
 // String returns the failure in one line: the stop's detail, else the last objection. With several tasks the detail
@@ -39,7 +30,7 @@ func (f *failure) String() string {
 	if f.Reason == record.TasksFailed && f.Detail != "" {
 		return f.Detail
 	}
-	return joined(": ", f.Task, cmp.Or(f.Detail, f.last, inWords(f.Reason)))
+	return joined(": ", f.Task, cmp.Or(f.Detail, f.Last, inWords(f.Reason)))
 }
 
 // failureIn returns the reason why the last run failed, by the record. It is nil if the last run is still running, was
@@ -67,10 +58,8 @@ func failureIn(st *record.State) *failure {
 			return nil
 		}
 	}
-	f.Detail = lessCap(f.Detail)
 	task := cmp.Or(stop.TaskID, st.Head) // other tasks may have started after the one that stopped the run
-	f.objections(task, st.Tasks[task].Attempt.Objected)
-	f.repeated(st.Tasks[task].Failure)
+	f.objections(task, st.Tasks[task].Attempt.Objected, st.Tasks[task].Failure)
 	return f
 }
 
@@ -97,33 +86,27 @@ func lessCap(detail string) string {
 	return detail
 }
 
-// repeated adds the repeated objection of a stuck task if it is neither a verdict nor a validator's output.
-func (f *failure) repeated(was *record.Failure) {
+// objections adds the last objection to the change of an attempt. was is how the task failed last, nil if it never did:
+// the repeated objection of a stuck task may be neither a verdict nor a validator's output.
+func (f *failure) objections(task string, a record.Objected, was *record.Failure) {
+	f.Detail = lessCap(f.Detail)
+	if v := a.Verdict; v != nil && !v.Accepted() {
+		f.Last = record.WithNext(joined(": ", oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern))),
+			oneLine(deref(v.NextStep)))
+	}
+	if r := a.Failing; r != nil && (a.FailedLast || f.Last == "") {
+		f.Last = joined(": ", oneLine(r.Name), oneLine(r.Cause()))
+	}
+	if f.Last != "" {
+		f.Task = cmp.Or(f.Task, oneLine(task))
+	}
 	if f.Reason != record.Stuck || was == nil {
 		return
 	}
-	if said := oneLine(was.Objection); !strings.HasPrefix(f.last, strings.TrimSuffix(said, "…")) {
-		f.last = said
+	if said := oneLine(was.Objection); !strings.HasPrefix(f.Last, strings.TrimSuffix(said, "…")) {
+		f.Last = said
 	}
-	f.Detail = joined(": ", f.Reason+inBrackets(f.Detail), f.last)
-}
-
-// objections adds the objections to the change of an attempt.
-func (f *failure) objections(task string, a record.Objected) {
-	if v := a.Verdict; v != nil && !v.Accepted() {
-		f.Category, f.Concern = oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern))
-		f.NextStep = oneLine(deref(v.NextStep))
-		f.last = record.WithNext(joined(": ", f.Category, f.Concern), f.NextStep)
-	}
-	if r := a.Failing; r != nil {
-		f.Validator, f.Said = oneLine(r.Name), oneLine(r.Cause())
-		if a.FailedLast || f.last == "" {
-			f.last = joined(": ", f.Validator, f.Said)
-		}
-	}
-	if f.last != "" {
-		f.Task = cmp.Or(f.Task, oneLine(task))
-	}
+	f.Detail = joined(": ", f.Reason+inBrackets(f.Detail), f.Last)
 }
 
 // inWords returns a reason for people, with its word in parentheses.

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -151,10 +149,7 @@ func verdictLine(ev *record.EvaluatorVerdict) (style, line string) {
 	who := map[string]string{record.ByHarness: "git-tilth", record.ByPerson: "you"}
 	line = cmp.Or(who[ev.By], "reviewer") + ": " + verdictOf(ev) + inBrackets(deref(ev.RejectionCategory))
 	if !ev.Accepted() {
-		line = joined(": ", line, deref(ev.Concern))
-		if next := deref(ev.NextStep); next != "" {
-			line = strings.TrimSuffix(line, ".") + "; next: " + next
-		}
+		line = record.WithNext(joined(": ", line, deref(ev.Concern)), deref(ev.NextStep))
 	}
 	return style, line
 }
@@ -197,12 +192,8 @@ func inBrackets(s string) string {
 }
 
 func argsLine(args []byte) string {
-	for _, k := range []string{"command", "path", "pattern", "summary"} {
-		if v := gjson.GetBytes(args, k).String(); v != "" {
-			return v
-		}
-	}
-	return string(args[:min(len(args), maxLine)])
+	said, _ := argument(args)
+	return cmp.Or(said, string(args[:min(len(args), maxLine)]))
 }
 
 func ran(r record.ValidatorResult) bool { return !r.Skipped }

@@ -50,19 +50,9 @@ func (r row) objected() bool {
 	return (r.Status == session.Failed || r.LastStop != "" && !record.ReasonOf(r.LastStop).Calm) && r.Dir != ""
 }
 
-func stateStyle(state string) string {
-	switch state {
-	case "running":
-		return green
-	case "all_done", "proposed", "taken", "cleansed":
-		return plain
-	case "failed", "crashed", "damaged":
-		return red
-	case "stopped", "rewinding", "rewound", "resetting":
-		return yellow
-	}
-	return cyan
-}
+// styles are the styles of the states of sessions and tasks; others are plain.
+var styles = map[string]string{"running": green, "done": green, "prepared": cyan, "stopped": yellow,
+	"rewinding": yellow, "rewound": yellow, "resetting": yellow, "failed": red, "crashed": red, "damaged": red}
 
 // List prints sessions in the given order, one per line or as a JSON array. With several repositories it names each
 // session's.
@@ -110,7 +100,7 @@ func (r row) listed(o Terminal, many bool) tableRow {
 	if r.Failure != nil {
 		note = r.Failure.String()
 	}
-	return newRow(note, cell{r.ID, plain}, cell{r.State, stateStyle(r.State)}, cell{tasks, plain},
+	return newRow(note, cell{r.ID, plain}, cell{r.State, styles[r.State]}, cell{tasks, plain},
 		cell{Count(r.TokensUsed), plain}, cell{orDash(r.Cost, Money), plain},
 		cell{age(o.Now, startOf(r.Overview)), plain}, cell{r.LastStop, stopStyle(r.LastStop)}, cell{label, style},
 		cell{source, dim})

@@ -91,30 +91,24 @@ func TestListJSON(t *testing.T) {
 	}
 }
 
-func detail(t *testing.T) Detail {
+func detail(t *testing.T) *Report {
 	t.Helper()
 	s := story(t)
 	o := s.Overview()
 	o.ID, o.Source, o.Branch = "20260611-220410-abcdef", "/home/ada/src/orchard", "session/20260611-220410-abcdef"
 	o.Busy = nil
-	plan, err := s.Tasks()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := s.Summarize()
-	if err != nil {
-		t.Fatal(err)
-	}
 	cp, err := s.Checkpoint()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Detail{row: rowOf(o), Plan: plan, Summary: sum, Usage: cp.Usage,
+	r := NewReport(o, s)
+	r.Detail = Detail{Usage: cp.Usage,
 		Worktree: Worktree{Path: "/w", State: "ok", Head: viewtest.SecondSHA, Commits: 2, Dirty: true},
 		Conversations: []Conversation{{Task: "T-003", Agent: "claude", ID: "c-1", Resumable: true, Attempts: 1},
 			{Task: "T-004", Agent: "codex", ID: "c-2", Why: "its store has no such conversation"}},
 		Resume: "unwinds 1 placeholder and retries T-003",
 	}
+	return r
 }
 
 func TestShow(t *testing.T) {
@@ -122,13 +116,13 @@ func TestShow(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	time.Local = time.UTC
 	var b bytes.Buffer
-	if err := Show(&b, detail(t), Terminal{TTY: true, Width: 100, Now: noon}); err != nil {
+	if err := detail(t).Show(&b, Terminal{TTY: true, Width: 100, Now: noon}); err != nil {
 		t.Fatal(err)
 	}
 	want := `session    20260611-220410-abcdef
 label      Graft schedule: parse, store, list, remind
 status     failed (last stop: iter_cap)
-rejected   weak_test: No test covers a week without anything due. Next: Add one.
+why        T-003: weak_test: No test covers a week without anything due. Next: Add one.
 source     /home/ada/src/orchard
 branch     session/20260611-220410-abcdef at c0ffee0000, 2 after the seed
 worktree   /w (uncommitted changes)
@@ -143,6 +137,7 @@ T-001  done                 5         1   51.3k  $0.17  c0ffee0000  Parse durati
 T-002  done                 6         -   59.3k  $0.28  c0ffee0000  Keep the schedule sorted on disk
 T-003  failed: iter_cap    12         3    170k  $0.88  fa11ed0000  List what is due this week
 T-004  pending              -         -       0      -              Remind by mail
+  T-001, T-002  checked by go vet, go test
 
 usage
 ROLE          CALLS  PROMPT  CACHED  ANSWER   COST
@@ -159,9 +154,7 @@ TASK   AGENT   RESUMABLE  ID
 T-003  claude  yes        c-1
 T-004  codex   no         c-2
     its store has no such conversation
-
-resume
-  unwinds 1 placeholder and retries T-003
+resume     unwinds 1 placeholder and retries T-003
 `
 	if b.String() != want {
 		t.Errorf("show prints\n%s\nwant\n%s", b.String(), want)
@@ -170,7 +163,7 @@ resume
 
 func TestShowJSON(t *testing.T) {
 	var b bytes.Buffer
-	if err := Show(&b, detail(t), Terminal{JSON: true, Now: noon}); err != nil {
+	if err := detail(t).Show(&b, Terminal{JSON: true, Now: noon}); err != nil {
 		t.Fatal(err)
 	}
 	var v map[string]any
@@ -189,8 +182,7 @@ func TestShowJSON(t *testing.T) {
 	}
 	b.Reset()
 	none := viewtest.New(t, session.Store{Root: t.TempDir()}).S
-	empty := NewDetail(none.Overview(), none)
-	err := Show(&b, empty, Terminal{JSON: true})
+	err := NewReport(none.Overview(), none).Show(&b, Terminal{JSON: true})
 	for _, list := range []string{"conversations", "plan", "points"} {
 		if err != nil || !strings.Contains(b.String(), `"`+list+`": []`) {
 			t.Errorf("of nothing, without %s: %s, %v", list, b.String(), err)
@@ -206,7 +198,7 @@ func TestShowConversationsWhole(t *testing.T) {
 	lost.Why = "the stored conversation " + lost.ID + " cannot be resumed: codex has no transcript of it"
 	for _, width := range []int{20, 80, 120} {
 		var b bytes.Buffer
-		if err := Show(&b, d, Terminal{TTY: true, Width: width, Now: noon}); err != nil {
+		if err := d.Show(&b, Terminal{TTY: true, Width: width, Now: noon}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(b.String(), "\n    "+lost.Why+"\n") {
@@ -217,7 +209,7 @@ func TestShowConversationsWhole(t *testing.T) {
 
 func TestShowInPipe(t *testing.T) {
 	var b bytes.Buffer
-	if err := Show(&b, detail(t), Terminal{Now: noon}); err != nil {
+	if err := detail(t).Show(&b, Terminal{Now: noon}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"status\tfailed (last stop: iter_cap)\n",
@@ -311,9 +303,9 @@ func TestNarrowTables(t *testing.T) {
 		term := Terminal{TTY: true, Width: columns, Now: noon}
 		var list, show bytes.Buffer
 		List(&list, overviews(), term, true)
-		Show(&show, detail(t), term)
+		detail(t).Show(&show, term)
 		_, tasks, _ := strings.Cut(show.String(), "\ntasks\n")
-		tasks, _, _ = strings.Cut(tasks, "\nresume\n")
+		tasks, _, _ = strings.Cut(tasks, "\nresume ")
 		for line := range strings.Lines(list.String() + tasks) {
 			if w := Width(strings.TrimSuffix(line, "\n")); w > columns {
 				t.Errorf("%d columns in %d: %s", w, columns, line)
@@ -325,9 +317,9 @@ func TestNarrowTables(t *testing.T) {
 // After a rebase a task has the commit that is on the branch, or none.
 func TestShowCommitsOfTheBranch(t *testing.T) {
 	d := detail(t)
-	d.OnBranch = map[string]string{"T-002": "abcdef0123456789"}
+	d.OnBranch(map[string]string{"T-002": "abcdef0123456789"})
 	var b bytes.Buffer
-	if err := Show(&b, d, Terminal{Now: noon}); err != nil {
+	if err := d.Show(&b, Terminal{Now: noon}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"T-001\tdone, not on the branch\t5\t1\t51.3k\t$0.17\t\t",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -166,11 +165,7 @@ func (v *viewer) page(w http.ResponseWriter, d document, data string, r *Report,
 func liveHead(s *session.Session) string {
 	h := readHead(s, time.Now())
 	h.Live = true
-	data, err := json.Marshal(h)
-	if err != nil {
-		data = []byte(`{"live":true}`)
-	}
-	return `<script type="application/json" id="head">` + string(data) + "</script>\n"
+	return `<script type="application/json" id="head">` + string(inPage(h)) + "</script>\n"
 }
 
 // sessions serves the list of sessions.

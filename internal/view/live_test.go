@@ -63,7 +63,7 @@ func served(t *testing.T, store session.Store) string {
 				ids, err := store.IDs()
 				return store.Overview(ids, nil), err
 			},
-			Review: func(s *session.Session) *Report { return NewReport(s, NewDetail(s.Overview(), s)) }})
+			Review: func(s *session.Session) *Report { return NewReport(s.Overview(), s) }})
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -17,9 +17,9 @@ type Command struct {
 	Why  string `json:"why"`
 }
 
-// Suggest sets the suggested commands of a session, the best one first. st is its state by the record, and resume the
-// command that continues with the current caps.
-func (r *Report) Suggest(o session.Overview, st *record.State, resume string) {
+// Suggest sets the suggested commands, the best one first. resume is the command that continues with the current caps.
+func (r *Report) Suggest(resume string) {
+	o, st := r.Overview, r.Summary.State
 	r.Commands = []Command{}
 	add := func(line, why string) { r.Commands = append(r.Commands, Command{line, why}) }
 	goOn := func(line, why string) { r.Onward = line; add(line, why) }
@@ -102,14 +102,6 @@ func (r *Report) Suggest(o session.Overview, st *record.State, resume string) {
 // failedReview reports whether a task failed because its reviewer gave no verdict.
 func failedReview(st *record.State, task string) bool {
 	return st != nil && st.Tasks[task].Failure != nil && st.Tasks[task].Failure.Reason == record.ReviewerFailed
-}
-
-// helpIn returns the command that helps against the last failure of a task, "" for none.
-func helpIn(st *record.State, task string) string {
-	if st == nil || st.Tasks[task].Failure == nil || !text.IsCommand(st.Tasks[task].Failure.Hint) {
-		return ""
-	}
-	return oneLine(st.Tasks[task].Failure.Hint)
 }
 
 // editsHook reports whether a fix is to edit a commit hook.

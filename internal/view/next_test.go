@@ -56,8 +56,9 @@ func TestNext(t *testing.T) {
 		{"reviewer failed, kept going", open, failed, reviewer, reviewers},
 	} {
 		var lines []string
-		r := Report{Tasks: c.tasks}
-		r.Suggest(c.of, c.state, resume)
+		c.of.Summary = &session.Summary{State: c.state}
+		r := Report{row: row{Overview: c.of}, Tasks: c.tasks}
+		r.Suggest(resume)
 		for _, command := range r.Commands {
 			lines = append(lines, command.Line)
 		}

@@ -3,7 +3,6 @@ package view
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -64,11 +63,7 @@ func writePage(ctx context.Context, w io.Writer, s *session.Session, now time.Ti
 	if h.Summary, err = s.Summarize(); err != nil {
 		h.Summary = nil
 	}
-	data, err := json.Marshal(h)
-	if err != nil {
-		return err
-	}
-	r.script("head", ` id="head"`, data)
+	r.script("head", ` id="head"`, inPage(h))
 	r.out.WriteString(page.after)
 	return r.out.Flush()
 }
@@ -85,11 +80,7 @@ func (r *renderer) flush(ctx context.Context) error {
 	}
 	b := &r.blocks
 	if b.index.N > 0 {
-		index, err := json.Marshal(b.index)
-		if err != nil {
-			return err
-		}
-		r.script("index", "", index)
+		r.script("index", "", inPage(b.index))
 		r.out.WriteString(`<script type="application/json" class="events">[`)
 		r.out.Write(b.events)
 		r.out.WriteString("]</script>\n")

@@ -166,7 +166,8 @@ func TestRenderDamaged(t *testing.T) {
 
 // The diff of a task is text, and a long one names the command for the rest.
 func TestDiffInPage(t *testing.T) {
-	r := &Report{SessionID: "S", Tasks: []ReportTask{{ID: "T-001", Commit: viewtest.FirstSHA, Iterations: 1}}}
+	r := &Report{row: row{Overview: session.Overview{ID: "S"}},
+		Tasks: []ReportTask{{ID: "T-001", Commit: viewtest.FirstSHA, Iterations: 1}}}
 	for _, c := range []struct {
 		patch string
 		cut   bool

@@ -13,24 +13,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Report is the result of a session for its user, and `review --json`. The caller fills in the parts from git and the
-// suggested commands.
+// Report is the report on a session that show, review, pr, the page and the end of a run print: its row of the list,
+// its tasks, and the suggested commands. The caller of NewReport adds the parts that git and the agent programs know.
 type Report struct {
-	SessionID string   `json:"session_id"`
-	Label     string   `json:"label,omitempty"`
-	Branch    string   `json:"branch"`
-	Base      string   `json:"base,omitempty"` // commit at which the branch begins
-	State     string   `json:"-"`
-	Word      string   `json:"state"`
-	Stop      string   `json:"stop"`
-	Why       string   `json:"why,omitempty"`       // reason of a failed last run, in the words of the objection
-	Mend      string   `json:"mend,omitempty"`      // the last stop's fix before a resume
-	Reset     string   `json:"reset,omitempty"`     // end of the usage limit that stopped it, if known
-	HookSaid  []string `json:"hook_said,omitempty"` // output of a hook that refused the commit
-	Cost      float64  `json:"cost"`
-	Tokens    int64    `json:"tokens"`
-	Begun     string   `json:"begun,omitempty"`
-	Ended     string   `json:"ended,omitempty"`
+	row
+	Base  string `json:"base,omitempty"`  // commit at which the branch begins
+	Reset string `json:"reset,omitempty"` // end of the usage limit that stopped it, if known
+	Begun string `json:"begun,omitempty"`
+	Ended string `json:"ended,omitempty"`
 	// Waited is the time of waits for endpoints and agent programs in seconds, by the reason of record.AgentWaits.
 	Waited   map[string]float64 `json:"waited,omitempty"`
 	Next     string             `json:"next"` // the first of Commands
@@ -39,15 +29,11 @@ type Report struct {
 	Worker   string             `json:"worker,omitempty"`
 	Reviewer string             `json:"reviewer,omitempty"`
 	Tasks    []ReportTask       `json:"tasks"`
-	// Request is the last known state of the session's pull or merge request.
-	Request  *session.Request `json:"request,omitempty"`
-	Edited   []string         `json:"edited_submodules,omitempty"` // in worktrees; no commit has these edits
-	Notes    []string         `json:"notes,omitempty"`             // facts of branch and worktree, one a line
-	Gone     bool             `json:"-"`                           // the branch is
-	Worktree string           `json:"-"`
-	counts   session.TaskCounts
-	cached   int64  // tokens that were read from a provider's cache, besides Tokens
-	whyTask  string // task of Why
+	Edited   []string           `json:"edited_submodules,omitempty"` // in worktrees; no commit has these edits
+	Notes    []string           `json:"notes,omitempty"`             // facts of branch and worktree, one a line
+	Gone     bool               `json:"-"`                           // the branch is
+	Detail   `json:"-"`
+	agents   *record.Agents // of the last start
 }
 
 // ReportTask is one task of a review.
@@ -123,64 +109,65 @@ type coverage struct {
 	Evidence    string `json:"evidence"`
 }
 
-// NewReport returns the review of a session from its record. d has the fields of show.
-func NewReport(s *session.Session, d Detail) *Report {
-	r := &Report{SessionID: d.ID, Label: d.Label, Branch: d.Branch, State: d.State, Word: d.Word, Stop: d.LastStop,
-		Cost: d.Cost, Tokens: d.TokensUsed, cached: d.TokensCached,
-		Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{},
-		Tasks: d.tasks(), Request: d.Request, Begun: deref(d.Summary.StartedAt),
-		Ended: cmp.Or(d.LastStopAt, deref(d.Summary.LastEventAt))}
-	if d.Failure != nil {
-		r.Why, r.HookSaid, r.Mend, r.whyTask = d.Failure.String(), d.Failure.Words, d.Failure.Hint, d.Failure.Task
+// seen are the events that a report is made from, besides the record's summary.
+var seen = map[string]bool{"agent_waits": true, "session_start": true, "session_resume": true,
+	"evaluator_verdict": true, "validator_run": true, "task_marked": true, "evaluator_parse_error": true,
+	"agent_session": true, "model_call": true}
+
+// NewReport makes the report on a session from its files. An unreadable file leaves its fields empty.
+func NewReport(o session.Overview, s *session.Session) *Report {
+	r := &Report{row: rowOf(o), Commands: []Command{}, Tasks: []ReportTask{}, Detail: Detail{
+		Worktree: Worktree{Path: s.Workspace(), State: "unknown"}, Conversations: []Conversation{}, Points: []string{}}}
+	if sum := r.Summary; sum != nil { // the checkpoint is saved at the end of a task
+		r.Cost, r.TokensUsed, r.TokensCached = sum.Cost, sum.Tokens.Total, sum.Usage.Sum().CachedTokens
+	} else {
+		r.Summary = &session.Summary{}
 	}
-	if st := d.Summary.State; st != nil {
+	r.Begun, r.Ended = deref(r.Summary.StartedAt), cmp.Or(r.LastStopAt, deref(r.Summary.LastEventAt))
+	plan, _ := s.Tasks()
+	r.Overview.Tasks = session.CountTasks(plan) // the list trusts the files
+	for _, t := range plan {
+		r.add(t, plan)
+	}
+	if st := r.Summary.State; st != nil {
 		r.Base = st.Base
-		if st.Stopped != nil && r.Stop == record.UsageLimit {
+		if st.Stopped != nil && r.LastStop == record.UsageLimit {
 			r.Reset = st.Stopped.Reset
 		}
 	}
-	var start *record.Agents           // of the last start
 	began := map[[3]string]time.Time{} // waits, by reason, task and end
 	// list and show report an unreadable record.
 	_, _ = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
-		switch l.Type {
-		case "agent_waits":
-			if w, ok := l.Event().(*record.AgentWaits); ok {
-				began[[3]string{w.Reason, w.TaskID, w.Until}] = record.ParseTime(l.TS)
+		id, _ := l.Task()
+		t := cmp.Or(r.Task(id), &ReportTask{heardOut: true}) // an event of no task
+		if !seen[l.Type] || l.Type == "model_call" && t.heardOut {
+			return true
+		}
+		switch ev := l.Event().(type) {
+		case *record.AgentWaits:
+			began[[3]string{ev.Reason, ev.TaskID, ev.Until}] = record.ParseTime(l.TS)
+		case *record.SessionStart:
+			r.inherit(ev)
+			r.began(&ev.Agents)
+		case *record.SessionResume:
+			r.began(ev.Agents)
+		case *record.EvaluatorVerdict:
+			t.seeVerdict(ev)
+		case *record.ValidatorRun:
+			if t.Checks == nil && !ev.OfHook() {
+				t.seeChecks(ev)
 			}
-		case "evaluator_verdict", "validator_run", "task_marked", "evaluator_parse_error":
-			ev := l.Event()
-			if t := r.Task(ev.Common().TaskID); t != nil {
-				t.see(ev)
+		case *record.EvaluatorParseError:
+			t.Unread++
+		case *record.TaskMarked:
+			if t.Status == session.TaskSkipped && ev.Mark == "skipped" {
+				t.Reason = cmp.Or(t.Reason, oneLine(ev.Note), "by you")
 			}
-		case "session_start", "session_resume":
-			ev := l.Event()
-			if fork, ok := ev.(*record.SessionStart); ok {
-				r.inherit(fork)
-			}
-			by := agentsOf(ev)
-			if by == nil || by.WorkerAgent == "" {
-				break
-			}
-			start = cmp.Or(start, by)
-			for i := range r.Tasks {
-				if t := &r.Tasks[i]; t.Verdict != "" {
-					t.agents = cmp.Or(t.agents, by)
-				}
-			}
-		case "agent_session":
-			if ev, ok := l.Event().(*record.AgentSession); ok {
-				r.Task(ev.TaskID).worked(ev)
-			}
-		case "model_call":
-			id, _ := l.Task()
-			t := r.Task(id)
-			if t == nil || t.heardOut {
-				break
-			}
-			call, ok := l.Event().(*record.ModelCall)
-			if ok && cmp.Or(call.Phase, record.RoleWorker) == record.RoleWorker { // the last call
-				t.heardOut, t.Question = true, question(call.Content)
+		case *record.AgentSession:
+			t.worked(ev)
+		case *record.ModelCall:
+			if cmp.Or(ev.Phase, record.RoleWorker) == record.RoleWorker { // the last call
+				t.heardOut, t.Question = true, question(ev.Content)
 			}
 		}
 		return true
@@ -197,7 +184,7 @@ func NewReport(s *session.Session, d Detail) *Report {
 			r.Waited[wait[0]] += d.Seconds()
 		}
 	}
-	if start != nil {
+	if start := r.agents; start != nil {
 		r.Worker = playedBy(nil, start.WorkerAgent, deref(start.WorkerModel))
 		r.Reviewer = playedBy(nil, start.EvaluatorAgent, deref(start.EvaluatorModel))
 	}
@@ -212,7 +199,7 @@ func NewReport(s *session.Session, d Detail) *Report {
 			t.Checks, t.Unchecked = []string{notChecked + "no validator ran"}, true
 		}
 		if t.Status != session.TaskDone {
-			t.Reason = cmp.Or(t.Reason, t.whyNot(d))
+			t.Reason = cmp.Or(t.Reason, r.whyNot(t))
 		}
 	}
 	return r
@@ -227,30 +214,64 @@ func (r *Report) inherit(fork *record.SessionStart) {
 	}
 }
 
-// agentsOf returns the agents of a start or resume, nil if the event does not name them.
-func agentsOf(ev record.Event) *record.Agents {
-	switch ev := ev.(type) {
-	case *record.SessionStart:
-		return &ev.Agents
-	case *record.SessionResume:
-		return ev.Agents
+// began notes the agents of a start or resume, the last one first; nil if the event does not name them.
+func (r *Report) began(by *record.Agents) {
+	if by == nil || by.WorkerAgent == "" {
+		return
 	}
-	return nil
+	r.agents = cmp.Or(r.agents, by)
+	for i := range r.Tasks {
+		if t := &r.Tasks[i]; t.Verdict != "" {
+			t.agents = cmp.Or(t.agents, by)
+		}
+	}
 }
 
-// failureOf returns how a task that is not done failed last, nil if it never did.
-func (d Detail) failureOf(j ReportTask) *failure {
-	if d.Summary.State == nil || j.Status == session.TaskDone {
-		return nil
+// add adds a task of the plan with its state by the record.
+func (r *Report) add(planned session.Task, plan []session.Task) {
+	t := ReportTask{ID: planned.ID, Title: planned.Title, Status: planned.Status, Touches: planned.Touches,
+		Uncertainties: []string{}, WorkArounds: []string{}, TestsChanged: []string{}}
+	if t.Status == session.TaskPending {
+		t.WaitsFor = planned.WaitsFor(plan)
 	}
-	was := d.Summary.State.Tasks[j.ID].Failure
-	if was == nil {
-		return nil
+	if s := r.Summary.Tasks[t.ID]; s != nil {
+		t.Attempts, t.Iterations, t.Tokens, t.Cost = s.Attempts, s.Iterations, s.Tokens, s.Cost
+		t.Rejections, t.Commit = s.Evaluator.Rejects, s.Commit
+		if t.Status != session.TaskDone && t.Status != session.TaskSkipped {
+			t.FailureReason = s.FailureReason
+		}
 	}
-	f := &failure{Reason: oneLine(was.Reason), Detail: lessCap(oneLine(was.Detail))}
-	f.objections(j.ID, was.Objected)
-	f.repeated(was)
-	return f
+	if st := r.Summary.State; st != nil && st.Tasks[t.ID].Failure != nil {
+		was := st.Tasks[t.ID].Failure
+		if text.IsCommand(was.Hint) {
+			t.help = oneLine(was.Hint)
+		}
+		if t.Status != session.TaskDone {
+			t.failure = &failure{Reason: oneLine(was.Reason), Detail: oneLine(was.Detail)}
+			t.failure.objections(t.ID, was.Objected, was)
+		}
+	}
+	r.Tasks = append(r.Tasks, t)
+}
+
+// OnBranch replaces the recorded commits of the tasks by those on the branch, which the user may have rebased.
+func (r *Report) OnBranch(commits map[string]string) {
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		recorded := t.Commit
+		if recorded == "" {
+			continue
+		}
+		if t.Commit = commits[t.ID]; t.Commit != "" {
+			continue
+		}
+		if t.Status == session.TaskDone {
+			t.Reason = "its commit " + text.Head(recorded, 10) + " is no longer on the branch"
+		}
+		if t.Status == session.TaskDone || t.Status == session.TaskFailed {
+			t.Missing = recorded
+		}
+	}
 }
 
 // Task returns the task with an id, nil for none.
@@ -277,27 +298,8 @@ func question(said string) string {
 	return oneLine(strings.TrimLeft(said[from:], "*_#- "))
 }
 
-// see adds an event of the task, the last event first.
-func (t *ReportTask) see(ev record.Event) {
-	if v, ok := ev.(*record.EvaluatorVerdict); ok {
-		t.seeVerdict(v)
-	}
-	if v, ok := ev.(*record.ValidatorRun); ok && t.Checks == nil && !v.OfHook() {
-		t.seeChecks(v)
-	}
-	if _, ok := ev.(*record.EvaluatorParseError); ok {
-		t.Unread++
-	}
-	if m, ok := ev.(*record.TaskMarked); ok && t.Status == session.TaskSkipped && m.Mark == "skipped" {
-		t.Reason = cmp.Or(t.Reason, oneLine(m.Note), "by you")
-	}
-}
-
 // worked notes the program of a conversation about the task, the last one first.
 func (t *ReportTask) worked(ev *record.AgentSession) {
-	if t == nil {
-		return
-	}
 	if ev.How == agent.TookOver {
 		t.Takeovers = append(t.Takeovers, oneLine(ev.Agent+" took over: "+ev.Why))
 	}
@@ -357,28 +359,27 @@ func (t *ReportTask) seeCase(v *record.EvaluatorVerdict) {
 const notBegun = "not started"
 
 // whyNot returns why a task is not done, in one line.
-func (t *ReportTask) whyNot(d Detail) string {
-	refused := d.LastStop == record.CommitRefused && d.Failure != nil && d.Failure.Task == t.ID
+func (r *Report) whyNot(t *ReportTask) string {
+	refused := r.LastStop == record.CommitRefused && r.Failure != nil && r.Failure.Task == t.ID
 	if f := t.failure; f != nil && t.Status == session.TaskFailed {
-		t.Cause = cmp.Or(f.last, f.Detail)
+		t.Cause = cmp.Or(f.Last, f.Detail)
 		if t.Question != "" {
-			t.Cause = joined("; ", "the worker asks: "+t.Question, f.last)
+			t.Cause = joined("; ", "the worker asks: "+t.Question, f.Last)
 		}
 		return joined(": ", inWords(f.Reason), t.Cause)
 	} else if refused && t.Status == session.TaskPending {
-		t.Cause = d.Failure.Detail
+		t.Cause = r.Failure.Detail
 		return "accepted, not committed: " + t.Cause
 	} else if f != nil && t.Status == session.TaskPending {
-		t.Cause = joined(": ", "failed before", cmp.Or(f.last, f.Detail, inWords(f.Reason)))
+		t.Cause = joined(": ", "failed before", cmp.Or(f.Last, f.Detail, inWords(f.Reason)))
 		return "pending again; " + t.Cause
 	}
-	i := session.IndexOf(d.Plan, t.ID)
-	of := d.Summary.Tasks[t.ID]
+	of := r.Summary.Tasks[t.ID]
 	if t.Status == session.TaskFailed && of != nil {
 		return inWords(of.FailureReason)
 	}
-	if open := d.Plan[i].WaitsFor(d.Plan); len(open) > 0 && t.Status == session.TaskPending {
-		return "waits for " + strings.Join(open, ", ")
+	if len(t.WaitsFor) > 0 {
+		return "waits for " + strings.Join(t.WaitsFor, ", ")
 	}
 	switch {
 	case t.Status == session.TaskPending && t.Iterations > 0 && of.Status == session.TaskPending:

@@ -12,7 +12,7 @@ import (
 // The next command is complete on a terminal of any width.
 func TestReviewInANarrowTerminal(t *testing.T) {
 	const line = "git tilth resume 20260101-000000-abcdef"
-	r := &Report{SessionID: "20260101-000000-abcdef", Commands: []Command{{Line: line, Why: "goes on"}}}
+	r := &Report{Commands: []Command{{Line: line, Why: "goes on"}}}
 	lines := shown(t, r, Terminal{Width: 40})
 	if lines[len(lines)-1] != "next  "+line {
 		t.Errorf("%q", lines)
@@ -30,7 +30,7 @@ func TestReviewOfManyFailures(t *testing.T) {
 				Status: session.TaskFailed, Reason: inWords(record.Stuck) + ": " + cause, Cause: cause,
 				failure: &failure{Reason: record.Stuck}, Aside: &Aside{}})
 		}
-		r.counts.Failed = failed
+		r.Overview.Tasks.Failed = failed
 		lines := screenOf(t, r)
 		screen := strings.Join(lines, "\n")
 		for i := range failed {
@@ -58,7 +58,7 @@ func TestReviewOfRisks(t *testing.T) {
 // A usage limit is shown with its end, and an unknown cost is not shown as zero.
 func TestReviewOfAUsageLimit(t *testing.T) {
 	r := night()
-	r.Stop, r.Reset, r.Cost, r.Tokens = record.UsageLimit, "2026-01-02T03:04:05Z", 0, 1000
+	r.LastStop, r.Reset, r.Cost, r.TokensUsed = record.UsageLimit, "2026-01-02T03:04:05Z", 0, 1000
 	screen := strings.Join(screenOf(t, r), "\n")
 	for _, says := range []string{"limit was reached (usage_limit), until Jan 2 ", "\ncost not known, 1k tokens"} {
 		if !strings.Contains(screen, says) {
@@ -69,10 +69,10 @@ func TestReviewOfAUsageLimit(t *testing.T) {
 
 // night is a session with two tasks that are done.
 func night() *Report {
-	r := &Report{SessionID: "20260101-000000-abcdef", Label: "A night", State: "failed", Stop: record.TasksFailed,
-		Cost: 1, Tokens: 1000}
+	r := &Report{row: row{State: "failed", Overview: session.Overview{ID: "20260101-000000-abcdef", Label: "A night",
+		LastStop: record.TasksFailed, Cost: 1, TokensUsed: 1000}}}
 	for _, verb := range []string{"retry T-003", "skip T-003", "resume", "diff", "take"} {
-		r.Commands = append(r.Commands, Command{Line: "git tilth " + verb + " " + r.SessionID, Why: "goes on"})
+		r.Commands = append(r.Commands, Command{Line: "git tilth " + verb + " " + r.ID, Why: "goes on"})
 	}
 	for _, id := range []string{"T-001", "T-002"} {
 		r.Tasks = append(r.Tasks, ReportTask{ID: id, Title: "Write", Status: session.TaskDone, Files: 1})

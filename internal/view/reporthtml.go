@@ -12,9 +12,7 @@ import (
 // morning is the report at the top of a page: the outcome first, then each task. It is part of the HTML, so a browser
 // shows it without JavaScript.
 var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"shown": text.VisibleLine,
-	"word": statusWord, "first": func(t *ReportTask) string {
-		return strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")
-	},
+	"word": statusWord, "first": (*ReportTask).first,
 }).Parse(`{{define "facts"}}<dl class="labels">
 {{range .}}{{if .Says}}<div><dt>{{.Label}}</dt>{{range .Says}}<dd>{{shown .}}</dd>
 {{end}}</div>{{end}}{{end}}</dl>{{end -}}
@@ -94,8 +92,8 @@ func (r *Report) html(patch func(sha string) (string, bool)) (headline, section 
 		Each                     []pageTask
 		Notices, HookSaid, Risks []string
 		Commands                 []Command
-	}{State: r.State, Stop: r.Stop, Stopped: r.stopped(), Notices: r.notices(),
-		HookSaid: r.HookSaid, Commands: r.Commands, Done: r.done(), Facts: []labelled{
+	}{State: r.State, Stop: r.LastStop, Stopped: r.stopped(), Notices: r.notices(),
+		HookSaid: r.hookSaid(), Commands: r.Commands, Done: r.done(), Facts: []labelled{
 			fact("Task list", r.Label), fact("Branch", r.Branch), fact("Ran", r.span()), fact("Cost", cost),
 			fact("Tokens", tokens), fact("Worker", r.Worker), fact("Reviewer", r.Reviewer)}}
 	room := maxTaskPatchs
@@ -109,7 +107,7 @@ func (r *Report) html(patch func(sha string) (string, bool)) (headline, section 
 			diff, cut := patch(t.Commit)
 			if most := min(maxTaskPatch, room); cut || len(diff) > most {
 				diff = text.HeadBytes(diff, most) + "\n@ truncated; the rest: git tilth diff " + t.ID + " " +
-					r.SessionID
+					r.ID
 			}
 			one.Patch = patchLines(diff)
 			room -= len(diff)

@@ -12,7 +12,7 @@ import (
 // be markup, mention a user or close an issue.
 func (r *Report) markdown(out *bufio.Writer, only string) {
 	fmt.Fprintf(out, "%s\n\n%s; session `%s`\n\n| task | | change |\n|---|---|---|\n",
-		inMarkdown(joined("; ", r.headline(), r.stopped())), r.Spent(), r.SessionID)
+		inMarkdown(joined("; ", r.headline(), r.stopped())), r.Spent(), r.ID)
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if only != "" && t.ID != only {

@@ -28,9 +28,18 @@ func (r *Report) Write(w io.Writer, o Terminal, task string, markdown bool) erro
 	case o.JSON && t != nil:
 		one := *r
 		one.Tasks = []ReportTask{*t}
-		return writeJSON(w, &one)
+		return one.Write(w, o, "", false)
 	case o.JSON:
-		return writeJSON(w, r)
+		why := ""
+		if r.Failure != nil {
+			why = r.Failure.String()
+		}
+		return writeJSON(w, struct {
+			*Report
+			Stop   string `json:"stop"`
+			Why    string `json:"why,omitempty"` // the last run failed, in the words of the objection
+			Tokens int64  `json:"tokens"`
+		}{r, r.LastStop, why, r.TokensUsed})
 	case markdown:
 		r.markdown(out, task)
 	case t != nil:
@@ -101,8 +110,8 @@ type screenLine struct{ style, head, rest string }
 // screen prints the review of a session in one screen, and the number of tasks without room. wide shows the full
 // reasons of failures.
 func (r *Report) screen(p printer, wide bool) {
-	p.line(bold, r.SessionID, "  "+r.Label)
-	p.line(stateStyle(r.State), r.headline(), "")
+	p.line(bold, r.ID, "  "+r.Label)
+	p.line(styles[r.State], r.headline(), "")
 	above := 3
 	if p.term.TTY {
 		above++ // for the prompt below
@@ -159,7 +168,7 @@ func (r *Report) Unfinished(w io.Writer, o Terminal) {
 		rows := r.rowsOf(p, t, false, true)
 		p.rows(rows, len(rows))
 		if t.Status == session.TaskFailed && t.help != "" {
-			fmt.Fprintln(out, "         "+text.VisibleLine(t.afterFailure(r.SessionID)[0].Line))
+			fmt.Fprintln(out, "         "+text.VisibleLine(t.afterFailure(r.ID)[0].Line))
 		}
 	}
 	out.Flush()
@@ -206,29 +215,35 @@ func (r *Report) taskRows(p printer, brief, wide bool, without []*ReportTask) (r
 // the reason has one line and the cause two, or more if wide.
 func (r *Report) rowsOf(p printer, t *ReportTask, brief, wide bool) (rows []screenLine) {
 	const indent = "        "
-	says, first := t.line(p.term.Width-len(indent)), strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")
+	says, first := t.line(p.term.Width-len(indent)), t.first()
 	if brief && t.Status == session.TaskFailed && p.term.TTY {
 		says = t.ID + "  " + t.inBrief(p.term.Width-len(indent)-Width(t.ID)-2)
 	} else if brief && t.Status == session.TaskFailed {
 		says = joined(": ", t.ID+"  "+t.Title, t.Reason)
 	}
-	rows = append(rows, screenLine{taskStyle(t.Status), fmt.Sprintf("%-8s", statusWord(t.Status)), says})
+	rows = append(rows, screenLine{styles[t.Status], fmt.Sprintf("%-8s", statusWord(t.Status)), says})
 	switch {
 	case r.refused(t):
 		rows = append(rows, screenLine{yellow, indent, first + "; the commit hook says:"})
-		for _, said := range r.HookSaid[:min(len(r.HookSaid), maxHookLines)] {
+		said := r.hookSaid()
+		for _, said := range said[:min(len(said), maxHookLines)] {
 			rows = append(rows, p.lines(indent+"  ", said, 3, true)...)
 		}
 	case brief || t.Reason == "" && t.Status != session.TaskDone:
 	case t.Status == session.TaskDone && t.Reason == "":
 		rows = append(rows, p.lines(indent, t.checked(false), 2, false)...)
 	case t.Cause != "" && first != "":
-		rows = append(rows, screenLine{taskStyle(t.Status), indent, first})
+		rows = append(rows, screenLine{styles[t.Status], indent, first})
 		rows = append(rows, p.lines(indent, t.Cause, 2, wide)...)
 	default:
 		rows = append(rows, p.lines(indent, t.Reason, 2, wide)...)
 	}
 	return rows
+}
+
+// first returns the reason without its cause.
+func (t *ReportTask) first() string {
+	return strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")
 }
 
 // inBrief returns why the task is not done in a line. If that is too short, the cause is cut before the word of the
@@ -244,9 +259,17 @@ func (t *ReportTask) inBrief(columns int) string {
 // maxHookLines limits a commit hook's output on one screen, in lines.
 const maxHookLines = 8
 
+// hookSaid returns the lines of the commit hook that refused.
+func (r *Report) hookSaid() []string {
+	if r.Failure == nil {
+		return nil
+	}
+	return r.Failure.Words
+}
+
 // refused reports whether a task is accepted and a commit hook keeps it from its commit.
 func (r *Report) refused(t *ReportTask) bool {
-	return len(r.HookSaid) > 0 && t.Status == session.TaskPending && strings.HasPrefix(t.Reason, "accepted, ")
+	return len(r.hookSaid()) > 0 && t.Status == session.TaskPending && strings.HasPrefix(t.Reason, "accepted, ")
 }
 
 // lines returns a text in at most so many lines of the screen, or whole.
@@ -284,31 +307,32 @@ func (r *Report) next(p printer) { fmt.Fprint(p.out, "\n"+p.term.Commands("next 
 
 // headline returns the state of the session and the number of tasks in each state.
 func (r *Report) headline() string {
-	n := r.counts
+	n := r.Overview.Tasks
 	return fmt.Sprintf("%s: %d of %s done", r.State, n.Done, text.Plural(n.Total, "task")) +
 		counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"}, count{n.Pending, "pending"})
 }
 
 // EndLine returns the reason why a run stopped and the number of tasks that ended.
 func (r *Report) EndLine(reason string) string {
-	n := r.counts
+	n := r.Overview.Tasks
 	return fmt.Sprintf("%s  %d of %d tasks done", reason, n.Done, n.Total) +
 		counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"})
 }
 
 // stopped returns why the last run stopped, "" if all was done. The reason of a failure is at its task.
 func (r *Report) stopped() string {
-	if r.Stop == "" || record.ReasonOf(r.Stop).Last {
+	if r.LastStop == "" || record.ReasonOf(r.LastStop).Last {
 		return ""
 	}
-	s := "stopped: " + inWords(r.Stop)
+	s := "stopped: " + inWords(r.LastStop)
 	if reset := record.ParseTime(r.Reset); !reset.IsZero() {
 		s += ", until " + reset.Local().Format("Jan 2 15:04")
 	}
-	t := r.Task(r.whyTask)
-	itsOwn := r.counts.Failed > 0 && (t == nil || t.Status == session.TaskFailed)
-	if r.Why != "" && !itsOwn && len(r.HookSaid) == 0 {
-		s += "; " + r.Why
+	if f := r.Failure; f != nil && len(f.Words) == 0 {
+		t := r.Task(f.Task)
+		if r.Overview.Tasks.Failed == 0 || t != nil && t.Status != session.TaskFailed {
+			s += "; " + f.String()
+		}
 	}
 	return s
 }

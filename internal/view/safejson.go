@@ -27,6 +27,15 @@ func copyEvent(out, line []byte) (_ []byte, ok bool) {
 	return b.Bytes(), true
 }
 
+// inPage encodes a value for a script element of a page. A value that cannot be encoded is an empty object.
+func inPage(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return []byte("{}")
+	}
+	return data
+}
+
 // depthOf returns how deep objects and lists are nested in a JSON text.
 func depthOf(text []byte) (most int) {
 	depth, within := 0, false // a string

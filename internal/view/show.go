@@ -16,22 +16,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Detail is one session as show prints it: a row of list, and more. The parts that git and the agent programs know are
-// filled in by the caller of NewDetail.
+// Detail has the facts that only show prints.
 type Detail struct {
-	row
-	Plan    []session.Task   `json:"-"`
-	Summary *session.Summary `json:"-"` // empty if the record could not be read
-	// OnBranch has the current commit of each task on the branch, which the user may have rebased; nil if unknown.
-	OnBranch      map[string]string `json:"-"`
-	Usage         session.Usage     `json:"usage"` // usage in the checkpoint
-	Worktree      Worktree          `json:"worktree"`
-	Conversations []Conversation    `json:"conversations"`
-	Resume        string            `json:"resume"`         // the plan of `resume` in one line
-	Points        []string          `json:"points"`         // points that rewind accepts
-	Undo          string            `json:"undo,omitempty"` // the operation that an undo would take back
-	Checks        []string          `json:"checks"`         // checks of each finished task
-	Reviewed      []ReportTask      `json:"-"`              // the tasks of the report
+	Usage         session.Usage  `json:"usage"` // of the checkpoint
+	Worktree      Worktree       `json:"worktree"`
+	Conversations []Conversation `json:"conversations"`
+	Resume        string         `json:"resume"`         // the plan of `resume` in one line
+	Points        []string       `json:"points"`         // to which one can go back
+	Undo          string         `json:"undo,omitempty"` // the operation that an undo would take back
 }
 
 // Worktree is git's view of a session's worktree.
@@ -61,92 +53,33 @@ type Conversation struct {
 	Uncounted bool   `json:"uncounted,omitempty"` // the agent does not report its usage
 }
 
-// NewDetail reads a session's files. An unreadable file leaves its fields empty.
-func NewDetail(o session.Overview, s *session.Session) Detail {
-	d := Detail{row: row{Overview: o, State: o.State(), Word: o.Word()},
-		Worktree:      Worktree{Path: s.Workspace(), State: "unknown"},
-		Conversations: []Conversation{}, Points: []string{}}
-	d.Plan, _ = s.Tasks()
-	d.Tasks = session.CountTasks(d.Plan) // the list trusts the files
-	var err error
-	if d.Summary, err = s.Summarize(); err != nil {
-		d.Summary = &session.Summary{}
-	}
-	if sum := d.Summary; err == nil { // the checkpoint is saved at the end of a task
-		d.Cost, d.TokensUsed, d.TokensCached = sum.Cost, sum.Tokens.Total, sum.Usage.Sum().CachedTokens
-	}
-	if d.objected() {
-		d.Failure = failureIn(d.Summary.State)
-	}
-	return d
-}
-
-// detailJSON is `show --json`.
-type detailJSON struct {
-	Detail
-	Models  map[string]string `json:"models,omitempty"`
-	Limits  json.RawMessage   `json:"limits,omitempty"`
-	Plan    []ReportTask      `json:"plan"`
-	Skipped int64             `json:"skipped"` // lines of the record that are no events
-}
-
-// Show prints one session.
-func Show(w io.Writer, d Detail, o Terminal) error {
-	tasks := d.tasks()
+// Show prints one session in detail.
+func (r *Report) Show(w io.Writer, o Terminal) error {
+	checks := r.CheckLines(true)
 	if o.JSON {
-		if d.Reviewed != nil {
-			tasks = d.Reviewed
-		}
-		return writeJSON(w, detailJSON{d, d.Summary.Models, d.Summary.Limits, tasks, d.Summary.Skipped})
+		return writeJSON(w, struct {
+			row
+			Detail
+			Checks  []string          `json:"checks"` // of each finished task
+			Models  map[string]string `json:"models,omitempty"`
+			Limits  json.RawMessage   `json:"limits,omitempty"`
+			Plan    []ReportTask      `json:"plan"`
+			Skipped int64             `json:"skipped"` // lines of the record that are no events
+		}{r.row, r.Detail, checks, r.Summary.Models, r.Summary.Limits, r.Tasks, r.Summary.Skipped})
 	}
 	out := bufio.NewWriter(w)
 	p := printer{out, o}
-	p.facts(d)
-	p.tasks(tasks)
-	for _, line := range d.Checks {
+	p.facts(r)
+	p.tasks(r.Tasks)
+	for _, line := range checks {
 		fmt.Fprintln(p.out, p.term.Fold("  "+text.VisibleLine(line)))
 	}
-	p.usage(d)
-	p.conversations(d.Conversations)
-	if d.Resume != "" {
-		p.heading("resume")
-		fmt.Fprintln(p.out, "  "+text.VisibleLine(d.Resume))
-	}
-	p.fact("rewind to", strings.Join(d.Points, ", "), plain)
-	p.fact("undo", d.Undo, plain)
+	p.usage(r)
+	p.conversations(r.Conversations)
+	p.fact("resume", r.Resume, plain)
+	p.fact("rewind to", strings.Join(r.Points, ", "), plain)
+	p.fact("undo", r.Undo, plain)
 	return out.Flush()
-}
-
-// tasks joins the plan with the record's state of each task.
-func (d Detail) tasks() []ReportTask {
-	out := make([]ReportTask, 0, len(d.Plan))
-	for _, t := range d.Plan {
-		r := ReportTask{ID: t.ID, Title: t.Title, Status: t.Status, Touches: t.Touches,
-			help: helpIn(d.Summary.State, t.ID), Uncertainties: []string{}, WorkArounds: []string{},
-			TestsChanged: []string{}}
-		if t.Status == session.TaskPending {
-			r.WaitsFor = t.WaitsFor(d.Plan)
-		}
-		if s := d.Summary.Tasks[t.ID]; s != nil {
-			r.Attempts, r.Iterations, r.Tokens, r.Cost = s.Attempts, s.Iterations, s.Tokens, s.Cost
-			r.Rejections, r.Commit = s.Evaluator.Rejects, s.Commit
-			if t.Status != session.TaskDone && t.Status != session.TaskSkipped {
-				r.FailureReason = s.FailureReason
-			}
-			if d.OnBranch != nil && r.Commit != "" {
-				r.Commit = d.OnBranch[t.ID]
-				if r.Commit == "" && (t.Status == session.TaskDone || t.Status == session.TaskFailed) {
-					r.Missing = s.Commit
-				}
-			}
-		}
-		if r.Missing != "" && t.Status == session.TaskDone {
-			r.Reason = "its commit " + text.Head(r.Missing, 10) + " is no longer on the branch"
-		}
-		r.failure = d.failureOf(r)
-		out = append(out, r)
-	}
-	return out
 }
 
 // printer prints text outside tables.
@@ -174,13 +107,16 @@ func (p printer) fact(name, value, style string) {
 	fmt.Fprintln(p.out, p.term.Paint(dim, fmt.Sprintf("%-10s", name))+" "+p.term.Paint(style, value))
 }
 
-func (p printer) facts(d Detail) {
-	o := d.Overview
+func (p printer) facts(r *Report) {
+	o := r.Overview
 	p.fact("session", o.ID, bold)
 	p.fact("label", o.Label, plain)
 	p.fact("fork of", o.ForkedFrom, plain)
-	p.fact("status", d.State+stopPhrase(o), stateStyle(d.State))
-	p.failure(d.Failure)
+	p.fact("status", r.State+stopPhrase(o), styles[r.State])
+	if r.Failure != nil {
+		p.fact("why", r.Failure.String(), red)
+		p.fact("fix", r.Failure.Hint, plain)
+	}
 	if o.Busy != nil {
 		p.fact("held by", strings.TrimPrefix(o.Busy.Error(), "the session is in use by "), plain)
 	}
@@ -189,31 +125,20 @@ func (p printer) facts(d Detail) {
 		p.fact("address", o.Request.URL, plain)
 	}
 	p.fact("source", o.Source, plain)
-	p.fact("branch", o.Branch+tipPhrase(d.Worktree), plain)
-	phrase, style := worktreePhrase(d.Worktree)
-	p.fact("worktree", d.Worktree.Path+phrase, style)
+	p.fact("branch", o.Branch+tipPhrase(r.Worktree), plain)
+	phrase, style := worktreePhrase(r.Worktree)
+	p.fact("worktree", r.Worktree.Path+phrase, style)
 	p.fact("started", withAge(p.term.Now, startOf(o)), plain)
 	p.fact("last event", withAge(p.term.Now, record.ParseTime(o.LastEventAt)), plain)
-	for _, role := range slices.Sorted(maps.Keys(d.Summary.Models)) {
-		p.fact(role, d.Summary.Models[role], plain)
+	for _, role := range slices.Sorted(maps.Keys(r.Summary.Models)) {
+		p.fact(role, r.Summary.Models[role], plain)
 	}
-	if n := d.Summary.Skipped; n > 0 {
+	if n := r.Summary.Skipped; n > 0 {
 		p.fact("skipped", fmt.Sprintf("lines of the record that are not events: %d", n), red)
 	}
 	for _, problem := range o.Problems {
 		p.fact("problem", problem, red)
 	}
-}
-
-// failure prints the objection's author and words.
-func (p printer) failure(f *failure) {
-	if f == nil {
-		return
-	}
-	p.fact("why", f.Detail, red)
-	p.fact("fix", f.Hint, plain)
-	p.fact("rejected", record.WithNext(joined(": ", f.Category, f.Concern), f.NextStep), yellow)
-	p.fact("validator", joined(": ", f.Validator, f.Said), red)
 }
 
 func stopPhrase(o session.Overview) string {
@@ -273,7 +198,7 @@ func (p printer) tasks(tasks []ReportTask) {
 		if j.Missing != "" {
 			status += ", not on the branch"
 		}
-		t.add(cell{j.ID, plain}, cell{status, taskStyle(j.Status)}, cell{orDash(j.Iterations, Count), plain},
+		t.add(cell{j.ID, plain}, cell{status, styles[j.Status]}, cell{orDash(j.Iterations, Count), plain},
 			cell{orDash(j.Rejections, Count), plain}, cell{Count(j.Tokens), plain},
 			cell{orDash(j.Cost, Money), plain},
 			cell{j.Commit[:min(len(j.Commit), 10)], dim}, cell{j.Title, plain})
@@ -281,21 +206,11 @@ func (p printer) tasks(tasks []ReportTask) {
 	t.print(p.out)
 }
 
-func taskStyle(status string) string {
-	switch status {
-	case session.TaskDone:
-		return green
-	case session.TaskFailed:
-		return red
-	}
-	return plain
-}
-
 // usage prints the usage of each role, and the used part of each cap.
-func (p printer) usage(d Detail) {
+func (p printer) usage(of *Report) {
 	p.heading("usage")
-	u := d.Usage
-	if s := d.Summary.Usage; s.Sum().Total() > u.Sum().Total() {
+	u := of.Usage
+	if s := of.Summary.Usage; s.Sum().Total() > u.Sum().Total() {
 		u = s
 	}
 	t := table{term: p.term, columns: []column{
@@ -316,15 +231,15 @@ func (p printer) usage(d Detail) {
 		t.print(p.out)
 	}
 	tokens := func(n float64) string { return Count(int64(n)) }
-	used := float64(d.Overview.TokensUsed)
-	var caps config.Caps // of the latest session_start with caps
-	_ = json.Unmarshal(d.Summary.Limits, &caps)
+	used := float64(of.TokensUsed)
+	var caps config.Caps // of the latest session_start that has some
+	_ = json.Unmarshal(of.Summary.Limits, &caps)
 	p.fact("tokens", tokens(used)+capPhrase(used, caps[config.MaxTokens], tokens), plain)
 	if cached := u.Sum().CachedTokens; cached > 0 {
 		p.fact("cached", Count(cached)+" more", plain)
 	}
-	if d.Overview.Cost > 0 {
-		p.fact("cost", Money(d.Overview.Cost)+capPhrase(d.Overview.Cost, caps[config.MaxCost], Money), plain)
+	if of.Cost > 0 {
+		p.fact("cost", Money(of.Cost)+capPhrase(of.Cost, caps[config.MaxCost], Money), plain)
 	}
 }
 

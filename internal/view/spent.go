@@ -16,8 +16,8 @@ func (r *Report) Spent() string {
 		return joined(", ", "cost and tokens not known", r.span())
 	}
 	cached := ""
-	if r.cached > 0 {
-		cached = "and " + Count(r.cached) + " read from the provider's cache"
+	if r.TokensCached > 0 {
+		cached = "and " + Count(r.TokensCached) + " read from the provider's cache"
 	}
 	return joined(", ", "cost "+cost, tokens+" tokens", cached, r.span())
 }
@@ -26,12 +26,12 @@ const notKnown = "not known"
 
 // costWords returns cost and tokens. An agent program may report neither.
 func (r *Report) costWords() (cost, tokens string) {
-	cost, tokens = Money(r.Cost), Count(r.Tokens)
-	if r.Cost == 0 && r.Tokens > 0 {
+	cost, tokens = Money(r.Cost), Count(r.TokensUsed)
+	if r.Cost == 0 && r.TokensUsed > 0 {
 		return notKnown, tokens
 	}
 	worked := func(t ReportTask) bool { return t.Iterations > 0 }
-	if r.Tokens == 0 && r.Cost == 0 && slices.ContainsFunc(r.Tasks, worked) {
+	if r.TokensUsed == 0 && r.Cost == 0 && slices.ContainsFunc(r.Tasks, worked) {
 		return notKnown, notKnown
 	}
 	return cost, tokens

@@ -3,7 +3,6 @@ package view
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -113,10 +112,7 @@ func (st *stream) record(ctx context.Context) (changed bool, err error) {
 }
 
 func (st *stream) sendBlock() error {
-	index, err := json.Marshal(st.blocks.index)
-	if err != nil {
-		return err
-	}
+	index := inPage(st.blocks.index)
 	var data bytes.Buffer
 	data.Grow(len(st.blocks.events) + len(index) + 16)
 	data.Write(index)
@@ -138,12 +134,10 @@ func (st *stream) sendHead(now time.Time) {
 			h.Doing = append(h.Doing, headDoing{task, d.What, d.Since.UnixMilli()})
 		}
 	}
-	data, err := json.Marshal(h)
-	if err != nil || bytes.Equal(data, st.head) {
-		return
+	if data := inPage(h); !bytes.Equal(data, st.head) {
+		st.head = data
+		st.message("head", data)
 	}
-	st.head = data
-	st.message("head", data)
 }
 
 // message writes one server-sent event.
