@@ -148,6 +148,7 @@ const (
 // keeperName is the name of the process.
 const keeperName = "git-tilth-keeper"
 
+// lockedDirs keeps the locks until the keeper ends.
 var lockedDirs []*os.File
 
 // init is the life of a keeper, before the rest of the program is initialised. It reads standard input, a pipe: files,
@@ -162,12 +163,14 @@ func init() {
 		if err != nil {
 			break
 		}
-		if len(files)%2 == 0 && said == "\x00" {
-			os.Exit(0)
-		}
 		said = strings.TrimSuffix(said, "\x00")
-		if lock, err := lockDir(filepath.Dir(said), unix.LOCK_SH|unix.LOCK_NB); len(files)%2 == 0 && err == nil {
-			lockedDirs = append(lockedDirs, lock)
+		if len(files)%2 == 0 {
+			if said == "" {
+				os.Exit(0)
+			}
+			if lock, err := lockDir(filepath.Dir(said), unix.LOCK_SH|unix.LOCK_NB); err == nil {
+				lockedDirs = append(lockedDirs, lock)
+			}
 		}
 		files = append(files, said)
 	}
