@@ -80,8 +80,8 @@ func newDrain(t *testing.T, sessions, kills int, seed uint64) *drain {
 	p.git("init", "-q", "--bare", d.remote)
 	p.git("-C", d.remote, "config", "core.logAllRefUpdates", "always")
 	p.git("-C", d.remote, "config", "http.receivepack", "true")
-	// Behind a server, as usual for a remote. With a path, git would move the refs one by one in a process of the
-	// worker, and a kill would leave a lock and only some of them moved.
+	// The remote is behind a server, as usual. With a path, the worker's git would move the refs one by one, and a kill
+	// would leave a lock and only some refs moved.
 	server := httptest.NewServer(gitBackend(t, d.dir))
 	t.Cleanup(server.Close)
 	d.url = server.URL + "/remote.git"

@@ -335,7 +335,7 @@ func TestVerifyFindsWhatWasChanged(t *testing.T) {
 	v.place.t = t
 	sha := v.onTop("d", "tidy up")
 	r, code := v.verify()
-	if code != 0 || len(r.Differences) > 0 || !slices.Contains(r.Notes, sha[:10]+" is someone else's: tidy up") {
+	if code != 0 || len(r.Differences) > 0 || !slices.Contains(r.Notes, sha[:10]+" is by another author: tidy up") {
 		t.Errorf("a person's commit: %d %+v", code, r)
 	}
 }

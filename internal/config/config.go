@@ -209,8 +209,7 @@ func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, e
 	if s.kind == kindList {
 		return resolveList(s, v, entries)
 	}
-	// Checked from weakest to strongest, so that garbage in a place that is
-	// overridden is still named instead of waiting for the day it counts.
+	// Check all entries, so that an invalid value is an error even if a stronger one overrides it.
 	for _, e := range entries {
 		if err := take(e.Value, e.Origin); err != nil {
 			return v, err

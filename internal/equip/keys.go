@@ -25,7 +25,7 @@ func askKey(name string) string {
 // helperPatience is the time that a credential helper may take: some ask a server.
 const helperPatience = 30 * time.Second
 
-// credential returns the key that git's credential helpers have for a URL. They are asked once. No key is no error:
+// credential returns the key that git's credential helpers have for a URL. They are asked once. No key is not an error:
 // local servers need none, and other servers refuse the call themselves.
 func (k *Kit) credential(url string) string {
 	if _, asked := k.asked[url]; !asked {

@@ -28,7 +28,7 @@
 // a push. Nothing is written anywhere else.
 //
 // Data from a remote is foreign. Every name, mode, size and number of files is checked before a file is written, into a
-// directory that is no session yet. Each file is parsed in its format, and paths are this machine's.
+// directory that is not a session yet. Each file is parsed in its format, and paths are this machine's.
 package fleet
 
 import (

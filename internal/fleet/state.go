@@ -182,7 +182,7 @@ func (w *writer) look(ctx context.Context, st *state) (files *bytes.Buffer, size
 	return files, size, nil
 }
 
-// readFiles reads all that travels but the record, as lines for git fast-import.
+// readFiles reads all pushed files except the record, in the format of git fast-import.
 func (w *writer) readFiles() (*bytes.Buffer, error) {
 	names, err := w.names()
 	if err != nil {

@@ -74,7 +74,7 @@ func registered(common, path string) (Worktree, error) {
 		return refuse("%v", err)
 	}
 	if filepath.Dir(admin) != filepath.Join(real, "worktrees") {
-		return refuse("its .git file names %s, which is no worktree of %s", admin, real)
+		return refuse("its .git file names %s, which is not a worktree of %s", admin, real)
 	}
 	if !sameFile(at, dotGit) {
 		return refuse("the repository knows it at %s", filepath.Dir(at))

@@ -40,7 +40,7 @@ func TestWorktreeWhoseGitFileNamesTheRepository(t *testing.T) {
 		write(t, w.path, ".git", "gitdir: "+w.common+name+"\n")
 		_, err := w.git.Worktree(ctx, w.common, w.path, branch)
 		if !errors.Is(err, errUnregistered) || !strings.Contains(err.Error(), "its .git file names ") ||
-			!strings.HasSuffix(err.Error(), ".git"+name+", which is no worktree of "+w.common) {
+			!strings.HasSuffix(err.Error(), ".git"+name+", which is not a worktree of "+w.common) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

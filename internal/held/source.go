@@ -163,7 +163,7 @@ func SourceNow(recorded, common string) string {
 func SourceHint(s *session.Session, path string) string {
 	repair := "echo 'where is the repository now?' && read -r place && git -C \"$place\" " +
 		text.ShellQuote("worktree", "repair", path)
-	dir, _ := os.Getwd() // "" is no repository
+	dir, _ := os.Getwd() // "" is not a repository
 	for ; dir != "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if common, err := gitx.CommonDirOf(dir); err == nil && HasSession(common, s, path) {
 			repair = GitLine(dir, "worktree", "repair", path)

@@ -163,7 +163,7 @@ func Stash(ctx context.Context, h *Handle, wt gitx.Worktree, task, base string) 
 	return "refs/" + stashRef(task, 0), sha, dropUncovered(ctx, h, wt, ignored)
 }
 
-// KeepUnfit keeps a tree, made on the commit base, as work of a task that did not fit.
+// KeepUnfit stashes a tree, made on the commit base, as work of a task that did not apply.
 func KeepUnfit(ctx context.Context, h *Handle, task, tree, base string) error {
 	h.Kept.Lock()
 	defer h.Kept.Unlock()

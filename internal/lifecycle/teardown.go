@@ -294,7 +294,7 @@ func (r Teardown) mark() error {
 	return err
 }
 
-// removeWorktree removes the worktree and leftovers of its entry, of an interrupted git.
+// removeWorktree removes the worktree, and leftovers of its entry by a killed git.
 func (r Teardown) removeWorktree(ctx context.Context) error {
 	if err := r.git.RemoveWorktree(ctx, r.Common, r.Worktree); err != nil {
 		return err

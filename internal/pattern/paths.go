@@ -217,7 +217,7 @@ func bracket(s string) (expr, stands string, size int, err error) {
 		}
 	}
 	if at >= len(s) {
-		return "", "", 0, errors.New("has a [ that nothing closes")
+		return "", "", 0, errors.New("has an unclosed [")
 	}
 	if negated {
 		return "[^/" + set.String() + "]", "x", at + 1, nil

@@ -66,8 +66,8 @@ func TestPathsRefused(t *testing.T) {
 		{"../x", "leaves"}, {"a/../b", "leaves"}, {"!/..", "leaves"},
 		{"~/x", "absolute"}, {"C:/x", "absolute"}, {`C:\x`, "absolute"},
 		{"//x", "no path matches"}, {"./x", "no path matches"}, {"a//b", "no path matches"}, {"a//", "no path matches"},
-		{"[a", "nothing closes"}, {"[]", "nothing closes"}, {"[!", "nothing closes"}, {`[\`, "nothing closes"},
-		{"[a-", "nothing closes"}, {`x\`, "backslash"}, {"[[:alpha:]]", "[:alpha:]"}, {"a\nb", "control"},
+		{"[a", "unclosed ["}, {"[]", "unclosed ["}, {"[!", "unclosed ["}, {`[\`, "unclosed ["},
+		{"[a-", "unclosed ["}, {`x\`, "backslash"}, {"[[:alpha:]]", "[:alpha:]"}, {"a\nb", "control"},
 		{"a\xff", "UTF-8"},
 	} {
 		if _, err := NewPaths("ok", c.pattern); err == nil || !strings.Contains(err.Error(), c.why) {

@@ -95,7 +95,7 @@ func (p *pipes) abandon() {
 func (p *pipes) begin(c Cmd) {
 	if p.in != nil {
 		go func(w *os.File) {
-			// A child that does not read its input is no error.
+			// A child that does not read its input is not an error.
 			_, _ = io.Copy(w, c.Stdin)
 			w.Close()
 		}(p.in)

@@ -44,7 +44,7 @@ type Kind struct {
 	Locks []Lock
 	// NoLock installs the dependencies of a manifest without a lock file.
 	NoLock Lock
-	// SetupEnv keeps a setup from installing git hooks and from asking.
+	// SetupEnv has variables that stop setup from installing git hooks and from asking questions.
 	SetupEnv []string
 	// Install is the command that installs dependencies without a lock file, "" if that takes several commands.
 	Install string

@@ -313,7 +313,7 @@ const pytestCov = "--cov-report=xml:" + CoverageDir + "/coverage.xml"
 var vitestCov = []string{"--coverage.enabled", "--coverage.reporter=lcovonly",
 	"--coverage.reportsDirectory=" + CoverageDir}
 
-// c8 reads the lines that ran from the files that node writes.
+// c8 computes the lines that ran from node's coverage files.
 var c8 = []Coverage{
 	{Own: true, Where: []Sign{testScript(`\bc8\s`)}, After: c8Report + "coverage/tmp"},
 	{Where: []Sign{{File: ".c8rc*"}, {File: "package.json", Text: `"c8"\s*:`}},

@@ -217,7 +217,7 @@ type sum struct {
 	mu   sync.Mutex
 	path string
 	hash hash.Hash
-	n    int64 // the bytes that are in it
+	n    int64 // size in bytes
 }
 
 // upTo returns the hash of the first size bytes. It reads only bytes that are not hashed yet.

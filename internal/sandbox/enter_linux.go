@@ -94,8 +94,8 @@ func (b *Box) start(cmd *exec.Cmd, report *os.File) (*Tree, error) {
 	return startReaper(cmd, b.flags(), rules, report, (*exec.Cmd).Start)
 }
 
-// inSpace starts it in separate namespaces and in its control group, because joining a group later waits for the whole
-// system. Without a pid namespace it starts below a process that adopts orphans there.
+// inSpace starts the command in separate namespaces and in its control group, because joining a group later waits for
+// the whole system. Without a pid namespace it starts below a process that adopts orphans.
 func (b *Box) inSpace(inside *exec.Cmd, rules, report *os.File) (tree *Tree, err error) {
 	ops, flags := b.mounts(), b.flags()
 	if attr := inside.SysProcAttr; attr != nil && attr.Setsid {

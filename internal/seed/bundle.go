@@ -47,7 +47,7 @@ func one(rule, format string, args ...any) violations {
 	return violations{{Rule: rule, Message: fmt.Sprintf(format, args...)}}
 }
 
-// Explain renders violations as a list, one a line, at most max of them.
+// Explain renders violations as a list, one per line, at most max of them.
 func Explain(vs []Violation, max int) string {
 	var b bytes.Buffer
 	for i, v := range vs {

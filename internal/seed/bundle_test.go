@@ -12,7 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// entry is a sound prd entry as write_seed sends it.
+// oneEntry returns a valid entry of prd.json, as write_seed sends it.
 func oneEntry(n int) map[string]any {
 	return map[string]any{
 		"id": fmt.Sprintf("T-%03d", n), "title": fmt.Sprintf("Add part %d", n), "description": "In calc.py.",

@@ -136,7 +136,7 @@ func (im *Imported) grouped(name string, el field, depth int) ([]entry, error) {
 	return read, err
 }
 
-// jsonLines reads issues, one a line.
+// jsonLines reads issues, one per line.
 func (im *Imported) jsonLines(name string, data []byte) error {
 	im.Format = formatLines
 	var elements fields

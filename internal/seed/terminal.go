@@ -46,7 +46,7 @@ type Terminal struct {
 }
 
 // NewTerminal returns a Terminal that reads answers from in and writes to out in the style of look. With isTTY an empty
-// line ends a longer answer. Otherwise in has one answer a line, and a number picks an option.
+// line ends a longer answer. Otherwise in has one answer per line, and a number picks an option.
 func NewTerminal(in *text.Lines, out io.Writer, look view.Terminal, isTTY bool) *Terminal {
 	look.Color = look.Color && isTTY
 	return &Terminal{lines: in, out: out, look: look, tty: isTTY}

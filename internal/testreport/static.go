@@ -36,7 +36,7 @@ var (
 	pyLeft  = pattern.New(`\b(?:skip\w*|xfail|expectedFailure)\b`)
 )
 
-// pythonTests returns the functions of a module, and the methods of its classes, that pytest takes for tests.
+// pythonTests returns the functions of a module, and the methods of its classes, that pytest runs as tests.
 func pythonTests(where, source string) Wanted {
 	out := Wanted{}
 	class, classLeft, indent := "", false, ""

@@ -49,7 +49,7 @@ func (c *check) branch(ctx context.Context, common string) error {
 		c.Commits = append(c.Commits, m)
 		switch {
 		case m.Kind == Other:
-			c.note("%s is someone else's: %s", short(commit.SHA), commit.Subject)
+			c.note("%s is by another author: %s", short(commit.SHA), commit.Subject)
 		case m.Kind == Unknown, m.Kind == Inherited:
 		case sig.Record != "":
 			marks = c.marked(marks, commit, sig, c.at(commit.SHA))

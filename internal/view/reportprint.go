@@ -65,7 +65,7 @@ func (p printer) line(style, head, rest string) {
 // wideColumns is how wide a terminal is that shows whole why something failed.
 const wideColumns = 160
 
-// Standing returns the state and the cost of the session, one a line.
+// Standing returns the state and the cost of the session, one per line.
 func (r *Report) Standing() []string {
 	lines := []string{r.headline()}
 	if why := r.stopped(); why != "" {

@@ -46,7 +46,7 @@ func background(s *scene) error {
 	case helper == 0:
 		return errors.New("it began no subagent")
 	case missing != nil:
-		return fmt.Errorf("it was ended before its subagent: %w", missing)
+		return fmt.Errorf("the program ended before its subagent: %w", missing)
 	case !strings.Contains(out.Text, "it works\""):
 		return fmt.Errorf("the last message is %q", out.Text)
 	case out.Usage.Prompt != given*prompt || out.Usage.Eval != given*eval:

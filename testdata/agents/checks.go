@@ -44,7 +44,7 @@ var checks = []struct {
 	{"an interview is interrupted at every question and gone on with", interviewed, false},
 	{"a prompt is not taken as a command or a file", plainPrompt, true},
 	{"an error of the API is a failure", apiError, false},
-	{"refused credentials are that, at once", refused, true},
+	{"refused credentials are reported at once", refused, true},
 	{"hours of waiting are a usage limit", longWait, false},
 	{"tokens booked are tokens given, whatever ends a run", tokens, false},
 	{"a usage limit is one", usageLimit, false},

@@ -91,7 +91,7 @@ func (h *haystack) texts() []string {
 	return h.decoded
 }
 
-// collect joins all the strings in a value, one a line. Maps are ordered by no rule; each string stays whole.
+// collect joins all the strings in a value, one per line. Maps have no order; each string stays whole.
 func collect(b *strings.Builder, v any) {
 	switch v := v.(type) {
 	case string:
