@@ -80,7 +80,8 @@ func (p *layout) cause(output string, s Scene) (mend, note string) {
 	}
 	var found []string
 	for _, name := range s.source().Ignored {
-		if strings.HasSuffix(name, "/") || p.Exists(name) || isMade(name) {
+		isMade := slices.ContainsFunc(strings.Split(name, "/"), project.IsProduct)
+		if strings.HasSuffix(name, "/") || p.Exists(name) || isMade {
 			continue
 		}
 		if namesPath(output, name) || namesPath(config.String(), name) {
@@ -116,11 +117,6 @@ func (s Scene) above(output, config string) string {
 		}
 	}
 	return ""
-}
-
-// isMade reports whether a path is in a directory that tools make.
-func isMade(name string) bool {
-	return slices.ContainsFunc(strings.Split(name, "/"), project.IsProduct)
 }
 
 // namesPath reports whether a text has a path, or the name at its end.

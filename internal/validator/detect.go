@@ -58,7 +58,9 @@ var finders = map[string]func(context.Context, *layout) []Validator{}
 // homeless adds a failing check for acceptance tests that no project runs, so that they are not skipped silently.
 func (p *layout) homeless(vs []Validator) (out []Validator) {
 	left := slices.DeleteFunc(p.required(), func(f string) bool {
-		return slices.ContainsFunc(vs, func(v Validator) bool { return v.isGiven(f) })
+		return slices.ContainsFunc(vs, func(v Validator) bool {
+			return slices.ContainsFunc(v.given, func(g given) bool { return g.file == f })
+		})
 	})
 	for _, k := range project.Kinds {
 		files := k.Tests(left)
@@ -70,11 +72,6 @@ func (p *layout) homeless(vs []Validator) (out []Validator) {
 			"not run, since no %s is in their directory or above it: %s", k.Manifests[0], strings.Join(files, ", "))})
 	}
 	return out
-}
-
-// isGiven reports whether an acceptance test file belongs to the check.
-func (v Validator) isGiven(file string) bool {
-	return slices.ContainsFunc(v.given, func(g given) bool { return g.file == file })
 }
 
 // missingTests adds a failing check for removed acceptance tests, because everything else would pass.

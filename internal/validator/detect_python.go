@@ -10,9 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/packages"
-	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/project"
 )
@@ -58,7 +56,7 @@ func (p *layout) pythonPackages() []string {
 }
 
 // pyTool returns the command line of a Python tool: from the worktree's virtual environment, else as a module of the
-// interpreter on PATH, or of the interpreter of the installed program, else by its name.
+// interpreter on PATH, else by its name.
 func (p *layout) pyTool(ctx context.Context, dir, module string) []string {
 	var pythons []string
 	for _, up := range packages.Above(dir) {
@@ -70,7 +68,7 @@ func (p *layout) pyTool(ctx context.Context, dir, module string) []string {
 	}
 	key := strings.Join(append(pythons, module), " ")
 	if p.pyTools[key] == nil {
-		p.pyTools[key] = p.findPyTool(ctx, append(pythons, "python3", "python", p.interpreterOf(module)), module)
+		p.pyTools[key] = p.findPyTool(ctx, append(pythons, "python3", "python"), module)
 	}
 	return slices.Clone(p.pyTools[key])
 }
@@ -94,22 +92,6 @@ func (p *layout) holds(program string) bool {
 	at, err := filepath.Rel(p.Root, proc.RealPath(program))
 	_, held := slices.BinarySearch(p.Held, filepath.ToSlash(at))
 	return err == nil && held
-}
-
-// interpreterOf returns the interpreter that a script on PATH names in its first line, "" for none.
-func (p *layout) interpreterOf(program string) string {
-	at, err := proc.LookPath(program, p.Root, p.Env)
-	if err != nil {
-		return ""
-	}
-	at = proc.RealPath(at)
-	script, _ := jsonl.ReadIn(filepath.Dir(at), filepath.Base(at), packages.ReadCap) // none: it is no script
-	line, _, _ := strings.Cut(string(script), "\n")
-	python, ok := strings.CutPrefix(line, "#!")
-	if !ok || !strings.HasPrefix(filepath.Base(python), "python") {
-		return ""
-	}
-	return python
 }
 
 // pythonLauncher runs a module as python -m does, but loads it and its imports from the interpreter's own directories:
@@ -169,29 +151,19 @@ func ruff(ctx context.Context, p *layout, dir string) Validator {
 }
 
 // mypyTargets matches a configuration with targets of mypy.
-var mypyTargets = pattern.New(`(?m)^\s*(files|packages|modules)\s*=`)
+var mypyTargets = project.Sign{File: "{mypy.ini,.mypy.ini,pyproject.toml,setup.cfg}",
+	Text: `(?m)^\s*\[(?:tool\.)?mypy\][ \t]*(?:\n[^\[\n].*|\n)*\n[ \t]*(?:files|packages|modules)\s*=`}
 
 func mypy(ctx context.Context, p *layout, dir string) Validator {
-	v := Validator{Name: at("mypy", dir), Dir: dir, Env: []string{noBytecode, "MYPY_CACHE_DIR=" + os.DevNull}}
-	later := packages.Ending(packages.Below(p.later, dir), ".py")
-	if len(packages.Without(packages.Ending(packages.Below(p.Files, dir), ".py"), later)) == 0 {
-		v.Skip = "there are no Python files to check yet"
-		return v
+	argv := p.pyTool(ctx, dir, "mypy")
+	for _, f := range packages.Ending(packages.Below(p.later, dir), ".py") {
+		argv = append(argv, "--exclude", "(^|/)"+regexp.QuoteMeta(f)+"$")
 	}
-	v.Argv = p.pyTool(ctx, dir, "mypy")
-	for _, f := range later {
-		v.Argv = append(v.Argv, "--exclude", "(^|/)"+regexp.QuoteMeta(f)+"$")
+	if !p.Shows(mypyTargets, dir, nil) {
+		argv = append(argv, ".")
 	}
-	named := false
-	for file, table := range map[string]string{"mypy.ini": "mypy", ".mypy.ini": "mypy", "pyproject.toml": "tool.mypy",
-		"setup.cfg": "mypy"} {
-		conf, _ := packages.Section(p.Read(path.Join(dir, file)), table)
-		named = named || mypyTargets().MatchString(conf)
-	}
-	if !named {
-		v.Argv = append(v.Argv, ".")
-	}
-	return v
+	return Validator{Name: at("mypy", dir), Dir: dir, Argv: argv,
+		Env: []string{noBytecode, "MYPY_CACHE_DIR=" + os.DevNull}}
 }
 
 const pytestRunner = "pytest"

@@ -243,8 +243,10 @@ func TestNodeRunners(t *testing.T) {
 		{"vitest run", "pnpm-lock.yaml", "T-001", "pnpm test t001-a.test.ts"},
 		{"vitest", "", "T-003", "npm test -- --passWithNoTests --exclude src/t002-b.test.ts --exclude t001-a.test.ts"},
 		{"mocha", "", "T-001", "npm test -- --ignore src/t002-b.test.ts"},
-		{"ava", "yarn.lock", "T-001", "yarn test"},
-		{"jest | tee log", "", "T-001", "npm test"},
+		{"ava", "yarn.lock", "T-001", `mv src/t002-b.test.ts "$TMPDIR"/later.0 && yarn test; rc=$?; ` +
+			`mv "$TMPDIR"/later.0 src/t002-b.test.ts; exit $rc`},
+		{"jest | tee log", "", "T-002", `mv t001-a.test.ts "$TMPDIR"/later.0 && npm test; rc=$?; ` +
+			`mv "$TMPDIR"/later.0 t001-a.test.ts; exit $rc`},
 		{"cross-env A=1 node --import tsx --test 'src/**/*.test.ts'", "", "T-001",
 			"cross-env A=1 node --import tsx --test {report arguments} t001-a.test.ts"},
 		{"node --test", "", "T-003", "<nothing>"},
@@ -280,7 +282,7 @@ func TestRust(t *testing.T) {
 	})
 	rep := judge(t, dir, Tasks{Current: "T-001", All: three})
 	wantPassed(t, rep, true)
-	wantText(t, rep, "cargo test --doc")
+	wantText(t, rep, "## cargo test: passed, 1 of 1 test")
 	rep = judge(t, dir, Tasks{Current: "T-002", Done: []string{"T-001"}, All: three})
 	wantPassed(t, rep, false)
 }

@@ -101,8 +101,8 @@ func (v Validator) asked(temp string, without []string) (a asked, err error) {
 			line = strings.ReplaceAll(line, project.ReportFile, text.ShellQuote(a.file))
 		}
 		a.argv = []string{"sh", "-c", line}
-	case v.runner.Format == project.GoTest || v.runner.Format == project.Libtest || len(v.hidden) > 0:
-		a.argv = slices.Insert(slices.Clone(a.argv), 2, more...) // before packages and arguments of the tests
+	case v.runner.Format == project.GoTest || len(v.hidden) > 0:
+		a.argv = slices.Insert(slices.Clone(a.argv), 2, more...) // before the packages
 	default:
 		a.argv = slices.Concat(a.argv, more)
 	}

@@ -25,7 +25,7 @@ const maxRetried = 10
 // alone returns the check that runs only test t, or as few tests as the runner can select. It reports whether the
 // runner can select tests.
 func (v Validator) alone(root string, t test) (Validator, bool) {
-	v.given, v.nothing, v.remark, v.measuring = nil, 0, "", false
+	v.given, v.nothing, v.measuring = nil, 0, false
 	exactly := "^" + regexp.QuoteMeta(t.Name) + "$"
 	file := t.Where
 	if dir := path.Clean(v.Dir); dir != "." {
@@ -49,10 +49,11 @@ func (v Validator) alone(root string, t test) (Validator, bool) {
 	case project.Mocha:
 		v.Argv = append(slices.Clone(v.base), "--grep", exactly)
 	case project.Libtest:
-		v.Argv = append(slices.Clone(v.Argv), "--", t.Name)
-		if t.Where != testreport.DocTests {
-			v.Argv = append(v.Argv, "--exact")
+		args := []string{"--", t.Name, "--exact"}
+		if t.Where == testreport.DocTests { // the report has the name's beginning
+			args = args[:2]
 		}
+		v.Command = strings.Replace(v.Command, reportArgs, reportArgs+" "+text.ShellQuote(args...), 1)
 	default:
 		return v, false
 	}
@@ -88,7 +89,8 @@ func (v Validator) without(root string, tests []test) (Validator, bool) {
 		v.Command = strings.Replace(v.Command, reportArgs, reportArgs+" "+
 			text.ShellQuote("--test-skip-pattern=^(?:"+strings.Join(names, "|")+")$"), 1)
 	case project.Libtest:
-		v.Argv = slices.Concat(v.Argv, []string{"--"}, exact, skip)
+		args := text.ShellQuote(slices.Concat([]string{"--"}, exact, skip)...)
+		v.Command = strings.Replace(v.Command, reportArgs, reportArgs+" "+args, 1)
 	default:
 		return v, false
 	}

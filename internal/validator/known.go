@@ -57,15 +57,9 @@ func (k Known) isKnown(r Result) bool {
 // sort puts the new failures of a result before the known ones.
 func (k Known) sort(r Result) {
 	tests := k[keyOf(r.Name)]
-	isNew := func(t string) bool { return !slices.Contains(tests, t) }
+	rank := map[bool]int{true: 1}
 	slices.SortStableFunc(r.failing(), func(a, b string) int {
-		switch {
-		case isNew(a) == isNew(b):
-			return 0
-		case isNew(a):
-			return -1
-		}
-		return 1
+		return rank[slices.Contains(tests, a)] - rank[slices.Contains(tests, b)]
 	})
 }
 

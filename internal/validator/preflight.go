@@ -36,16 +36,6 @@ type Scene struct {
 	Setting packages.SetupSetting
 }
 
-// inVenv returns how to get a tool that only a virtual environment of the user's checkout has.
-func (s Scene) inVenv(tool string) string {
-	for _, dir := range []string{".venv", "venv"} {
-		if s.Ignored != nil && s.Ignored(dir+"/bin/"+tool) {
-			return " outside of " + dir + ": activate that first"
-		}
-	}
-	return ""
-}
-
 // Preflight runs each validator once to find out whether it can start. A failure is no obstacle, because the tasks'
 // work is missing.
 func Preflight(ctx context.Context, vs []Validator, s Scene) ([]record.Check, error) {
@@ -67,7 +57,7 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) ([]record.Check, er
 			c.Status, c.Command = record.CheckFails, MoreTime(limit)
 			c.Detail = fmt.Sprintf("it has not ended after %s", limit)
 		case res.Skipped && v.Skip != "":
-			c.Status, c.Detail = record.CheckNotRun, res.Output+s.inVenv(v.Name)
+			c.Status, c.Detail = record.CheckNotRun, res.Output
 		case !res.Passed && !res.running:
 			c.Status = record.CheckUnable
 			if c.Command = s.committing(res.Output); c.Command == "" {

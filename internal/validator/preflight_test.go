@@ -181,19 +181,6 @@ func TestRedBase(t *testing.T) {
 	}
 }
 
-// For a tool that only the checkout's virtual environment has, a hint names that environment.
-func TestPreflightOfAVirtualEnvironment(t *testing.T) {
-	s := Scene{ExecEnv: ExecEnv{Dir: t.TempDir(), Env: os.Environ()}, Files: []string{},
-		Ignored: func(path string) bool { return path == "venv/bin/pytest" }}
-	found, err := Preflight(t.Context(), []Validator{{Name: "pytest", Skip: "pytest is not installed"}}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "pytest is not installed outside of venv: activate that first"; found[0].Detail != want {
-		t.Errorf("%q", found[0].Detail)
-	}
-}
-
 // TestPreflightCause: a check that fails on the base may lack a file of the user's checkout: a file missing in the
 // output, a file that output or configuration name, else any uncommitted file.
 func TestPreflightCause(t *testing.T) {

@@ -48,7 +48,6 @@ type Validator struct {
 	base    []string       // command line up to the names of tests
 	hidden  []string       // files that its go command is not to see
 	fail    string         // why it fails without being run
-	remark  string         // added to the output of a failure
 	plain   bool           // pytest, called by its own name
 	nothing int            // the exit code by which the tool says that it had nothing to do
 
@@ -265,9 +264,6 @@ func (v Validator) judge(res *Result, o proc.Outcome, limit time.Duration) {
 	}
 	if end == "" {
 		return
-	}
-	if v.remark != "" {
-		end += "\n[" + v.remark + "]"
 	}
 	if res.Output != "" && !strings.HasSuffix(res.Output, "\n") {
 		res.Output += "\n"
