@@ -48,7 +48,6 @@ const maxTitle = 72
 
 var (
 	ownID        = pattern.New(`^T-[0-9]{3,18}$`)
-	leadingParts = pattern.New(`^[0-9]+\.[0-9]`) // number of a part, such as 2.1
 	numberedID   = pattern.New(`^(?:[A-Za-z]+[-_ #]?)?0*([0-9]{1,9})$`)
 	distinctive  = pattern.New(`^[A-Za-z][A-Za-z0-9]*[-_.]?[A-Za-z0-9.]*[0-9][A-Za-z0-9.]*$`)
 	referredWord = pattern.New(`[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9]|[A-Za-z0-9]`)
@@ -104,8 +103,8 @@ func (im *Imported) leave(e entry) {
 	}
 }
 
-// identify gives each entry its id. It keeps the list's numbers if they are unique, and always keeps T-NNN ids. Left
-// out tasks get the remaining numbers.
+// identify gives each entry its id. It keeps the list's numbers if they are unique and none is a part's, such as 2.1,
+// and always keeps T-NNN ids. Left out tasks get the remaining numbers.
 func (im *Imported) identify(entries []entry, unique bool) error {
 	used, before := map[string]bool{}, map[string]entry{}
 	numbers, once := map[int]string{}, true
@@ -117,7 +116,7 @@ func (im *Imported) identify(entries []entry, unique bool) error {
 			}
 			before[source] = e
 		}
-		if source == "" || !im.taken(e) || leadingParts().MatchString(source) {
+		if source == "" || !im.taken(e) {
 			continue
 		}
 		if numbers[i] = numberOf(source); own {

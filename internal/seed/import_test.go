@@ -193,7 +193,7 @@ Words only.
 ## Afterwards
 - [ ] never a task
 `, formatMarkdown, "T-001|Add numbers|**Files:**⏎- Modify: calc.go⏎⏎More words.|add(1, 2) is 3: also with floats/it has a doc comment\n" +
-			"T-002|Clean up||no dead code\nT-004|Nothing to check|Words only.|Nothing to check", "never"},
+			"T-002|Clean up||no dead code\nT-003|Nothing to check|Words only.|Nothing to check", "never"},
 		{"headings with ids", "plan.md", "## T-003: A\n- [ ] a\n## T-001 B\n- [ ] b\n", formatMarkdown,
 			"T-003|A||a\nT-001|B||b", ""},
 		{"a heading without boxes below it is no task", "todo.md", "## Task 1: A\nwords\n## Others\n- [ ] B\n",

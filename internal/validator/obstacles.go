@@ -164,6 +164,9 @@ func nodeModule(p *layout, s Scene, v Validator, res Result, missing string) (st
 	if !ok {
 		return "", false
 	}
+	if nodeManager().FindString(missing) == missing {
+		return "npm install --global " + missing, true
+	}
 	manifest := gjson.Parse(p.Read(path.Join(dir, "package.json")))
 	dependencies := manifest.Get("dependencies").Raw + manifest.Get("devDependencies").Raw
 	parts := strings.SplitN(missing, "/", 3)
@@ -250,9 +253,7 @@ func (p *layout) names(module string) bool {
 	return false
 }
 
-func isRequirements(base string) bool {
-	return strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
-}
+var isRequirements = project.Lock{File: "requirements*.txt"}.Is
 
 // venv returns the command for a virtual environment at the path that the detected checks use. Packages of the
 // interpreter remain usable.

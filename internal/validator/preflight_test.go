@@ -33,6 +33,7 @@ func TestObstacle(t *testing.T) {
 	}{
 		{"program of a package", "sh: 1: vitest: not found", 127, npm, false},
 		{"program while nothing is installed", "sh: 1: tsc: not found", 127, npm, false},
+		{"package manager", "sh: 1: pnpm: not found", 127, "npm install --global pnpm", false},
 		{"declared module", "Error: Cannot find module '@scope/tool/x'", 1, npm, false},
 		{"module of the task's own", "Error: Cannot find module './add'", 1, "", true},
 		{"module nobody declares", "Error: Cannot find module 'left-pad'", 1, "", true},
