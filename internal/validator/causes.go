@@ -47,7 +47,7 @@ func missed(output string) string {
 
 // changed returns the changed files of the checkout that are meant.
 func (s Scene) changed(meant func(name string) bool) (out []string) {
-	for _, name := range s.source().Changed {
+	for _, name := range s.Source().Changed {
 		if meant(name) {
 			out = append(out, name)
 		}
@@ -79,7 +79,7 @@ func (p *layout) cause(output string, s Scene) (mend, note string) {
 		}
 	}
 	var found []string
-	for _, name := range s.source().Ignored {
+	for _, name := range s.Source().Ignored {
 		isMade := slices.ContainsFunc(strings.Split(name, "/"), project.IsProduct)
 		if strings.HasSuffix(name, "/") || p.Exists(name) || isMade {
 			continue
@@ -98,14 +98,14 @@ func (p *layout) cause(output string, s Scene) (mend, note string) {
 		}
 		return mend, note
 	}
-	return commit(s.source().Changed), ""
+	return commit(s.Source().Changed), ""
 }
 
 // above finds a file above the user's checkout that the output misses or the configuration names, and that a check does
 // not see: the sandbox closes it, or the check runs elsewhere because there are no namespaces.
 func (s Scene) above(output, config string) string {
 	lines, elsewhere := missed(output), s.Box.Inside(s.Dir) == s.Dir
-	for dir := s.source().Top; dir != "" && dir != filepath.Dir(dir); {
+	for dir := s.Source().Top; dir != "" && dir != filepath.Dir(dir); {
 		dir = filepath.Dir(dir)
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
@@ -131,11 +131,4 @@ func hasWord(in, name string) bool {
 		return false
 	}
 	return regexp.MustCompile(`(?m)(?:^|[^\w-])` + regexp.QuoteMeta(name) + `(?:$|[^\w.-]|\.(?:\W|$))`).MatchString(in)
-}
-
-func (s Scene) source() Source {
-	if s.Source == nil {
-		return Source{}
-	}
-	return s.Source()
 }

@@ -125,13 +125,6 @@ func dashless(f string) string {
 	return f
 }
 
-// isHandled reports whether some kind of project runs a test, or the file is data of a test.
-func (p *layout) isHandled(file string) bool {
-	return project.IsData(file) || slices.ContainsFunc(project.Kinds, func(k project.Kind) bool {
-		return len(k.Tests([]string{file})) > 0 && p.runs(k)
-	})
-}
-
 // runs reports whether a kind's tests have to run. A kind that only the table describes runs only in its projects.
 func (p *layout) runs(k project.Kind) bool { return finders[k.Name] != nil || len(p.Homes(k)) > 0 }
 
@@ -141,7 +134,10 @@ func (p *layout) unknownTests() []Validator {
 	for _, f := range p.current {
 		ext := path.Ext(f)
 		script := p.seeded && (ext == ".sh" || ext == ".bash")
-		if ext != "" && !script && !p.isHandled(f) {
+		handled := project.IsData(f) || slices.ContainsFunc(project.Kinds, func(k project.Kind) bool {
+			return len(k.Tests([]string{f})) > 0 && p.runs(k)
+		})
+		if ext != "" && !script && !handled {
 			files = append(files, f)
 		}
 	}

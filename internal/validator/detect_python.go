@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/project"
@@ -26,10 +27,10 @@ func python(ctx context.Context, p *layout) (vs []Validator) {
 		return nil
 	}
 	// ruff checks all packages below a configured one, with their own configuration if they have any.
-	for _, dir := range packages.Outermost(p.configured("ruff", "ruff.toml", ".ruff.toml")) {
+	for _, dir := range packages.Outermost(p.configured("ruff")) {
 		vs = append(vs, ruff(ctx, p, dir))
 	}
-	for _, dir := range p.configured("mypy", "mypy.ini", ".mypy.ini") {
+	for _, dir := range p.configured("mypy") {
 		vs = append(vs, mypy(ctx, p, dir))
 	}
 	dirs := p.pythonPackages()
@@ -56,7 +57,7 @@ func (p *layout) pythonPackages() []string {
 }
 
 // pyTool returns the command line of a Python tool: from the worktree's virtual environment, else as a module of the
-// interpreter on PATH, else by its name.
+// interpreter on PATH, or of the interpreter of the installed program, else by its name.
 func (p *layout) pyTool(ctx context.Context, dir, module string) []string {
 	var pythons []string
 	for _, up := range packages.Above(dir) {
@@ -68,7 +69,7 @@ func (p *layout) pyTool(ctx context.Context, dir, module string) []string {
 	}
 	key := strings.Join(append(pythons, module), " ")
 	if p.pyTools[key] == nil {
-		p.pyTools[key] = p.findPyTool(ctx, append(pythons, "python3", "python"), module)
+		p.pyTools[key] = p.findPyTool(ctx, append(pythons, "python3", "python", p.interpreterOf(module)), module)
 	}
 	return slices.Clone(p.pyTools[key])
 }
@@ -92,6 +93,22 @@ func (p *layout) holds(program string) bool {
 	at, err := filepath.Rel(p.Root, proc.RealPath(program))
 	_, held := slices.BinarySearch(p.Held, filepath.ToSlash(at))
 	return err == nil && held
+}
+
+// interpreterOf returns the interpreter that a script on PATH names in its first line, "" for none.
+func (p *layout) interpreterOf(program string) string {
+	at, err := proc.LookPath(program, p.Root, p.Env)
+	if err != nil {
+		return ""
+	}
+	at = proc.RealPath(at)
+	script, _ := jsonl.ReadIn(filepath.Dir(at), filepath.Base(at), packages.ReadCap) // none: it is no script
+	line, _, _ := strings.Cut(string(script), "\n")
+	python, ok := strings.CutPrefix(line, "#!")
+	if !ok || !strings.HasPrefix(filepath.Base(python), "python") {
+		return ""
+	}
+	return python
 }
 
 // pythonLauncher runs a module as python -m does, but loads it and its imports from the interpreter's own directories:
@@ -124,20 +141,14 @@ func (p *layout) importable(ctx context.Context, python, module string) bool {
 	return err == nil && o.ExitCode == 0
 }
 
-// configured returns the directories with a configuration of a tool: a file, or a table in a manifest.
-func (p *layout) configured(tool string, files ...string) (dirs []string) {
-	for _, f := range files {
-		dirs = append(dirs, p.DirsOf(f)...)
-	}
-	for manifest, table := range map[string]string{"pyproject.toml": "tool." + tool, "setup.cfg": tool} {
-		for _, dir := range p.DirsOf(manifest) {
-			if _, is := packages.Section(p.Read(path.Join(dir, manifest)), table); is {
-				dirs = append(dirs, dir)
-			}
-		}
-	}
-	slices.Sort(dirs)
-	return slices.Compact(dirs)
+// configured returns the packages with a configuration of a tool: a file of its own, or a table in a manifest.
+func (p *layout) configured(tool string) []string {
+	dirs := p.Homes(project.ByName(project.Python))
+	own := project.Sign{File: "{,.}" + tool + ".{toml,ini}"}
+	table := project.Sign{File: "{pyproject.toml,setup.cfg}", Text: `(?m)^\s*\[+\s*(?:tool\.)?` + tool + `\b`}
+	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
+		return !p.Shows(own, dir, dirs) && !p.Shows(table, dir, dirs)
+	})
 }
 
 func ruff(ctx context.Context, p *layout, dir string) Validator {

@@ -28,7 +28,8 @@ func FuzzNodeScript(f *testing.F) {
 			if v.Name == "" || v.Skip == "" && v.Command == "" && len(v.Argv) == 0 {
 				t.Errorf("%q: %+v", script, v)
 			}
-			if strings.Contains(v.Command, "t002") && !strings.Contains(script, "t002") {
+			left := strings.HasPrefix(v.Command, "mv t002.test.js ") // out of the tree
+			if strings.Contains(v.Command, "t002") && !left && !strings.Contains(script, "t002") {
 				t.Errorf("%q runs a later task's test: %s", script, v.Command)
 			}
 		}

@@ -39,6 +39,9 @@ type Scene struct {
 // Preflight runs each validator once to find out whether it can start. A failure is no obstacle, because the tasks'
 // work is missing.
 func Preflight(ctx context.Context, vs []Validator, s Scene) ([]record.Check, error) {
+	if s.Source == nil {
+		s.Source = func() Source { return Source{} }
+	}
 	p := survey(s.ExecEnv, s.Files, s.Tasks)
 	limit := min(cmp.Or(s.Timeout, preflightTimeout), preflightTimeout)
 	checks := []record.Check{}

@@ -53,7 +53,7 @@ func TestKinds(t *testing.T) {
 			"pytest: pytest -q --color=no --continue-on-collection-errors --rootdir=."},
 		"pyright": {map[string]string{"pyproject.toml": "[tool.pyright]\n", "a.py": ""}, "pyright: pyright"},
 		"clippy": {map[string]string{"Cargo.toml": "[lints.clippy]\n", "src/main.rs": ""},
-			"clippy: cargo clippy --all-targets, cargo test: cargo test --no-fail-fast"},
+			"clippy: cargo clippy --all-targets, cargo test: cargo test --no-fail-fast {report arguments}"},
 		"golangci-lint": {map[string]string{"go.mod": "module x\n", ".golangci.yml": "", "a.go": ""},
 			"golangci-lint: golangci-lint run ./..., go vet: go vet ./..., go test: go test ./..."},
 		"make":                {map[string]string{"Makefile": "all:\n\ntest: all\n\ttrue\n"}, "make test: make test"},

@@ -262,13 +262,9 @@ func (v Validator) judge(res *Result, o proc.Outcome, limit time.Duration) {
 	default:
 		end = fmt.Sprintf("[exit code %d]", o.ExitCode)
 	}
-	if end == "" {
-		return
+	if end != "" {
+		res.Output = strings.TrimPrefix(strings.TrimSuffix(res.Output, "\n")+"\n"+end, "\n")
 	}
-	if res.Output != "" && !strings.HasSuffix(res.Output, "\n") {
-		res.Output += "\n"
-	}
-	res.Output += end
 }
 
 // nothingToDo marks the result of a check that ran and had nothing to check.
