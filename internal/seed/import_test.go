@@ -281,8 +281,8 @@ func TestImportErrors(t *testing.T) {
 		{"two values", "prd.json", "[]\n[]", 2, "not valid JSON"},
 		{"no tasks", "prd.json", "[]", 0, "no tasks"},
 		{"bad id", "prd.json", "[\n\n{\"id\":\"T-1\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]", 3, "T-1"},
-		{"no title", "prd.json", `[{"id":"T-001"}]`, 1, "no acceptance_criteria"},
-		{"no criteria", "prd.json", `[{"id":"T-001","title":"x"}]`, 1, "no acceptance_criteria"},
+		{"no title", "prd.json", `[{"id":"T-001"}]`, 1, "no acceptance criteria"},
+		{"no criteria", "prd.json", `[{"id":"T-001","title":"x"}]`, 1, "no acceptance criteria"},
 		{"wrong type", "prd.json", `[{"id":"T-001","title":5}]`, 1, "not a text"},
 		{"duplicate", "prd.json",
 			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]},\n{\"id\":\"T-001\",\"title\":\"x\"," +

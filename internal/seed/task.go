@@ -150,7 +150,7 @@ func (im *Imported) objectTask(name string, f field) (entry, error) {
 		err = importError(name, f.line, "give it an id like T-001", "the id of %s is not T- and 3 or more digits",
 			e.name())
 	} else if ours && e.left == "" && len(e.criteria) == 0 {
-		err = importError(name, f.line, "give it at least one", "%s has no acceptance_criteria", e.name())
+		err = importError(name, f.line, "give it at least one", "%s has no acceptance criteria", e.name())
 	}
 	first, _, _ := strings.Cut(e.body, "\n")
 	e.line, e.title = f.line, cmp.Or(e.title, text.OneLine(first))
