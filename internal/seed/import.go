@@ -187,8 +187,7 @@ func (im *Imported) parse(name string, text []byte) error {
 	case jsonStart().Match(trimmed), strings.EqualFold(filepath.Ext(name), ".json"):
 		return im.jsonList(name, text)
 	case strings.EqualFold(filepath.Ext(name), ".org"):
-		markdown := strings.TrimSuffix(name, filepath.Ext(name)) + ".md"
-		return importError(name, 0, "pandoc -f org -t gfm -o "+markdown+" "+name+", and begin each task with - [ ]",
+		return importError(name, 0, "pandoc -f org -t gfm "+name+" converts it; begin each task with - [ ]",
 			"org-mode is not read: a list is Markdown or JSON")
 	case isTaskFile(name, string(text)):
 		im.Format = formatTaskFile

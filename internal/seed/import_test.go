@@ -284,6 +284,8 @@ func TestImportErrors(t *testing.T) {
 		{"no title", "prd.json", `[{"id":"T-001"}]`, 1, "no acceptance criteria"},
 		{"no criteria", "prd.json", `[{"id":"T-001","title":"x"}]`, 1, "no acceptance criteria"},
 		{"wrong type", "prd.json", `[{"id":"T-001","title":5}]`, 1, "not a text"},
+		{"unknown status", "prd.json", `[{"id":"T-001","title":"x","acceptance_criteria":["y"],"status":"wip"}]`, 1,
+			"status of"},
 		{"duplicate", "prd.json",
 			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]},\n{\"id\":\"T-001\",\"title\":\"x\"," +
 				"\"acceptance_criteria\":[\"y\"]}]",

@@ -106,6 +106,8 @@ func (im *Imported) readTask(name string, line int, members fields) (entry, erro
 				}
 			case "status":
 				e.left = cmp.Or(e.left, leftBy(s))
+				known := s == "" || slices.Contains(strings.Fields("pending done failed skipped"), s)
+				need("pending, done, failed or skipped", known || im.Format != formatPlan)
 			case "kind":
 				e.kind = s
 			case "scope":
