@@ -3,6 +3,7 @@ package seed
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -42,7 +43,7 @@ func parseTask(raw []byte) (session.Task, error) {
 // jsonObject reads the formats that begin with a JSON object: a bundle, stories, the tasks of task-master, which may be
 // below a tag, one issue, and issues of beads, one per line.
 func (im *Imported) jsonObject(name string, data []byte) error {
-	if first, rest, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n")); len(rest) > 0 && jsonFault(first) == nil {
+	if first, rest, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n")); len(rest) > 0 && json.Valid(first) {
 		return im.jsonLines(name, data)
 	}
 	top, err := readJSON(name, data, 1)

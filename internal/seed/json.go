@@ -57,16 +57,10 @@ func fieldsOf(whole gjson.Result, line int) (out fields) {
 	return out
 }
 
-// jsonFault returns the syntax error of a text that is not exactly one JSON value, or nil.
-func jsonFault(raw []byte) error {
-	var whole json.RawMessage
-	return json.Unmarshal(raw, &whole)
-}
-
 // readJSON splits a text that is one object or one list, and finds the line of a syntax error. first is the number of
 // the text's first line.
 func readJSON(name string, text []byte, first int) (fields, error) {
-	err := jsonFault(text)
+	err := json.Unmarshal(text, new(json.RawMessage))
 	if err == nil {
 		whole := gjson.ParseBytes(text)
 		return fieldsOf(whole, first-1+lineAt(text, whole.Index)), nil
