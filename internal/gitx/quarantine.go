@@ -132,10 +132,13 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 	return remove, nil
 }
 
-// boxOf returns the sandbox of a command. If only git runs in it, git may set the times of existing objects. Hooks and
-// filters could then change the modes of these objects.
+// boxOf returns the sandbox of a command. If only git and Git LFS run in it, they may set the times of existing
+// objects. Hooks and other filters may be files of the tree, and could then change the modes of these objects.
 func (q *quarantine) boxOf(c Command) *sandbox.Box {
-	filters := slices.ContainsFunc(q.entries, func(e config.Entry) bool { return strings.HasPrefix(e.Key, "filter.") })
+	filters := slices.ContainsFunc(q.entries, func(e config.Entry) bool {
+		return strings.HasPrefix(e.Key, "filter.") && !strings.HasSuffix(e.Key, ".required") &&
+			!strings.HasPrefix(e.Value, "git-lfs ")
+	})
 	if q.objects == "" || c.Hooks || filters {
 		return q.box
 	}
