@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"unsafe"
 )
@@ -99,11 +98,6 @@ func readLine(br *bufio.Reader) (line []byte, n int64, err error) {
 // Tail is Scan backwards, from the last line until fn returns false. Its cost depends on the number of lines read, not
 // on the length of the file. fn must not keep the line.
 func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
-	return TailFrom(path, math.MaxInt64, fn)
-}
-
-// TailFrom is Tail of the file's first end bytes, where a line ends.
-func TailFrom(path string, end int64, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	f, err := openRegular(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -116,9 +110,9 @@ func TailFrom(path string, end int64, fn func(off int64, line []byte) (more bool
 	if err != nil {
 		return 0, err
 	}
-	pos := min(info.Size(), end) // offset of rest in the file
-	var rest []byte              // read, but not handed out yet
-	tooLong := false             // rest is part of a line that is too long
+	pos := info.Size() // offset of rest in the file
+	var rest []byte    // read, but not handed out yet
+	tooLong := false   // rest is part of a line that is too long
 	for unended := true; ; unended = false {
 		i := bytes.LastIndexByte(rest, '\n')
 		for i < 0 && pos > 0 {

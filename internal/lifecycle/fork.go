@@ -112,7 +112,7 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 func (p *parent) stayed() error {
 	back := held.Unfinished(p.Session)
 	_, _, err := record.Scan(p.Path(session.RecordFile), p.read, func(l record.Line) error {
-		_, is := l.WentBack()
+		_, _, is := l.WentBack()
 		back = back || is
 		return nil
 	})

@@ -276,7 +276,7 @@ func applyRewind(ctx context.Context, h *held.Handle, j *journal) error {
 func recordRewind(h *held.Handle, j *journal) error {
 	noted := false
 	_, _, err := record.Scan(h.S.Path(session.RecordFile), j.Before.Counts, func(l record.Line) error {
-		if _, back := l.WentBack(); back {
+		if _, _, back := l.WentBack(); back {
 			noted = true
 		}
 		return nil

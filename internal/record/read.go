@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
-	"math"
 	"os"
 	"strings"
 
@@ -87,43 +86,50 @@ func Scan(path string, from int64, fn func(Line) error) (end int64, skipped int,
 }
 
 // Tail calls fn with the lines of the record at path from the last one backwards until fn returns false; see
-// jsonl.Tail. It leaves out superseded events: after the event of a rewind or undo come the events that count before
-// it.
+// jsonl.Tail. It leaves out superseded events: those of the tasks that a rewind or undo changed, back to the point up
+// to which they count. The other tasks keep theirs.
 func Tail(path string, fn func(Line) (more bool)) (skipped int, err error) {
-	for end, back := int64(math.MaxInt64), true; back; {
-		back = false
-		n, err := jsonl.TailFrom(path, end, func(off int64, raw []byte) bool {
-			l := Parse(raw)
-			l.Off = off
-			if !fn(l) {
-				return false
-			}
-			if at, ok := l.WentBack(); ok && at < off {
-				end, back = at, true
-			}
-			return !back
-		})
-		if skipped += n; err != nil {
-			return skipped, err
+	counts := map[string]int64{} // by task, the end of its events that count
+	return jsonl.Tail(path, func(off int64, raw []byte) bool {
+		l := Parse(raw)
+		l.Off = off
+		superseded := func(task string) bool {
+			end, is := counts[task]
+			return is && off >= end
 		}
-	}
-	return skipped, nil
+		if len(counts) > 0 {
+			if id, _ := l.Task(); id != "" && superseded(id) {
+				return true
+			}
+		}
+		if !fn(l) {
+			return false
+		}
+		at, tasks, _ := l.WentBack()
+		for id := range tasks {
+			if !superseded(id) {
+				counts[id] = at
+			}
+		}
+		return true
+	})
 }
 
 func wentBack(typ string) bool { return typ == "session_rewound" || typ == "session_undone" }
 
-// WentBack reports whether the event took the session back, and up to where the record counts before it.
-func (l Line) WentBack() (at int64, ok bool) {
+// WentBack reports whether the event took the session back, up to where the record counts before it, and the tasks
+// that changed.
+func (l Line) WentBack() (at int64, tasks map[string]TaskState, ok bool) {
 	if !wentBack(l.Type) {
-		return 0, false
+		return 0, nil, false
 	}
 	switch e := l.Event().(type) {
 	case *SessionRewound:
-		return e.Counts, true
+		return e.Counts, e.Tasks, true
 	case *SessionUndone:
-		return e.Counts, true
+		return e.Counts, e.Tasks, true
 	}
-	return 0, false
+	return 0, nil, false
 }
 
 // Fingerprint identifies the first n bytes of the record at path by how they begin and end. Events carry their time to

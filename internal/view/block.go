@@ -1,7 +1,9 @@
 package view
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 )
@@ -106,8 +108,8 @@ func (b *blocks) note(e record.Line) {
 	switch e.Type {
 	case "session_start", "seed_committed", "session_resume", "context_reset", "stop", "log_repaired",
 		"session_rewound", "session_undone":
-		if at, back := e.WentBack(); back {
-			f.Back = b.sectionAt(at)
+		if at, tasks, back := e.WentBack(); back {
+			f.Back, f.Moved = b.sectionAt(at), strings.Join(slices.Sorted(maps.Keys(tasks)), " ")
 		}
 		b.sections = append(b.sections, section{e.Off, b.seen})
 	}

@@ -16,6 +16,7 @@ type facts struct {
 	Failed  bool    `json:"f,omitempty"` // for validators
 	Reason  string  `json:"why,omitempty"`
 	Back    int     `json:"b,omitempty"` // for a rewind or undo: from 1, the first event that it superseded
+	Moved   string  `json:"m,omitempty"` // for a rewind or undo: the tasks that it changed
 }
 
 // factsOf returns the facts of an event, none for most types.

@@ -196,12 +196,12 @@ func TestFoldsSuperseded(t *testing.T) {
 			w.Event(time.Second, "nudge", viewtest.P{"task_id": "T-001", "iter": 1, "content": "the first attempt"})
 			end := size()
 			w.Event(time.Second, "session_rewound", viewtest.P{"to": "T-001", "undo": 1, "counts": counts,
-				"tasks": viewtest.P{}})
+				"tasks": viewtest.P{"T-001": viewtest.P{"status": "pending"}}})
 			w.Event(time.Second, "context_reset", viewtest.P{"task_id": "T-001"})
 			w.Event(time.Second, "nudge", viewtest.P{"task_id": "T-001", "iter": 1, "content": "the second attempt"})
 			if undone {
-				w.Event(time.Second, "session_undone",
-					viewtest.P{"undo": 1, "redo": 2, "counts": end, "tasks": viewtest.P{}})
+				w.Event(time.Second, "session_undone", viewtest.P{"undo": 1, "redo": 2, "counts": end,
+					"tasks": viewtest.P{"T-001": viewtest.P{"status": "pending"}}})
 			}
 			w.Flush()
 		})

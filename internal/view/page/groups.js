@@ -15,7 +15,7 @@ const groups = {
     this.totals = new Map(); // role → {calls, p, e, c, cost}
     this.taskInfo = new Map(); // task id → figures over all its attempts
     this.attempts = new Map(); // task id → number of attempts
-    this.backs = []; // rewinds and undos: {i, from}, from the first event that each superseded
+    this.backs = []; // rewinds and undos: {i, from, tasks}, from the first event that each superseded, of these tasks
     this.lastStop = null;
     this.started = 0; // of the latest start or resume
     this.done = 0; // events processed
@@ -41,7 +41,7 @@ const groups = {
       this.lastStop = null;
     } else if (type === "session_rewound" || type === "session_undone") {
       g = this.open(i, "back");
-      if (num(f.b)) this.wentBack(i, f.b - 1);
+      if (num(f.b)) this.wentBack(i, f.b - 1, str(f.m).split(" "));
     } else if (type === "stop") {
       g = this.open(i, "stop");
       g.reason = str(f.why);
@@ -65,17 +65,19 @@ const groups = {
     this.figures(i, type, task || g.task || "", f, g);
   },
 
-  // wentBack marks superseded sections. A rewind or undo that is itself superseded
-  // has no effect.
-  wentBack(i, from) {
-    this.backs.push({ i, from });
+  // wentBack marks superseded sections: those of the changed tasks, and those of no
+  // task. A rewind or undo that is itself superseded has no effect.
+  wentBack(i, from, tasks) {
+    this.backs.push({ i, from, tasks: ["", ...tasks] });
     this.folded = true;
     for (const g of this.all) g.superseded = false;
-    let end = Infinity;
+    const ends = new Map(); // task → the first event that is superseded
     for (const b of this.backs.toReversed()) {
-      if (b.i >= end) continue;
-      for (const g of this.all) if (g.start >= b.from && g.start < b.i) g.superseded = true;
-      end = b.from;
+      const moved = new Set(b.tasks.filter((task) => b.i < (ends.get(task) ?? Infinity)));
+      for (const g of this.all) {
+        if (g.start >= b.from && g.start < b.i && moved.has(g.task)) g.superseded = true;
+      }
+      for (const task of moved) ends.set(task, b.from);
     }
   },
 
