@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // seconds converts seconds without overflow; negative values are 0.
@@ -104,5 +106,25 @@ func (e *errorObject) reset(h http.Header, now time.Time) time.Time {
 	if d, ok := retryAfter(h, now); ok && d > 0 {
 		return now.Add(d)
 	}
-	return time.Time{}
+	return resetInWords(e.words(), now)
+}
+
+// resetWords matches the wait in an endpoint's message, such as "try again in 6m0s" or "resets in 3 hours 20 minutes".
+var resetWords = pattern.New(`(?i)\b(?:try again|retry|resets?|reset) (?:in|after) (?:((?:[\d.]+[hms]+)+)|` +
+	`(\d{1,6}) (day|hour|minute|second)s?(?:,? (?:and )?(\d{1,6}) (hour|minute|second)s?)?)`)
+
+// resetInWords returns the end of a limit by an endpoint's message, zero if the message has none.
+func resetInWords(said string, now time.Time) time.Time {
+	m := resetWords().FindStringSubmatch(said)
+	if m == nil {
+		return time.Time{}
+	}
+	if m[1] != "" {
+		at, _ := parseReset(m[1], now)
+		return at
+	}
+	units := map[string]float64{"day": 86400, "hour": 3600, "minute": 60, "second": 1}
+	first, _ := strconv.ParseFloat(m[2], 64)
+	more, _ := strconv.ParseFloat(m[4], 64)
+	return now.Add(seconds(first*units[strings.ToLower(m[3])] + more*units[strings.ToLower(m[5])]))
 }

@@ -170,3 +170,21 @@ func TestErrorObjectReset(t *testing.T) {
 		}
 	}
 }
+
+func TestResetInWords(t *testing.T) {
+	for said, want := range map[string]time.Duration{
+		"Usage limit reached. Please try again in 7m12.5s.":       7*time.Minute + 12500*time.Millisecond,
+		"You exceeded your current quota, please retry in 44.5s.": 44500 * time.Millisecond,
+		"weekly limit reached, resets in 2 days and 3 hours":      51 * time.Hour,
+		"Your usage limit resets in 1 hour, 20 minutes.":          80 * time.Minute,
+		"quota exceeded, try again after 3 seconds":               3 * time.Second,
+		"the limit of 5 hours is used up":                         0,
+		"try again in a few minutes":                              0,
+		"resets in 9999999 days":                                  0,
+	} {
+		got := resetInWords(said, noon)
+		if want == 0 != got.IsZero() || want != 0 && !got.Equal(noon.Add(want)) {
+			t.Errorf("%q: %v, want in %v", said, got, want)
+		}
+	}
+}
