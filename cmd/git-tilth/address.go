@@ -28,7 +28,8 @@ func (p *process) addressCommand() *cli.Command {
 			&cli.BoolFlag{Name: "reply", Usage: "answer each thread with its commit"},
 			&cli.BoolFlag{Name: "watch",
 				Usage: "wait for new threads and checks until the request is merged or closed"},
-			&cli.IntFlag{Name: "max-rounds", Value: 3, Usage: "stop watching after `N` rounds of the session"},
+			&cli.IntFlag{Name: "max-rounds", Value: 3,
+				Usage: "stop watching after `N` rounds, including earlier commands"},
 		}, runFlags()...),
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.Int("max-rounds") < 1 {

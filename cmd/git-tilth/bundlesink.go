@@ -52,7 +52,7 @@ func (s *bundleSink) propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 	return nil, err
 }
 
-// look reads the parts of the worktree that the rules need: the paths of the bundle's tests.
+// look reads the worktree's tracked and ignored paths, which the rules need if the bundle has tests.
 func (s *bundleSink) look(ctx context.Context, b *seed.Bundle) (err error) {
 	s.rules.Root, s.rules.Tracked, s.rules.Ignored = s.h.Path(), nil, nil
 	if len(b.TestFiles) == 0 {

@@ -72,8 +72,8 @@ var elsewhere = map[string]string{
 	"merge": "take", "continue": "resume", "start": "run", "init": "prep-feature", "rollback": "rewind",
 }
 
-// suggest returns a question that names the command nearest to a mistyped one, or one that begins with it; "" if there
-// is none.
+// suggest returns a question that names the command most like a mistyped one, or a command that begins with name. It
+// returns "" if there is none.
 func suggest(name string, cmds []*cli.Command) string {
 	var names []string
 	for _, c := range cmds {

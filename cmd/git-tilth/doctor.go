@@ -19,7 +19,7 @@ func (p *process) doctorCommand() *cli.Command {
 		Description: "Checks settings, git, sandbox, endpoint or agent programs, disk, and the sessions of " +
 			"this repository, and runs every check that a run makes before its first model call. --fix " +
 			"applies the fixes that cannot lose anything: it finishes interrupted resets and forks, " +
-			"and removes leftover entries and merged branches of deleted sessions.",
+			"and removes git's worktree entries and the merged branches of deleted sessions.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "fix", Usage: "apply the safe fixes"},
 			&cli.BoolFlag{Name: "all", Usage: "check the sessions of all repositories"},

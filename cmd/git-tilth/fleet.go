@@ -24,7 +24,7 @@ import (
 
 func remoteFlag() cli.Flag {
 	return &cli.StringFlag{Name: "remote",
-		Usage: "the remote `NAME` or a path (default: the session's own, else the only one, else origin)"}
+		Usage: "the remote `NAME` or a path (default: the session's remote, else the only remote, else origin)"}
 }
 
 // fleetCommands returns the commands that move sessions between machines.

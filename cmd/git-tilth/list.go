@@ -15,10 +15,11 @@ func (p *process) listCommand() *cli.Command {
 		Usage:     "list the sessions of this repository, newest first",
 		ArgsUsage: "[<remote>]",
 		Description: "The state of a session is prepared, running, all_done, failed, or one of: stopped (resume " +
-			"continues it), crashed (ended without recording a stop), rewound, rewinding or resetting " +
-			"(interrupted), proposed (its pull request is open), taken (its work is merged, taken or pushed), " +
-			"cleansed (worktree and branch are deleted), damaged (checkpoint.json cannot be read). With --json, " +
-			"status is the word in checkpoint.json; state is the same word, or proposed, taken, cleansed or damaged.",
+			"continues it), crashed (ended without recording a stop), rewound, rewinding (an " +
+			"interrupted rewind), resetting (an interrupted reset), proposed (its pull request is open), " +
+			"taken (its work is merged, taken or pushed), cleansed (worktree and branch are deleted), " +
+			"damaged (checkpoint.json cannot be read). With --json, status is the word in " +
+			"checkpoint.json; state is the same word, or proposed, taken, cleansed or damaged.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list the sessions of all repositories"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON array"},

@@ -107,7 +107,7 @@ func (w *repoContext) paidFor(from string, tasks []session.Task) error {
 	return nil
 }
 
-// nothingLeft returns the message for a list whose tasks are all done.
+// nothingLeft reports whether all tasks of the list are done, and prints a message if they are.
 func (w *repoContext) nothingLeft(r *prepRequest) bool {
 	if r.imported == nil || len(r.imported.Tasks) > 0 {
 		return false

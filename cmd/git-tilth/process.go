@@ -130,7 +130,7 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 // interactive reports whether git-tilth can ask the user: standard input and standard error are terminals.
 func (p *process) interactive() bool { return isTerminal(p.stdin) && isTerminal(p.stderr) }
 
-// printf prints lines for people and escapes foreign text in them.
+// printf prints lines for people and escapes untrusted text in them.
 func (p *process) printf(format string, args ...any) {
 	fmt.Fprint(p.stdout, text.Visible(fmt.Sprintf(format, args...)))
 }

@@ -337,7 +337,7 @@ func (p *proposal) request(of part, base string) (r *session.Request, err error)
 func (p *proposal) text(of part) (title, body string, err error) {
 	var b bytes.Buffer
 	report := p.w.report(p.s)
-	report.State = "proposed" // also before it is known
+	report.State = "proposed" // the request may not be open yet
 	if err := report.Write(&b, view.Terminal{}, of.task, true); err != nil {
 		return "", "", err
 	}

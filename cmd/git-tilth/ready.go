@@ -12,7 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// tryFirst runs the preflight in a draft of a session and keeps the draft for the session.
+// tryFirst runs the preflight in a draft of the session, before the session exists. The draft is kept in n and becomes
+// the session.
 func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
 	draft, err := lifecycle.Draft(w.p.ctx, w.Deps(nil), *n)
 	if err != nil {

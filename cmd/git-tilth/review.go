@@ -158,7 +158,7 @@ func nothingToTake(st *record.State, taken map[string]string) bool {
 	return true
 }
 
-// onBranch gives the tasks their commits on the branch at tip, if the branch has the session's seed.
+// onBranch adds to the report each task's commit on the branch at tip, if the branch has the session's seed.
 func (w *repoContext) onBranch(r *view.Report, common, tip string) {
 	if r.Summary.State == nil || r.Summary.State.Seed == nil {
 		return

@@ -19,9 +19,9 @@ func (p *process) rewindCommand() *cli.Command {
 		Name:      "rewind",
 		Usage:     "return a session to the state before a task",
 		ArgsUsage: "<point> [<session>]",
-		Description: "<point> is seed or a task, which means the moment before its first attempt (git tilth " +
-			"show lists the points). Branch and worktree return to it, and that task and all later tasks become " +
-			"pending. Changed and untracked files are saved for git tilth undo; ignored files stay. git tilth " +
+		Description: "<point> is seed or a task; a task stands for the state before its first attempt (git tilth " +
+			"show lists the points). Branch and worktree return to that state, and that task and all later tasks " +
+			"become pending. Changed and untracked files are saved for git tilth undo; ignored files stay. git tilth " +
 			"undo restores everything. The record stays, and spent tokens stay counted.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "message", Aliases: []string{"m"},

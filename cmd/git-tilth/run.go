@@ -53,8 +53,8 @@ func (p *process) runCommand() *cli.Command {
 		ArgsUsage: "[<what>]",
 		Description: "Without <what>, runs the session that prep-feature prepared. <what> is a file or directory " +
 			"of tasks, a sentence, issue:12, label:NAME (all open issues with that label) or pr:34 (its " +
-			"review threads): run prepares a session from it first, without an interview. <what> can also " +
-			"be the path of a repository, or of the worktree of a prepared session.",
+			"review threads): run prepares a session from it first, without an interview. If <what> is a " +
+			"repository or a session's worktree, runs the session prepared there.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "from",
 				Usage: "import tasks from `PATH` first: a checklist, plan, JSON file or directory; " +
@@ -400,7 +400,7 @@ func (w *repoContext) newProgress(s *session.Session, asJSON bool) *runLines {
 	return newRunLines(s, term, w.p.stdout, w.p.stderr, isTerminal(w.p.stderr))
 }
 
-// ended prints the end of a run and drops printed text from its result.
+// ended prints the end of a run. If that prints the error's text, it returns the error without the text.
 func (w *repoContext) ended(h *held.Handle, show *runLines, stop loop.Stop, result error) error {
 	why, r := w.hintOf(h, result)
 	told := show.Stopped(h, stop, why, r)

@@ -17,10 +17,10 @@ func (p *process) takeCommand() *cli.Command {
 		Name:      "take",
 		Usage:     "bring finished tasks into your branch",
 		ArgsUsage: "[<task>...] [<session>]",
-		Description: "Takes the whole session, or the given tasks with their acceptance tests. A conflict or a " +
-			"refusing hook changes nothing. Uncommitted changes stop take only where they would stop git " +
-			"merge. take lists work that the branch has reverted, and does not take it again. If the branch no " +
-			"longer has the session's base (amended, rebased), the default is --pick.",
+		Description: "Takes the whole session, or the given tasks with their acceptance tests. If there is a " +
+			"conflict or a hook fails, take changes nothing. take refuses uncommitted changes only if " +
+			"git merge would refuse them. take lists work that the branch has reverted, and does not take it " +
+			"again. If the branch no longer has the session's base (amended, rebased), the default is --pick.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "onto", Usage: "take into `BRANCH` instead of the current branch"},
 			&cli.BoolFlag{Name: "pick", Usage: "cherry-pick each task's commit (default with <task>)"},

@@ -160,14 +160,15 @@ func (c *acpConn) configure(ctx context.Context, opened gjson.Result) error {
 		key: "tilth.agent." + name + ".model", unset: t.UnsetModel})
 }
 
-// acpChoice is a value to set in a conversation, by an option of its category or by its method.
+// acpChoice is a value to set in a conversation: through an option of the category if the agent has one, else through
+// the method.
 type acpChoice struct {
 	category, method, member string
 	list, id                 string // list of the method's values
 	wanted                   []string
 	asked                    bool // the user set the value
 	key                      string
-	unset                    string // command that unsets the value, if it is not the key's
+	unset                    string // command that unsets the value; "" if key sets it
 }
 
 func (c *acpConn) choose(ctx context.Context, opened gjson.Result, choice acpChoice) error {

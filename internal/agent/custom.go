@@ -150,7 +150,7 @@ func rowOf(name string, set map[string]string) (*Program, error) {
 		return nil, fmt.Errorf("%s: there is no command; set %s to the shell command that starts it", Key(name, "acp"),
 			Key(name, "start"))
 	case strings.Contains(path, "/") && !filepath.IsAbs(path):
-		return nil, fmt.Errorf("%s: %s would be a file of the worktree; make it absolute", Key(name, "path"), path)
+		return nil, fmt.Errorf("%s: %s names a file in the worktree; use an absolute path", Key(name, "path"), path)
 	case of == own:
 		return describe(name, set)
 	case of == ownByACP:

@@ -45,7 +45,7 @@ func TestCustomSettings(t *testing.T) {
 		{"claude", map[string]string{"path": "/opt/claude", "args": "--effort high"}, ""},
 		{"claude", map[string]string{"start": "x"},
 			"claude is a row of the table; its keys are acp, args, env, model, path"},
-		{"claude", map[string]string{"path": "tools/claude"}, "would be a file of the worktree"},
+		{"claude", map[string]string{"path": "tools/claude"}, "names a file in the worktree"},
 	} {
 		p, err := custom(c.name, c.set)
 		if c.err == "" && (err != nil || p.Name != c.name) {

@@ -53,7 +53,8 @@ func ToolEnv(environ, keep []string) []string {
 	return append(env, "CI=true")
 }
 
-// Environ returns environ for the program, without keys except its own and those in the variables that keep names.
+// Environ returns environ for the program. It removes keys, except for the program's own keys and the variables in
+// keep.
 func (p *Program) Environ(environ, keep []string) []string {
 	return ToolEnv(environ, p.kept(environ, keep))
 }

@@ -162,8 +162,8 @@ func sameAccount(was, now map[string]any) error {
 	return nil
 }
 
-// keepFile copies a file from a layer of a turn. A program may write it in place, or rename another file to it, which
-// would remove a mount.
+// keepFile copies a file from a layer of a turn to its path. The file is not mounted, because a program may replace it
+// by a rename.
 func keepFile(layer, name, to string) error {
 	data, err := jsonl.ReadIn(layer, name, maxSettings+1)
 	if err == nil && len(data) > maxSettings {

@@ -41,7 +41,8 @@ func (b *BuiltinTools) open(name, rel string) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// read reads a text file, up to one byte more than most.
+// read reads a text file and returns its size. It returns at most most+1 bytes, so that the caller notices a longer
+// file.
 func (b *BuiltinTools) read(name, rel string, most int64) (data []byte, size int64, err error) {
 	f, info, err := b.open(name, rel)
 	if err != nil {

@@ -14,8 +14,8 @@ const (
 	MaxCost           = "max_cost"
 )
 
-// Cap is a row of the table of caps. A new cap is a new row, and the place in package loop that enforces it: for a
-// session's cap its meter (loop.Usage), for a task's the place that counts.
+// Cap is a row of the table of caps. To add a cap, add a row and enforce it in package loop: a session's cap with a
+// meter (loop.Usage), a task's cap in the code that counts.
 type Cap struct {
 	Name    string
 	Setting Setting
@@ -40,7 +40,7 @@ var caps = []Cap{
 	{
 		Name: MaxMinutes, Stop: "wall_clock", Label: "time", Detail: "%.1f of %g minutes",
 		Setting: Setting{Name: "tilth.maxWallClockMinutes", Flag: "max-minutes", Default: "480", kind: kindNumber,
-			Help: "minutes per run or resume (1.5 is valid), without waits for usage limits; 0 is no limit"},
+			Help: "minutes per run or resume (1.5 is valid), not counting waits for usage limits; 0 is no limit"},
 	},
 	{
 		Name: MaxTokens, Stop: "token_cap", Label: "tokens", Detail: "%.0f of %.0f tokens",

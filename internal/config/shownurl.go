@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// ShownURL returns a URL for display and records. **** replaces a password, a user without one (some put a key there),
-// and parameters with the name of a key. In a text that is not a URL, more than necessary is hidden.
+// ShownURL returns a URL for display and records. It replaces a password by ****, and also a user name without a
+// password (some users put a key there) and the values of parameters whose names look like a key. If text is not a URL,
+// it may hide more.
 func ShownURL(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if found {

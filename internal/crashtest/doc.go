@@ -13,12 +13,12 @@
 //	harness   git-tilth dies as a child starts; the child runs to its end
 //	child     the process that is about to make the change dies, git-tilth lives and has to cope
 //
-// The start of a program that changes nothing is no point, nor are changes outside the session's and the user's
-// directories: the state on disk is that of the next point.
+// The start of a program that changes nothing is not a point. Neither is a change outside the session's and the user's
+// directories. In both cases the state on disk is the same as at the next point.
 //
-// `go test` takes a sample of the points. With TILTH_CRASH=full it takes all, and continues after each in every way of
-// its story. With -v it prints their number. TILTH_CRASH_POINT=power-17 (with -run 'TestCrashes/run$') takes one,
-// TILTH_CRASH_OPS=1 lists the numbered changes, and TILTH_CRASH_KEEP=1 keeps the files of a failure.
+// `go test` takes a sample of the points. With TILTH_CRASH=full it takes all, and continues after each in every way
+// that the story lists. With -v it prints their number. TILTH_CRASH_POINT=power-17 (with -run 'TestCrashes/run$') takes
+// one, TILTH_CRASH_OPS=1 lists the numbered changes, and TILTH_CRASH_KEEP=1 keeps the files of a failure.
 //
 // The soak (make soak) kills at random points instead, and lets disks fill, endpoints fail and commands compete during
 // a session's life. A seed determines the events.

@@ -56,7 +56,7 @@ func Password(ctx context.Context, g *gitx.Git, common, url string) (password st
 	return password
 }
 
-// hide keeps a key that is not from the environment out of the record. Each role may have a key.
+// hide adds a key that did not come from the environment to the keys that the record redacts. Each role may have a key.
 func (k *Kit) hide(r config.Role, key string) {
 	if key == "" || slices.Contains(slices.Collect(maps.Values(k.keys)), key) {
 		return

@@ -180,7 +180,7 @@ func (k *Kit) price(name string) *model.Price {
 	return &model.Price{Prompt: prompt, Answer: answer}
 }
 
-// withoutModel names the models that an endpoint has, where none is set.
+// withoutModel returns the error for a role without a model. The error lists the models of the endpoint.
 func (k *Kit) withoutModel(r config.Role, e config.Endpoint) error {
 	set := "git config --global tilth." + string(r) + ".model "
 	e.Model, e.APIKey = "none", cmp.Or(e.APIKey, k.credential(e.BaseURL))

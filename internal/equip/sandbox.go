@@ -36,7 +36,7 @@ func (k *Kit) Sandbox() (*sandbox.Box, error) {
 	return k.Box(), nil
 }
 
-// Box returns the sandbox by the settings, even if this system has none.
+// Box returns the sandbox that the settings describe, even if this system has none.
 func (k *Kit) Box() *sandbox.Box {
 	paths := func(name string) (out []string) {
 		for _, path := range k.Config.List(name) {
@@ -73,7 +73,7 @@ func (k *Kit) places() []string {
 	return append(out, gitx.ObjectDirs(k.Common)[1:]...)
 }
 
-// SandboxState returns the state of the sandbox by the settings and on this system.
+// SandboxState returns the state of the configured sandbox on this system.
 func (k *Kit) SandboxState() (state record.Check, system sandbox.System) {
 	want, system := k.Config.Get("tilth.sandbox"), sandbox.Probe()
 	offline := k.Config.Text("tilth.sandboxNetwork") == "off"

@@ -27,8 +27,8 @@
 // fetched there, so that the result is known, and refused as in a real run. The remote is asked whether it would accept
 // a push. Nothing is written anywhere else.
 //
-// Data from a remote is foreign. Every name, mode, size and number of files is checked before a file is written, into a
-// directory that is not a session yet. Each file is parsed in its format, and paths are this machine's.
+// Data from a remote is untrusted. Every name, mode, size and number of files is checked before a file is written, into
+// a directory that is not a session yet. Each file is parsed in its format, and paths are this machine's.
 package fleet
 
 import (

@@ -120,7 +120,7 @@ const (
 // environment has the scrubbed environment in all forms that commands need.
 type environment struct {
 	raw   []string // as given to New
-	keys  []string // plain, with the variables of credential helpers
+	keys  []string // plain with the user's keys, for commands that run credential helpers
 	asked []string // for listing the user's config, which starts no program: with all of `git -c`
 	plain []string // scrubbed, unattended, the user's config only
 	own   []string // for git-tilth's commands: no hooks, C locale

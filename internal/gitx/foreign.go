@@ -10,8 +10,8 @@ import (
 var ownDirs = []string{"branches", "hooks", "info", "lfs", "logs", "modules", "objects", "rebase-apply", "rebase-merge",
 	"refs", "reftable", "remotes", "rr-cache", "sequencer", "worktrees"}
 
-// LinkForeign links the other directories of a repository, at a path, into a git directory. Filters such as git-crypt
-// look for their files below `git rev-parse --git-dir`.
+// LinkForeign links the directories in common that are not git's own into the git directory dir. The links lead to them
+// at the path by. Filters such as git-crypt look for their files below `git rev-parse --git-dir`.
 func LinkForeign(common, by, dir string) error {
 	names, err := os.ReadDir(common)
 	for _, e := range names {

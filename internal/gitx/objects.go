@@ -199,7 +199,8 @@ func readRef(common, ref string) (sha string, known bool) {
 	return "", err == nil && names && checkGitDir(common) == nil && !absent(filepath.Join(common, "refs"))
 }
 
-// readHead returns the commit of the branch that a git directory's HEAD names, where git's files tell it.
+// readHead returns the commit of the branch that HEAD of a git directory names. known is false if its files do not
+// tell.
 func readHead(gitDir string) (sha string, known bool) {
 	common, err := commonDir(gitDir)
 	if err != nil {

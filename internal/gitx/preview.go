@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Borrow makes a git directory in dir, without refs, that has the objects of the repository at common as an alternate,
-// and those of more git directories.
+// Borrow makes a git directory in dir, without refs. Its alternates are the objects of the repository at common and of
+// more git directories.
 func Borrow(common, dir string, more ...string) error {
 	if shallow, err := readFile(filepath.Join(common, "shallow")); err == nil {
 		if err := writeIn(dir, "shallow", string(shallow)); err != nil {

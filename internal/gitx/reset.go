@@ -110,7 +110,7 @@ func (g *Git) ClearInProgress(ctx context.Context, wt Worktree) error {
 
 // RewindTree resets the worktree to sha: a hard reset and a clean, also of untracked repositories. Files that were
 // ignored before the reset (keep, from IgnoredBefore) or are ignored after it stay. It makes directories accessible if
-// they block the reset, and leaves them so; the top is private again.
+// they block the reset, and does not restore their modes. The top directory becomes private again.
 func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []string) error {
 	if err := g.Reset(ctx, wt, sha, true); err != nil {
 		return err

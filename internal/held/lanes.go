@@ -141,7 +141,7 @@ func MakeLane(ctx context.Context, h *Handle, task, commit string, env ...string
 	return err
 }
 
-// mark marks a task's lane as being made or removed, so that its files are no work.
+// mark marks a task's lane as being made or removed. The files of a marked lane do not count as work.
 func mark(h *Handle, task string) error {
 	at := h.S.Path(session.LanesDir, newLanes, task)
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
@@ -150,7 +150,7 @@ func mark(h *Handle, task string) error {
 	return jsonl.WriteFile(at, nil)
 }
 
-// LaneBegun removes the mark of a task's lane after its attempt is recorded; "" is no task.
+// LaneBegun removes the mark of a task's lane after its attempt is recorded. With task "" it does nothing.
 func LaneBegun(h *Handle, task string) error {
 	if task == "" {
 		return nil

@@ -23,8 +23,8 @@ const (
 	trailerBy      = "Tilth-By" // person, where no evaluator was asked
 )
 
-// Quoted returns a worker's summary as the body of a commit message. A line that begins with "> " is no trailer and no
-// command, however the summary is worded.
+// Quoted returns a worker's summary as the body of a commit message. Each line begins with "> ", so no line
+// of the summary can act as a trailer or a command.
 func Quoted(summary string) string {
 	lines := strings.Split(text.Wrap(text.Inert(text.Visible(strings.TrimSpace(summary))), bodyWidth-len("> ")), "\n")
 	for i, line := range lines {

@@ -10,8 +10,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// Place is how the sandbox shows a tree of the session at the paths of the user's checkouts: the source and the main
-// worktree of its repository. It has none for a bare repository.
+// Place returns the paths at which the sandbox shows a tree of the session: the user's checkouts, which are the source
+// and the main worktree of its repository. A bare repository has no main worktree.
 func (h *Handle) Place(ctx context.Context, tree string) sandbox.Place {
 	h.installed.Do(func() {
 		main, hasMain := strings.CutSuffix(h.Common, "/.git")

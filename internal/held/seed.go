@@ -43,7 +43,7 @@ func (h *Handle) SeedCommit(ctx context.Context) (commit, parent string, err err
 	return commit, parent, nil
 }
 
-// SeedOf returns the seed's commit as recorded: of the last seed_committed before anything ran, or on a new base.
+// SeedOf returns the commit of the recorded seed: the last one before anything ran, or the one on a new base.
 func SeedOf(s *session.Session) (sha string, err error) {
 	b, err := SeedBeginning(s)
 	if err != nil {

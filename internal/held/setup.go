@@ -39,8 +39,8 @@ func (s Setup) hasModules(dir string) bool {
 	return err == nil && fi.Mode().IsRegular() && !slices.ContainsFunc(s.In(dir), own)
 }
 
-// RunSetup checks out the submodules of a new worktree, or of where changes are judged, copies ignored files of the
-// source into it and runs the setup commands in it.
+// RunSetup prepares a new worktree or judge checkout: it checks out the submodules, copies ignored files of the source
+// and runs the setup commands.
 func (h *Handle) RunSetup(ctx context.Context, dir string, env ...string) error {
 	if h.Git.IsDryRun() {
 		return nil

@@ -33,7 +33,8 @@ type Snapshot struct {
 	// Loose are the files, relative to the worktree, that a checkout of Tip does not create: changed, deleted, or
 	// untracked and not ignored. A directory includes its contents. They are bytes, because names need not be UTF-8.
 	Loose [][]byte `json:"loose,omitempty"`
-	// Ignored are files that are ignored here and may not be where one went from here: they stay in the worktree.
+	// Ignored are the ignored files, if the state that replaced this one has other ignore rules. A restore leaves them
+	// in the worktree.
 	Ignored [][]byte `json:"ignored,omitempty"`
 }
 

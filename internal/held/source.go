@@ -23,15 +23,15 @@ var (
 )
 
 // CommonOf finds the common git directory of a session's repository. check is nil for an unreadable checkpoint. It
-// takes the first of these that leads to a repository; if several do, the first with this session's worktree, else with
-// its branch:
+// returns the first of these that leads to a repository. If several do, it prefers the first that has this session's
+// worktree, then the first that has its branch:
 //
 //  1. the checkpoint's source, then the checkpoint's note of the common directory
 //  2. the mark of an unfinished teardown
 //  3. the worktree's link, which git maintains: after a move of the repository `git worktree repair` does. A worker may
 //     have written it
-//  4. the source of session_start; for a session that travels only if the others name nothing, because its record may
-//     have begun in another clone on this machine with a branch of the same name
+//  4. the source of session_start. For a session that moves between machines it counts only if the others name nothing,
+//     because its record may have begun in another clone on this machine with a branch of the same name
 //
 // A fork or fetch in progress uses the repository in its mark, because the others name its origin. The error is
 // ErrSourceGone or ErrSourceUnknown if none of them leads to a repository.

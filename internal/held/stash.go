@@ -261,7 +261,7 @@ func restoreAside(ctx context.Context, h *Handle, wt gitx.Worktree, task, tip st
 	if err := h.Git.ReadTree(ctx, wt, tree, true); err != nil {
 		return false, err
 	}
-	// A ref that returned after a power cut would be taken for newer than the worker's later changes.
+	// The directory is synced: a ref restored by a power cut would look newer than the worker's later changes.
 	return true, h.Change(func() error { return errors.Join(os.Remove(at), jsonl.SyncDir(filepath.Dir(at))) })
 }
 

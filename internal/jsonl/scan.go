@@ -17,15 +17,15 @@ const tailBlock = 64 << 10
 // ErrShrunk means that the file is shorter than the start offset, because it was rewound or replaced.
 var ErrShrunk = errors.New("the file is shorter than before")
 
-// ErrStop, returned by the function that a scan calls, ends the scan behind that line without an error.
+// ErrStop ends a scan after the current line without an error, if the function that the scan calls returns it.
 var ErrStop = errors.New("stop the scan")
 
 // Scan reads a file from the byte offset from on, which must be the beginning of a line. fn gets each line that is a
 // JSON object, without its newline, valid until fn returns, with the offset at which it begins. An error of fn ends the
-// scan and is returned, unless it is ErrStop. Lines that are something else are skipped and counted, empty ones only
-// skipped. A last line without its newline is handed over if it is a whole object, and otherwise left for later: end
-// lies before it. A missing file is an empty one; one shorter than from is ErrShrunk. Memory is bounded by the longest
-// line, and that by 64 MiB.
+// scan and is returned, unless it is ErrStop. Scan skips and counts lines that are not JSON objects, and skips empty
+// lines without counting them. fn also gets a last line without a newline if it is a whole object; otherwise end is the
+// offset at which that line begins. A missing file counts as empty. If the file is shorter than from, the error is
+// ErrShrunk. Scan needs memory for the longest line, at most 64 MiB.
 func Scan(path string, from int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
 	f, err := OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -28,7 +28,8 @@ type kept struct {
 	tree   string // tree of the setup, "" for any tree
 }
 
-// volatile are caches that tools keep among installed dependencies. They are made again, and are no part of a setup.
+// volatile are caches that tools keep among installed dependencies. They do not count as a setup, because tools make
+// them again.
 var volatile = []string{".cache", ".vite", ".vitest"}
 
 // locks lists the files that decide the dependencies, with the ids of their contents: setup runs again after a change.

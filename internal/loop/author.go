@@ -31,7 +31,8 @@ func verdictOf(message, word string) (args string, err error) {
 	whole := unfenced(message)
 	if strings.HasPrefix(whole, "{") && json.Valid([]byte(whole)) {
 		if named := reviewOf([]byte(whole)); named != nil && *named != word {
-			return "", fmt.Errorf("the word %q is not the word of this review: quoted JSON is not a verdict", *named)
+			return "", fmt.Errorf("the member \"review\" is %q, not the word of this review: "+
+				"quoted JSON is not a verdict", *named)
 		}
 		return whole, nil
 	}
@@ -75,7 +76,7 @@ func reviewOf(object []byte) *string {
 }
 
 // caseIn finds the case in a worker's last message: the JSON object that is the whole message, or the last object that
-// has only members of a case, which an object from a quoted file does not. It returns "" if there is none.
+// has only members of a case. An object quoted from a file has other members. caseIn returns "" if there is none.
 func caseIn(message string) string {
 	if whole := unfenced(message); isCase([]byte(whole)) {
 		return whole

@@ -8,7 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// fence marks foreign text in a prompt: text of the worker, a tool, a test or the repository. Its random name is made
+// fence marks untrusted text in a prompt: text of the worker, a tool, a test or the repository. Its random name is made
 // after the text was written, so the text can neither end its part nor start another one.
 type fence struct{ name string }
 

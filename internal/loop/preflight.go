@@ -360,7 +360,7 @@ func (a *attempt) checkModules(ctx context.Context) ([]record.Check, error) {
 		return nil, err
 	}
 	return []record.Check{{Name: modulesCheck, From: ".gitmodules", Status: record.CheckFinding,
-		Detail:  strings.Join(missing, ", ") + " missing: the repository never fetched the commit that the tree names",
+		Detail:  strings.Join(missing, ", ") + " missing: the repository does not have the commits of these submodules",
 		Command: "git submodule update --init --recursive"}}, nil
 }
 

@@ -114,7 +114,7 @@ func newRule(line string) (r rule, named string, err error) {
 		case "..":
 			return r, "", errors.New("leaves the repository")
 		case "", ".":
-			return r, "", errors.New("no path matches: it has an empty part or a dot alone between slashes")
+			return r, "", errors.New("no path matches: // and /./ are not allowed")
 		}
 	}
 	named, err = r.translate(glob)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// LastWords waits for the end of the children, which a second signal ends, and then gives the stop a moment to be
-// written.
+// LastWords waits until the children end; a second signal ends them. Then it waits a moment, so that the stop can be
+// recorded.
 func LastWords() {
 	for end := time.Now().Add(childrenEnd); ChildrenRun() && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)

@@ -8,7 +8,7 @@ type SessionRewound struct {
 	To   string `json:"to"`   // the point: seed, or a task
 	From string `json:"from"` // the commit that the branch was at
 	SHA  string `json:"sha"`  // current commit
-	Undo int    `json:"undo"` // the number by which an undo takes this back
+	Undo int    `json:"undo"` // number of the undo that takes this back
 	Note string `json:"note,omitempty"`
 	// Noted is the task with the note at the start of its ledger.
 	Noted string `json:"noted,omitempty"`
@@ -46,7 +46,7 @@ type CommitRepeated struct {
 type SessionUndone struct {
 	Scope
 	Undo   int                  `json:"undo"` // number of the operation to undo
-	Redo   int                  `json:"redo"` // the number by which an undo takes this back
+	Redo   int                  `json:"redo"` // number of the undo that takes this back
 	Counts int64                `json:"counts"`
 	Tasks  map[string]TaskState `json:"tasks"`
 }

@@ -86,8 +86,8 @@ func Scan(path string, from int64, fn func(Line) error) (end int64, skipped int,
 }
 
 // Tail calls fn with the lines of the record at path from the last one backwards until fn returns false; see
-// jsonl.Tail. It leaves out superseded events: those of the tasks that a rewind or undo changed, back to the point up
-// to which they count. The other tasks keep theirs.
+// jsonl.Tail. If a rewind or undo changed a task, it leaves out the task's superseded events: those after the last one
+// that counts.
 func Tail(path string, fn func(Line) (more bool)) (skipped int, err error) {
 	counts := map[string]int64{} // by task, the end of its events that count
 	return jsonl.Tail(path, func(off int64, raw []byte) bool {

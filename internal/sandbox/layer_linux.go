@@ -47,7 +47,8 @@ func bypass(layer string) error {
 	return err
 }
 
-// layerMount returns where a layer is mounted. A layer that is removed outside takes its mount along.
+// layerMount returns the path at which a layer is mounted. It is in the layer, so that removing the layer outside the
+// sandbox also removes the mount.
 func layerMount(layer string) string { return filepath.Join(layer, "mount") }
 
 // mountLayer mounts a directory with a layer over it. Between the two it mounts another layer with accepted writes.

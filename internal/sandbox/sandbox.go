@@ -67,8 +67,8 @@ type Box struct {
 	// Temp is the directory for temporary files, which TMPDIR names. It may be changed.
 	Temp      string
 	NoNetwork bool
-	// MaxProcesses and MaxMemory bound a command with all that it starts: its threads, and its bytes; 0 is no limit of
-	// the one, and 90 % of the machine for the other.
+	// MaxProcesses and MaxMemory limit the threads and the bytes of a command with all that it starts. 0 is no limit of
+	// threads, and 90 % of the machine's memory.
 	MaxProcesses, MaxMemory int64
 	// MinFree are the bytes that a command leaves on its disks.
 	MinFree int64

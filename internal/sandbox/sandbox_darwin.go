@@ -30,10 +30,10 @@ func (b *Box) Start(cmd *exec.Cmd) (*Tree, error) {
 // Spaces are namespaces, which only Linux has.
 func Spaces() (has []string, err error) { return nil, errors.New("this system has none") }
 
-// Layered is never so: there are no layers.
+// Layered returns false: macOS has no layers.
 func Layered(string) bool { return false }
 
-// Close has none to end.
+// Close does nothing: macOS has no namespaces to end.
 func Close() {}
 
 // Limits are not set here.

@@ -65,7 +65,7 @@ func limitsFilter() *unix.SockFprog {
 	if !ok {
 		return nil
 	}
-	// prlimit64 of programs that are made for the processor's smaller sibling.
+	// The filter also has the prlimit64 of 32-bit programs, which has another number.
 	small, number := uint32(unix.AUDIT_ARCH_I386), uint32(340)
 	if runtime.GOARCH == "arm64" {
 		small, number = unix.AUDIT_ARCH_ARM, 369

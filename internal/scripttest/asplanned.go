@@ -56,7 +56,8 @@ var (
 		`clean|branch|fetch|push|fast-import) `)
 	// ids matches ids of commits that a dry run does not make, and times in the names of stashed files.
 	ids = regexp.MustCompile(` '?<commit>'?|(update-ref (?:--no-deref )?-m '[^']*' \S+) [0-9a-f]{40}`)
-	// claims are commits that have the time, and travels are directories with a random name.
+	// claims matches the ids of claim commits, which depend on the time. travels matches directories with a random
+	// name.
 	claims  = regexp.MustCompile(`[0-9a-f]{40}:refs/tilth/claims/`)
 	travels = regexp.MustCompile(`/[.]travel-\w+`)
 )

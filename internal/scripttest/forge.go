@@ -43,7 +43,7 @@ type forgeState struct {
 // fork, REPO is the user's fork me/thing of team/thing.
 func fakeForge(ts *testscript.TestScript, _ bool, args []string) {
 	need(ts, args, 2, "fakeforge FILE REPO [fork]")
-	dir, err := os.MkdirTemp("", "gh") // a socket's path is short
+	dir, err := os.MkdirTemp("", "gh") // a socket's path must be short
 	ts.Check(err)
 	f := &stubForge{file: ts.MkAbs(args[0]), heads: ts.MkAbs(args[1]), owner: "team", calls: ts.MkAbs("../forge.log")}
 	if len(args) > 2 {

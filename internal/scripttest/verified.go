@@ -19,14 +19,14 @@ import (
 // "" if the session was repaired. In sessions of all other scripts verify finds nothing.
 var tampering = map[string]string{
 	"log_filter":    "prd.json: .*no such file",
-	"show_reasons":  "it has the session's trailers, but is not in the record", // a person's rebase
+	"show_reasons":  "it has the session's trailers, but is not in the record", // the user rebased it
 	"skipped_lines": "events.jsonl:1, .* the record was changed from this line on",
-	"take_odd":      "the commit of T-002 is not on the branch", // a person's amended one is
+	"take_odd":      "the commit of T-002 is not on the branch", // the user amended it
 }
 
 func scriptOf(workDir string) string { return strings.TrimPrefix(filepath.Base(workDir), "script-") }
 
-// differences returns verify's findings in a session at rest, none for a session that is running or refused.
+// differences returns verify's findings in a session. It returns none if the session is running or verify refuses it.
 func differences(environ []string, s *session.Session) (found []string) {
 	if _, busy := s.Holder(); busy {
 		return nil

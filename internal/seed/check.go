@@ -217,7 +217,7 @@ func (c *checker) pairing(rules Rules) {
 	}
 }
 
-// quoteShort quotes foreign text for a message and keeps it short.
+// quoteShort quotes untrusted text for a message and keeps it short.
 func quoteShort(s string) string { return fmt.Sprintf("%q", text.Clip(s, 120)) }
 
 // kilobytes words a size.

@@ -5,7 +5,7 @@
 // EditPlan checks a plan that its user changed.
 //
 // The rules that hold here:
-//   - Texts of a model or a file are foreign: sizes are bounded, and a refusal names the broken rule and its fix.
+//   - Texts of a model or a file are untrusted: sizes are bounded, and a refusal names the broken rule and its fix.
 //   - Nothing of a bundle is written before all of it has been checked.
 //   - The package runs no git and no model by itself: both come in as functions.
 package seed

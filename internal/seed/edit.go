@@ -10,12 +10,13 @@ import (
 )
 
 // EditPlan checks a prd.json that the user has edited, by the rules of a bundle and for fields that only the harness
-// may change. old is the plan before, files are the paths of the seed's test files. They do not change, so a task with
-// a test may not be removed, and if every task has a test, a new task is refused. The returned tasks keep unknown
-// fields. After a run, done are finished tasks that are not in the text: they come before the others, and a new task
-// needs no test.
+// may change. old is the plan before the edit. files are the paths of the seed's test files. An edit cannot change the
+// test files, so a task with a test may not be removed, and if every task has a test, a new task is refused. The
+// returned tasks keep unknown fields. After a run, done are the finished tasks, which the edited text does not list.
+// They come before the other tasks, and a new task needs no test.
 //
-// The violations are for the user; with any of them the plan must not be saved. err says that old cannot be read.
+// The violations are for the user. If there are any, the caller must not save the plan. The error says that old cannot
+// be read.
 func EditPlan(old, edited []byte, files []string, done []session.Task) ([]session.Task, []Violation, error) {
 	before, err := session.ParseTasks(old)
 	if err != nil {

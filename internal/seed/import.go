@@ -162,7 +162,7 @@ func readText(name string, r io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// checkUTF8 refuses bytes that are no text, with their line.
+// checkUTF8 refuses bytes that are not text, and names their line.
 func checkUTF8(name string, text []byte) error {
 	i := bytes.IndexByte(text, 0)
 	if i < 0 && !utf8.Valid(text) {

@@ -279,7 +279,7 @@ func (d *dirImport) readFile(rel string, most int) ([]byte, error) {
 		err = errors.New("not a regular file")
 	}
 	if err == nil && len(data) > most {
-		err = fmt.Errorf("it is too large: at most %s a file are taken", kilobytes(most))
+		err = fmt.Errorf("it is too large: a file may have at most %s", kilobytes(most))
 	}
 	if err != nil {
 		return nil, importError(d.name(rel), 0, "put a readable file there, or remove it", "%s", plainError(err))

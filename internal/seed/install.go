@@ -38,8 +38,9 @@ func Install(b *Bundle, worktree string, s *session.Session) (undo func(), err e
 	return in.undo, nil
 }
 
-// TakeUp returns the history of an interrupted interview, up to the point where it continues. It removes the files of
-// an uncommitted last seed, which is proposed again. tracked are the worktree's tracked paths.
+// TakeUp returns the history of an interrupted interview, up to the point where it continues. If the last seed was not
+// committed, TakeUp removes its files, because the interview proposes the seed again. tracked are the worktree's
+// tracked paths.
 func TakeUp(history []json.RawMessage, worktree string, s *session.Session, tracked []string) []json.RawMessage {
 	if last := len(history) - 1; last > 0 && gjson.GetBytes(history[last], "content").Str == seedWritten {
 		history = history[:last]

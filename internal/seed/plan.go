@@ -149,7 +149,7 @@ func (p *plan) findSections() {
 		for _, c := range b.parts {
 			found = c.kind == section && find(c) || found
 		}
-		// In a plan of tasks, a heading that only has a number is none.
+		// If headings with a word or an id are tasks, a heading with only a number is not a task.
 		if kind := kinds[b]; !found && kind != "" && real[kind] {
 			p.tasks[b] = !real["task"] || !strings.HasPrefix(kind, "numbered")
 			found = true

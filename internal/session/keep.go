@@ -34,8 +34,8 @@ func decode(data []byte, dst any, loose ...string) error {
 	return jsonError(data, err)
 }
 
-// encode returns v in the format of the session's JSON files: two spaces, a newline at the end. It adds the members of
-// old, the file's previous text, that T does not know, at any depth.
+// encode returns v in the format of the session's JSON files: two spaces, a newline at the end. old is the file's
+// previous text. encode keeps the members of old that T does not know, at any depth.
 func encode[T any](v *T, old []byte) ([]byte, error) {
 	text, err := jsonl.Encode(v)
 	if err != nil {
@@ -163,9 +163,9 @@ func save[T any](path string, v *T) error {
 // Sync makes earlier saves survive a power cut.
 func (s *Session) Sync() error { return jsonl.SyncDir(s.Dir) }
 
-// removeStaleTemps deletes temporary files that a killed writer left in dir. Only the lock's holder calls it, so files
-// of the holder are leftovers at any age. chat.html and taking.json have other writers, so their temporary files must
-// be old.
+// removeStaleTemps deletes temporary files that a killed writer left in dir. Only the process with the lock calls it,
+// so no other process writes most files. chat.html and taking.json are written without the lock, so their temporary
+// files must be an hour old.
 func removeStaleTemps(dir string, now time.Time) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -71,7 +71,7 @@ func (r *Request) Merged(tip string) bool {
 	return r.State == RequestMerged && (r.Head == tip || r.Took == tip)
 }
 
-// All returns the requests of a stack, the lowest first, or the only one. It returns none of nil.
+// All returns the requests of a stack, the lowest first, or the only request. It returns nil for a nil Request.
 func (r *Request) All() []*Request {
 	if r == nil {
 		return nil

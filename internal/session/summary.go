@@ -215,7 +215,7 @@ func NewSummary(sessionID string) *Summary {
 
 func newCounts() verdictCounts { return verdictCounts{RejectionCategories: map[string]int64{}} }
 
-// Feed counts one line of the record, as a scan hands it out, in the order of the record. Lines that are no events
+// Feed counts one line of the record, as a scan hands it out, in the order of the record. Lines that are not events
 // count as skipped.
 func (s *Summary) Feed(l record.Line) {
 	if l.Type == "" {

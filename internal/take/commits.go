@@ -22,7 +22,7 @@ func (t *taker) whole(ctx context.Context, there there) error {
 	top, from := t.commits[t.Above].SHA, t.Note.From
 	for _, c := range t.commits[t.Above:] {
 		if len(c.Trailers["Tilth-Failed"]) > 0 {
-			return &held.RefusedError{Why: "the partial work of a failed task is below the last finished task",
+			return &held.RefusedError{Why: "the branch has partial work of a failed task before the last finished task",
 				Hint: "git tilth take --pick " + t.S.ID}
 		}
 	}

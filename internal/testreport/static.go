@@ -40,7 +40,7 @@ var (
 func pythonTests(where, source string) Wanted {
 	out := Wanted{}
 	class, classLeft, indent := "", false, ""
-	left, module := false, false // by a decorator; by pytestmark
+	left, module := false, false // skipped by a decorator, by pytestmark
 	quote := ""
 	for line := range strings.Lines(source) {
 		trimmed := strings.TrimSpace(line)

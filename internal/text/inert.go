@@ -14,7 +14,7 @@ var (
 	reference = pattern.New(`([#!]|\b[A-Z]\w+-|/)(\d)`)
 )
 
-// Inert returns foreign text for a commit message. A reference behind a closing word, and words that keep CI from
+// Inert returns untrusted text for a commit message. A reference behind a closing word, and words that keep CI from
 // running, get a space.
 func Inert(s string) string {
 	s = closes().ReplaceAllStringFunc(s, func(m string) string {

@@ -1,4 +1,4 @@
-// Package text has small operations on text: shortening, quoting, and safe display of foreign text.
+// Package text has small operations on text: shortening, quoting, and safe display of untrusted text.
 package text
 
 import (

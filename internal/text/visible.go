@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Visible makes foreign text harmless for a terminal or pager. It replaces control characters, which could move the
+// Visible makes untrusted text harmless for a terminal or pager. It replaces control characters, which could move the
 // cursor, set the title or hide text, and characters that reorder or hide text, by their names. It keeps newlines and
 // tabs. The result is valid UTF-8.
 func Visible(s string) string { return visible(s, false) }

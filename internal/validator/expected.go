@@ -67,7 +67,7 @@ func (g given) found(r report) map[test]state {
 		if !g.is(t) {
 			continue
 		}
-		if path.Ext(g.file) == ".rs" { // modules within a file are left out of its tests' names
+		if path.Ext(g.file) == ".rs" { // the expected names have no modules
 			t = test{Where: g.where, Name: t.Name[strings.LastIndex(t.Name, ":")+1:]}
 		}
 		out[t] = max(s, out[t])

@@ -126,7 +126,7 @@ func moduleFile(root, name string) string {
 	return ""
 }
 
-// Retry runs failing tests again alone, each up to times. It returns those that pass then, which are flaky and no
+// Retry runs failing tests again alone, each up to times. It returns the tests that pass then: they are flaky and no
 // longer fail the report. It leaves out known failures and the acceptance tests of the task.
 func (r *Report) Retry(ctx context.Context, vs []Validator, in ExecEnv, limit time.Duration, times int, known Known,
 	task string) (flaky []string) {

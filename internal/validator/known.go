@@ -77,8 +77,8 @@ func (k Known) Spare(r *Report) {
 	r.Passed = passed
 }
 
-// Settle removes the failures that are gone in a report, and reports whether there were any. The second of two runs of
-// a suite has the project's own tests.
+// Settle removes the failures that are gone in a report, and reports whether there were any. If a suite ran twice, the
+// second run counts, because it has the project's own tests.
 func (k Known) Settle(r Report) (changed bool) {
 	last := map[string]Result{}
 	for _, res := range r.Results {

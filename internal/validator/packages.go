@@ -66,8 +66,8 @@ func (p *layout) nameOf(dir, manifests string) string {
 	return m[1] + m[2]
 }
 
-// dependents returns for each package those that name it in their manifests or import it. In a workspace an import
-// needs no line in a manifest, because packages are found by name.
+// dependents maps each package to the packages that name it in a manifest or import it. In a workspace, a package can
+// import another one that its manifest does not name.
 func (p *layout) dependents(dirs []string) map[string][]string {
 	plain := func(s string) string { return strings.NewReplacer("_", "-", `\`, "/").Replace(strings.ToLower(s)) }
 	manifests, imports := map[string]string{}, map[string]map[string]bool{}

@@ -31,13 +31,13 @@ type Scene struct {
 	Ignored func(path string) bool
 	// Source lists the files of the user's checkout that the tree lacks; nil for none.
 	Source  func() Source
-	Config  string   // the git command of the place where tilth.validator is set
+	Config  string   // git command for the config file that sets tilth.validator
 	Setup   []string // commands that were run in the place
 	Setting packages.SetupSetting
 }
 
-// Preflight runs each validator once to find out whether it can start. A failure is no obstacle, because the tasks'
-// work is missing.
+// Preflight runs each validator once to find out whether it can start. A validator may fail, because the tasks are not
+// done yet.
 func Preflight(ctx context.Context, vs []Validator, s Scene) ([]record.Check, error) {
 	if s.Source == nil {
 		s.Source = func() Source { return Source{} }

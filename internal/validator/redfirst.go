@@ -86,8 +86,8 @@ var (
 	missingProgram = pattern.New(`: (?:line )?\d+: ([\w.+-]+): (?:command )?not found`)
 )
 
-// breaks returns the line of a test's output that no task's work changes: a syntax error or a missing program, "" if
-// there is none. A name or a module that the task is to make is neither.
+// breaks returns the line of a test's output that no work on a task can fix: a syntax error or a missing program. It
+// returns "" if there is none. A missing name or module does not count, because the task may add it.
 func (p *layout) breaks(output string) string {
 	for line := range strings.Lines(output) {
 		m := missingProgram().FindStringSubmatch(line)

@@ -19,7 +19,7 @@ func TaskOf(basename string) (id string, ok bool) {
 	return "T-" + m[1], true
 }
 
-// AcceptanceTests returns those of files (paths) that belong to a task, sorted.
+// AcceptanceTests returns the files (paths) that are acceptance tests of a task, sorted.
 func AcceptanceTests(files []string, id string) []string {
 	var out []string
 	for _, f := range files {
@@ -33,8 +33,8 @@ func AcceptanceTests(files []string, id string) []string {
 
 // Tasks selects the acceptance tests that must pass.
 type Tasks struct {
-	// Current is the task being judged, Done those that are done already. Their
-	// acceptance tests have to pass; those of the others in All are left out.
+	// Current is the task being judged, Done are the finished tasks. Their acceptance tests must pass. The tests of the
+	// other tasks in All are left out.
 	Current string
 	Done    []string
 	All     []string

@@ -95,7 +95,7 @@ type check struct {
 	commits []gitx.Commit // commits since the base, oldest first
 }
 
-// Session verifies a session that is at rest.
+// Session verifies a session that is not running.
 func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, error) {
 	c := &check{git: g, s: s, Result: Result{
 		SessionID: s.ID, Commits: []Commit{}, Differences: []Difference{}, Notes: []string{},

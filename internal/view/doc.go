@@ -2,8 +2,8 @@
 //
 // Rules that hold here:
 //   - A view reads. The only file of a session that it writes is chat.html, by rename.
-//   - The contents of a record are foreign. On a terminal their control characters are made visible, in a page they
+//   - The contents of a record are untrusted. On a terminal their control characters are made visible, in a page they
 //     are text and never markup.
 //   - A reader of events is a switch over the structs of internal/record that names each of them (events_test.go).
-//   - Nothing costs memory in proportion to the length of a record.
+//   - The memory of a view does not grow with the length of a record.
 package view

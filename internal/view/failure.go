@@ -12,7 +12,7 @@ import (
 )
 
 // failure is the reason why the last run of a session failed, in the words of the objection. Each member is one line of
-// foreign text, or empty.
+// untrusted text, or empty.
 type failure struct {
 	Task   string `json:"task,omitempty"`
 	Reason string `json:"reason"`              // reason of the stop

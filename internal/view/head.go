@@ -24,7 +24,7 @@ type head struct {
 	Blockers      []string `json:"blockers,omitempty"`
 	ScopeNotes    []string `json:"scope_notes,omitempty"`
 
-	Unreadable int      `json:"unreadable,omitempty"` // lines of the record that are no objects
+	Unreadable int      `json:"unreadable,omitempty"` // lines of the record that are not JSON objects
 	Problems   []string `json:"problems,omitempty"`   // files that could not be read
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Line returns an event as one line, the same in all views, and its style by kind and outcome. The text is foreign;
+// Line returns an event as one line, the same in all views, and its style by kind and outcome. The text is untrusted;
 // the caller must escape it.
 func Line(ev record.Event, payload []byte) (style, line string) {
 	switch ev := ev.(type) {

@@ -8,8 +8,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// markdown writes the review as the text of a pull request. Except for titles, its texts are a model's: they must not
-// be markup, mention a user or close an issue.
+// markdown writes the review as the text of a pull request. A model wrote all of its texts except the titles. They are
+// escaped, so that they cannot add markup, mention a user or close an issue.
 func (r *Report) markdown(out *bufio.Writer, only string) {
 	fmt.Fprintf(out, "%s\n\n%s; session `%s`\n\n| task | | change |\n|---|---|---|\n",
 		inMarkdown(joined("; ", r.headline(), r.stopped())), r.Spent(), r.ID)
@@ -46,7 +46,7 @@ func (r *Report) markdown(out *bufio.Writer, only string) {
 var markdownSigns = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;",
 	">", "&gt;", "|", `\|`, "&", "&amp;", "@", "@\u200b", "#", "#\u200b", "!", `\!`, "://", ":\u200b//")
 
-// inMarkdown returns a foreign text for Markdown on a server, without effect as a link or command.
+// inMarkdown returns an untrusted text for Markdown on a server, without effect as a link or command.
 func inMarkdown(s string) string { return markdownSigns.Replace(text.Inert(text.VisibleLine(s))) }
 
 // titleInMarkdown returns a title for Markdown. Titles that others wrote are made inert when they are imported.

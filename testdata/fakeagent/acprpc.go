@@ -45,7 +45,7 @@ func (a *agent) listen() {
 	}
 }
 
-// next is the next message of the client that is no answer. io.EOF is the end of its input.
+// next returns the next message of the client that is not an answer, or io.EOF at the end of its input.
 func (a *agent) next() (rpc, error) {
 	for {
 		m, ok := <-a.in

@@ -84,7 +84,7 @@ func complain(err error) int {
 	return 2
 }
 
-// valued are the options that take a value, of both programs.
+// valued are the options of both programs that take a value.
 var valued = map[string]bool{
 	"--output-format": true, "--permission-mode": true, "--allowedTools": true, "--disallowedTools": true,
 	"--tools": true, "--max-turns": true, "--max-budget-usd": true,

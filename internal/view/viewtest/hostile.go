@@ -26,8 +26,8 @@ var Hostile = []string{
 	`<form action=http://attacker.example><button autofocus>x`, `data:text/html,<script>alert(1)</script>`,
 }
 
-// HostileRecord writes every hostile text into every place of a record that a page
-// shows, and lines that are no events at all.
+// HostileRecord writes every hostile text into every field of a record that a page shows, and lines that are not
+// events.
 func HostileRecord(w *Writer) {
 	w.Event(0, "session_start", P{"phase": "run", "source": Hostile[1], "worker_model": Hostile[5],
 		"evaluator_model": Hostile[0], "limits": P{"max_tokens": Hostile[3], Hostile[5]: 1, "max_cost": 1}})

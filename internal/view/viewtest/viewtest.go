@@ -107,7 +107,7 @@ func (w *Writer) Flush() {
 	}
 }
 
-// Close flushes and closes the record, for tests that make thousands.
+// Close flushes and closes the record, for tests that make thousands of records.
 func (w *Writer) Close() {
 	w.t.Helper()
 	w.Flush()
