@@ -57,8 +57,9 @@ func (w *repoContext) detail(s *session.Session) *view.Report {
 	default:
 		r.Resume = lifecycle.MakePlan(st).String()
 	}
-	r.Undo = lifecycle.UndoOf(w.p.ctx, w.Git, s)
-	if common, err := held.CommonOf(s, check); err == nil {
+	common, err := held.CommonOf(s, check)
+	if err == nil && !r.Cleansed { // a session without a branch cannot go back
+		r.Undo = lifecycle.UndoOf(w.p.ctx, w.Git, s)
 		points, _ := lifecycle.Points(w.p.ctx, w.Git, s, common) // none for an unreadable record
 		for _, p := range points {
 			r.Points = append(r.Points, p.Name)
