@@ -79,7 +79,7 @@ var (
 	writers = strings.Fields("rm mv cp tee touch mkdir rmdir unlink ln truncate install rsync chmod chown shred")
 )
 
-// anyCall reports whether a simple command below a node is of a kind.
+// anyCall reports whether kind accepts a simple command below node.
 func anyCall(node syntax.Node, kind func(name string, args []*syntax.Word) bool) (found bool) {
 	syntax.Walk(node, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {

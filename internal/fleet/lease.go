@@ -232,7 +232,7 @@ func (l *Lease) move(ctx context.Context, next *Claim) (to string, err error) {
 			return "", failed
 		case at == to:
 			return to, nil
-		// A lower counter is of a remote that went back.
+		// A lower counter means that the remote was restored to an earlier state.
 		case at != l.at && at != "" && there.Holder != l.holder && there.Counter >= l.claim.Counter:
 			l.lost.Store(true)
 			if l.cancel != nil {

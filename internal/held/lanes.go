@@ -19,8 +19,8 @@ import (
 )
 
 // A lane is the worktree of one of several running tasks, lanes/<task>/, with HEAD detached at the attempt's base: the
-// commit in the last context_reset or lane_merged. Its change comes to the session's worktree only to be committed
-// there; between two commits that worktree equals the branch's tip.
+// commit in the last context_reset or lane_merged. Its change is copied to the session's worktree only for the
+// commit. Between two commits, the session's worktree equals the branch's tip.
 //
 // The state on disk while a lane is made, and a resume's reaction:
 //  1. the mark lanes/.new/<task>      the directory has no work and is removed

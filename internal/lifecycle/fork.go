@@ -26,7 +26,7 @@ type Fork struct {
 	Start record.SessionStart // agents and limits
 }
 
-// parent is the session that a fork is of, at the point.
+// parent is the session from which a fork is made, at the point.
 type parent struct {
 	*session.Session
 	check  *session.Checkpoint

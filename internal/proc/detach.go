@@ -63,8 +63,8 @@ func Attach(dir string, argv, env []string, box *sandbox.Box, in, out, errOut *o
 	return cmp.Or(err, tree.End(cmd))
 }
 
-// HasFailed reports whether err is of a command that ran and failed, with its exit code, or -1 and the signal that
-// ended it.
+// HasFailed reports whether err means that a command ran and failed. It returns the exit code, or -1 and the signal
+// that ended the command.
 func HasFailed(err error) (code int, by syscall.Signal, is bool) {
 	exit, is := errors.AsType[*exec.ExitError](err)
 	if !is {

@@ -32,10 +32,10 @@ type Check struct {
 	Fix     func(context.Context) error `json:"-"`
 }
 
-// OfValidator reports whether the check is of a validator.
+// OfValidator reports whether the check is about a validator.
 func (c Check) OfValidator() bool { return c.Status != CheckNote && c.Status != CheckFinding }
 
-// Detected reports whether the check is of a validator that the user did not name.
+// Detected reports whether the check is about a validator that the user did not configure.
 func (c Check) Detected() bool { return c.OfValidator() && c.From != "tilth.validator" }
 
 // IsFinding reports whether the check is a problem that stops a run before it starts.

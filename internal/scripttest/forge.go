@@ -173,7 +173,8 @@ func (f *stubForge) answer(r *http.Request, sent []byte, s *forgeState) (int, an
 	return http.StatusNotFound, missing
 }
 
-// threadsOf returns the threads of the pull request that a query names. A thread without one is of each.
+// threadsOf returns the threads of the pull request that a query names. A thread without a pull request belongs to all
+// of them.
 func threadsOf(s *forgeState, query map[string]any) []map[string]any {
 	of := []map[string]any{}
 	variables, _ := query["variables"].(map[string]any)

@@ -102,7 +102,7 @@ func goPattern(t test) string {
 	return "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name), "/", "$/^") + "$"
 }
 
-// pytestID returns pytest's id of a test below a directory, "" if the test is of no Python module.
+// pytestID returns pytest's id of a test below a directory, "" if the test is not in a Python module.
 func pytestID(root string, t test) string {
 	file := moduleFile(root, t.Where)
 	if file == "" {

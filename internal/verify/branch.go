@@ -179,8 +179,8 @@ func (c *check) kind(i int, sig held.Signature) Kind {
 	return Task
 }
 
-// isUncommitted reports whether a commit is of the accepted tree that the last attempt at its task ends with: the
-// branch is ahead of the record then.
+// isUncommitted reports whether a commit has the tree that was accepted at the end of the last attempt at its task.
+// In this case the branch is ahead of the record.
 func (c *check) isUncommitted(commit gitx.Commit, sig held.Signature, tip bool) bool {
 	v := c.story.Tasks[sig.Task].Attempt.Verdict
 	if v == nil || !v.Accepted() || sig.Failed != "" || !slices.Equal(commit.Parents, []string{v.Base}) {
