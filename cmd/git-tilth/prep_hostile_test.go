@@ -57,12 +57,12 @@ func TestHostileBundles(t *testing.T) {
 		step  scripted.Step
 		rules []string // expected in the answer
 	}{
-		{"..", at("../../../test_t001_out.py"), []string{"path-outside", "holds .."}},
+		{"..", at("../../../test_t001_out.py"), []string{"path-outside"}},
 		{".. within", at("tests/../../test_t001_out.py"), []string{"path-outside"}},
-		{"absolute", at("/tmp/test_t001_out.py"), []string{"path-absolute"}},
-		{"home", at("~/test_t001_out.py"), []string{"path-absolute"}},
+		{"absolute", at("/tmp/test_t001_out.py"), []string{"path-outside"}},
+		{"home", at("~/test_t001_out.py"), []string{"path-outside"}},
 		{"backslashes", at(`..\\test_t001_out.py`), []string{"path"}},
-		{"a symlink", at("out/test_t001_out.py"), []string{"path-place", "a file of git"}},
+		{"a symlink", at("out/test_t001_out.py"), []string{"path-place"}},
 		{".git", at(".git/hooks/t001"), []string{"path-git"}},
 		{".GIT", at(".GIT/hooks/t001"), []string{"path-git"}},
 		{
@@ -73,20 +73,6 @@ func TestHostileBundles(t *testing.T) {
 		},
 		{"below a tracked file", at("calc.py/test_t001.py"), []string{"path-place"}},
 		{"an ignored place", at("ignored/test_t001_x.py"), []string{"path-ignored"}},
-		{
-			"not UTF-8",
-			verbatim(
-				`{\"prd_entries\":[{\"id\":\"T-001\",\"title\":\"` + "caf\xe9" + `\",\"description\":\"\",\"acceptance_criteria\":[\"x\"]}],\"test_files\":{\"t001.py\":\"assert x\"}}`,
-			),
-			[]string{"utf-8"},
-		},
-		{
-			"half a surrogate pair",
-			verbatim(
-				`{\"prd_entries\":[{\"id\":\"T-001\",\"title\":\"\\ud800\",\"description\":\"\",\"acceptance_criteria\":[\"x\"]}],\"test_files\":{\"t001.py\":\"assert x\"}}`,
-			),
-			[]string{"utf-8"},
-		},
 		{"T-1", withID("T-1"), []string{"id", "T-1"}},
 		{"a path as id", withID("T-001/../../x"), []string{"id"}},
 		{"a number as id", withID(1), []string{"shape"}},
