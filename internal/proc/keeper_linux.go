@@ -45,12 +45,18 @@ func launch() (end func()) {
 	defer r.Close()
 	child := &exec.Cmd{Path: "/proc/self/exe", Args: []string{keeperName, strconv.Itoa(os.Getpid())}, Dir: "/",
 		Env: []string{}, Stdin: r, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	keptFiles.Lock()
+	defer keptFiles.Unlock()
+	for path := range keptFiles.content { // the keeper gets these locks, so that they hold before it has begun to read
+		if lock, err := lockDir(filepath.Dir(path), unix.LOCK_SH|unix.LOCK_NB); err == nil {
+			defer lock.Close()
+			child.ExtraFiles = append(child.ExtraFiles, lock)
+		}
+	}
 	if child.Start() != nil {
 		w.Close()
 		return func() {}
 	}
-	keptFiles.Lock()
-	defer keptFiles.Unlock()
 	keptFiles.pipe = w
 	for path, content := range keptFiles.content {
 		keptFiles.send(path, content)
