@@ -99,7 +99,7 @@ func badNeeds(tasks []session.Task, i int) (found violations) {
 func badTouches(t session.Task) (found violations) {
 	for _, p := range t.Touches {
 		if _, err := pattern.NewPaths(p); err != nil {
-			found.add("touches", "%s touches %s, which %s; write each as a line of a .gitignore at the root, like src/parser/",
+			found.add("touches", "%s touches %s, which %s; write each as a line of a .gitignore, like src/parser/",
 				quoteShort(t.ID), quoteShort(p), err)
 		}
 	}
