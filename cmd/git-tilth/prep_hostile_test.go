@@ -42,13 +42,6 @@ func withID(id any) scripted.Step {
 	return proposed(1, func(entries []map[string]any, _ map[string]string) { entries[0]["id"] = id })
 }
 
-// verbatim is a whole answer of the endpoint with these bytes as the arguments of write_seed.
-func verbatim(args string) scripted.Step {
-	body := `{"id":"x","object":"chat.completion","created":1,"model":"scripted","choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant","content":null,` +
-		`"tool_calls":[{"id":"raw1","type":"function","function":{"name":"write_seed","arguments":"` + args + `"}}]}}],"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120}}`
-	return scripted.Step{Raw: &body}
-}
-
 // TestHostileBundles proposes bundles that each break a rule: the answer names that rule, and nothing is written inside
 // or outside the worktree.
 func TestHostileBundles(t *testing.T) {
