@@ -54,7 +54,7 @@ func (p *process) runCommand() *cli.Command {
 		Description: "Without <what>, runs the session that prep-feature prepared. <what> is a file or directory " +
 			"of tasks, a sentence, issue:12, label:NAME (all open issues with that label) or pr:34 (its " +
 			"review threads): run prepares a session from it first, without an interview. If <what> is a " +
-			"repository or a session's worktree, runs the session prepared there.",
+			"repository or a session's worktree, run starts the session prepared there.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "from",
 				Usage: "import tasks from `PATH` first: a checklist, plan, JSON file or directory; " +

@@ -105,7 +105,7 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.redFirst", judges: true, Default: "warn", values: []string{"warn", "require", "off"},
 		Help: "an acceptance test that passes before any work: warn, refuse to run (require), or off"},
 	{Name: "tilth.retryTests", judges: true, Default: "2", kind: kindCount,
-		Help: "reruns, alone, of a failing test of the project or an earlier task; if one passes, the test is flaky"},
+		Help: "how often a failing test of the project or an earlier task runs again alone; if it passes, it is flaky"},
 	{Name: "tilth.bashTimeout", Default: "2m", kind: kindDuration,
 		Help: "default time limit of a worker's shell command"},
 	{Name: "tilth.turnTimeout", Default: "60m", kind: kindDuration, Help: "time limit of one turn of an agent program"},
@@ -162,7 +162,7 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.notify",
 		Help: "notify at a run's end: bell, desktop, or a command that reads TILTH_NOTIFY_*"},
 	{Name: "tilth.notifyOn", Default: "end", check: checkNotifyOn,
-		Help: "events of a run to notify of, separated by commas: end, failure, limit, outage"},
+		Help: "run events that send a notification, separated by commas: end, failure, limit, outage"},
 	{Name: "tilth.prompts", judges: true, Help: "directory with files that replace built-in prompts"},
 }))
 

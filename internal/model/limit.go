@@ -110,7 +110,7 @@ func (e *errorObject) reset(h http.Header, now time.Time) time.Time {
 }
 
 // resetWords matches the wait in an endpoint's message, such as "try again in 6m0s" or "resets in 3 hours 20 minutes".
-var resetWords = pattern.New(`(?i)\b(?:try again|retry|resets?|reset) (?:in|after) (?:((?:[\d.]+[hms]+)+)|` +
+var resetWords = pattern.New(`(?i)\b(?:try again|retry|resets?) (?:in|after) (?:((?:[\d.]+[hms]+)+)|` +
 	`(\d{1,6}) (day|hour|minute|second)s?(?:,? (?:and )?(\d{1,6}) (hour|minute|second)s?)?)`)
 
 // resetInWords returns the end of a limit by an endpoint's message, zero if the message has none.

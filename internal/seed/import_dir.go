@@ -97,7 +97,7 @@ func (d *dirImport) content() error {
 		return err
 	}
 	if d.isRepository(".") {
-		d.im.drop("tests: the directory is a repository, so that files named by a task may belong to another feature")
+		d.im.drop("tests: the directory is a repository, and files named like a task may be another feature's")
 		return nil
 	}
 	return d.walk(".", func(p string, e fs.DirEntry) error {
@@ -311,10 +311,10 @@ func (d *dirImport) isRepository(p string) bool {
 	return err == nil
 }
 
-// test takes a file that is named by a task as a test.
+// test takes a file as a test if its name has a task's id.
 func (d *dirImport) test(p string, e fs.DirEntry) error {
 	if id, _ := taskOf(p); session.IndexOf(d.im.Tasks, id) < 0 || !e.Type().IsRegular() {
-		d.im.drop("%s: neither a task nor a file that is named by a task", p)
+		d.im.drop("%s: neither a task nor a test of a task", p)
 		return nil
 	}
 	data, err := d.readFile(p, maxFileBytes)
