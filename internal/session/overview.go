@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -138,21 +139,41 @@ func (o Overview) Word() string {
 // Proposed reports whether the session's request was open when it was last seen.
 func (o Overview) Proposed() bool { return o.Request != nil && o.Request.State == RequestOpen }
 
-// Overview reads the given sessions concurrently and returns them in the given order. wanted, if not nil, selects
-// sessions by their repository, as the checkpoint and the worktree's link name it; each name may be empty. Of other
-// sessions only these two files are read. wanted is called concurrently.
-func (st Store) Overview(ids []string, wanted func(s *Session, source, commonDir, linked string) bool) []Overview {
-	all, in := make([]Overview, len(ids)), make([]bool, len(ids))
-	var next atomic.Int64
+// wantedFunc selects sessions by their repository, as the checkpoint and the worktree's link name it; each name may be
+// empty.
+type wantedFunc = func(s *Session, source, commonDir, linked string) bool
+
+// Overview reads the given sessions concurrently and returns them in the given order. wanted, if not nil, selects them,
+// and is called concurrently; of other sessions only the checkpoint and the link are read.
+func (st Store) Overview(ids []string, wanted wantedFunc) []Overview {
+	all, in, lines := make([]Overview, len(ids)), make([]bool, len(ids)), make([]string, len(ids))
+	var cached map[string]string
+	if len(ids) > fewListed {
+		cached = st.listedLines()
+	}
+	var next, fresh atomic.Int64
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(ids)) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(ids); i = int(next.Add(1)) - 1 {
-				in[i] = all[i].read(st.session(ids[i]), wanted)
+				s, done := st.session(ids[i]), false
+				if lines[i] = cached[ids[i]]; lines[i] != "" {
+					if in[i], done = all[i].fromListed(s, lines[i], wanted); done {
+						continue
+					}
+				}
+				stamp, settled := s.stamp(time.Now())
+				if in[i] = all[i].read(s, wanted); in[i] && settled {
+					lines[i] = all[i].listedLine(s, stamp)
+					fresh.Add(1)
+				}
 			}
 		})
 	}
 	wg.Wait()
+	if fresh.Load() > fewListed {
+		st.saveListed(ids, lines)
+	}
 	out := all[:0]
 	for i := range all {
 		if in[i] {
@@ -170,7 +191,8 @@ func (s *Session) Overview() (o Overview) {
 
 // read reads the session's files, and reports whether the session is wanted. It reads again if the session's run ended
 // or the session was removed meanwhile.
-func (o *Overview) read(s *Session, wanted func(s *Session, source, commonDir, linked string) bool) bool {
+func (o *Overview) read(s *Session, wanted wantedFunc) bool {
+	*o = Overview{}
 	is := o.readOnce(s, wanted)
 	if is && o.Status == Running && o.Busy == nil && (o.LastStop == "" || record.ReasonOf(o.LastStop).Last) {
 		*o = Overview{}
@@ -179,7 +201,7 @@ func (o *Overview) read(s *Session, wanted func(s *Session, source, commonDir, l
 	return is
 }
 
-func (o *Overview) readOnce(s *Session, wanted func(s *Session, source, commonDir, linked string) bool) bool {
+func (o *Overview) readOnce(s *Session, wanted wantedFunc) bool {
 	check, err := s.StoredCheckpoint()
 	if check == nil {
 		check = &Checkpoint{}

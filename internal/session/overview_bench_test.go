@@ -31,7 +31,7 @@ func BenchmarkOverview10000(b *testing.B) {
 		run(func(_ *Session, source, _, _ string) bool { return source == "/home/u/repo0" }, 5_000))
 }
 
-// manySessions writes plausible sessions by hand, without the fsyncs of the real thing.
+// manySessions writes plausible sessions by hand, without the fsyncs of real ones, but with the roll-up of the record.
 func manySessions(tb testing.TB, n int) Store {
 	tb.Helper()
 	st := Store{Root: tb.TempDir()}
@@ -69,6 +69,9 @@ func manySessions(tb testing.TB, n int) Store {
 			if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(text), 0o600); err != nil {
 				tb.Fatal(err)
 			}
+		}
+		if err := s.WriteSummary(); err != nil {
+			tb.Fatal(err)
 		}
 	}
 	return st
