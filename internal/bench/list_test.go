@@ -49,6 +49,9 @@ func (w *world) branchEach() {
 	var refs strings.Builder
 	tip := w.git(w.repo, "rev-parse", "HEAD")
 	for _, e := range entries {
+		if !e.IsDir() { // the cache of list
+			continue
+		}
 		fmt.Fprintf(&refs, "%s refs/heads/session/%s\n", tip, e.Name())
 	}
 	packed, err := os.OpenFile(filepath.Join(w.repo, ".git/packed-refs"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -63,6 +66,9 @@ func (w *world) readSmall() time.Duration {
 	entries, err := os.ReadDir(w.sessions)
 	must(w.t, err)
 	for _, e := range entries {
+		if !e.IsDir() { // the cache of list
+			continue
+		}
 		for _, name := range []string{session.CheckpointFile, session.TasksFile} {
 			_, err := os.ReadFile(filepath.Join(w.sessions, e.Name(), name))
 			must(w.t, err)

@@ -11,6 +11,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"path/filepath"
@@ -76,8 +77,8 @@ func (s *Session) Branch() string {
 		return DefaultBranch(s.ID)
 	}
 	name := c.Branch
-	if began := s.beganWith(); name != DefaultBranch(s.ID) && began != "" && began != name {
-		name = began
+	if name != DefaultBranch(s.ID) {
+		name = cmp.Or(s.beganWith(), name)
 	}
 	s.SetBranch(name)
 	return name
