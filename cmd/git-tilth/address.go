@@ -57,7 +57,7 @@ func (p *process) addressCommand() *cli.Command {
 type addressing struct {
 	*proposal
 	reply  bool
-	rounds int // rounds int
+	rounds int // --max-rounds
 	run    runRequest
 }
 
@@ -161,7 +161,7 @@ func (a *addressing) usersCommits() error {
 			return refuse(hint, "%s has commits that session %s does not have", r.Name(), a.s.ID)
 		}
 	}
-	if since == "" || !a.has(tip, since) { // the commits were made again
+	if since == "" || !a.has(tip, since) { // the commits were rewritten
 		since = state.Seed.SHA
 	}
 	commits, _, err := held.CommitsSince(w.p.ctx, w.Git, a.common, tip, since)

@@ -77,7 +77,7 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 	if err != nil {
 		return err
 	}
-	lease, lost := w.Config.Duration("tilth.lease"), 0 // races in a row
+	lease, lost := w.Config.Duration("tilth.lease"), 0 // races lost in a row
 	idle := false
 	for heard, away := false, false; ; {
 		claims, err := place.Remotes(p.ctx)

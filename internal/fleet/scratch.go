@@ -54,7 +54,7 @@ type scratchRepo struct {
 	place  string // its path; in a dry run that is not dir
 	remove func()
 	remote string // the remote: a name, a URL or a path
-	at     string // directory to which a relative remote path refers
+	at     string // a remote's relative path starts here
 }
 
 // nobody is the author of commits with sessions and claims.

@@ -87,7 +87,7 @@ type simSession struct {
 // simWorker is one life of a worker.
 type simWorker struct {
 	dead bool
-	lost int // races in a row
+	lost int // races lost in a row
 }
 
 type simulation struct {

@@ -65,8 +65,8 @@ func HasBranch(common, branch string) bool {
 	return sha != "" || !known && hasReftable(common)
 }
 
-// removeHalfEntries removes the entries of a git that was killed while it added or removed a worktree at path. They
-// have the entry's name but no worktree path. It keeps them while another git process works in the repository, because
+// removeHalfEntries removes the entries that a killed git left while it added or removed a worktree at path. They have
+// the entry's name but no worktree path. It keeps them while another git process works in the repository, because
 // that process may be making the entry.
 func (g *Git) removeHalfEntries(common, path string) error {
 	all := filepath.Join(common, "worktrees")
@@ -230,8 +230,8 @@ func (g *Git) Restore(ctx context.Context, common, path string) error {
 	return g.cleanModules(ctx, admin, filepath.Dir(filepath.Dir(admin)), path)
 }
 
-// putBackLink restores the .git file of a worktree. If the directory was replaced, the new one gets the file. The
-// caller handles a .git that is a directory.
+// putBackLink restores the .git file of a worktree. If the file is missing, only the directory that was checked before
+// gets it. The caller handles a .git that is a directory.
 func (g *Git) putBackLink(wt Worktree) error {
 	if err := g.reopen(wt.Path); err != nil {
 		return err
@@ -268,7 +268,7 @@ func identity(path string) string {
 	return fmt.Sprint(st.Dev, st.Ino, born(path))
 }
 
-// MoveEntry makes the entry of a worktree without files the entry of another directory.
+// MoveEntry gives the entry of a worktree without files, and its .git file, to another directory.
 func (g *Git) MoveEntry(wt Worktree, path string) error {
 	if g.plan(path, made); g.dry {
 		return nil

@@ -53,7 +53,7 @@ func CopyFiles(from, to string, paths []string) error {
 	return extractArchive(to, at)
 }
 
-// archive adds a path. A file or directory without the right to read gets it for that time.
+// archive adds a path. It makes an unreadable file or directory readable while it reads it.
 func archive(w *tar.Writer, root *os.Root, name string) error {
 	fi, err := root.Lstat(name)
 	if isMissing(err) {
@@ -107,7 +107,7 @@ func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// extractArchive writes the contents of an archive below dir, over whatever is at their places. It may be repeated.
+// extractArchive writes the contents of an archive below dir and replaces existing files. It may be repeated.
 func extractArchive(dir, from string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -135,7 +135,7 @@ func extractArchive(dir, from string) error {
 			dirs = append(dirs, head)
 		}
 	}
-	for _, head := range slices.Backward(dirs) { // their files are in them now
+	for _, head := range slices.Backward(dirs) { // last, because adding files changes their times
 		err = errors.Join(err, root.Chtimes(head.Name, head.ModTime, head.ModTime),
 			root.Chmod(head.Name, head.FileInfo().Mode()))
 	}
@@ -173,7 +173,7 @@ func removeIn(root *os.Root, name string) error {
 	if !filepath.IsLocal(name) {
 		return fmt.Errorf("%q is not a path in a session", name)
 	}
-	if _, err := root.Lstat(name); err != nil { // also where a link leads out
+	if _, err := root.Lstat(name); err != nil { // also if a link leads out of root
 		if isMissing(err) {
 			err = nil
 		}

@@ -56,7 +56,7 @@ type Handle struct {
 
 	SourceErr error
 
-	installed               sync.Once // searched once
+	placeOnce               sync.Once // fills checkouts and dependencies
 	checkouts, dependencies []string  // the user's checkouts, and directories of dependencies in them
 }
 

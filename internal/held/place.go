@@ -10,10 +10,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
-// Place returns the paths at which the sandbox shows a tree of the session: the user's checkouts, which are the source
-// and the main worktree of its repository. A bare repository has no main worktree.
+// Place describes a tree of the session to the sandbox, with the user's checkouts (the source and the main worktree of
+// its repository) and their installed dependencies. A bare repository has no main worktree.
 func (h *Handle) Place(ctx context.Context, tree string) sandbox.Place {
-	h.installed.Do(func() {
+	h.placeOnce.Do(func() {
 		main, hasMain := strings.CutSuffix(h.Common, "/.git")
 		for _, dir := range []string{h.Checkpoint.Source, main} {
 			if !filepath.IsAbs(dir) || dir == h.Common || dir == main && !hasMain || slices.Contains(h.checkouts, dir) {

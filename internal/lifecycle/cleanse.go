@@ -62,7 +62,7 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 		os.Remove(s.Path(held.RemakeMark)))
 }
 
-// neverRun reports whether no task of a session was started, or it has none because its preparation was not finished.
+// neverRun reports whether no task of a session was started, also if its preparation was not finished.
 func neverRun(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) bool {
 	if check.Status == session.Prepared {
 		return true
@@ -77,7 +77,7 @@ func neverRun(ctx context.Context, g *gitx.Git, s *session.Session, check *sessi
 // remoteTip returns the current commit of the branch on a remote, "" if unknown.
 func (r Teardown) remoteTip(ctx context.Context, remote string) string {
 	ask := gitx.InRepo(r.Common, "ls-remote", "--end-of-options", remote, "refs/heads/"+r.Branch)
-	ask.Dir = r.Source // directory to which a relative remote path refers
+	ask.Dir = r.Source // a remote's relative path starts here
 	out, _ := r.git.Line(ctx, ask)
 	tip, _, _ := strings.Cut(out, "\t")
 	return tip

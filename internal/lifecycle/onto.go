@@ -14,9 +14,9 @@ import (
 )
 
 // A move to a new base is a rewind to it. Its event lists the commits to repeat (record.Step): commits of the user
-// unchanged, and changes of tasks, which are judged again. The next runs repeat them (loop/steps.go). Until then the
-// state on disk after each step is the state after a rewind (rewind.go). Each repeated commit removes its step from
-// the record's state. `git tilth undo` restores the commits.
+// unchanged, and changes of tasks, which are judged again. The next runs repeat them (loop/steps.go). Each repeated
+// commit removes its step from the record's state. The files on disk after each step of the move are those of a rewind
+// (rewind.go). `git tilth undo` restores the commits.
 
 // Onto is a new base for a session's commits.
 type Onto struct {
@@ -98,7 +98,7 @@ func PlanOnto(ctx context.Context, h *held.Handle, o Onto) (p GoBack, err error)
 	return p, nil
 }
 
-// move executes a PlanOnto.
+// move is a PlanOnto in progress.
 type move struct {
 	Onto
 	h        *held.Handle
@@ -185,7 +185,7 @@ func (m *move) taskOf(sha string) string {
 	return ""
 }
 
-// carry returns a step for a task's change, starting from a commit.
+// carry adds the step that repeats a task's change from base.
 func (m *move) carry(task, base string, c gitx.Commit) {
 	v := record.EvaluatorVerdict{Case: record.JSON(map[string]any{"summary": c.Subject})}
 	if was := m.verdicts[c.Tree]; was != nil {
@@ -195,8 +195,8 @@ func (m *move) carry(task, base string, c gitx.Commit) {
 	m.onto.Steps = append(m.onto.Steps, record.Step{Task: task, Verdict: &v})
 }
 
-// merge makes the merge commit; conflicting files are the base's. The last task that changed such a file becomes
-// pending again, else the last task, so that its validators check the merge.
+// merge makes the merge commit. Conflicting files get the base's version, and the last task that changed one becomes
+// pending again. Without a conflict, the last task becomes pending, so that its validators check the merge.
 func (m *move) merge(ctx context.Context, tip string, commits []gitx.Commit) error {
 	b, remove, err := gitx.NewCommitBuilder(m.h.Git, m.h.Common)
 	if err != nil {

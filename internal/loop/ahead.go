@@ -27,7 +27,7 @@ type Ahead struct {
 // Checked is a preflight that passed before its session existed. The session's first run reuses it.
 type Checked struct {
 	found *record.Preflight
-	of    string // its dependencies
+	of    string // hash of the inputs
 	known map[string][]string
 	place *judge.Checkout
 }
@@ -94,7 +94,7 @@ func ahead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*att
 	r.seed = &seedFacts{commit: what.Base, files: slices.Sorted(maps.Keys(what.Tests)), tests: map[string]string{}}
 	a := &attempt{run: r, at: g, index: max(0, r.next()), base: what.Base}
 	a.task = r.tasks[a.index]
-	if err := a.standIn(ctx); err != nil {
+	if err := a.writeManifests(ctx); err != nil {
 		return nil, err
 	}
 	if err := g.enclose(); err != nil {
@@ -124,8 +124,8 @@ func lookAhead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (
 	return &Checked{found: found, of: of, known: a.run.Checkpoint.KnownFailures, place: a.at.place}, nil
 }
 
-// standIn writes the base's manifests and lock files to the path of the future worktree.
-func (a *attempt) standIn(ctx context.Context) error {
+// writeManifests writes the base's manifests and lock files to the path of the future worktree.
+func (a *attempt) writeManifests(ctx context.Context) error {
 	deciding, err := a.decidingFiles(ctx)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func writeBelow(dir, name string, content []byte) error {
 	return os.WriteFile(at, content, 0o600)
 }
 
-// withTests adds the tests of the future seed to the checkout of the base.
+// withTests adds the tests of the future seed to the checkout of the base, and to files.
 func (a *attempt) withTests(files []string) ([]string, error) {
 	if a.run.ahead == nil {
 		return files, nil

@@ -75,7 +75,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 		return c, err
 	}
 	c.Ledger = c.ledger(entries)
-	if c.project, err = a.run.projectAt(ctx, a.judged); err != nil { // git may still read it
+	if c.project, err = a.run.projectAt(ctx, a.judged); err != nil {
 		return c, err
 	}
 	c.Context = c.others("project", c.project, contextCap)

@@ -57,7 +57,7 @@ func (g Given) openings() (out []Opening, trails []string) {
 		if !filepath.IsAbs(path) {
 			return
 		}
-		// A path in a closed directory does not open the directories around it.
+		// The directories above an open path stay closed.
 		trails = append(trails, path)
 		path = links.real(path)
 		inside := slices.ContainsFunc(closed, func(dir string) bool { return path != dir && below(path, dir) })
@@ -167,8 +167,8 @@ func (b *Box) Interpreters(tree string) *Box {
 	return b.Reading(open...)
 }
 
-// credentials are files and directories in a home that open other doors than this machine's: they stay closed within
-// all that is open.
+// credentials are paths in a home directory that give access to other machines or accounts. They stay closed even in
+// an open directory.
 var credentials = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker/config.json", ".netrc", "_netrc",
 	".git-credentials", ".git-credential-cache", ".cache/git/credential", ".config/git/credentials",
 	".config/gh/hosts.yml", ".config/glab-cli", ".config/hub", ".config/gcloud", ".config/op", ".npmrc", ".yarnrc.yml",

@@ -25,7 +25,7 @@ const maxCauses = 5
 
 var missing = pattern.New(`(?i)not found|no such|no module|cannot|can't|undefined|unresolved|missing|unable to`)
 
-// committing returns the command that commits the changed files which an output misses, "" if it misses none of them.
+// committing returns the command that commits the changed files that an output reports as missing, or "".
 func (s Scene) committing(output string) string {
 	lines := missed(output)
 	return commit(s.changed(func(name string) bool {
@@ -34,7 +34,7 @@ func (s Scene) committing(output string) string {
 	}))
 }
 
-// missed returns the lines of an output that miss something.
+// missed returns the lines of an output that report something as missing.
 func missed(output string) string {
 	var lines strings.Builder
 	for line := range strings.Lines(output) {
@@ -45,10 +45,10 @@ func missed(output string) string {
 	return lines.String()
 }
 
-// changed returns the changed files of the checkout that are meant.
-func (s Scene) changed(meant func(name string) bool) (out []string) {
+// changed returns the changed files of the checkout that match.
+func (s Scene) changed(match func(name string) bool) (out []string) {
 	for _, name := range s.Source().Changed {
-		if meant(name) {
+		if match(name) {
 			out = append(out, name)
 		}
 	}
@@ -68,7 +68,7 @@ func commit(files []string) string {
 
 // cause returns a command that may fix a check that fails on the base: it copies a file that only the user's checkout
 // has, or opens a closed path above it. It is "" if neither is known. note describes the cause.
-func (p *layout) cause(output string, s Scene) (mend, note string) {
+func (p *layout) cause(output string, s Scene) (fix, note string) {
 	if named := s.changed(func(name string) bool { return namesPath(output, name) }); len(named) > 0 {
 		return commit(named), ""
 	}
@@ -94,15 +94,15 @@ func (p *layout) cause(output string, s Scene) (mend, note string) {
 	if file := s.above(output, config.String()); file != "" {
 		note = " (the checks do not see " + file + ", above the repository)"
 		if s.Box.Closes(file) && !s.Box.Secret(file) {
-			mend = "git config --add tilth.sandboxRead " + text.ShellQuote(file)
+			fix = "git config --add tilth.sandboxRead " + text.ShellQuote(file)
 		}
-		return mend, note
+		return fix, note
 	}
 	return commit(s.Source().Changed), ""
 }
 
-// above finds a file above the user's checkout that the output misses or the configuration names, and that a check does
-// not see: the sandbox closes it, or the check runs elsewhere because there are no namespaces.
+// above finds a file above the user's checkout that the output reports as missing or the configuration names, and that
+// a check cannot see: the sandbox closes it, or the check runs elsewhere because there are no namespaces.
 func (s Scene) above(output, config string) string {
 	lines, elsewhere := missed(output), s.Box.Inside(s.Dir) == s.Dir
 	for dir := s.Source().Top; dir != "" && dir != filepath.Dir(dir); {

@@ -13,11 +13,11 @@ import (
 const (
 	blockEvents = 512
 	blockBytes  = 512 << 10
-	maxName     = 100 // bytes of a type or a task; git-tilth writes no longer one
+	maxName     = 100 // bytes of a type or a task; git-tilth writes shorter ones
 	maxFact     = 400 // characters of a text that the index repeats
 )
 
-// names are strings that repeat in an index, which has their numbers.
+// names lists strings that repeat in an index; the index has their numbers.
 type names []string
 
 func (n *names) of(s string) int {
@@ -41,7 +41,7 @@ type blocks struct {
 	sections []section
 }
 
-// section is an event with which the record may begin to be superseded.
+// section is an event at which the part of the record that a rewind supersedes may begin.
 type section struct {
 	off int64
 	n   int // number, starting at 1

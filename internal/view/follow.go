@@ -19,8 +19,8 @@ const pollEvery = 150 * time.Millisecond
 // detects another record at its path: cut by a rewind, replaced, or cut and grown again in between.
 type follower struct {
 	s    *session.Session
-	off  int64       // everything before it was handed out
-	read string      // the fingerprint of that
+	off  int64       // end of the lines that poll returned
+	read string      // fingerprint of the record up to off
 	info os.FileInfo // file info of the record at the last read
 }
 
@@ -50,7 +50,7 @@ func (f *follower) poll(fn func(record.Line) error) (skipped int, reset bool, er
 	}
 	f.info = info
 	if err = f.startAt(end); errors.Is(err, jsonl.ErrShrunk) {
-		err = nil // the next look notices
+		err = nil // the next poll notices
 	}
 	return skipped, false, err
 }
@@ -62,7 +62,7 @@ func (f *follower) startAt(off int64) (err error) {
 	return err
 }
 
-// restart forgets the place. It reports whether there was anything to forget.
+// restart goes back to the beginning of the record. It reports whether any line was read.
 func (f *follower) restart() bool {
 	had := f.off > 0
 	f.off, f.read, f.info = 0, "", nil
