@@ -147,7 +147,7 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 				return err
 			}
 			if branch := p.getenv(lifecycle.CommittingVar); branch != "" && is.hooked {
-				p.warnf("git-tilth: %s skipped: it was called by a hook of a commit on %s\n", commandName(ctx), branch)
+				p.warnf("git-tilth: %s skipped: a commit hook on %s called it\n", commandName(ctx), branch)
 				return nil
 			}
 			p.changes, p.runs = !is.looks, is.ends && !p.dryRun

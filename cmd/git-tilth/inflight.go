@@ -65,9 +65,9 @@ func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 		case way == goOn:
 			next = goOn + "\n" + next
 		}
-		what := "--force discards the newest first, --keep-existing starts alongside"
+		what := "--force discards the newest first, --keep-existing starts another"
 		if found[0].Busy != nil {
-			what = "--keep-existing starts alongside"
+			what = "--keep-existing starts another"
 		}
 		return nil, refuse(next, "this repository has unfinished sessions; %s:\n  %s", what,
 			strings.Join(names, "\n  "))

@@ -211,7 +211,7 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		return err
 	}
 	if r.force && r.keep {
-		return refuse("git tilth prep-feature -h", "--force and --keep-existing exclude each other")
+		return refuse("git tilth prep-feature -h", "--force and --keep-existing cannot be combined")
 	}
 	if r.cont && (r.force || r.keep || r.from != "" || r.brief != "" || r.base != "") {
 		return refuse("git tilth prep-feature -h",

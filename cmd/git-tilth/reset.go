@@ -60,7 +60,7 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 	case w.p.dryRun:
 		w.p.printf("would remove: %s\n", s.Dir)
 	case plan.Original != "":
-		w.p.printf("The copy of session %s is gone; the session is in %s.\n", s.ID, plan.Original)
+		w.p.printf("The copy of session %s is deleted; the session is in %s.\n", s.ID, plan.Original)
 	default:
 		w.p.printf("Session %s is gone.\n", s.ID)
 	}
@@ -159,7 +159,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 	if plan.Begun && w.p.dryRun {
 		w.p.printf("would %s of session %s\n", plan.What, s.ID)
 	}
-	question := "The run's code and its log will be gone for good, with the count of its tokens. Rewind to the seed?"
+	question := "This deletes the run's commits, record and token count for good. Rewind to the seed?"
 	if err := w.p.confirm(yes || plan.Begun, question, "nothing was changed"); err != nil {
 		return err
 	}

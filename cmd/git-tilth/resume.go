@@ -22,7 +22,7 @@ func (p *process) resumeCommand() *cli.Command {
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			r := newRunRequest(ctx)
 			if r.options.Fresh && r.options.Continue {
-				return refuse("git tilth resume -h", "--fresh and --continue exclude each other")
+				return refuse("git tilth resume -h", "--fresh and --continue cannot be combined")
 			}
 			return w.proceed(s, r)
 		}),

@@ -33,7 +33,7 @@ func (p *process) reviewCommand() *cli.Command {
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.Bool("json") && ctx.Bool("md") {
-				return refuse("git tilth review -h", "--json and --md exclude each other")
+				return refuse("git tilth review -h", "--json and --md cannot be combined")
 			}
 			r, task := w.report(s), strings.Join(w.tasks, "")
 			if err := p.ctx.Err(); err != nil {

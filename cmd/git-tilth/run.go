@@ -104,8 +104,8 @@ func (p *process) readWhat(what string, r *runRequest) (dir string, err error) {
 	case strings.ContainsAny(strings.TrimSpace(what), " \t\n") && !looksLikePath(what):
 		r.from, r.sentence = what, true
 	case looksLikePath(what):
-		return "", refuse("git tilth run -h", "%s: no such file (if this is a sentence, "+
-			"needs a full stop)", what)
+		return "", refuse("git tilth run -h", "%s: no such file (a sentence that looks "+
+			"like a path must end with a full stop)", what)
 	default:
 		hint := "git tilth run -h"
 		if session.ValidID(what) {

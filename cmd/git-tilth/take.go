@@ -32,7 +32,7 @@ func (p *process) takeCommand() *cli.Command {
 				Tasks: w.tasks}
 			for _, how := range []string{take.Pick, take.Squash, take.Merge} {
 				if ctx.Bool(how) && r.How != "" {
-					return refuse("git tilth take -h", "--%s and --%s exclude each other", r.How, how)
+					return refuse("git tilth take -h", "--%s and --%s cannot be combined", r.How, how)
 				}
 				if ctx.Bool(how) {
 					r.How = how

@@ -30,7 +30,7 @@ func (p *process) updateCommand() *cli.Command {
 		}, runFlags()...),
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.Bool("merge") && ctx.Bool("rebase") {
-				return refuse("git tilth update -h", "--rebase and --merge exclude each other")
+				return refuse("git tilth update -h", "--rebase and --merge cannot be combined")
 			}
 			u := &updating{addressing{proposal: &proposal{w: w, s: s, again: "git tilth update " + s.ID, lease: true},
 				run: newRunRequest(ctx)}, ctx.Bool("merge")}
@@ -81,7 +81,7 @@ func (u *updating) update() error {
 	case w.p.dryRun:
 		return nil
 	case u.top == nil:
-		u.say("session %s is on its base\n", u.s.ID)
+		u.say("session %s is up to date with its base\n", u.s.ID)
 		return nil
 	}
 	if err := u.publish(u.isStack(), u.top.Root()); err != nil {

@@ -190,21 +190,21 @@ var planted = []struct {
 		v.lines("events.jsonl", func(l []string) []string { return l[:len(l)/2] })
 	}, `^commit \w{10}: it has the session's trailers, but is not in the record`},
 	{"all of the record", func(v *verified) { v.put("events.jsonl", "") },
-		`^events.jsonl: the record does not name the seed's commit, and work was done after it`},
+		`^events.jsonl: the record does not name the seed's commit, but tasks were started`},
 	{"the record's file", func(v *verified) {
 		if err := os.Remove(v.s.Path("events.jsonl")); err != nil {
 			v.t.Fatal(err)
 		}
-	}, `^events.jsonl: the record does not name the seed's commit, and work was done after it`},
+	}, `^events.jsonl: the record does not name the seed's commit, but tasks were started`},
 	{"all of the record, of a session that failed", func(v *verified) {
 		v.replace("checkpoint.json", `"all_done"`, `"failed"`)
 		v.put("events.jsonl", "")
-	}, `^events.jsonl: the record does not name the seed's commit, and work was done after it`},
+	}, `^events.jsonl: the record does not name the seed's commit, but tasks were started`},
 	{"all of the record, and what the files say of it", func(v *verified) {
 		v.replace("checkpoint.json", `"all_done"`, `"running"`)
 		v.put("prd.json", strings.ReplaceAll(v.files["prd.json"], `"done"`, `"pending"`))
 		v.put("events.jsonl", "")
-	}, `^events.jsonl: the record does not name the seed's commit, and work was done after it`},
+	}, `^events.jsonl: the record does not name the seed's commit, but tasks were started`},
 	{"another commit on record", func(v *verified) {
 		v.renamed(strings.Repeat("0", len(v.tip)))
 	}, `^events.jsonl:\d+, commit 0{10}: the commit of T-003 is not on the branch`},

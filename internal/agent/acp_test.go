@@ -186,7 +186,7 @@ func TestACPEnds(t *testing.T) {
 		said  string
 	}{
 		"max_turn_requests": {"qwen", fakeStep{"acp": m{"stop": "max_turn_requests"}}, TurnLimit, ""},
-		"max_tokens":        {"qwen", fakeStep{"acp": m{"stop": "max_tokens"}}, Unfinished, "limit of tokens"},
+		"max_tokens":        {"qwen", fakeStep{"acp": m{"stop": "max_tokens"}}, Unfinished, "token limit"},
 		"refusal":           {"qwen", fakeStep{"acp": m{"stop": "refusal"}}, Unfinished, "refuses"},
 		"cancelled":         {"qwen", fakeStep{"acp": m{"stop": "cancelled"}}, Failed, "nothing cancelled it"},
 		"a new word":        {"qwen", fakeStep{"acp": m{"stop": "tired"}}, Failed, "tired"},
@@ -270,11 +270,11 @@ func TestACPSettings(t *testing.T) {
 		"own judging": {map[string]string{"readOnlyMode": "auto"}, "", "", true, Completed, "", "mode=auto"},
 		"model":       {nil, "big", "", false, Completed, "", "mode=default"},
 		"no mode": {map[string]string{"mode": "yolo"}, "", "", false, Refused,
-			`does not offer the mode "yolo" but auto, default, plan`, ""},
-		"no model":      {nil, "huge", "", false, Refused, `the model "huge" but small, big`, ""},
+			`has no mode "yolo", only auto, default, plan`, ""},
+		"no model":      {nil, "huge", "", false, Refused, `no model "huge", only small, big`, ""},
 		"no login":      {nil, "", "needs:key", false, Refused, "Authentication required", ""},
 		"login":         {map[string]string{"auth": "key"}, "", "needs:key", false, Completed, "", "mode=default"},
-		"another login": {map[string]string{"auth": "token"}, "", "needs:key", false, Refused, `offer "token" but key`, ""},
+		"another login": {map[string]string{"auth": "token"}, "", "needs:key", false, Refused, `no "token", only key`, ""},
 		"terminal":      {map[string]string{"auth": "key"}, "", "terminal:key", false, Refused, "needs a terminal", ""},
 	} {
 		for _, options := range []bool{false, true} {

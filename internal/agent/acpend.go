@@ -240,9 +240,9 @@ func (c *acpConn) ended() *ending {
 		}
 		return &ending{how: Completed, why: c.s.program.Terminal}
 	case "max_turn_requests":
-		return &ending{how: TurnLimit, why: "it reached its limit of requests for a turn"}
+		return &ending{how: TurnLimit, why: "it reached its request limit for a turn"}
 	case "max_tokens":
-		return &ending{how: Unfinished, why: "it reached its limit of tokens"}
+		return &ending{how: Unfinished, why: "it reached its token limit"}
 	case "refusal":
 		return &ending{how: Unfinished, why: "its model refuses to continue"}
 	case "cancelled":

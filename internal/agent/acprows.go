@@ -204,7 +204,7 @@ func (c *acpConn) choose(ctx context.Context, opened gjson.Result, choice acpCho
 		return nil
 	}
 	return &ending{how: Refused, misset: true, hint: cmp.Or(choice.unset, oneOf(choice.key, offered)),
-		why: fmt.Sprintf("it does not offer the %s %q but %s", choice.category, choice.wanted[0], listed(offered))}
+		why: fmt.Sprintf("it has no %s %q, only %s", choice.category, choice.wanted[0], listed(offered))}
 }
 
 // oneOf returns the command that sets the first offered value, or unsets the key if none is offered.

@@ -137,7 +137,7 @@ func (c *acpConn) initialize(ctx context.Context) error {
 		return err
 	}
 	if v := said.Get("protocolVersion"); v.Type != gjson.Number || v.Num != 1 {
-		return &ending{how: Refused, hint: "take a version of " + c.s.program.Name + " that supports it",
+		return &ending{how: Refused, hint: "install a version of " + c.s.program.Name + " that supports it",
 			why: "it does not speak version 1 of the Agent Client Protocol; it answers " +
 				cmp.Or(text.HeadBytes(text.VisibleLine(v.Raw), 50), "none")}
 	}
@@ -303,7 +303,7 @@ func (c *acpConn) authenticate(ctx context.Context) error {
 		return err
 	}
 	return &ending{how: Refused, hint: oneOf(key, c.info.Auth),
-		why: fmt.Sprintf("%s: it does not offer %q but %s", key, c.row.auth, listed(c.info.Auth))}
+		why: fmt.Sprintf("%s: it has no %q, only %s", key, c.row.auth, listed(c.info.Auth))}
 }
 
 // listed joins names for display.

@@ -83,7 +83,7 @@ func (p *Program) chooseStored(q Search) (id, why string) {
 		return "", fmt.Sprintf("the stored conversation belongs to %s, not to %s", stored.Agent, p.Name)
 	case stored.Model != q.Model:
 		const none = "the program's default model"
-		return "", fmt.Sprintf("the stored conversation was held with %s, not with %s",
+		return "", fmt.Sprintf("the stored conversation used %s, not %s",
 			cmp.Or(stored.Model, none), cmp.Or(q.Model, none))
 	case stored.ResumeBy == ResumeByNone:
 		return "", p.Name + " cannot resume a conversation"

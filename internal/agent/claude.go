@@ -217,7 +217,7 @@ func (s *stream) claudeResult(e gjson.Result) {
 	case kind == "error_max_turns":
 		s.how, s.why = TurnLimit, kind
 	case kind == "error_max_budget_usd":
-		s.how, s.why = Unfinished, "it reached its limit of dollars"
+		s.how, s.why = Unfinished, "it reached its dollar limit"
 	case failed && refusedStatus(status):
 		s.how, s.why = Refused, said
 	case failed && !s.reset.IsZero() && !model.Passes(said):

@@ -158,7 +158,7 @@ func TestTextProgram(t *testing.T) {
 	if out := f.run(p, f.turn("go on", Ref{ID: uuid.NewString(), Resume: true})); out.How != NotFound {
 		t.Errorf("%+v", out)
 	}
-	if gone, s := p.Stored(f.env, f.dir, one.Conversation); gone || !strings.Contains(s, "not known") {
+	if gone, s := p.Stored(f.env, f.dir, one.Conversation); gone || !strings.Contains(s, "only a resume") {
 		t.Errorf("%+v", s)
 	}
 }

@@ -168,8 +168,8 @@ type Outcome struct {
 func (p *Program) valid(id string) bool { return p.validID == nil || p.validID().MatchString(id) }
 
 // OnlyReading is added to the prompt of a read-only turn if a refused permission ended the last turn.
-const OnlyReading = "\n\nThis was asked before, and a tool that you may not use ended it. Use no tool but those that " +
-	"read and search."
+const OnlyReading = "\n\nYour last answer to this ended because it used a tool that is not allowed. Use only tools " +
+	"that read and search."
 
 // NewID returns an id for a new conversation, or "" if the program accepts none.
 func (p *Program) NewID() string {

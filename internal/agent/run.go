@@ -76,7 +76,7 @@ func (p *Program) Run(ctx context.Context, t Turn) (out Outcome, err error) {
 		}
 	}
 	if ctx.Err() != nil {
-		return Outcome{How: Interrupted, Conversation: id, Total: t.PriorTotal, Detail: "ended before it began"}, nil
+		return Outcome{How: Interrupted, Conversation: id, Total: t.PriorTotal, Detail: "it did not start"}, nil
 	}
 	if p.acp != nil {
 		return s.playACP(ctx, cmd)

@@ -32,10 +32,8 @@ func (p *Program) Stored(env []string, dir, id string) (gone bool, why string) {
 		return true, p.Name + " cannot resume a conversation"
 	case !p.valid(id):
 		return true, "not an id of " + p.Name
-	case p.acp != nil:
-		return false, "whether " + p.Name + " still has it, it will say itself"
-	case p.store == nil:
-		return false, "the store of " + p.Name + " is not known; it will say itself"
+	case p.acp != nil, p.store == nil:
+		return false, "only a resume shows whether " + p.Name + " still has it"
 	}
 	return p.store.state(&history{program: p, env: env, dir: proc.RealPath(dir), id: id})
 }

@@ -151,7 +151,7 @@ func (s *stream) silence(now time.Time, limit time.Duration) {
 		// A thinking model sends events. An agent that waits for its API sends none, and some wait for ever.
 		s.quiet = true
 		s.emitWait(silent(limit), 0)
-		s.stop(UsageLimit, silent(limit)+", and no tool of it runs")
+		s.stop(UsageLimit, silent(limit)+", and none of its tools is running")
 	case (meaning(s.waits) == UsageLimit || status429().MatchString(s.waits)) && idle >= limit/3:
 		s.stop(meaning(s.waits), s.waits)
 	case !s.quiet && idle >= limit:
@@ -160,7 +160,7 @@ func (s *stream) silence(now time.Time, limit time.Duration) {
 	}
 }
 
-func silent(d time.Duration) string { return "it has said nothing for " + d.String() }
+func silent(d time.Duration) string { return "it has been silent for " + d.String() }
 
 // quietTime returns how long a program may be silent after its report before git-tilth ends the turn.
 func (s *stream) quietTime() time.Duration { return cmp.Or(s.turn.Linger, linger) }

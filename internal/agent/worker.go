@@ -262,7 +262,7 @@ func unanswered(history []json.RawMessage) (open []string, fault error) {
 			first(fmt.Errorf("message %d is not valid", i+1))
 		}
 		if i == 0 && role != "system" || i == 1 && role != "user" {
-			first(errBeheaded)
+			first(errNoBeginning)
 		}
 		switch at := slices.Index(open, m.Get("tool_call_id").Str); {
 		case role == "tool" && at < 0:
@@ -275,9 +275,9 @@ func unanswered(history []json.RawMessage) (open []string, fault error) {
 		}
 	}
 	if len(history) < 2 {
-		first(errBeheaded)
+		first(errNoBeginning)
 	}
 	return open, fault
 }
 
-var errBeheaded = errors.New("its beginning is lost: the system prompt and the task are missing")
+var errNoBeginning = errors.New("its beginning is lost: the system prompt and the task are missing")

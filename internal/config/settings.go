@@ -132,7 +132,7 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.sandboxWrite", judges: true, kind: kindList,
 		Help: "path outside the worktree that the sandbox may write; repeatable"},
 	{Name: "tilth.sandboxRead", judges: true, kind: kindList,
-		Help: "path in a closed directory that the sandbox may read; repeatable"},
+		Help: "path to open for reading in a closed directory, such as the home directory; repeatable"},
 	{Name: "tilth.sandboxHide", judges: true, kind: kindList,
 		Help: "path that the sandbox may not read; repeatable"},
 	{Name: "tilth.sandboxNetwork", judges: true, Default: "on", values: []string{"on", "off"},

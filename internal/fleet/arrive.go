@@ -46,7 +46,7 @@ const ownState = -1
 func readForeign(ctx context.Context, scratch *scratchRepo, id string, limit int64) (*foreign, error) {
 	f := &foreign{scratch: scratch, files: map[string][]entry{}}
 	bad := func(format string, a ...any) (*foreign, error) {
-		return nil, fmt.Errorf("the remote does not hold a valid session %s: "+format, append([]any{id}, a...)...)
+		return nil, fmt.Errorf("the remote has no valid session %s: "+format, append([]any{id}, a...)...)
 	}
 	commit := scratch.ref(sessionRef(id))
 	var err error
@@ -64,7 +64,7 @@ func readForeign(ctx context.Context, scratch *scratchRepo, id string, limit int
 	}
 	for name := range f.Work {
 		if !held.IsStashName(name) {
-			return bad("it has work of %q", name)
+			return bad("%q is not the name of a stash", name)
 		}
 	}
 	if limit != ownState {
@@ -82,7 +82,7 @@ func readForeign(ctx context.Context, scratch *scratchRepo, id string, limit int
 		name := path.Dir(path.Dir(e.Path))
 		wantOuter, wantInner := chunkName(len(f.files[name]))
 		if !travels(name) || outer != wantOuter || inner != wantInner || e.Size > chunkSize {
-			return bad("a session has no file %q", e.Path)
+			return bad("%q is not a file of a session", e.Path)
 		}
 		if f.files[name] == nil {
 			f.names = append(f.names, name)
@@ -294,7 +294,7 @@ func unpushedHere(id string, err error) error {
 	}
 	keep := "git tilth push --remote ~/" + id + ".git " + id
 	return &held.RefusedError{
-		Why:  why + "; push it to a remote without a later state, or to a new bare repository",
+		Why:  why + "; push it, or if the remote has a later state, push it to a new bare repository",
 		Hint: fmt.Sprintf("git tilth push %s\ngit init -q --bare ~/%[1]s.git && %s && git tilth reset %[1]s", id, keep)}
 }
 

@@ -84,7 +84,7 @@ func (c Claim) Held(now time.Time) bool {
 type HeldError struct{ Claim Claim }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("session %s is held by %s until %s", e.Claim.Session, text.VisibleLine(e.Claim.Host),
+	return fmt.Sprintf("session %s is claimed by %s until %s", e.Claim.Session, text.VisibleLine(e.Claim.Host),
 		text.VisibleLine(e.Claim.Expires))
 }
 
@@ -173,7 +173,7 @@ func (p Remote) fetch(ctx context.Context, scratch *scratchRepo, id string, forc
 	}
 	state := scratch.ref(sessionRef(id))
 	if state == "" {
-		return nil, p.broken(id, "reading "+sessionRef(id), "the remote has a claim but no state of it")
+		return nil, p.broken(id, "reading "+sessionRef(id), "the remote has a claim but no session")
 	}
 	if s := p.at(id, state); s != nil && force {
 		return s, nil // another command has worked on it since the list was read

@@ -63,7 +63,7 @@ func Find(ctx context.Context, address, dir string, environ []string) (*Forge, e
 	f := &Forge{Dir: dir, Environ: environ}
 	f.Host, f.Path = HostOf(address)
 	if f.Host == "" {
-		return nil, &Error{"the remote is on no forge: " + text.WithoutPassword(address), "git remote -v"}
+		return nil, &Error{"the remote is not on a forge: " + text.WithoutPassword(address), "git remote -v"}
 	}
 	f.Target = f.Path
 	for _, program := range []string{gitHub, gitLab} {

@@ -67,7 +67,7 @@ func TestFind(t *testing.T) {
 		{"https://code.example/team/thing", "gh glab:login", "glab code.example team/thing", ""},
 		{"https://gitlab.com/team/thing", "gh", "", "glab is not installed"},
 		{"https://code.example/team/thing", "", "", "neither gh nor glab is installed"},
-		{"/srv/thing.git", "gh", "", "the remote is on no forge: /srv/thing.git"},
+		{"/srv/thing.git", "gh", "", "the remote is not on a forge: /srv/thing.git"},
 	} {
 		dir := t.TempDir()
 		for _, program := range strings.Fields(c.programs) {

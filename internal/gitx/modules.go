@@ -338,7 +338,7 @@ func (g *Git) IsPublished(ctx context.Context, common, seed, at, commit string) 
 	}
 	tips, err := g.Read(ctx, talk(common, "ls-remote", "--quiet", "--", url))
 	if err != nil {
-		return false, "its remote cannot be asked: " + err.Error(), ctx.Err()
+		return false, "its remote cannot be read: " + err.Error(), ctx.Err()
 	}
 	if strings.Contains("\n"+string(tips), "\n"+commit+"\t") {
 		return true, "", nil

@@ -73,7 +73,7 @@ func withSeed(b *record.State, err error) (*record.State, error) {
 }
 
 // WorkedUnseeded is the problem of a session that has Worked without a seed in its record.
-const WorkedUnseeded = "the record does not name the seed's commit, and work was done after it"
+const WorkedUnseeded = "the record does not name the seed's commit, but tasks were started"
 
 // Worked reports whether a session without a seed in its record had one, by its status, its task list or a task's
 // commit.

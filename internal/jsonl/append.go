@@ -34,7 +34,7 @@ func IsObject(line []byte) bool {
 // Repair is the damage at the end of a file and its repair.
 type Repair struct {
 	CutBytes     int64 // a torn last line of this length was cut off
-	AddedNewline bool  // the last line was whole but for its newline
+	AddedNewline bool  // the last line lacked only its newline
 }
 
 // Why describes the repair in words, or is empty.
@@ -43,7 +43,7 @@ func (r Repair) Why() string {
 	case r.CutBytes > 0:
 		return "the last line was torn and has been cut off"
 	case r.AddedNewline:
-		return "the last line was whole but for its newline, which has been added"
+		return "the last line had no newline; it was added"
 	}
 	return ""
 }

@@ -341,7 +341,7 @@ func (a *attempt) slowOnBase(j *judged) error {
 		return nil
 	}
 	return Stop{Reason: record.PreflightFailed, Hint: validator.MoreTime(limit), Detail: fmt.Sprintf(
-		"%s reached tilth.validatorTimeout (%s), and takes %.0f s or more on the base", name, limit,
+		"%s reached tilth.validatorTimeout (%s); on the base it takes %.0f s or more", name, limit,
 		state.BaseSeconds[name])}
 }
 

@@ -431,7 +431,7 @@ func preflightStop(checks []record.Check) error {
 		}
 	}
 	if red {
-		why = append(why, "with "+knownFailures+" these tests block nothing until they have passed once")
+		why = append(why, "with "+knownFailures+" a run ignores these failures until the tests pass once")
 	}
 	stop.Away = away
 	stop.Detail, stop.Hint = strings.Join(why, "; "), strings.Join(mend, " && ")

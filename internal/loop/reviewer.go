@@ -127,6 +127,6 @@ func (r *reviewer) correct(problem error) error {
 	if r.word == "" {
 		return r.Answer("The verdict could not be read: " + problem.Error() + ". Call submit_verdict again.")
 	}
-	return r.Answer(fmt.Sprintf("This was asked before, and the verdict could not be read: %v. End with one JSON "+
+	return r.Answer(fmt.Sprintf("The last answer to this was not a readable verdict: %v. End with one JSON "+
 		`object that has "review": %q, and nothing after it.`, problem, r.word))
 }

@@ -132,9 +132,9 @@ func (c *Client) broken(caller, attempt context.Context, status int, err error) 
 	case caller.Err() != nil:
 		kind, said, err = Canceled, "canceled", caller.Err()
 	case errors.As(err, &tooLarge):
-		kind, said = Malformed, "the answer is larger than the client takes"
+		kind, said = Malformed, "the answer is too large"
 	case attempt.Err() != nil:
-		kind, err = Timeout, fmt.Errorf("no whole answer within %s: %w", c.options.Timeout, attempt.Err())
+		kind, err = Timeout, fmt.Errorf("no complete answer within %s: %w", c.options.Timeout, attempt.Err())
 	case errors.As(err, &netErr) && netErr.Timeout():
 		kind = Timeout
 	case errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || errors.As(err, &certificate) ||

@@ -218,7 +218,7 @@ func TestAnswerIsBounded(t *testing.T) {
 	s := start(t, scripted.Script{Worker: []scripted.Step{{Content: long}, {Status: 500, Raw: &long}}})
 	c := client(t, s.URL, model.Options{MaxResponse: 4000})
 	_, err := c.Chat(context.Background(), workerRequest("hi"))
-	if f := failureOf(t, err); f.Kind != model.Malformed || !strings.Contains(f.Error(), "larger") {
+	if f := failureOf(t, err); f.Kind != model.Malformed || !strings.Contains(f.Error(), "too large") {
 		t.Errorf("%s %v", f.Kind, f)
 	}
 	_, err = c.Chat(context.Background(), workerRequest("hi"))

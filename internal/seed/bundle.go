@@ -88,7 +88,7 @@ func parseBundle(args []byte) (*Bundle, error) {
 		t, err := parseTask([]byte(e.value.Raw))
 		where := quoteShort(cmp.Or(t.ID, fmt.Sprint("entry ", i+1)))
 		if err != nil {
-			b.faults.add("shape", "%s has not the shape of a task: %s", where, err)
+			b.faults.add("shape", "%s is not a task: %s", where, err)
 		}
 		b.checkKeys(where, fieldsOf(e.value, 1), entryKeys)
 		b.Tasks = append(b.Tasks, t)

@@ -62,7 +62,7 @@ func (c *checker) tasks() {
 		c.add("no-tasks", "the seed has no tasks")
 	}
 	if len(tasks) > maxTasks {
-		c.add("too-many-tasks", "the seed has %d tasks; at most %d are taken: split the feature", len(tasks), maxTasks)
+		c.add("too-many-tasks", "the seed has %d tasks; at most %d are allowed: split it", len(tasks), maxTasks)
 		return
 	}
 	seen := map[string]bool{}
@@ -145,7 +145,7 @@ func (c *checker) task(i int) {
 		c.add("criteria", "%s has no acceptance criteria: give at least one", name)
 	}
 	if len(criteria) > maxCriteria {
-		c.add("criteria", "%s has %d acceptance criteria; at most %d are taken: split the task", name, len(criteria),
+		c.add("criteria", "%s has %d acceptance criteria; at most %d are allowed: split the task", name, len(criteria),
 			maxCriteria)
 		return
 	}
@@ -169,7 +169,7 @@ func (c *checker) notes() {
 func (c *checker) text(what, s string, most int) bool {
 	switch {
 	case len(s) > most:
-		c.add("size", "%s is %s; at most %s are taken", what, kilobytes(len(s)), kilobytes(most))
+		c.add("size", "%s is %s; at most %s are allowed", what, kilobytes(len(s)), kilobytes(most))
 	case strings.ContainsRune(s, 0):
 		c.add("nul", "%s holds a NUL character", what)
 	default:
@@ -191,7 +191,7 @@ func (c *checker) files(rules Rules) {
 		c.put(c.place(p, rules))
 	}
 	if total > maxTotalBytes {
-		c.add("size", "the test files are %s together; at most %s are taken", kilobytes(total),
+		c.add("size", "the test files are %s together; at most %s are allowed", kilobytes(total),
 			kilobytes(maxTotalBytes))
 	}
 }

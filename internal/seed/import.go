@@ -35,7 +35,7 @@ const (
 // Imported is the content of a file or directory of tasks.
 type Imported struct {
 	Bundle
-	Format   string   // for people
+	Format   string   // printed
 	Done     int      // finished tasks that were left out
 	Optional int      // optional tasks and criteria that were left out
 	Context  []string // names of files with text outside of tasks
@@ -118,7 +118,7 @@ func Import(path string, stdin io.Reader, optional bool) (*Imported, error) {
 
 // Sentence returns one task with the typed sentence as its title and criterion.
 func Sentence(said string) *Imported {
-	im := newImported("what was typed", false)
+	im := newImported("the sentence", false)
 	im.Format = "a sentence"
 	_ = im.add([]entry{{title: text.OneLine(said)}}, true)
 	return im
@@ -217,7 +217,7 @@ func (im *Imported) list(name, data string) error {
 	return im.markdown(name, body, first)
 }
 
-// jsonStart begins a list in JSON, and no Markdown with a link or a box.
+// jsonStart matches the start of a JSON list, but not a Markdown link or checkbox.
 var jsonStart = pattern.New(`^\[\s*[{\]"]`)
 
 // validate checks the result of every format: tasks with valid and unique ids. Check checks the rest of the bundle.

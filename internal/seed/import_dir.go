@@ -216,7 +216,7 @@ func (im *Imported) taskFile(name, data string) (entry, error) {
 	p.fill(&e, p.root)
 	switch {
 	case isOurs(name) && e.source != id:
-		return e, importError(name, e.line, "make the two agree", "the id %s is not that of the file's name", e.source)
+		return e, importError(name, e.line, "make them equal", "the id %s differs from the file's", e.source)
 	case isOurs(name) && e.left == "" && len(e.criteria) == 0:
 		return e, importError(name, 1, "write each criterion as a line that begins with - ",
 			"there is no bullet below ## Acceptance criteria")

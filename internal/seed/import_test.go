@@ -318,7 +318,7 @@ func TestImportErrors(t *testing.T) {
 		{"id twice in a checklist", "todo.md", "- [ ] T-001 a\n- [ ] T-001 b\n", 2, "line 1"},
 		{"open frontmatter", "T-001-x.md", "---\nid: T-001\n", 1, "no bullet below ## Acceptance criteria"},
 		{"file name and id", "T-001-x.md", "---\ntitle: a\nid: T-002\n---\n## Acceptance criteria\n- x\n", 3,
-			"file's name"},
+			"differs from the file"},
 		{"no criteria heading", "T-001-x.md", "words\n", 1, "Acceptance criteria"},
 		{"no bullet", "T-001-x.md", "words\n\n## Acceptance Criteria\nwords\n", 1, "no bullet"},
 		{"not UTF-8", "todo.md", "- [ ] a\n- [ ] \xff\n", 2, "UTF-8"},

@@ -32,7 +32,7 @@ const seedWritten = "The seed is written."
 // Objection is the user's objection to a valid plan.
 type Objection struct{ Words string }
 
-func (o *Objection) Error() string { return "the plan was not taken: " + o.Words }
+func (o *Objection) Error() string { return "the plan was not accepted: " + o.Words }
 
 //go:embed prompts/interview_tools.json
 var interviewTools []byte

@@ -53,7 +53,7 @@ func (c *checker) place(p string, rules Rules) violations {
 		case at == p && onDisk:
 			return one("path-exists", "%s exists already: a seed never overwrites a file; choose a new name", q)
 		case at != p && (tracked || ofSeed || onDisk && !info.IsDir()):
-			return one("path-place", "%s would be below %s, which is no directory but a file, a symlink or a submodule",
+			return one("path-place", "%s would be below %s, which is a file, a symlink or a submodule",
 				q, quoteShort(at))
 		case !onDisk:
 			continue

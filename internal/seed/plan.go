@@ -275,7 +275,7 @@ func (p *plan) context() {
 		case p.tasks[b]:
 			return false
 		case b.kind == item && b.box != 0:
-			p.im.drop("%s: %s: a box below no task; it is context", p.begin(b).at(), quoteShort(b.head))
+			p.im.drop("%s: %s: a checkbox outside of any task; it is context", p.begin(b).at(), quoteShort(b.head))
 		case b.kind == section:
 			if b.level == 1 && title == "" {
 				title = b.head

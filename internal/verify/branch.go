@@ -120,7 +120,7 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 	var marks []mark
 	for _, commit := range commits {
 		if missing(commit) {
-			c.differ(-1, commit.SHA, "its trailer names session %s, but that record does not name it", from)
+			c.differ(-1, commit.SHA, "it is not in the record of session %s, which its trailer names", from)
 		} else if sig := held.SignatureOf(commit); sig.Record != "" {
 			marks = c.marked(marks, commit, sig, -1) // its hash gives the position in that record
 		}

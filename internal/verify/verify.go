@@ -129,7 +129,7 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 	}
 	c.Bytes = c.story.end
 	if c.story.skipped > 0 {
-		c.note("%s of the record skipped: no events", text.Plural(c.story.skipped, "line"))
+		c.note("skipped %s of the record: not events", text.Plural(c.story.skipped, "line"))
 	}
 	tip, there, err := c.git.BranchTip(ctx, common, c.s.Branch())
 	if err != nil {
