@@ -29,7 +29,7 @@ func (p *process) addressCommand() *cli.Command {
 			&cli.BoolFlag{Name: "watch",
 				Usage: "wait for new threads and checks until the request is merged or closed"},
 			&cli.IntFlag{Name: "max-rounds", Value: 3,
-				Usage: "stop watching after `N` rounds, including earlier commands"},
+				Usage: "stop after `N` rounds, including those of earlier commands"},
 		}, runFlags()...),
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.Int("max-rounds") < 1 {

@@ -20,9 +20,9 @@ var demoFiles embed.FS
 func (p *process) demoCommand() *cli.Command {
 	return p.declare(traits{wish: "begin", rare: true, looks: true}, &cli.Command{
 		Name:  "demo",
-		Usage: "try everything in a throwaway repository: no key, no network",
-		Description: "Only the model is not real: an HTTP server on loopback plays a script. Repository, worktree, " +
-			"commits, tests and record are real and stay in a temporary directory.",
+		Usage: "try git tilth in a throwaway repository: no key, no network",
+		Description: "The model is a scripted HTTP server on loopback. Repository, worktree, commits, tests and " +
+			"record are real and stay in a temporary directory.",
 		Action: func(*cli.Context) error { return p.demo() },
 	})
 }

@@ -119,7 +119,7 @@ func (p *process) forkCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "at", Value: lifecycle.PointSeed,
 				Usage: "the `POINT` to start from: seed, or a task"},
-			&cli.StringFlag{Name: "label", Usage: "a short `TEXT` for lists"},
+			&cli.StringFlag{Name: "label", Usage: "name the session `TEXT` in lists"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			made, err := lifecycle.Fork{

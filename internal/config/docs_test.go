@@ -33,7 +33,7 @@ func settingsPage() string {
 
 Precedence: flag, environment, git config, default. An empty value means the default, and 0 turns a cap off. Whole numbers take the
 suffixes k, m and g. An invalid value or an unknown tilth.* key is refused before anything starts. ` + "`git tilth config`" + ` shows every
-setting with its value and its origin. A session uses the settings of its repository, in every directory. The
+setting with its value and its origin. A session always uses the settings of its repository, also for a command typed elsewhere. The
 ` + "`config.worktree`" + ` of a linked worktree applies to commands typed in it; that of a session's worktree is ignored.
 
 `)
