@@ -63,15 +63,12 @@ func Open(path string, opts Options, others ...string) (*Record, error) {
 	return r, nil
 }
 
-// reopen opens the current record. It hashes the record in the background, which takes a second for a gigabyte.
+// reopen opens the current record. Its hash begins with the first Mark: a gigabyte takes a second, which a start that
+// commits nothing need not pay.
 func (r *Record) reopen() (repair jsonl.Repair, err error) {
-	if r.out, repair, err = jsonl.Open(r.path); err != nil {
-		return repair, err
-	}
-	s, size := &sum{path: r.path, hash: sha256.New()}, r.out.Size()
-	r.sum = s
-	go s.upTo(size)
-	return repair, nil
+	r.sum = &sum{path: r.path, hash: sha256.New()}
+	r.out, repair, err = jsonl.Open(r.path)
+	return repair, err
 }
 
 func (r *Record) logRepair(file string, repair jsonl.Repair) error {
@@ -154,8 +151,8 @@ func (r *Record) follow() error {
 	return r.logRepair(filepath.Base(r.path), repair)
 }
 
-// Mark returns the record's length in bytes and its SHA-256 in hex, for a commit's trailer. Its cost depends on the
-// bytes appended since the last call, not on the length of the record.
+// Mark returns the record's length in bytes and its SHA-256 in hex, for a commit's trailer. The first call reads the
+// whole record, later ones only what was appended since.
 func (r *Record) Mark() (size int64, sum string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,7 +211,6 @@ func ParseTime(s string) time.Time {
 
 // sum is the hash of the beginning of a file that only grows.
 type sum struct {
-	mu   sync.Mutex
 	path string
 	hash hash.Hash
 	n    int64 // size in bytes
@@ -222,8 +218,6 @@ type sum struct {
 
 // upTo returns the hash of the first size bytes. It reads only bytes that are not hashed yet.
 func (s *sum) upTo(size int64) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	f, err := jsonl.OpenFile(s.path, os.O_RDONLY)
 	if err != nil {
 		return "", err
