@@ -136,7 +136,7 @@ func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string
 // blobChunk is the number of bytes of blobs that EachBlob holds at a time.
 const blobChunk = 64 << 20
 
-// EachBlob calls use with the size and content of each blob, as the objects are. Of a blob beyond 64 MB content is the
+// EachBlob calls use with the size and the raw content of each blob. For a blob larger than 64 MB, content is only the
 // beginning. A missing object is an error.
 func (g *Git) EachBlob(ctx context.Context, common string, ids []string,
 	use func(id string, size int64, content []byte)) error {
@@ -235,7 +235,7 @@ const (
 	statSize     = 40 // ctime, mtime, dev, ino, mode, uid, gid, size
 	headerSize   = 12
 	extendedFlag = 0x4000
-	skipWorktree = 0x4000 // among the extended flags
+	skipWorktree = 0x4000 // bit of the extended flags
 )
 
 var errIndex = errors.New("the index cannot be read")

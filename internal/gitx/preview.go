@@ -20,7 +20,7 @@ func Borrow(common, dir string, more ...string) error {
 		os.MkdirAll(filepath.Join(dir, "refs", "heads"), 0o700), emptyGitDir(common, dir))
 }
 
-// Alternates returns the file by which a git directory has the objects of others.
+// Alternates returns the path of the file through which a git directory borrows objects.
 func Alternates(others ...string) (lines string) {
 	for _, from := range others {
 		objects := filepath.Join(from, "objects")

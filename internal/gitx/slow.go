@@ -44,10 +44,11 @@ func whileSlow(do func()) (done func()) {
 // gitsFiles are the files of a tree that git always reads completely.
 var gitsFiles = []string{".gitignore", ".gitattributes", ".gitmodules", ".mailmap"}
 
-// maxGitsFile is larger than any such file, and small enough for git's memory.
+// maxGitsFile is larger than any real file of that kind, and small enough for git's memory.
 const maxGitsFile = 100 << 20
 
-// From check number desperate on, unblock removes every pipe in the tree, because .git may be a link to any directory.
+// desperate is the first check at which unblock removes every pipe in the tree, because .git may be a link to any
+// directory.
 const desperate = 3
 
 // outOfMemory reports whether git ran out of memory on a huge file of a worker's tree. It removes that file, because

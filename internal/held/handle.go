@@ -42,7 +42,7 @@ type Handle struct {
 	S          *session.Session
 	Checkpoint *session.Checkpoint
 	Record     *record.Record
-	Common     string // the source's common git directory, "" where sourceErr says why it has none
+	Common     string // the source's common git directory; "" with the reason in SourceErr
 	Base       string // commit at which the branch of a new session begins
 	Unlock     func()
 	// putAway are the paths of worktrees where a repository had replaced the .git file.

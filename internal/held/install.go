@@ -32,8 +32,8 @@ func (e *SetupError) Error() string {
 	return msg
 }
 
-// RunCommands runs the commands of tilth.setup with sh in a new worktree, one after
-// the other, until one fails. The error is a *SetupError, or the context's.
+// RunCommands runs the commands of tilth.setup with sh in a new worktree, in order, until one fails. The error is a
+// *SetupError, or the context's.
 func RunCommands(ctx context.Context, commands []string, in validator.ExecEnv) error {
 	for _, command := range commands {
 		o, err := proc.Run(ctx, proc.Cmd{

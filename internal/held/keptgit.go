@@ -19,8 +19,8 @@ import (
 )
 
 // keptGit is kept.git, the session's own bare repository, for commits without a ref in the user's repository. It
-// borrows the user's objects and has everything above the seed itself, so a gc of the user's repository cannot remove
-// it. It is made with the first ref and removed with the last. Its refs are files, each written in one step:
+// borrows the user's objects and has its own copy of everything above the seed, so a gc of the user's repository cannot
+// remove it. It exists while it has refs. Its refs are files, each written in one step:
 //
 //	refs/aside/<task>       the partial work of a failed task, on the commit at which its attempt began
 //	refs/aside/<task>.<n>   such work that did not fit when it was to come back
@@ -79,7 +79,7 @@ func (k keptGit) commit(ctx context.Context, tree, parent, message string) (sha 
 }
 
 // pack copies all objects that commits reach and base does not; the user's repository always has base. The pack's name
-// has that of its owner.
+// begins with its owner's.
 func (k keptGit) pack(ctx context.Context, base, owner string, commits ...string) error {
 	commits = slices.DeleteFunc(slices.Clone(commits), func(sha string) bool { return sha == base })
 	if len(commits) == 0 {
@@ -94,7 +94,7 @@ func (k keptGit) pack(ctx context.Context, base, owner string, commits ...string
 	return k.open()
 }
 
-// keep keeps a commit on base as a task's work, with a ref below refs/.
+// keep stores a commit on base as a task's work, with a ref below refs/.
 func (k keptGit) keep(ctx context.Context, base, ref, sha string) error {
 	if err := k.pack(ctx, base, "work", sha); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (k keptGit) keep(ctx context.Context, base, ref, sha string) error {
 	return k.setRef(ref, sha)
 }
 
-// open sets the permissions of a session's files on files that git wrote read-only.
+// open makes files that git wrote read-only writable, like all files of a session.
 func (k keptGit) open() error {
 	return filepath.WalkDir(filepath.Join(k.dir, "objects"), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -141,7 +141,7 @@ func Ref(dir, name string) string {
 	return ""
 }
 
-// give copies the objects that refs reach into the repository at common.
+// give copies the objects reachable from refs into the repository at common.
 func (k keptGit) give(ctx context.Context, common string, refs ...string) error {
 	for i := range refs {
 		refs[i] = "refs/" + refs[i]
@@ -190,7 +190,7 @@ func IsStashName(name string) bool {
 	return session.ValidTaskID(task) && (!numbered || err == nil && n > 0 && strconv.Itoa(n) == number)
 }
 
-// AdoptStashes keeps the stashed work of a session from another machine. The repository has its commits.
+// AdoptStashes stores the stashed work of a session from another machine. The repository has its commits.
 func AdoptStashes(ctx context.Context, h *Handle, work map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(work)) {
 		in, err := openKept(h)

@@ -61,7 +61,7 @@ func LaneJudge(s *session.Session, number int) string {
 	return s.Path(session.LanesDir, judgingLanes, strconv.Itoa(number))
 }
 
-// LaneJudgeOnSeed returns where they are tested with the seed's dependencies; 0 is the session's own worktree.
+// LaneJudgeOnSeed returns the lane's judged checkout with the seed's dependencies; 0 is the session's own worktree.
 func LaneJudgeOnSeed(s *session.Session, number int) string {
 	return s.Path(session.LanesDir, judgingLanes, "seed-"+strconv.Itoa(number))
 }

@@ -31,7 +31,7 @@ import (
 //
 // A mark is written first, except for unreferenced objects, and removed last. Each step may be repeated.
 
-// ForkMark is the second line of the mark of a session that is not whole yet.
+// ForkMark is the second line of the mark of an incomplete session.
 const ForkMark = "fork"
 
 // Exists reports whether something is at path.
@@ -58,7 +58,7 @@ func Unfinished(s *session.Session) bool {
 	return Exists(s.Path(session.GoBackFile)) || Resetting(s)
 }
 
-// Resetting reports whether the session's teardown has begun.
+// Resetting reports whether a teardown of the session has started.
 func Resetting(s *session.Session) bool { return Exists(s.Path(session.ResetMarkFile)) }
 
 // RemakeMark exists while the worktree is made again and is incomplete.
@@ -85,8 +85,8 @@ func LockRoot(root string) (release func(), err error) {
 	return LockDir(root, rootPatience, fmt.Errorf("another process keeps %s locked", root))
 }
 
-// LockDir locks a directory, where its file system locks directories. Where another process keeps it locked for as long
-// as one waits the error is busy.
+// LockDir locks a directory, if its file system supports that. If another process keeps it locked for the whole
+// patience, the error is busy.
 func LockDir(dir string, patience time.Duration, busy error) (release func(), err error) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	trailerTask    = "Tilth-Task"
 	trailerFailed  = "Tilth-Failed"
 	trailerRecord  = "Tilth-Record"
-	trailerBy      = "Tilth-By" // person, where no evaluator was asked
+	trailerBy      = "Tilth-By" // "person" if the user marked the task done
 )
 
 // Quoted returns a worker's summary as the body of a commit message. Each line begins with "> ", so no line
@@ -143,8 +143,8 @@ func SignatureOf(c gitx.Commit) Signature {
 	}
 }
 
-// one returns the last value of a trailer. A case's summary may quote a trailer. Git reads only the last block of a
-// message, which git-tilth writes.
+// one returns the last value of a trailer. A case's summary may quote a trailer, but git reads only the last block of a
+// message.
 func one(values []string) string {
 	if len(values) == 0 {
 		return ""
@@ -223,7 +223,7 @@ func SameTask(a, b session.Task) bool {
 			func(x, y string) bool { return text.OneLine(x) == text.OneLine(y) })
 }
 
-// bodyOf returns the body of a commit, without the words of a worker about its own task.
+// bodyOf returns the body of a commit without the worker's summary.
 func bodyOf(c gitx.Commit) string {
 	if len(c.Trailers[trailerRecord]) > 0 {
 		return ""

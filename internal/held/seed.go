@@ -79,7 +79,7 @@ const WorkedUnseeded = "the record does not name the seed's commit, but tasks we
 // commit.
 func Worked(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
 	common, tip string) (bool, error) {
-	tasks, _ := s.StoredTasks() // a session that was never finished has none
+	tasks, _ := s.StoredTasks() // an unprepared session has none
 	begun := slices.ContainsFunc(tasks, func(t session.Task) bool {
 		return t.Status != "" && t.Status != session.TaskPending
 	})
@@ -94,7 +94,7 @@ func Worked(ctx context.Context, g *gitx.Git, s *session.Session, check *session
 	}), err
 }
 
-// Why the beginning of a record cannot be used.
+// Errors of a record whose beginning is incomplete.
 var (
 	ErrNoSeed = errors.New("no seed_committed event in the record")
 	ErrNoBase = errors.New("the record does not name the commit at which the branch starts")

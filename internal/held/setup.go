@@ -17,9 +17,9 @@ type Setup struct {
 	Copy       []string // patterns of ignored files of the source
 	Configured bool     // set by tilth.setup, not by a lock file
 	Setting    packages.SetupSetting
-	// Commands returns the commands for the tree in a directory; nil if no tree needs any.
+	// Commands returns the commands for the tree in a directory. It is nil if no tree needs any.
 	Commands func(dir string) []string
-	// Run runs the setup commands in the worktree, with some more environment. An error carries their output.
+	// Run runs the setup commands in the worktree, with additional variables. The error has their output.
 	Run func(ctx context.Context, dir string, env ...string) error
 }
 

@@ -42,7 +42,7 @@ type Snapshot struct {
 type SnapshotRequest struct {
 	Number  int                // number of the snapshot
 	Becomes Snapshot           // the next state of the worktree
-	Of      int                // the number of that, 0 for a commit
+	Of      int                // its number; 0 for a commit
 	Base    string             // a commit that the repository always has
 	Dirs    []string           // directories of the session
 	Note    func(Snapshot) any // returns the message, as JSON
@@ -56,7 +56,7 @@ const (
 )
 
 // TakeSnapshot saves a worktree and directories of the session, and returns the commits by the names of their refs. It
-// changes neither of them, nor the branch.
+// changes no files and no branch.
 func TakeSnapshot(ctx context.Context, h *Handle, wt gitx.Worktree, r SnapshotRequest) (Snapshot, map[string]string,
 	error) {
 	in, err := openKept(h)
@@ -204,7 +204,7 @@ func (k *snapshotter) keepIgnored(ctx context.Context) error {
 	return err
 }
 
-// keepIndex writes a copy of the worktree's index, whole even where git keeps it in two files. A missing one is empty.
+// keepIndex writes a copy of the worktree's index in one file, even if git stores it in two. A missing index is empty.
 func (k *snapshotter) keepIndex(ctx context.Context, to string) error {
 	index, err := gitx.CopyIndex(k.wt, to)
 	c := k.git.InEntry(k.wt, "update-index", "--no-split-index")
@@ -259,8 +259,8 @@ func (k *snapshotter) staged(ctx context.Context, index string) (string, error) 
 	return k.in.commit(ctx, made, k.Tip, "staged\n")
 }
 
-// Restore replaces the state of a worktree, of which was is the snapshot, by undo n or, for 0, by the commit to.Tip.
-// dirs are the session's directories in an undo. It may be repeated.
+// Restore replaces the state of a worktree, saved in the snapshot was, by undo n or, for 0, by the commit to.Tip. dirs
+// are the session's directories in an undo. It may be repeated.
 func Restore(ctx context.Context, h *Handle, wt gitx.Worktree, was, to Snapshot, n int, dirs []string) error {
 	if err := removeLoose(h, wt, was); err != nil {
 		return err
@@ -287,7 +287,7 @@ func Restore(ctx context.Context, h *Handle, wt gitx.Worktree, was, to Snapshot,
 	return restoreFiles(ctx, h, in, wt, to, n)
 }
 
-// removeLoose removes the loose files of a snapshot, which has them, from the worktree.
+// removeLoose removes a snapshot's loose files from the worktree.
 func removeLoose(h *Handle, wt gitx.Worktree, k Snapshot) error {
 	if h.Git.IsDryRun() || len(k.Loose) == 0 {
 		return nil
@@ -334,8 +334,8 @@ func restoreFiles(ctx context.Context, h *Handle, in keptGit, wt gitx.Worktree, 
 	return cmp.Or(err, restoreOutside(ctx, g, wt, k))
 }
 
-// restoreOutside writes the files outside the patterns of a sparse checkout: git leaves them out, but the kept index
-// has them as present.
+// restoreOutside writes the files outside the patterns of a sparse checkout: git leaves them out, but the saved index
+// has them.
 func restoreOutside(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k Snapshot) error {
 	gone, err := g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--deleted"))
 	if err != nil || len(gone) == 0 {

@@ -34,13 +34,13 @@ import (
 //  3. the ref removed or, if the work does not fit, numbered: later attempts see it in their prompt
 //
 // The end of a run removes, after the stop, numbered work of finished tasks; the end of the next run does the same.
-// Work that never came back of a task that the user marked done stays, because its commit does not contain it.
+// Stashed work of a task that the user marked done stays, because the task's commit does not contain it.
 //
 // If a task is skipped or removed while its work is in the worktree, the next plan stashes the work (Plan.SetAside)
 // before another task starts. So work is either in the worktree, and its task comes first, or in kept.git.
 
-// stashRef returns the ref of a task's stashed work; n is 0 for work to restore, else the number of work that did not
-// fit.
+// stashRef returns the ref of a task's stashed work; n is 0 for work to restore, else the number of a stash that did
+// not apply.
 func stashRef(task string, n int) string {
 	if n > 0 {
 		task = fmt.Sprintf("%s.%d", task, n)
@@ -52,7 +52,7 @@ func stashRef(task string, n int) string {
 type stashedWork struct {
 	Ref string // ref in kept.git
 	SHA string // commit of the stash
-	Dir string // a git directory that has it
+	Dir string // a git directory that has the commit
 }
 
 // StashOf returns the newest stashed work of a task, or nil.
@@ -76,8 +76,8 @@ func unfit(s *session.Session, task string) (n int) {
 	return n
 }
 
-// DropUnreadable removes the refs of stashed work that kept.git cannot read any more, as after a power cut, and records
-// each: its task begins without that work.
+// DropUnreadable removes and records the refs of stashes that kept.git can no longer read, for example after a power
+// cut. Their tasks start without that work.
 func DropUnreadable(ctx context.Context, h *Handle) error {
 	dir := h.S.Path(session.KeptGitDir)
 	if fi, err := os.Stat(dir); err != nil || h.Common == "" || h.Git.IsDryRun() {
@@ -107,7 +107,7 @@ func DropUnreadable(ctx context.Context, h *Handle) error {
 	return nil
 }
 
-// DropDoneStashes removes stashed work of finished tasks that did not fit.
+// DropDoneStashes removes stashes of finished tasks that did not apply.
 func DropDoneStashes(h *Handle) error {
 	tasks, err := h.S.Tasks()
 	if err != nil {
@@ -123,7 +123,7 @@ func DropDoneStashes(h *Handle) error {
 	return dropKeptGit(h.S)
 }
 
-// forgetAside removes stashed work of a task that did not fit.
+// forgetAside removes a task's stashes that did not apply.
 func forgetAside(h *Handle, task string) error {
 	for n := unfit(h.S, task); n > 0; n-- {
 		if err := proc.RemoveAll(h.S.Path(session.KeptGitDir, "refs", stashRef(task, n))); err != nil {
@@ -224,8 +224,8 @@ func dropUncovered(ctx context.Context, h *Handle, wt gitx.Worktree, ignored []s
 	return nil
 }
 
-// Unstash restores a task's stashed work in the worktree, on top of its changes; the branch is at tip. back is
-// false without stashed work, or if it does not fit: then EarlierWork shows it.
+// Unstash restores a task's stashed work in the worktree, on top of its changes; the branch is at tip. back is false
+// without stashed work, or if it does not apply; EarlierWork then returns it.
 func Unstash(ctx context.Context, h *Handle, wt gitx.Worktree, task, tip string) (back bool, err error) {
 	h.Kept.Lock()
 	defer h.Kept.Unlock()
@@ -265,7 +265,7 @@ func restoreAside(ctx context.Context, h *Handle, wt gitx.Worktree, task, tip st
 	return true, h.Change(func() error { return errors.Join(os.Remove(at), jsonl.SyncDir(filepath.Dir(at))) })
 }
 
-// withAside returns the tree of the worktree's changes with the stashed work applied, or "" if it does not fit.
+// withAside returns the tree of the worktree's changes with the stashed work applied, or "" if it does not apply.
 func withAside(ctx context.Context, h *Handle, wt gitx.Worktree, sha, tip string) (string, error) {
 	commits, err := h.Git.Log(ctx, h.Common, sha, "", 1)
 	if err != nil || len(commits) == 0 || len(commits[0].Parents) != 1 {

@@ -144,13 +144,13 @@ func (h *Handle) putAwayRepository(ctx context.Context, path string) error {
 		Done: "moved to " + aside + ", the worktree's files kept"})
 }
 
-// HadRepository reports, once, whether a repository had replaced the .git file of the worktree at path.
+// HadRepository reports whether a repository had replaced the .git file of the worktree at path, and forgets it.
 func (h *Handle) HadRepository(path string) bool {
 	_, had := h.putAway.LoadAndDelete(path)
 	return had
 }
 
-// MovedAside lists the directories that were moved out of the worktree's place by a resume, absolute.
+// MovedAside lists the absolute paths of directories that a resume moved from the worktree's path.
 func MovedAside(s *session.Session) []string {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
@@ -213,7 +213,7 @@ func (h *Handle) BringBack(ctx context.Context, byWorker bool, lost string) erro
 			return err
 		}
 	}
-	// HEAD last: until then the next look finds it elsewhere, and does this again.
+	// HEAD last, so that after a kill this runs again.
 	return h.Git.AttachHead(ctx, wt, h.S.Branch())
 }
 
@@ -325,7 +325,7 @@ type TreeState string
 const (
 	TreeFine         TreeState = "fine"         // registered, at its path, on the session's branch
 	TreeMissing      TreeState = "missing"      // nothing there
-	TreePlain        TreeState = "plain"        // a directory that is no worktree
+	TreePlain        TreeState = "plain"        // a directory that is not a worktree
 	TreeUnregistered TreeState = "unregistered" // a worktree without its admin entry or .git file
 	TreeElsewhere    TreeState = "elsewhere"    // registered, but HEAD is not on the session's branch
 )
@@ -344,7 +344,7 @@ func LostLink(ctx context.Context, g *gitx.Git, common, path string) (bool, erro
 	}
 	all, err := list("--cached")
 	if err != nil || len(all) == 0 {
-		return false, nil // an entry or an index that cannot be read proves nothing
+		return false, nil // unknown if the entry or index cannot be read
 	}
 	gone, err := list("--deleted")
 	return err == nil && len(gone)*2 < len(all), err

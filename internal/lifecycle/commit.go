@@ -111,8 +111,7 @@ func hooksOfSeed(ctx context.Context, h *held.Handle, wt gitx.Worktree, tree str
 	return err == nil && wasErr == nil && is == was
 }
 
-// asJudged is the message that hooks left of a task's commit, with the trailers that it is known by, if one took them
-// away. Until it is made the task is known as the accepted tree.
+// asJudged returns a task's commit message after the hooks, with our trailers restored if a hook removed them.
 func asJudged(ctx context.Context, h *held.Handle, t session.Task, msg, mark string, person bool) (string, error) {
 	c, err := h.Git.ReadMessage(ctx, msg)
 	if err != nil {

@@ -226,7 +226,7 @@ func (n New) checkpoint(ctx context.Context, h *held.Handle) *session.Checkpoint
 	}
 }
 
-// branch names the session's branch as tilth.branch has it. A name without the session's id that is taken gets the id.
+// branch returns the name of the session's branch by tilth.branch. It adds the session's id to a name that is in use.
 func (n New) branch(ctx context.Context, h *held.Handle) string {
 	if h.BranchForm == "" {
 		return session.DefaultBranch(h.S.ID)
@@ -325,8 +325,8 @@ func Checkout(h *held.Handle) (gitx.Worktree, error) {
 	return h.Git.CheckoutAt(h.Common, h.Checkpoint.Source)
 }
 
-// HasRun reports whether the seed must not be replaced because a run, also an undone one, or the session before a fork
-// has worked on it.
+// HasRun reports whether a run, also an undone one or that of a forked session, has worked on the seed. It must then
+// not be replaced.
 func HasRun(ctx context.Context, h *held.Handle) (ran bool, err error) {
 	if h.Checkpoint.Status != session.Prepared || held.Unfinished(h.S) {
 		return true, nil
@@ -376,7 +376,7 @@ func Reseed(ctx context.Context, h *held.Handle, tasks []session.Task, tests int
 	return noteSeed(h, made)
 }
 
-// noteSeed puts the seed's commit on record: from there on the session is prepared.
+// noteSeed records the seed's commit. From then on the session is prepared.
 func noteSeed(h *held.Handle, sha string) error {
 	if err := h.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
 		return err
@@ -425,7 +425,7 @@ func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check 
 		return "", nil
 	}
 	if _, err := s.Tasks(); err != nil {
-		return "", nil // without its tasks it is no seed
+		return "", nil // a seed needs its tasks
 	}
 	return tip, nil
 }

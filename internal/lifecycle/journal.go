@@ -38,7 +38,7 @@ type journal struct {
 type condition struct {
 	Worktree      held.Snapshot               `json:"worktree"`
 	Conversations map[string]string           `json:"conversations"` // text for checkpoint.json, by task
-	Counts        int64                       `json:"counts"`        // the record counts up to here
+	Counts        int64                       `json:"counts"`        // length of the record that counts
 	Tasks         map[string]record.TaskState `json:"tasks"`
 }
 
@@ -195,7 +195,7 @@ func dropTasks(h *held.Handle, tasks map[string]record.TaskState) error {
 	return nil
 }
 
-// dropEmpty removes empty directories for files of tasks, which the session did not have before.
+// dropEmpty removes empty directories for files of tasks.
 func dropEmpty(s *session.Session) {
 	for _, name := range keptDirs {
 		_ = os.Remove(s.Path(name)) // fails if the directory is not empty

@@ -11,7 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// State is everything that the decision about a session rests on: the session on disk and git.
+// State has the inputs of MakePlan: facts about a session from its files and git.
 type State struct {
 	SessionID string
 	Branch    string
@@ -37,7 +37,7 @@ type State struct {
 	Dirty       bool   // read only where the plan depends on it
 	Tasks       []session.Task
 	TasksError  string
-	mendTasks   string        // the line of a hint that mends it, "" for none
+	mendTasks   string        // hint with a command that fixes it, or ""
 	Lanes       []string      // tasks with a lane
 	Record      *record.State // state computed from the record
 	LastStop    string
@@ -51,7 +51,7 @@ type State struct {
 	Unfinished    string          // a merge, rebase or the like that was left in the worktree, "" for none
 	BranchIn      string          // other checkout of the branch, or ""
 	BranchHint    string          // command that frees the branch
-	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where it is not known
+	Commits       []gitx.Commit   // since the seed, by first parent, newest first; only the last few without a seed
 	ByWorker      map[string]bool // commits that a worker made by itself, by the reflog
 }
 
@@ -74,8 +74,8 @@ type Action string
 // The actions of a Plan.
 const (
 	Refuse   Action = "refuse"   // nothing can be done; Why and Hint say more
-	Nothing  Action = "nothing"  // all is done, nothing to write but that it was asked
-	conclude Action = "conclude" // all is done, but no stop says so yet
+	Nothing  Action = "nothing"  // all is done and recorded
+	conclude Action = "conclude" // all is done, but the record has no stop yet
 	Continue Action = "continue" // enter the loop
 )
 

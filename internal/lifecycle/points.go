@@ -61,7 +61,7 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string)
 		p := Point{Name: t.ID, SHA: baseOf(of, commits), counts: counts, index: i}
 		if b := of.First; b != nil {
 			p.counts = b.Counts
-			if !b.Lane || p.SHA == "" { // else others were committed while it was worked on
+			if !b.Lane || p.SHA == "" { // otherwise other tasks were committed during its attempts
 				p.SHA = cmp.Or(b.Base, p.SHA)
 			}
 			if b.Done != nil && !b.Lane {

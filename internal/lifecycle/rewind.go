@@ -43,11 +43,11 @@ var (
 // GoBack is a planned rewind to a point, or undo.
 type GoBack struct {
 	What    string   // description of the operation
-	From    string   // the commit that the branch is at
+	From    string   // the branch's current tip
 	SHA     string   // the new commit
-	Pending []string // the tasks that are to do then
+	Pending []string // the pending tasks after it
 	Begun   bool     // unfinished; the user has confirmed it
-	Over    bool     // the last command did it: another undo of nothing would be in its undo's way
+	Over    bool     // the last command did this already; repeating it would only add an undo
 
 	Worktree gitx.Worktree
 	RunBytes int64 // bytes of the record that a reset to the seed cuts
@@ -59,7 +59,7 @@ type GoBack struct {
 	point   Point
 }
 
-// IsRewind reports whether the plan is a rewind and no undo.
+// IsRewind reports whether the plan is a rewind, not an undo.
 func (p GoBack) IsRewind() bool { return p.journal.Undoes == 0 }
 
 // Kept reports whether files stay that were ignored when a reset to the seed began. Only such files can become
@@ -245,7 +245,7 @@ func (p GoBack) keep(ctx context.Context, h *held.Handle) error {
 	return err
 }
 
-// applyRewind takes the steps from the journal on.
+// applyRewind executes the steps after the journal.
 func applyRewind(ctx context.Context, h *held.Handle, j *journal) error {
 	ctx = proc.IgnoreFirstSignal(ctx)
 	if j.Cut != nil {
@@ -292,7 +292,7 @@ func recordRewind(h *held.Handle, j *journal) error {
 		Note: j.Note, Noted: j.Noted, Counts: to.Counts, Tasks: to.Tasks, Onto: j.Onto})
 }
 
-// endRewind takes the steps after git's.
+// endRewind executes the steps after those of git.
 func endRewind(ctx context.Context, h *held.Handle, j *journal) error {
 	dropEmpty(h.S)
 	h.Checkpoint.Conversations = map[string]json.RawMessage{}
@@ -307,7 +307,7 @@ func endRewind(ctx context.Context, h *held.Handle, j *journal) error {
 	if err := cmp.Or(writeViews(h), h.S.WriteSummary()); err != nil {
 		return err
 	}
-	unix.Sync() // the restored files are nowhere else once the next undo has removed this one
+	unix.Sync() // the next undo removes the only other copy of the restored files
 	if err := held.FinishUndo(h, j.Number, j.Refs); err != nil {
 		return err
 	}

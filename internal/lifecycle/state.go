@@ -272,7 +272,7 @@ func open(ctx context.Context, h *held.Handle, killed bool) (err error) {
 	return nil
 }
 
-// Stopped writes the end of a run: the stop, fsynced, then the checkpoint.
+// Stopped writes the end of a run: the stop, synced, then the checkpoint.
 func Stopped(h *held.Handle, status string, stop record.Stop) error {
 	dropping := held.DropLanes(h) // first, because no later resume examines an all_done session
 	if err := h.Record.Append(&stop); err != nil {

@@ -46,7 +46,7 @@ type cut struct {
 	RecordLen  int64           `json:"record_len"` // bytes of events.jsonl that stay
 	TokensUsed int64           `json:"tokens_used"`
 	Usage      json.RawMessage `json:"usage"`
-	StartedAt  string          `json:"started_at,omitempty"` // the checkpoint's own, as it was when prep ended
+	StartedAt  string          `json:"started_at,omitempty"` // the checkpoint's value at the end of the preparation
 	// Keep are the paths that were ignored when it began and stay, relative to the worktree. They are bytes, because
 	// names need not be UTF-8.
 	Keep [][]byte `json:"keep,omitempty"`
@@ -160,7 +160,7 @@ func PlanToSeed(ctx context.Context, h *held.Handle) (p GoBack, err error) {
 	return p, nil
 }
 
-// lineEnd returns the offset behind the line of the record that begins at off, and behind its newline.
+// lineEnd returns the end of the record's line that begins at off, including its newline.
 func lineEnd(s *session.Session, off int64) (int64, error) {
 	end, _, err := jsonl.Scan(s.Path(session.RecordFile), off, func(int64, []byte) error { return jsonl.ErrStop })
 	return end, err
@@ -193,7 +193,7 @@ func checkCut(ctx context.Context, h *held.Handle, j *journal) error {
 	return nil
 }
 
-// forgetRun takes the steps from the journal on.
+// forgetRun executes the steps after the journal.
 func forgetRun(ctx context.Context, h *held.Handle, j *journal) error {
 	if err := checkCut(ctx, h, j); err != nil {
 		return err
@@ -230,7 +230,7 @@ func removeJudged(h *held.Handle) error {
 	return err
 }
 
-// rewindFiles takes the steps of a reset to the seed after git's.
+// rewindFiles executes the steps of a reset to the seed after those of git.
 func rewindFiles(h *held.Handle, j *journal) error {
 	paths := held.MovedAside(h.S)
 	for _, name := range rewoundFiles {
@@ -264,8 +264,8 @@ func rewindFiles(h *held.Handle, j *journal) error {
 	return errors.Join(os.Remove(h.S.Path(session.GoBackFile)), h.Sync())
 }
 
-// forgetShared puts on record that the tasks which a fork began with are to do again: they stand before the seed's
-// line.
+// forgetShared records that the tasks that a fork started with are pending again. Their events are before the seed's,
+// so cutting the record keeps them.
 func forgetShared(h *held.Handle, j *journal, tasks []session.Task) error {
 	if at := h.Checkpoint.ForkedAt; at == "" || at == j.After.Worktree.Tip {
 		return nil

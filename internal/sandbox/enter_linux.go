@@ -30,10 +30,9 @@ const (
 	argArgv
 )
 
-// Start starts a command in the sandbox: a process that enters the sandbox and executes the command. An error is the
-// same as outside. It works as if cmd itself had been started, with its attributes, streams and environment; its extra
-// files are for the process that adopts orphans, if there is one. End the tree once cmd was waited for. Without a box
-// the command has a tree and no sandbox.
+// Start starts a process that enters the sandbox and executes the command. It behaves as if cmd itself had been
+// started, with its attributes, streams, environment and errors. Its extra files are for the process that adopts
+// orphans, if there is one. Call End of the tree after cmd.Wait. Without a box the command has a tree and no sandbox.
 func (b *Box) Start(cmd *exec.Cmd) (*Tree, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -60,7 +59,7 @@ func (b *Box) Start(cmd *exec.Cmd) (*Tree, error) {
 	return tree, nil
 }
 
-// start starts a command in namespaces, or else below a process that adopts its orphans.
+// start starts a command in namespaces, or without them as a child of a process that adopts its orphans.
 func (b *Box) start(cmd *exec.Cmd, report *os.File) (*Tree, error) {
 	if b == nil {
 		return startReaper(cmd, "o", nil, report, (*exec.Cmd).Start)
@@ -170,12 +169,12 @@ func init() {
 	os.Exit(126)
 }
 
-// entry is how a process enters the sandbox and executes a command. It uses system calls alone, because it may be a
-// fork of a process with threads: nothing is allocated there, and no stack grows. There is no way back.
+// entry has everything that a process needs to enter the sandbox and execute a command. It uses only system calls,
+// because it may run in a fork of a process with threads, which must not allocate memory or grow a stack.
 type entry struct {
 	files         []int // files of a fork, its streams first
 	group         int   // the control group in which a fork is made; 0 for none
-	session       bool  // a fork is to begin a session
+	session       bool  // a fork calls setsid
 	own           bool  // a fork is a child of this process, not of its parent
 	dir           *byte // working directory of a fork; nil keeps it
 	rules, report int
@@ -192,12 +191,12 @@ type entry struct {
 	said   [2]uint32
 }
 
-// cloneArgs is struct clone_args of clone3(2) up to the control group. A sibling has the signal of its own parent.
+// cloneArgs is struct clone_args of clone3(2) up to the control group.
 type cloneArgs struct {
 	flags, pidFD, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// Kinds of failures: of the command, as outside the sandbox, or of the entry.
+// Kinds of failures: the command could not be executed, or the sandbox not be entered.
 const (
 	failsOutside = iota
 	failsToEnter
@@ -274,7 +273,7 @@ func (e *entry) split() (pid uintptr, errno syscall.Errno) {
 	return pid, errno
 }
 
-// begin is the life of a fork.
+// begin runs in a fork and does not return.
 //
 //go:nosplit
 //go:norace
@@ -302,7 +301,7 @@ func (e *entry) begin() {
 	}
 }
 
-// fail says why a command could not be executed.
+// fail reports why a command could not be executed, and returns false.
 //
 //go:nosplit
 //go:norace

@@ -32,8 +32,8 @@ func newInits() inits {
 }
 
 // with makes a pid namespace with its own /proc in a copy of this thread's mount namespace, and calls do in a thread
-// that is in both. An ordinary user's thread cannot return to its pid namespace, so that thread ends. The first process
-// of the namespace has a pid also if there is an error.
+// that is in both. An ordinary user's thread cannot return to its pid namespace, so that thread ends. On an error the
+// namespace may have a first process too, with its pid.
 func (i inits) with(flags uintptr, do func() error) (pid int, err error) {
 	var ready [2]int
 	if err := unix.Pipe2(ready[:], unix.O_CLOEXEC); err != nil {
@@ -71,7 +71,7 @@ func (i inits) with(flags uintptr, do func() error) (pid int, err error) {
 // uses system calls only, because executing this program would take as long as starting the holder. It ignores all
 // signals, because pending signals count against the user's limit (RLIMIT_SIGPENDING).
 type first struct {
-	life, ready int // closing life ends it; it writes to ready
+	life, ready int // the process ends when life is closed, and writes to ready
 	flags       uintptr
 	fd          int32 // pidfd of the process
 	said        byte

@@ -40,7 +40,7 @@ type viewStart struct {
 	answer chan []string
 }
 
-// hold is the holder's life: it ends with the process that it belongs to, when its socket closes.
+// hold runs the holder until its socket closes, because the process that it belongs to ended.
 func hold() {
 	stayDeaf()
 	preferOOM()
@@ -143,7 +143,7 @@ func (s viewStart) startIn(inits inits) (pid, init int, err error) {
 	return pid, init, err
 }
 
-// start starts a command as this thread's namespaces have it.
+// start starts a command in this thread's namespaces.
 func (s viewStart) start() (pid int, err error) {
 	flags, layers, dir, path := s.words[0], s.words[1], s.words[2], s.words[3]
 	e := entry{files: s.fds[:3], rules: s.fds[3], report: s.fds[4], session: strings.Contains(flags, "s")}
@@ -241,7 +241,7 @@ type layout struct {
 	made   []string       // directories above shown paths
 }
 
-// shut forbids listing and creating files in covered directories, except in directories for temporary files.
+// shut forbids listing covered directories and creating files in them, except in directories for temporary files.
 func (l *layout) shut() error {
 	for _, dir := range slices.Backward(l.made) {
 		if err := os.Chmod(dir, 0o111); err != nil {

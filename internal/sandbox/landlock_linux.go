@@ -156,7 +156,7 @@ func (b *Box) build() (made, error) {
 	if abi >= 6 {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
-	// A kernel takes a longer attribute than it knows as long as the rest is zero.
+	// A kernel accepts a longer attribute than it knows if the rest is zero.
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)),
 		unsafe.Sizeof(attr), 0)
 	if errno != 0 {
@@ -219,7 +219,7 @@ func allow(rules int, path string, right uint64) error {
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: right, Parent_fd: int32(fd)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(rules), unix.LANDLOCK_RULE_PATH_BENEATH,
 		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
-	// A socket or pipe that was opened by its path takes no rule, and needs none.
+	// The kernel refuses a rule for a socket or pipe, which needs none.
 	if errno != 0 && errno != unix.EBADFD {
 		return &fs.PathError{Op: "landlock_add_rule", Path: path, Err: errno}
 	}

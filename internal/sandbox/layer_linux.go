@@ -35,10 +35,10 @@ func Layered(layer string) bool {
 	return there(layerMount(layer)) && !there(filepath.Join(layer, bypassed))
 }
 
-// bypassed is a file in a layer: something was written to the directory below, for want of namespaces.
+// bypassed is a file in a layer. It means that without namespaces a command wrote to the directory below.
 const bypassed = "bypassed"
 
-// bypass notes that, before it happens.
+// bypass writes that file before such a write.
 func bypass(layer string) error {
 	err := os.MkdirAll(layer, 0o700)
 	if err == nil {

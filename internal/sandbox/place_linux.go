@@ -96,8 +96,8 @@ func layered(ops []string, path string) bool {
 	return false
 }
 
-// showText sets the content of a file: it writes it in a layer, and elsewhere covers it with a file of another file
-// system.
+// showText shows another content of a file: it writes the content to a layer or, without one, mounts another file over
+// it.
 func showText(ops []string, path, content string) error {
 	if fi, err := os.Lstat(path); err != nil || !fi.Mode().IsRegular() {
 		return nil

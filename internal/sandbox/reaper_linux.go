@@ -41,9 +41,8 @@ func startReaper(cmd *exec.Cmd, flags string, rules, report *os.File, start func
 	return &Tree{Root: cmd.Process.Pid, life: ours[0], status: ours[1]}, nil
 }
 
-// reap is the life of a reaper. It starts the command, reaps all orphans, and exits as the command did once no child is
-// left. When life is closed, it kills its children again and again, because the children of a killed process become its
-// own.
+// reap runs a reaper. It starts the command, reaps all orphans, and exits with the command's status once no child is
+// left. When life is closed, it kills its children repeatedly, because the children of a killed process become its own.
 func (e *entry) reap() {
 	stayDeaf()
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -74,7 +74,7 @@ type Box struct {
 	MinFree int64
 	// Touch may be read, and its times changed: git does that with an object that it would write and has.
 	Touch []string
-	// Terminals lets commands have a terminal also where only the user's can be opened: they are open then.
+	// Terminals lets commands open terminals, also if these can be the user's.
 	Terminals bool
 	home      string
 	secret    []string // hidden paths that no setting opens
@@ -201,8 +201,8 @@ func (b *Box) writable() []string {
 	return append(out, "/dev/shm")
 }
 
-// Closes reports whether a path exists and cannot be read in the box. It is false of the directories that are closed as
-// a whole.
+// Closes reports whether a path exists and cannot be read in the box. It returns false for the closed directories
+// themselves.
 func (b *Box) Closes(path string) bool {
 	if b == nil || !filepath.IsAbs(path) || !there(path) {
 		return false
@@ -227,7 +227,7 @@ func (b *Box) Secret(path string) bool {
 	})
 }
 
-// readable returns the paths that may be read although they lie in a hidden directory.
+// readable returns the readable paths in hidden directories.
 func (b *Box) readable() []string {
 	out := slices.Concat(b.Read, b.Touch)
 	for _, o := range b.Open {
@@ -268,7 +268,7 @@ func (b *Box) outermost() (tops []string) {
 // and resolves each several times for one command.
 type links map[string]string
 
-// resolving returns a Box that looks at each directory once.
+// resolving returns a Box that resolves each directory only once.
 func (b *Box) resolving() *Box { return b.but(func(out *Box) { out.links = links{} }) }
 
 // real resolves links. Of a missing path it resolves the existing part and cleans the rest.

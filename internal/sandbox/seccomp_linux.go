@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// architectures are how seccomp names the processors on which the network can be cut off.
+// architectures are seccomp's names of the processors on which the network can be cut off.
 var architectures = map[string]uint32{
 	"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64, "riscv64": unix.AUDIT_ARCH_RISCV64,
 }
@@ -65,7 +65,7 @@ func limitsFilter() *unix.SockFprog {
 	if !ok {
 		return nil
 	}
-	// The filter also has the prlimit64 of 32-bit programs, which has another number.
+	// The filter also covers prlimit64 of 32-bit programs, which has another number.
 	small, number := uint32(unix.AUDIT_ARCH_I386), uint32(340)
 	if runtime.GOARCH == "arm64" {
 		small, number = unix.AUDIT_ARCH_ARM, 369
@@ -81,7 +81,7 @@ func limitsFilter() *unix.SockFprog {
 		jump(unix.BPF_JEQ, x32|unix.SYS_PRLIMIT64, 0, 6),
 		load(dataArgument), // the process: 0 is the caller
 		jump(unix.BPF_JEQ, 0, 4, 0),
-		load(dataArgument+2*argumentSize), // the new limits: none, where they are only asked for
+		load(dataArgument+2*argumentSize), // the new limits; nil only reads
 		jump(unix.BPF_JEQ, 0, 0, 3),
 		load(dataArgument+2*argumentSize+argumentSize/2),
 		jump(unix.BPF_JEQ, 0, 0, 1),

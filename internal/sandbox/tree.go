@@ -15,7 +15,7 @@ type Tree struct {
 	// Root is a child of this process and the parent of orphans: the first process of the namespace, or the started
 	// process itself, which then ends with the command's exit status.
 	Root         int
-	life, status *os.File // of the latter: it ends all when life is closed, and closes status when the command ended
+	life, status *os.File // of an adopting process: closing life kills all; status closes when the command ended
 	once         sync.Once
 }
 
@@ -28,7 +28,7 @@ func (t *Tree) Wait(cmd *exec.Cmd) error {
 	return nil
 }
 
-// Kill kills everything in the tree, however it forks meanwhile.
+// Kill kills everything in the tree, also if it forks meanwhile.
 func (t *Tree) Kill() {
 	switch {
 	case t == nil:
@@ -44,7 +44,7 @@ const patience = 5 * time.Second
 
 var errPatience = errors.New("the processes did not end after SIGKILL")
 
-// End kills everything in the tree and waits for it, once. Wait has returned before. The error is that of cmd.Wait.
+// End kills everything in the tree and waits for it. Call it once, after Wait. The error is that of cmd.Wait.
 func (t *Tree) End(cmd *exec.Cmd) (err error) {
 	if t == nil {
 		return nil

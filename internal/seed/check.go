@@ -39,7 +39,7 @@ type Rules struct {
 // validID checks an id's form, and a length that fits into file names.
 func validID(id string) bool { return session.ValidTaskID(id) && len(id) <= 20 }
 
-// Check judges a bundle against every rule and reports all that are broken; nil means that it may be staged.
+// Check returns all rules that a bundle breaks; nil means that it may be installed.
 func Check(b *Bundle, rules Rules) []Violation {
 	c := &checker{bundle: b, violations: slices.Clone(b.faults)}
 	c.tasks()

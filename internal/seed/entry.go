@@ -25,7 +25,7 @@ type entry struct {
 	title    string // full title, one line
 	body     string
 	criteria []string
-	inline   []string // criteria that stand behind their label in one line
+	inline   []string // criteria after their label on the same line
 	needs    []string // ids of the list, or T-NNN
 	after    []string // our ids of earlier tasks, by [P] marks
 	touches  []string
@@ -35,11 +35,11 @@ type entry struct {
 	parallel bool   // has a [P] mark
 	phase    int    // the section in which [P] marks count
 	priority float64
-	more     fields // to be kept in prd.json
+	more     fields // fields kept in prd.json
 }
 
 const (
-	leftDone     = "done" // also the meaning of a key
+	leftDone     = "done" // the values of taskKeys
 	leftOptional = "optional"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// jsonList reads a list of tasks in the shape of a session's plan, or of issues. A plan has our ids, or our key of
+// jsonList reads a list of tasks in the form of a session's plan, or of issues. A plan has our ids, or our key for
 // criteria.
 func (im *Imported) jsonList(name string, data []byte) error {
 	elements, err := readJSON(name, data, 1)
@@ -155,7 +155,7 @@ func (im *Imported) jsonLines(name string, data []byte) error {
 	return im.objects(name, elements)
 }
 
-// bundleFile takes a bundle that was written down in write_seed's own shape.
+// bundleFile reads a bundle in the form of write_seed's arguments.
 func (im *Imported) bundleFile(name string, data []byte) error {
 	b, err := parseBundle(data)
 	if err == nil && len(b.faults) > 0 {

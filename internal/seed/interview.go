@@ -59,8 +59,8 @@ type Deps struct {
 
 	Tools    *agent.BuiltinTools // read the source tree
 	Terminal *Terminal
-	// Propose judges a bundle and, if it is sound, puts it in place: nil and nil mean that the seed is made. Violations
-	// go back to the model; an error ends the interview.
+	// Propose checks a bundle and installs a valid one: nil and nil mean that the seed exists. Violations go back to
+	// the model; an error ends the interview.
 	Propose func(ctx context.Context, b *Bundle) ([]Violation, error)
 
 	// Transcript gets every message of the conversation, verbatim, when it is sent or received.
@@ -171,8 +171,8 @@ func (in *interview) open() error {
 	return in.worker.Start(system, user)
 }
 
-// turn is one answer of the model and everything that it asked for, or first the question that had no answer when the
-// interview was cut off. The third turn in a row without a tool call ends the interview.
+// turn handles one answer of the model with its tool calls, or first the unanswered question of an interrupted
+// interview. The third turn in a row without a tool call ends the interview.
 func (in *interview) turn(ctx context.Context) (err error) {
 	in.asked = false
 	var turn agent.Said

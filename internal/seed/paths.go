@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// formOf judges a path by its letters alone.
+// formOf checks only the text of a path.
 func formOf(p string) violations {
 	parts, q := strings.Split(p, "/"), quoteShort(p)
 	part := func(is func(string) bool) bool { return slices.ContainsFunc(parts, is) }
@@ -87,5 +87,5 @@ func plainError(err error) error {
 	return err
 }
 
-// taskOf reads the task out of the base name of a test.
+// taskOf returns the task in the base name of a test.
 func taskOf(p string) (string, bool) { return validator.TaskOf(path.Base(p)) }

@@ -32,7 +32,7 @@ type answer struct {
 // Terminal is the interview's side of a terminal, or of a pipe or file with answers.
 //
 // The terminal stays in its normal mode throughout: the kernel edits the line, Ctrl-D ends the input and Ctrl-C is a
-// signal, which the caller turns into the end of ctx. So there is no state to put back, however the process ends.
+// signal, which the caller turns into the end of ctx. So there is no state to restore, however the process ends.
 type Terminal struct {
 	lines *text.Lines
 	out   io.Writer
@@ -42,7 +42,7 @@ type Terminal struct {
 	asked    int
 	spent    string // the usage of the interview
 	approved bool   // the user has accepted the plan
-	live     bool   // the last line says that the model is at work, and gives way to the next one
+	live     bool   // the last line says that the model is working, and the next line replaces it
 }
 
 // NewTerminal returns a Terminal that reads answers from in and writes to out in the style of look. With isTTY an empty
@@ -93,7 +93,7 @@ func (t *Terminal) ask(ctx context.Context, q question) (answer, error) {
 	}
 }
 
-// words reads an answer: the number of an option, or else at a terminal the lines up to an empty one, else one line.
+// words reads an answer: the number of an option, else the lines up to an empty one (on a terminal) or one line.
 // Leading empty lines are skipped.
 func (t *Terminal) words(ctx context.Context, q question) (string, error) {
 	var lines []string
@@ -195,7 +195,7 @@ func (t *Terminal) wait() {
 	t.live = true
 }
 
-// usage takes the count, which is shown while the model works and at the end.
+// usage stores the count, which is shown while the model works and at the end.
 func (t *Terminal) usage(tokens int64, cost float64) {
 	if t.spent = view.Count(tokens) + " tokens"; cost > 0 {
 		t.spent += ", " + view.Money(cost)
@@ -226,7 +226,7 @@ func (t *Terminal) Approve(ctx context.Context, b *Bundle) error {
 
 // summary shows a seed: its tasks, test files, open questions, blockers and scope notes.
 func (t *Terminal) summary(b *Bundle) {
-	t.printf("\n") // also takes the live line away
+	t.printf("\n") // also removes the live line
 	if text := printable(b.Meta.TLDR); text != "" {
 		t.printf("%s\n\n", t.look.Fold(text))
 	}

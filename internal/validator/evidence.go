@@ -276,8 +276,8 @@ func (r *Report) Lack(before []Validator) {
 	}
 }
 
-// Holds reports whether all tests that passed under one configuration also passed under another one. Where tests were
-// reported only there, they have not run here, and the report fails.
+// Holds reports whether all tests that passed under another configuration also passed in this report. The report fails
+// if it lacks some of these tests.
 func (r *Report) Holds(other Report) bool {
 	holds := other.Passed
 	for i, res := range r.Results {

@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Known are failures from before any work: failing tests by the check that runs them. A check without named tests is
-// known as a whole.
+// Known are failures from before any work: failing tests by the check that runs them. A check that reports no test
+// names is known as a whole.
 type Known map[string][]string
 
 // keyOf returns the key of a check in Known. A suite has the same key whether or not its acceptance tests run
@@ -63,7 +63,7 @@ func (k Known) sort(r Result) {
 	})
 }
 
-// Spare marks the failures of a report that are known, and lets the report pass if no other is left.
+// Spare marks the known failures of a report. The report passes if there are no others.
 func (k Known) Spare(r *Report) {
 	if len(k) == 0 {
 		return
@@ -77,8 +77,8 @@ func (k Known) Spare(r *Report) {
 	r.Passed = passed
 }
 
-// Settle removes the failures that are gone in a report, and reports whether there were any. If a suite ran twice, the
-// second run counts, because it has the project's own tests.
+// Settle removes the known failures that a report no longer has, and reports whether there were any. If a suite ran
+// twice, the second run counts, because it has the project's own tests.
 func (k Known) Settle(r Report) (changed bool) {
 	last := map[string]Result{}
 	for _, res := range r.Results {
@@ -99,7 +99,7 @@ func (k Known) Settle(r Report) (changed bool) {
 	return changed
 }
 
-// GoOn marks the failures of a preflight that are known already, and all of them where all is set. It adds these to k.
+// GoOn marks the known failures of a preflight, or with all every failure, and adds these to k.
 func (k Known) GoOn(checks []record.Check, all bool) {
 	for i, c := range checks {
 		key := keyOf(c.Name)
@@ -110,8 +110,8 @@ func (k Known) GoOn(checks []record.Check, all bool) {
 	}
 }
 
-// SetBase replaces the failures that a preflight found by those of the base, which has no acceptance tests. Of two runs
-// of a suite the second has the project's own tests.
+// SetBase replaces the failures that a preflight found by those of the base, which has no acceptance tests. If a suite
+// ran twice, the second run has the project's own tests.
 func SetBase(checks, base []record.Check) {
 	for i := range checks {
 		c := &checks[i]

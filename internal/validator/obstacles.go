@@ -63,8 +63,8 @@ var (
 	absolute   = pattern.New(`/[^\s'"` + "`" + `:;,()<>\[\]]+`)
 )
 
-// ClosedFile returns the line of a program's output that misses a file which the sandbox closes, and the command that
-// opens the file.
+// ClosedFile returns the line of a program's output about a file that the sandbox closes, and the command that opens
+// the file.
 func ClosedFile(output string, box *sandbox.Box) (line, mend string) {
 	for line := range strings.Lines(output) {
 		if !unreadable().MatchString(line) {
@@ -89,8 +89,8 @@ var programMissing = pattern.New("(?:^|[\\s:])([\\w.+-]+): (?:command )?not foun
 	"['`‘]([\\w.+-]+)['`’](?:: No such file or directory| (?:was )?not found| is not installed)|" +
 	"([\\w.+-]+): bad interpreter")
 
-// MissingProgram returns the line of an output that names a program which this machine lacks, and a command that
-// succeeds once the program is installed.
+// MissingProgram returns the line of an output that names a missing program, and a command that succeeds once the
+// program is installed.
 func MissingProgram(output string) (line, mend string) {
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)

@@ -143,8 +143,8 @@ func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
 	return "", ""
 }
 
-// instead returns the setting that lists only the detected validators that can start. It is "" if their commands depend
-// on the tasks.
+// instead returns the setting with only those detected validators that can start. It is "" if their commands depend on
+// the tasks.
 func (p *layout) instead(s Scene, vs []Validator, checks []record.Check) string {
 	var lines []string
 	for i, v := range vs {
@@ -170,7 +170,7 @@ func (p *layout) instead(s Scene, vs []Validator, checks []record.Check) string 
 // recipe matches make's message about a missing program.
 var recipe = pattern.New(`(?m)^g?make(?:\[\d+\])?: \*\*\* .*\bError 12[67]$`)
 
-// withoutValidator takes a validator out that the user named.
+// withoutValidator returns the command that removes a configured validator.
 func (s Scene) withoutValidator(name string) string {
 	return s.Config + " --unset-all tilth.validator " + text.ShellQuote("^"+regexp.QuoteMeta(name)+"=")
 }

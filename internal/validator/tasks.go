@@ -38,15 +38,15 @@ type Tasks struct {
 	Current string
 	Done    []string
 	All     []string
-	// Seed are the test files of the seed, relative to the worktree, if they are known: an older feature's test may
-	// carry the number of one of these tasks. nil means that every file with a task in its name is one of the seed.
+	// Seed are the test files of the seed, relative to the worktree. An older feature's test may have the number of one
+	// of these tasks. With nil, every file with a task in its name counts as the seed's.
 	Seed []string
 	// Changed are the files of the change; nil checks all packages.
 	Changed []string
 }
 
-// split sorts files, which are sorted by name, into the acceptance tests of the current task, those of the
-// tasks done, and those that cannot pass yet.
+// split divides sorted files into the acceptance tests of the current task, those of finished tasks, and those that
+// cannot pass yet.
 func (t Tasks) split(files []string) (current, done, later []string) {
 	if t.Seed != nil {
 		// The seed has few files, and only these can be its tests.

@@ -38,18 +38,18 @@ type Validator struct {
 	Argv       []string
 	Dir        string   // working directory relative to the worktree; empty is its top
 	Env        []string // added to the environment given to Run, as KEY=value
-	Configured bool     // says that the user named it, as opposed to Detect
+	Configured bool     // set by the user, not detected
 	From       string   // the file by which it was detected, or tilth.validator
-	Skip       string   // why it cannot be run here; it is then reported as skipped
+	Skip       string   // why it cannot run here; it is then reported as skipped
 
 	program string         // the program of a Command, "" for node
 	runner  project.Runner // test runner; without a format the exit status counts
-	given   []given        // acceptance tests on which it has to report
+	given   []given        // acceptance tests that it must report
 	base    []string       // command line up to the names of tests
-	hidden  []string       // files that its go command is not to see
+	hidden  []string       // files that its go command must not see
 	fail    string         // why it fails without being run
 	plain   bool           // pytest, called by its own name
-	nothing int            // the exit code by which the tool says that it had nothing to do
+	nothing int            // the tool's exit code if it had nothing to do
 
 	coverage  *project.Coverage // how to measure the lines that tests run; nil if the project does not
 	measuring bool              // this run measures coverage
