@@ -46,7 +46,7 @@ func (p *Tree) Shows(s project.Sign, dir string, dirs []string) bool {
 func (p *Tree) ManifestIn(k project.Kind, dir string) string {
 	for _, m := range k.Manifests {
 		for _, f := range p.Files {
-			if path.Dir(f) == dir && (project.Lock{File: m}).Is(path.Base(f)) {
+			if path.Dir(f) == dir && project.Named(path.Base(f), m) {
 				return f
 			}
 		}

@@ -135,7 +135,7 @@ func (p *Tree) DirsOf(name string) []string {
 	for _, f := range p.Files {
 		dir := path.Dir(f)
 		isData := func(part string) bool { return slices.Contains(dataDirs, part) }
-		if (project.Lock{File: name}).Is(path.Base(f)) && !slices.ContainsFunc(strings.Split(dir, "/"), isData) {
+		if project.Named(path.Base(f), name) && !slices.ContainsFunc(strings.Split(dir, "/"), isData) {
 			out = append(out, dir)
 		}
 	}

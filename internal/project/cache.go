@@ -56,17 +56,12 @@ func (b Base) path(getenv func(string) string) string {
 // At is a cache with its path in an environment.
 type At struct{ Tool, Dir string }
 
-// Caches returns the caches of all kinds, and of tools that serve all kinds.
+// Caches returns the caches of all kinds.
 func Caches(getenv func(string) string) (out []At) {
-	all := hookCaches
 	for _, kind := range Kinds {
-		all = append(all[:len(all):len(all)], kind.Caches...)
-	}
-	for _, c := range all {
-		out = append(out, At{c.Tool, c.Path(getenv)})
+		for _, c := range kind.Caches {
+			out = append(out, At{c.Tool, c.Path(getenv)})
+		}
 	}
 	return out
 }
-
-// hookCaches are the caches of hook managers, for projects of all kinds.
-var hookCaches = []Cache{{Tool: "pre-commit", Moved: []string{"PRE_COMMIT_HOME"}, In: xdgCache, Dir: "pre-commit"}}

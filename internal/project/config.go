@@ -10,12 +10,9 @@ import (
 
 // Configures reports whether a file decides how tests run: as a whole, or by its sections.
 func Configures(file string) bool {
-	if Mixed(file) {
-		return true
-	}
-	return slices.ContainsFunc(strings.Split(file, "/"), func(part string) bool {
-		return slices.Contains(versions, part) ||
-			slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Config, part) })
+	return Mixed(file) || slices.ContainsFunc(strings.Split(file, "/"), func(part string) bool {
+		stem := strings.TrimSuffix(part, path.Ext(part))
+		return slices.Contains(configs, part) || stem != "" && slices.Contains(configs, stem+".*")
 	})
 }
 
@@ -41,7 +38,7 @@ func IsLoaded(file string, content []byte) bool {
 // MayBeLoaded reports whether IsLoaded needs the content of a file with this name.
 func MayBeLoaded(file string) bool {
 	return slices.ContainsFunc(Kinds, func(k Kind) bool {
-		return k.LoadedIn != "" && strings.HasSuffix(file, k.LoadedIn)
+		return k.Loaded != nil && strings.HasSuffix(file, k.TestsIn)
 	})
 }
 

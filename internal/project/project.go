@@ -31,15 +31,14 @@ type Kind struct {
 	Bin, Before string
 	// Apart: packages inside another package are checked separately. Else: only if no other kind is found.
 	Apart, Else bool
-	// Config are files that a check or its libraries read by default, so that they decide how tests run. Manifests
-	// decide too, see Sections.
+	// Config are files that decide how tests run, because a check or its libraries read them by default. An ending
+	// .* stands for any.
 	Config []string
 	// Sections are the parts of files that decide how tests run, where the rest of the file does not: tables of an ini
 	// or TOML file, members of a JSON object.
 	Sections map[string][]string
-	// Loaded matches code that makes a runner load another source file, in files with the suffix LoadedIn.
-	Loaded   pattern.Regexp
-	LoadedIn string
+	// Loaded matches code in a test file that makes a runner load it by itself.
+	Loaded pattern.Regexp
 	// Locks pin the dependencies of a setup.
 	Locks []Lock
 	// NoLock installs the dependencies of a manifest without a lock file.
@@ -173,16 +172,18 @@ func IsLock(file string) bool {
 // IsLock reports whether a file pins the kind's dependencies.
 func (k Kind) IsLock(file string) bool {
 	base := path.Base(file)
-	return slices.ContainsFunc(k.Locks, func(l Lock) bool { return l.Is(base) })
+	return slices.ContainsFunc(k.Locks, func(l Lock) bool { return Named(base, l.File) })
 }
 
-// Is reports whether a file of this name is the lock.
-func (l Lock) Is(base string) bool {
-	if !strings.Contains(l.File, "*") { // thousands of names are compared with each
-		return l.File == base
-	}
-	ok, err := path.Match(l.File, base)
-	return ok && err == nil
+// Named reports whether a base name is one of some names, which may be patterns as in path.Match.
+func Named(base string, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		is := name == base
+		if !is && strings.Contains(name, "*") { // thousands of names are compared with each
+			is, _ = path.Match(name, base)
+		}
+		return is
+	})
 }
 
 // IsUnlocked reports whether setup installs from a manifest because no lock file of its kind is next to it or above it.
@@ -205,34 +206,18 @@ func IsUnlocked(file string, there func(file string) bool) bool {
 }
 
 // IsManifest reports whether a file identifies the kind of the project next to it.
-func IsManifest(file string) bool {
-	base := path.Base(file)
-	return slices.ContainsFunc(Kinds, func(k Kind) bool { return k.IsManifest(base) })
-}
-
-// IsManifest reports whether a file of this name identifies the kind.
-func (k Kind) IsManifest(base string) bool {
-	return slices.ContainsFunc(k.Manifests, func(m string) bool { return (Lock{File: m}).Is(base) })
-}
+func IsManifest(file string) bool { return Named(path.Base(file), manifests...) }
 
 // IsInstalled reports whether a path is a directory of installed dependencies. A virtual environment is recognised by
 // a file in it, under any name.
 func IsInstalled(dir string) bool {
-	if slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Installed, filepath.Base(dir)) }) {
-		return true
-	}
-	envs, _ := filepath.Glob(filepath.Join(text.GlobQuote(dir), "*", venvFile))
-	_, err := os.Stat(filepath.Join(dir, venvFile))
-	return err == nil || len(envs) > 0
+	venv, _ := filepath.Glob(filepath.Join(text.GlobQuote(dir), "pyvenv.cfg"))
+	below, _ := filepath.Glob(filepath.Join(text.GlobQuote(dir), "*", "pyvenv.cfg"))
+	return slices.Contains(installed, filepath.Base(dir)) || len(venv)+len(below) > 0
 }
-
-// venvFile marks a virtual environment.
-const venvFile = "pyvenv.cfg"
 
 // IsCode reports whether a file is a source file of some kind.
-func IsCode(file string) bool {
-	return slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Code, path.Ext(file)) })
-}
+func IsCode(file string) bool { return slices.Contains(code, path.Ext(file)) }
 
 // IsProduct reports whether tools make a directory of this name, anywhere in a tree.
 func IsProduct(base string) bool { return slices.Contains(Products, base) }
@@ -257,15 +242,12 @@ func OnDisk(top string) func(file string) bool {
 			return err == nil
 		}
 		entries, _ := os.ReadDir(filepath.Dir(at))
-		is := Lock{File: path.Base(file)}.Is
-		return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return is(e.Name()) })
+		return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return Named(e.Name(), path.Base(file)) })
 	}
 }
 
 // IsForeign reports whether a directory of this name has third-party code or results.
-func IsForeign(base string) bool {
-	return slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Foreign, base) })
-}
+func IsForeign(base string) bool { return slices.Contains(foreign, base) }
 
 // Vendored returns the directory of vendored code above a file of a tree, or "".
 func Vendored(file string) string {
@@ -278,23 +260,23 @@ func Vendored(file string) string {
 	return ""
 }
 
-// Products are the names of directories that tools make anywhere in a tree.
-var Products = append(all(func(k Kind) []string { return k.Products }), ".idea")
-
 // Leftovers are patterns, as of path.Match, of files that tools leave anywhere in a tree.
 var Leftovers = []string{".DS_Store", "Thumbs.db", ".coverage", ".coverage.*", "npm-debug.log*", "yarn-debug.log*",
 	"yarn-error.log*", ".pnpm-debug.log*"}
 
 // IsLeftover reports whether a file of this name is left by a tool.
-func IsLeftover(base string) bool {
-	return slices.ContainsFunc(Leftovers, func(pattern string) bool {
-		is, _ := path.Match(pattern, base)
-		return is
-	})
-}
+func IsLeftover(base string) bool { return Named(base, Leftovers...) }
 
-// Built are the names of directories that tools make next to a manifest.
-var Built = all(func(k Kind) []string { return k.Built })
+// Products and Built are the names of directories that tools make anywhere in a tree, and next to a manifest.
+var (
+	Products  = all(func(k Kind) []string { return k.Products })
+	Built     = all(func(k Kind) []string { return k.Built })
+	manifests = all(func(k Kind) []string { return k.Manifests })
+	configs   = all(func(k Kind) []string { return k.Config })
+	code      = all(func(k Kind) []string { return k.Code })
+	installed = all(func(k Kind) []string { return k.Installed })
+	foreign   = all(func(k Kind) []string { return k.Foreign })
+)
 
 // all returns the names that the kinds have, sorted, each once.
 func all(of func(Kind) []string) []string {
@@ -304,13 +286,4 @@ func all(of func(Kind) []string) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// endings returns a name with each of the endings, which a blank separates.
-func endings(name, exts string) []string {
-	var out []string
-	for _, ext := range strings.Fields(exts) {
-		out = append(out, name+ext)
-	}
-	return out
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// scriptExts are the endings of configuration that node loads as code.
-const scriptExts = ".js .cjs .mjs .ts .cts .mts"
-
-// versions are files with which version managers choose the program of a name, some of them by its path.
-var versions = []string{".tool-versions", "mise.toml", ".mise.toml", ".mise", ".prototools", ".python-version",
-	".node-version", ".nvmrc", ".go-version"}
-
 // Venvs are the usual names of a virtual environment.
 var Venvs = []string{".venv", "venv"}
 
-// Kinds are the known kinds of projects, in the order of their checks.
+// Kinds are the known kinds of projects, in the order of their checks. The first has the facts about all projects.
 var Kinds = []Kind{{
+	Name: "all",
+	// Version managers choose the program of a name by these, some of them by its path.
+	Config: []string{".tool-versions", "mise.toml", ".mise.toml", ".mise", ".prototools", ".python-version",
+		".node-version", ".nvmrc", ".go-version"},
+	Caches:   []Cache{{Tool: "pre-commit", Moved: []string{"PRE_COMMIT_HOME"}, In: xdgCache, Dir: "pre-commit"}},
+	Products: []string{".idea"},
+}, {
 	Name:      Python,
 	Manifests: []string{"pyproject.toml", "requirements.txt", "setup.py", "setup.cfg", "Pipfile"},
 	Code:      []string{".py"},
@@ -83,11 +83,10 @@ var Kinds = []Kind{{
 	Apart: true,
 	Checks: []Check{{Name: "golangci-lint", Run: "golangci-lint run ./...",
 		Where: []Sign{{File: ".golangci.{yml,yaml,toml,json}"}}}},
-	Config:   []string{"go.work"},
-	Loaded:   pattern.New(`\bTestMain\b`),
-	LoadedIn: "_test.go",
-	Locks:    []Lock{{File: "go.sum", Program: "go"}},
-	Install:  "go mod download",
+	Config:  []string{"go.work"},
+	Loaded:  pattern.New(`\bTestMain\b`),
+	Locks:   []Lock{{File: "go.sum", Program: "go"}},
+	Install: "go mod download",
 	Caches: []Cache{
 		{Tool: "go", Moved: []string{"GOCACHE"}, In: userCache, Dir: "go-build"},
 		{Tool: "go", Moved: []string{"GOMODCACHE"}, In: gopath, Dir: "pkg/mod"},
@@ -115,14 +114,9 @@ var Kinds = []Kind{{
 		{Name: "mocha", Format: Mocha, Report: []string{"--reporter=json", "--reporter-option=output=" + ReportFile},
 			Coverage: c8},
 	},
-	Config: slices.Concat([]string{".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpm-workspace.yaml",
-		"bunfig.toml", ".babelrc", "tsconfig.json", ".nycrc"},
-		endings("jest.config", scriptExts+" .json"), endings("vitest.config", scriptExts),
-		endings("vitest.workspace", scriptExts+" .json"), endings("vite.config", scriptExts),
-		endings("babel.config", scriptExts+" .json"),
-		endings(".babelrc", ".js .cjs .mjs .json"),
-		endings(".mocharc", ".js .cjs .mjs .yaml .yml .json .jsonc"),
-		endings(".eslintrc", ".js .cjs .yaml .yml .json")),
+	Config: []string{".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpm-workspace.yaml", "bunfig.toml",
+		"tsconfig.json", ".nycrc", "jest.config.*", "vitest.config.*", "vitest.workspace.*", "vite.config.*",
+		"babel.config.*", ".babelrc", ".babelrc.*", ".mocharc.*", ".eslintrc.*"},
 	Sections: map[string][]string{
 		"package.json": {"scripts", "jest", "vitest", "mocha", "babel", "ava", "nyc", "c8", "type", "imports",
 			"packageManager"},

@@ -241,7 +241,7 @@ func (p *layout) names(module string) bool {
 	own := regexp.MustCompile(`^\s*name\s*=`)
 	for _, f := range p.Files {
 		base := path.Base(f)
-		if !slices.Contains(pythonManifests, base) && !isRequirements(base) {
+		if !project.Named(base, append(pythonManifests, requirements)...) {
 			continue
 		}
 		for line := range strings.Lines(p.Read(f)) {
@@ -253,14 +253,14 @@ func (p *layout) names(module string) bool {
 	return false
 }
 
-var isRequirements = project.Lock{File: "requirements*.txt"}.Is
+const requirements = "requirements*.txt"
 
 // venv returns the command for a virtual environment at the path that the detected checks use. Packages of the
 // interpreter remain usable.
 func (p *layout) venv(dir string, more ...string) string {
 	args := "pytest"
 	for _, f := range packages.Below(p.Files, dir) {
-		if isRequirements(f) {
+		if project.Named(f, requirements) {
 			args += " -r " + text.ShellQuote(f)
 			more = nil
 		}

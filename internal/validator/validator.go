@@ -166,7 +166,7 @@ func notChecked(dir string) string {
 	command := "make test"
 	for _, kind := range slices.Backward(project.Kinds) {
 		if test := kind.TestCommand(); test != "" && slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-			return kind.IsManifest(e.Name()) || slices.Contains(kind.Code, filepath.Ext(e.Name()))
+			return project.Named(e.Name(), kind.Manifests...) || slices.Contains(kind.Code, filepath.Ext(e.Name()))
 		}) {
 			command = test
 		}
