@@ -41,7 +41,6 @@ func (p *layout) detect(ctx context.Context, t Tasks) []Validator {
 			vs = append(vs, v)
 		}
 	}
-	vs = append(vs, p.homeless(vs)...)
 	vs = p.affected(append(vs, shell(p)...), t.Changed)
 	for i, v := range vs {
 		program := cmp.Or(v.program, slices.Concat(v.Argv, []string{"node"})[0])
@@ -49,13 +48,14 @@ func (p *layout) detect(ctx context.Context, t Tasks) []Validator {
 			vs[i].Skip = p.lacks(ctx, program, packages.Environment(p.Env, v.Env))
 		}
 	}
-	return append(vs, p.unknownTests()...)
+	return append(vs, p.homeless(vs)...)
 }
 
 // finders find the checks of kinds that a list of commands does not describe, by their names in project.Kinds.
 var finders = map[string]func(context.Context, *layout) []Validator{}
 
-// homeless adds a failing check for acceptance tests that no project runs, so that they are not skipped silently.
+// homeless returns a failing check for acceptance tests without a project that would run them, so that they are not
+// skipped silently, and a skipped one for the task's acceptance tests of no known kind.
 func (p *layout) homeless(vs []Validator) (out []Validator) {
 	left := slices.DeleteFunc(p.required(), func(f string) bool {
 		return slices.ContainsFunc(vs, func(v Validator) bool {
@@ -63,25 +63,31 @@ func (p *layout) homeless(vs []Validator) (out []Validator) {
 		})
 	})
 	for _, k := range project.Kinds {
-		files := k.Tests(left)
-		if len(files) == 0 || !p.runs(k) {
-			continue
+		// A kind that only the table describes runs only in its projects.
+		if files := k.Tests(left); len(files) > 0 && (finders[k.Name] != nil || len(p.Homes(k)) > 0) {
+			left = packages.Without(left, files)
+			out = append(out, Validator{Name: acceptance, fail: fmt.Sprintf("these acceptance tests did not run, "+
+				"since no %s is in their directory or above it: %s", k.Manifests[0], strings.Join(files, ", "))})
 		}
-		left = packages.Without(left, files)
-		out = append(out, Validator{Name: "acceptance tests", fail: fmt.Sprintf("these acceptance tests did "+
-			"not run, since no %s is in their directory or above it: %s", k.Manifests[0], strings.Join(files, ", "))})
+	}
+	left = slices.DeleteFunc(left, func(f string) bool {
+		return path.Ext(f) == "" || project.IsData(f) || !slices.Contains(p.current, f)
+	})
+	if len(left) > 0 {
+		out = append(out, Validator{Name: acceptance, Skip: fmt.Sprintf("no check is known that runs %s; name one "+
+			"with git config tilth.validator name=command", strings.Join(left, ", "))})
 	}
 	return out
 }
 
+// acceptance is the name of a check for acceptance tests that no other check runs.
+const acceptance = "acceptance tests"
+
 // missingTests adds a failing check for removed acceptance tests, because everything else would pass.
 func (p *layout) missingTests(t Tasks) []Validator {
 	var gone []string
-	for _, f := range t.Seed {
-		id, ok := TaskOf(path.Base(f))
-		if !ok || id != t.Current && !slices.Contains(t.Done, id) {
-			continue
-		}
+	current, done, _ := t.split(slices.Sorted(slices.Values(t.Seed)))
+	for _, f := range slices.Concat(current, done) {
 		// A link or directory in its place is not the seed's test either.
 		at := filepath.Join(p.Root, filepath.FromSlash(f))
 		dir, err := filepath.EvalSymlinks(filepath.Dir(at))
@@ -93,10 +99,8 @@ func (p *layout) missingTests(t Tasks) []Validator {
 	if len(gone) == 0 {
 		return nil
 	}
-	return []Validator{{
-		Name: "acceptance tests",
-		fail: "these acceptance tests were deleted and must be restored: " + strings.Join(gone, ", "),
-	}}
+	return []Validator{{Name: acceptance,
+		fail: "these acceptance tests were deleted and must be restored: " + strings.Join(gone, ", ")}}
 }
 
 // shell runs acceptance tests that are shell scripts. They are known only from
@@ -123,32 +127,6 @@ func dashless(f string) string {
 		return "./" + f
 	}
 	return f
-}
-
-// runs reports whether a kind's tests have to run. A kind that only the table describes runs only in its projects.
-func (p *layout) runs(k project.Kind) bool { return finders[k.Name] != nil || len(p.Homes(k)) > 0 }
-
-// unknownTests names the task's acceptance tests that no validator runs.
-func (p *layout) unknownTests() []Validator {
-	var files []string
-	for _, f := range p.current {
-		ext := path.Ext(f)
-		script := p.seeded && (ext == ".sh" || ext == ".bash")
-		handled := project.IsData(f) || slices.ContainsFunc(project.Kinds, func(k project.Kind) bool {
-			return len(k.Tests([]string{f})) > 0 && p.runs(k)
-		})
-		if ext != "" && !script && !handled {
-			files = append(files, f)
-		}
-	}
-	if len(files) == 0 {
-		return nil
-	}
-	return []Validator{{
-		Name: "acceptance tests",
-		Skip: fmt.Sprintf("no check is known that runs %s; name one with git config tilth.validator name=command",
-			strings.Join(files, ", ")),
-	}}
 }
 
 // at names a check, with its directory if that is not the top.
