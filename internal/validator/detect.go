@@ -45,7 +45,7 @@ func (p *layout) detect(ctx context.Context, t Tasks) []Validator {
 	for i, v := range vs {
 		program := cmp.Or(v.program, slices.Concat(v.Argv, []string{"node"})[0])
 		if v.starts() && !strings.HasPrefix(program, "./") {
-			vs[i].Skip = p.lacks(ctx, program, packages.Environment(p.Env, v.Env))
+			vs[i].Skip = p.lacks(ctx, v.Name, program, packages.Environment(p.Env, v.Env))
 		}
 	}
 	return append(vs, p.homeless(vs)...)
@@ -136,3 +136,6 @@ func at(name, dir string) string {
 	}
 	return name + " (" + dir + ")"
 }
+
+// withoutDir returns the name of a check for any directory.
+func withoutDir(name string) string { return strings.SplitN(name, " (", 2)[0] }

@@ -62,7 +62,8 @@ func (p *layout) pyTool(ctx context.Context, dir, module string) []string {
 	var pythons []string
 	for _, up := range packages.Above(dir) {
 		for _, venv := range project.Venvs {
-			if python := p.inVenv(path.Join(up, venv)); packages.Has(python, p.Root, p.Env) {
+			python := filepath.Join(p.Installed(up, venv), "bin/python") // in the tree, else in the user's checkout
+			if packages.Has(python, p.Root, p.Env) {
 				pythons = append(pythons, python)
 			}
 		}
@@ -76,16 +77,13 @@ func (p *layout) pyTool(ctx context.Context, dir, module string) []string {
 
 func (p *layout) findPyTool(ctx context.Context, pythons []string, module string) []string {
 	for _, python := range pythons {
-		if packages.Has(python, p.Root, p.Env) && !p.holds(python) && p.importable(ctx, python, module) {
-			return []string{python, "-m", module}
+		if packages.Has(python, p.Root, p.Env) && !p.holds(python) {
+			if _, has := p.runPython(ctx, python, findModule, module); has {
+				return []string{python, "-m", module}
+			}
 		}
 	}
 	return []string{module}
-}
-
-// inVenv is the interpreter of a virtual environment of the tree, or of the user's checkout where the tree has none.
-func (p *layout) inVenv(name string) string {
-	return filepath.Join(p.Installed(".", name), "bin/python")
 }
 
 // holds reports whether a program is a file of the tree, because a worker may have written it.
@@ -133,12 +131,14 @@ if __name__ == "__main__":
 // topPlugin does the same as pythonLauncher for a pytest called by its own name.
 const topPlugin = "import os, sys\n\nsys.path.insert(0, os.getcwd())\n"
 
-// importable checks whether an interpreter has a module. It runs in a directory without files that a worker can write.
-func (p *layout) importable(ctx context.Context, python, module string) bool {
-	const find = "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)"
-	o, err := proc.Run(ctx, proc.Cmd{Argv: []string{python, "-c", find, module}, Dir: "/", Env: p.Env,
+// findModule succeeds if the interpreter has a module.
+const findModule = "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)"
+
+// runPython runs code, in a directory without files that a worker can write.
+func (p *layout) runPython(ctx context.Context, python, code string, args ...string) (output string, ok bool) {
+	o, err := proc.Run(ctx, proc.Cmd{Argv: append([]string{python, "-c", code}, args...), Dir: "/", Env: p.Env,
 		Timeout: time.Minute, Box: p.Box})
-	return err == nil && o.ExitCode == 0
+	return strings.TrimSpace(string(o.Output)), err == nil && o.ExitCode == 0
 }
 
 // configured returns the packages with a configuration of a tool: a file of its own, or a table in a manifest.
@@ -202,10 +202,8 @@ func PytestPlugins(ctx context.Context, in ExecEnv, files []string) (plugins []s
 		if len(argv) == 1 {
 			continue
 		}
-		o, err := proc.Run(ctx, proc.Cmd{Argv: []string{argv[0], "-c", listPlugins}, Dir: "/", Env: p.Env,
-			Timeout: time.Minute, Box: p.Box})
-		if err == nil && o.ExitCode == 0 {
-			plugins = append(plugins, strings.Split(strings.TrimSpace(string(o.Output)), "\n")...)
+		if lines, ok := p.runPython(ctx, argv[0], listPlugins); ok {
+			plugins = append(plugins, strings.Split(lines, "\n")...)
 		}
 	}
 	return plugins
@@ -238,10 +236,7 @@ func pytest(ctx context.Context, p *layout, dir string, dirs []string) []Validat
 		vs, v.Name = append(vs, given), rest(v.Name)
 	}
 	if suite {
-		for _, f := range slices.Concat(later, required, packages.Below(dirs, dir)) {
-			if f == "." {
-				continue
-			}
+		for _, f := range packages.Without(slices.Concat(later, required, packages.Below(dirs, dir)), []string{"."}) {
 			argv = append(argv, "--ignore="+f)
 		}
 		v.Argv, v.nothing = argv, noTests

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -27,7 +28,6 @@ type asked struct {
 	argv []string
 	file string // path of the report; "" for standard output
 	keep int    // bytes of output to keep
-	path string // directory for PYTHONPATH, "" for none
 
 	without bool // pytest loads no plugin of some
 
@@ -36,8 +36,8 @@ type asked struct {
 }
 
 // asked builds the command line. Its files are in temp, and the report has a random name. For acceptance tests pytest
-// loads none of the plugins in without.
-func (v Validator) asked(temp string, without []string) (a asked, err error) {
+// loads none of the plugins in in.Without.
+func (v Validator) asked(temp string, in ExecEnv) (a asked, err error) {
 	a = asked{argv: v.Argv, keep: outputCap}
 	var more []string
 	if v.runner.Format != "" {
@@ -59,7 +59,7 @@ func (v Validator) asked(temp string, without []string) (a asked, err error) {
 		}
 	}
 	if v.runner.Name == pytestRunner && len(v.given) > 0 {
-		for _, name := range without {
+		for _, name := range in.Without {
 			a.without, more = true, append(more, "-p", "no:"+name)
 		}
 	}
@@ -86,7 +86,9 @@ func (v Validator) asked(temp string, without []string) (a asked, err error) {
 		a.argv = slices.Concat(a.argv[:1], []string{launcher}, a.argv[2:])
 	}
 	if v.plain {
-		a.path, more = temp, append(more, "-p", "tilth_top")
+		more = append(more, "-p", "tilth_top")
+		own := proc.Getenv(packages.Environment(in.Env, nil), "PYTHONPATH")
+		a.env = append(a.env, "PYTHONPATH="+joinPath(temp, own))
 		err = errors.Join(err, os.WriteFile(filepath.Join(temp, "tilth_top.py"), []byte(topPlugin), 0o600))
 	}
 	if len(v.hidden) > 0 {
@@ -263,10 +265,9 @@ func (v Validator) starts() bool { return v.Skip == "" && v.fail == "" }
 
 // Lack fails the report if a check that could run before, in any directory, is missing.
 func (r *Report) Lack(before []Validator) {
-	kind := func(name string) string { return strings.SplitN(name, " (", 2)[0] }
 	for _, v := range before {
 		has := slices.ContainsFunc(r.Results, func(res Result) bool {
-			return kind(res.Name) == kind(v.Name) && (!res.Skipped || res.idle)
+			return withoutDir(res.Name) == withoutDir(v.Name) && (!res.Skipped || res.idle)
 		})
 		if v.starts() && !has {
 			r.Passed = false

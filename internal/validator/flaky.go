@@ -53,7 +53,7 @@ func (v Validator) alone(root string, t test) (Validator, bool) {
 		if t.Where == testreport.DocTests { // the report has the name's beginning
 			args = args[:2]
 		}
-		v.Command = strings.Replace(v.Command, reportArgs, reportArgs+" "+text.ShellQuote(args...), 1)
+		v = v.with(args...)
 	default:
 		return v, false
 	}
@@ -62,8 +62,8 @@ func (v Validator) alone(root string, t test) (Validator, bool) {
 
 // without returns the check without some tests. It reports whether the runner can leave tests out.
 func (v Validator) without(root string, tests []test) (Validator, bool) {
-	v.given, v.Argv = nil, slices.Clone(v.Argv)
-	var names, goNames, skip []string
+	v.given = nil
+	var names, goNames, ids, skip []string
 	exact := []string{"--exact"}
 	for _, t := range tests {
 		names, goNames = append(names, regexp.QuoteMeta(t.Name)), append(goNames, goPattern(t))
@@ -74,27 +74,26 @@ func (v Validator) without(root string, tests []test) (Validator, bool) {
 			if id == "" {
 				return v, false
 			}
-			v.Argv = append(v.Argv, "--deselect", id, "--deselect", path.Join(v.Dir, id)) // of either root directory
+			ids = append(ids, "--deselect", id, "--deselect", path.Join(v.Dir, id)) // of either root directory
 		}
 	}
-	switch v.runner.Format {
-	case project.JUnit:
-	case project.GoTest:
-		v.Argv = append(v.Argv, "-skip", strings.Join(goNames, "|"))
-	case project.Jest:
-		v.Argv = append(v.Argv, "-t", "^(?!(?:"+strings.Join(names, "|")+")$)")
-	case project.Mocha:
-		v.Argv = append(v.Argv, "--grep", "^(?:"+strings.Join(names, "|")+")$", "--invert")
-	case project.NodeLog: // of version 22 and newer
-		v.Command = strings.Replace(v.Command, reportArgs, reportArgs+" "+
-			text.ShellQuote("--test-skip-pattern=^(?:"+strings.Join(names, "|")+")$"), 1)
-	case project.Libtest:
-		args := text.ShellQuote(slices.Concat([]string{"--"}, exact, skip)...)
-		v.Command = strings.Replace(v.Command, reportArgs, reportArgs+" "+args, 1)
-	default:
-		return v, false
-	}
-	return v, true
+	all := "(?:" + strings.Join(names, "|") + ")$"
+	args, can := map[project.Format][]string{
+		project.JUnit:   ids,
+		project.GoTest:  {"-skip", strings.Join(goNames, "|")},
+		project.Jest:    {"-t", "^(?!" + all + ")"},
+		project.Mocha:   {"--grep", "^" + all, "--invert"},
+		project.NodeLog: {"--test-skip-pattern=^" + all}, // of version 22 and newer
+		project.Libtest: slices.Concat([]string{"--"}, exact, skip),
+	}[v.runner.Format]
+	return v.with(args...), can
+}
+
+// with adds arguments to those of the check's runner.
+func (v Validator) with(args ...string) Validator {
+	v.Argv = slices.Concat(v.Argv, args)
+	v.Command = strings.Replace(v.Command, reportArgs, reportArgs+" "+text.ShellQuote(args...), 1)
+	return v
 }
 
 // goPattern returns the pattern of go test for one test.

@@ -75,11 +75,10 @@ func ClosedFile(output string, box *sandbox.Box) (line, mend string) {
 			if !secret && !box.Closes(path) {
 				continue
 			}
-			line = text.Clip(text.VisibleLine(strings.TrimSpace(line)), 300)
 			if secret {
-				return line + " (the sandbox opens no credentials)", ""
+				return clipped(line) + " (the sandbox opens no credentials)", ""
 			}
-			return line + " (the sandbox closes it)", "git config --add tilth.sandboxRead " + text.ShellQuote(path)
+			return clipped(line) + " (the sandbox closes it)", "git config --add tilth.sandboxRead " + text.ShellQuote(path)
 		}
 	}
 	return "", ""
@@ -93,14 +92,13 @@ var programMissing = pattern.New("(?:^|[\\s:])([\\w.+-]+): (?:command )?not foun
 // program is installed.
 func MissingProgram(output string) (line, mend string) {
 	for line := range strings.Lines(output) {
-		line = strings.TrimSpace(line)
-		m := programMissing().FindStringSubmatch(line)
+		m := programMissing().FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil {
 			continue
 		}
 		name := m[1] + m[2] + m[3]
 		if _, err := exec.LookPath(name); err != nil {
-			return text.Clip(text.VisibleLine(line), 300) + " (install " + name + ")", "command -v " + name
+			return clipped(line) + " (install " + name + ")", "command -v " + name
 		}
 	}
 	return "", ""
@@ -109,19 +107,19 @@ func MissingProgram(output string) (line, mend string) {
 // Hindered returns the line of a hook's output that explains why the hook fails for every change, with the command
 // that helps, or "". The line is "" if the change may be the reason.
 func Hindered(output string, box *sandbox.Box) (line, mend string) {
-	if line, mend = ClosedFile(output, box); line != "" {
-		return line, mend
+	if line, mend = ClosedFile(output, box); line == "" {
+		line, mend = MissingProgram(output)
 	}
-	if line, mend = MissingProgram(output); line != "" {
-		return line, mend
-	}
-	for line := range strings.Lines(output) {
-		if strings.Contains(line, "/dev/tty") {
-			return text.Clip(text.VisibleLine(strings.TrimSpace(line)), 300) + " (no hook has a terminal in a run)", ""
+	for tty := range strings.Lines(output) {
+		if line == "" && strings.Contains(tty, "/dev/tty") {
+			line = clipped(tty) + " (no hook has a terminal in a run)"
 		}
 	}
-	return "", ""
+	return line, mend
 }
+
+// clipped returns a line of output as it is shown.
+func clipped(line string) string { return text.Clip(text.VisibleLine(strings.TrimSpace(line)), 300) }
 
 // home returns the directory of a validator's manifest.
 func (p *layout) home(v Validator, manifests ...string) (dir string, ok bool) {
@@ -140,22 +138,16 @@ func (p *layout) home(v Validator, manifests ...string) (dir string, ok bool) {
 
 // copiedFile handles an ignored file that the user's checkout has and the tree does not.
 func copiedFile(p *layout, s Scene, v Validator, _ Result, missing string) (string, bool) {
-	if filepath.IsAbs(missing) {
-		rel, err := filepath.Rel(p.Root, missing)
-		if err != nil {
-			return "", false
-		}
-		missing = rel
-	} else {
-		missing = path.Join(v.Dir, missing)
+	file := missing
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(p.Root, v.Dir, missing)
 	}
-	if s.Ignored == nil || !filepath.IsLocal(missing) || !s.Ignored(missing) {
+	rel, err := filepath.Rel(p.Root, file)
+	if err != nil || s.Ignored == nil || !filepath.IsLocal(rel) || !s.Ignored(rel) {
 		return "", false
 	}
-	if _, err := os.Lstat(filepath.Join(p.Root, missing)); err == nil {
-		return "", false
-	}
-	return "git config --add tilth.copy " + text.ShellQuote(missing), true
+	_, absent := os.Lstat(file)
+	return "git config --add tilth.copy " + text.ShellQuote(rel), absent != nil
 }
 
 // nodeModule handles a package of package.json, or a program if nothing is installed.
@@ -213,15 +205,13 @@ var pythonManifests = project.ByName(project.Python).Manifests
 // module that only acceptance tests import may be a task's work.
 func pythonModule(p *layout, s Scene, v Validator, _ Result, missing string) (string, bool) {
 	dir, _ := p.home(v, pythonManifests...)
-	if strings.HasPrefix(missing, "--") || strings.Contains(missing, "/") { // an option of a plugin, a program
-		return s.Setting.Add(p.install(project.Python, dir)), true
+	other := strings.HasPrefix(missing, "--") || strings.Contains(missing, "/") // an option of a plugin, a program
+	if !other && slices.ContainsFunc(p.Files, func(f string) bool {
+		return strings.HasPrefix(f, missing+"/") || f == missing+".py"
+	}) {
+		return "", false
 	}
-	for _, f := range p.Files {
-		if top, _, _ := strings.Cut(f, "/"); top == missing || f == missing+".py" {
-			return "", false
-		}
-	}
-	if p.names(missing) {
+	if other || p.names(missing) {
 		return s.Setting.Add(p.install(project.Python, dir)), true
 	}
 	imports := regexp.MustCompile(`(?m)^\s*(?:import|from)\s+` + missing + `\b`)

@@ -68,7 +68,7 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) ([]record.Check, er
 			}
 			if c.Detail == "" {
 				c.Status, c.Tests = record.CheckFails, res.failing()
-				c.Detail = text.Clip(text.VisibleLine(res.Cause()), 300)
+				c.Detail = clipped(res.Cause())
 				if c.Command == "" {
 					mend, note := p.cause(res.Output, s)
 					c.Command, c.Detail = mend, c.Detail+note
@@ -132,13 +132,13 @@ func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
 					continue
 				}
 				if mend, ok := o.mend(p, s, v, res, m[1]); ok {
-					return text.Clip(text.VisibleLine(strings.TrimSpace(line)), 300), mend
+					return clipped(line), mend
 				}
 			}
 		}
 	}
 	if v.Configured && (res.exit == 127 || res.exit == 126 || recipe().MatchString(res.Output)) {
-		return text.Clip(text.VisibleLine(res.Cause()), 300), s.withoutValidator(v.Name)
+		return clipped(res.Cause()), s.withoutValidator(v.Name)
 	}
 	return "", ""
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // shimWords match a shim's message about a program that is not installed, with the command that installs it, filled
@@ -34,17 +33,19 @@ func standsForNothing(output string) (why, mend string) {
 	for _, w := range shimWords {
 		if m := w.sign().FindStringSubmatchIndex(output); m != nil {
 			said, _, _ := strings.Cut(output[m[0]:m[1]], "\n")
-			return text.Clip(text.VisibleLine(strings.TrimSpace(said)), 300),
-				string(w.sign().ExpandString(nil, w.mend, output, m))
+			return clipped(said), string(w.sign().ExpandString(nil, w.mend, output, m))
 		}
 	}
 	return "", ""
 }
 
-// lacks returns the reason why a program is missing, or "". A shim counts if it starts its program in the tree or
-// outside of it, so that a worker cannot turn a check off by requesting a missing version in the tree.
-func (p *layout) lacks(ctx context.Context, program string, env []string) string {
+// lacks returns the reason why a check's program is missing, or "". A shim counts if it starts its program in the tree
+// or outside of it, so that a worker cannot turn a check off by requesting a missing version in the tree.
+func (p *layout) lacks(ctx context.Context, check, program string, env []string) string {
 	at, err := proc.LookPath(program, p.Root, env)
+	if program == withoutDir(check) {
+		program = "it"
+	}
 	if err != nil {
 		return program + " is not installed"
 	}

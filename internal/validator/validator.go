@@ -194,20 +194,15 @@ func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Res
 		return fault(err)
 	}
 	defer remove()
-	ask, err := v.asked(temp, in.Without)
+	ask, err := v.asked(temp, in)
 	if err != nil {
 		return fault(err)
 	}
 	read := v.wanted(in.Dir)
 	limit = cmp.Or(limit, defaultTimeout)
-	env := slices.Concat(v.Env, []string{"TMPDIR=" + temp}, ask.env)
-	if ask.path != "" {
-		own := proc.Getenv(packages.Environment(in.Env, nil), "PYTHONPATH")
-		env = append(env, "PYTHONPATH="+joinPath(ask.path, own))
-	}
-	command := proc.Cmd{Argv: ask.argv, Dir: filepath.Join(in.Dir, v.Dir),
-		Env: packages.Environment(in.Env, env), Timeout: limit, OutputCap: ask.keep, Clean: in.Clean,
-		Box: in.Box.In(temp)}
+	env := packages.Environment(in.Env, slices.Concat(v.Env, []string{"TMPDIR=" + temp}, ask.env))
+	command := proc.Cmd{Argv: ask.argv, Dir: filepath.Join(in.Dir, v.Dir), Env: env, Timeout: limit,
+		OutputCap: ask.keep, Clean: in.Clean, Box: in.Box.In(temp)}
 	o, err := proc.Run(ctx, command)
 	if err == nil && ask.without && o.ExitCode == usageError { // because of an option of such a plugin
 		command.Argv = append(command.Argv, "-o", "addopts=")

@@ -112,10 +112,10 @@ func TestNoneIsSaid(t *testing.T) {
 }
 
 func TestSkippedIsSaid(t *testing.T) {
-	rep := Run(context.Background(), []Validator{{Name: "ruff", Skip: "ruff is not installed"}},
+	rep := Run(context.Background(), []Validator{{Name: "ruff", Skip: "it is not installed"}},
 		ExecEnv{Dir: t.TempDir()}, 0)
 	wantPassed(t, rep, true)
-	wantText(t, rep, "## ruff: NOT RUN", "ruff was not run: ruff is not installed; no validator was run")
+	wantText(t, rep, "## ruff: NOT RUN", "ruff was not run: it is not installed; no validator was run")
 }
 
 func TestRunInMissingDirectory(t *testing.T) {

@@ -61,7 +61,7 @@ func resultWords(r record.ValidatorResult) (words string, checks bool) {
 	}
 	switch {
 	case r.Skipped:
-		why := strings.TrimPrefix(oneLine(deref(r.Output)), oneLine(r.Name)+" is ")
+		why := strings.TrimPrefix(strings.TrimPrefix(oneLine(deref(r.Output)), oneLine(r.Name)+" is "), "it is ")
 		return oneLine(r.Name) + inBrackets(why), false
 	case r.Passed && r.Tests != nil && r.Tests.Ran == 0:
 		return oneLine(r.Name) + " (no tests)", false

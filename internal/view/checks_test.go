@@ -18,7 +18,7 @@ func TestChecksOfATask(t *testing.T) {
 	skipped := func(name, why string) record.ValidatorResult {
 		return record.ValidatorResult{Name: name, Passed: true, Skipped: true, Output: &why}
 	}
-	mypy := skipped("mypy", "mypy is not installed")
+	mypy, old := skipped("mypy", "it is not installed"), skipped("mypy", "mypy is not installed") // of a record before
 	red := ruff
 	red.Passed, red.Known = false, true
 	for _, c := range []struct {
@@ -33,7 +33,7 @@ func TestChecksOfATask(t *testing.T) {
 		{record.ValidatorRun{Results: []record.ValidatorResult{red}}, "checked by ruff 1 known failure", false},
 		{record.ValidatorRun{Results: []record.ValidatorResult{ruff, mypy}},
 			"checked by ruff; NOT run: mypy (not installed)", false},
-		{record.ValidatorRun{Results: []record.ValidatorResult{mypy, pytest(0, 0)}},
+		{record.ValidatorRun{Results: []record.ValidatorResult{old, pytest(0, 0)}},
 			"NOT checked: no validator ran; NOT run: mypy (not installed), pytest (no tests)", true},
 		{record.ValidatorRun{}, "NOT checked: no validators", true},
 		{record.ValidatorRun{Note: "NOT checked: no validators (git config)"},
