@@ -2,7 +2,6 @@
 package project
 
 import (
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -208,8 +207,7 @@ func IsUnlocked(file string, there func(file string) bool) bool {
 // IsManifest reports whether a file identifies the kind of the project next to it.
 func IsManifest(file string) bool { return Named(path.Base(file), manifests...) }
 
-// IsInstalled reports whether a path is a directory of installed dependencies. A virtual environment is recognised by
-// a file in it, under any name.
+// IsInstalled reports whether a directory has installed dependencies, such as a virtual environment of any name.
 func IsInstalled(dir string) bool {
 	venv, _ := filepath.Glob(filepath.Join(text.GlobQuote(dir), "pyvenv.cfg"))
 	below, _ := filepath.Glob(filepath.Join(text.GlobQuote(dir), "*", "pyvenv.cfg"))
@@ -236,13 +234,9 @@ func IsBuilt(dir string, there func(file string) bool) bool {
 // OnDisk returns a function that reports whether a directory has a file. The file's name may be a pattern.
 func OnDisk(top string) func(file string) bool {
 	return func(file string) bool {
-		at := filepath.Join(top, filepath.FromSlash(file))
-		if !strings.Contains(path.Base(file), "*") {
-			_, err := os.Lstat(at)
-			return err == nil
-		}
-		entries, _ := os.ReadDir(filepath.Dir(at))
-		return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return Named(e.Name(), path.Base(file)) })
+		dir := filepath.Join(top, filepath.FromSlash(path.Dir(file)))
+		found, _ := filepath.Glob(filepath.Join(text.GlobQuote(dir), path.Base(file)))
+		return len(found) > 0
 	}
 }
 

@@ -56,7 +56,8 @@ func TestCachePath(t *testing.T) {
 // TestTable checks the required fields of each row.
 func TestTable(t *testing.T) {
 	for _, k := range Kinds {
-		if k.Name == "" || len(k.Manifests) == 0 && k.Name != "all" { // a mere runner of tests installs and builds nothing
+		// A mere runner of tests installs and builds nothing.
+		if k.Name == "" || len(k.Manifests) == 0 && k.Name != "all" {
 			t.Errorf("%+v lacks a fact", k)
 		}
 		for _, l := range k.Locks {
@@ -70,7 +71,8 @@ func TestTable(t *testing.T) {
 func TestConfigures(t *testing.T) {
 	for file, want := range map[string]bool{"conftest.py": true, "a/b/pytest.ini": true, "package.json": true,
 		".cargo/config.toml": true, "web/vite.config.mts": true, ".mocharc.jsonc": true, ".nvmrc": true,
-		"vite.config": false, "config.mts": false, ".*": false, "go.mod": false, "src/main.rs": false, "requirements.txt": false} {
+		"vite.config": false, "config.mts": false, ".*": false, "go.mod": false, "src/main.rs": false,
+		"requirements.txt": false} {
 		if Configures(file) != want {
 			t.Errorf("%s: %v", file, !want)
 		}

@@ -103,8 +103,7 @@ func (p *layout) missingTests(t Tasks) []Validator {
 		fail: "these acceptance tests were deleted and must be restored: " + strings.Join(gone, ", ")}}
 }
 
-// shell runs acceptance tests that are shell scripts. They are known only from
-// the seed itself, never from a name alone.
+// shell runs the shell scripts among the seed's acceptance tests. A name alone makes no script a test.
 func shell(p *layout) []Validator {
 	if !p.seeded {
 		return nil

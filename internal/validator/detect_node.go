@@ -50,8 +50,7 @@ func node(_ context.Context, p *layout) []Validator {
 var everyPackage = pattern.New(`\s(--workspaces|-ws|--recursive|-r)\b|\bworkspaces (foreach|run)\b|` +
 	`\b(turbo|nx|lerna|wireit|moon|rush|wsrun)\b`)
 
-// nodePackages returns the directories of packages: the outermost, and inner ones with a test script, unless an outer
-// script runs it.
+// nodePackages returns the outermost packages, and those inside with a test script that no outer script runs.
 func (p *layout) nodePackages() (dirs []string) {
 	all := p.DirsOf("package.json")
 	others := slices.Concat(p.Homes(project.ByName("deno")), p.Homes(project.ByName("bun")))
@@ -249,8 +248,7 @@ func (n nodePackage) ownRunner(name, before, last string) []Validator {
 	return vs
 }
 
-// bare returns the check of a package without a test script: acceptance tests that
-// node runs by itself.
+// bare returns the check of a package without a test script: acceptance tests that node runs by itself.
 func (n nodePackage) bare() (vs []Validator) {
 	files := packages.Ending(n.required, ".js", ".mjs", ".cjs")
 	if others := packages.Without(n.required, files); len(others) > 0 {
@@ -335,8 +333,7 @@ func (n nodePackage) tests(own []string) []string {
 	})
 }
 
-// covers reports whether a file, a directory or a pattern in a test script includes a file. An unknown pattern includes
-// all files.
+// covers reports whether a path or pattern in a test script includes a file. An unknown pattern includes all files.
 func covers(glob, file string) bool {
 	glob = path.Clean(glob)
 	if glob == "." || file == glob || strings.HasPrefix(file, glob+"/") || pattern.Endless(glob) {

@@ -40,8 +40,7 @@ func python(ctx context.Context, p *layout) (vs []Validator) {
 	return vs
 }
 
-// pythonPackages are the top and the directories below it with a manifest and tests. A module with a manifest is a part
-// of the project above it.
+// pythonPackages are the top and the directories with a manifest and tests, except modules of the package above.
 func (p *layout) pythonPackages() []string {
 	dirs := []string{"."}
 	for _, manifest := range project.ByName(project.Python).Manifests {

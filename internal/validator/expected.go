@@ -17,8 +17,7 @@ type given struct {
 	where string // the runner's name for it, or its package
 }
 
-// givens returns the acceptance tests of a package in dir. files are relative to dir. where returns the runner's name
-// of a file.
+// givens returns the acceptance tests of a package, from files relative to dir and the runner's names of them.
 func givens(dir string, files []string, where func(file string) string) (out []given) {
 	for _, f := range files {
 		out = append(out, given{path.Join(dir, f), where(f)})

@@ -22,8 +22,7 @@ import (
 // maxRetried limits how many failing tests run again for one change.
 const maxRetried = 10
 
-// alone returns the check that runs only test t, or as few tests as the runner can select. It reports whether the
-// runner can select tests.
+// alone returns the check that runs test t and as few others as possible, and reports whether it can select tests.
 func (v Validator) alone(root string, t test) (Validator, bool) {
 	v.given, v.nothing, v.measuring = nil, 0, false
 	exactly := "^" + regexp.QuoteMeta(t.Name) + "$"
@@ -205,9 +204,8 @@ func (r Result) failed() (tests []test) {
 	return tests
 }
 
-// again runs a whole check again, up to times, because its exit status may have another cause than the flaky tests: a
-// coverage threshold, or another command of a script. If only flaky tests fail each time, it runs the check without
-// them. It fails if the runner cannot leave them out.
+// again runs a whole check again, up to times, because its exit status may have another cause than the flaky tests. If
+// only flaky tests fail each time, it runs the check without them, and fails if the runner cannot leave them out.
 func (v Validator) again(ctx context.Context, in ExecEnv, limit time.Duration, times int, flaky map[test]bool,
 	passesAlone func(test) bool) (res Result) {
 	for n := 0; n < times && ctx.Err() == nil; n++ {

@@ -16,8 +16,7 @@ import (
 // names is known as a whole.
 type Known map[string][]string
 
-// keyOf returns the key of a check in Known. A suite has the same key whether or not its acceptance tests run
-// separately.
+// keyOf returns the key of a check in Known, the same for a suite without its acceptance tests.
 func keyOf(name string) string { return strings.TrimSuffix(name, rest("")) }
 
 // SameCheck reports whether two checks run the same suite.
@@ -130,9 +129,8 @@ func SetBase(checks, base []record.Check) {
 	}
 }
 
-// Fewer returns the checks that ran fewer tests than on the base, each with both numbers. base has the numbers of the
-// base without acceptance tests. changed are the files by which the checks were chosen, nil if all packages were
-// checked.
+// Fewer returns the checks that ran fewer tests than on the base, whose numbers are without acceptance tests. changed
+// are the files by which the checks were chosen, nil if all packages were checked.
 func (r Report) Fewer(base map[string]int, changed []string) (lines []string) {
 	was, now, failed := map[string]int{}, map[string]int{}, map[string]bool{}
 	for name, n := range base {

@@ -18,9 +18,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// obstacle is a reason that prevents a validator's start. A line of its output that matches one of the signs names the
-// missing program or module. mend reports whether that is a dependency of the project rather than a task's work, and
-// returns the command that installs it, "" if unknown.
+// obstacle is a reason that prevents a validator's start. A line that matches one of the signs names a missing program
+// or module. mend reports whether that is no task's work, and returns the command that installs it, "" if unknown.
 type obstacle struct {
 	signs []pattern.Regexp
 	mend  func(p *layout, s Scene, v Validator, res Result, missing string) (command string, ok bool)
@@ -63,22 +62,19 @@ var (
 	absolute   = pattern.New(`/[^\s'"` + "`" + `:;,()<>\[\]]+`)
 )
 
-// ClosedFile returns the line of a program's output about a file that the sandbox closes, and the command that opens
-// the file.
-func ClosedFile(output string, box *sandbox.Box) (line, mend string) {
+// closedFile returns the line of an output about a file that the sandbox closes, and the command that opens the file.
+func closedFile(output string, box *sandbox.Box) (line, mend string) {
 	for line := range strings.Lines(output) {
 		if !unreadable().MatchString(line) {
 			continue
 		}
 		for _, path := range absolute().FindAllString(line, -1) {
-			secret := box.Secret(path)
-			if !secret && !box.Closes(path) {
-				continue
-			}
-			if secret {
+			switch mend = "git config --add tilth.sandboxRead " + text.ShellQuote(path); {
+			case box.Secret(path):
 				return clipped(line) + " (the sandbox opens no credentials)", ""
+			case box.Closes(path):
+				return clipped(line) + " (the sandbox closes it)", mend
 			}
-			return clipped(line) + " (the sandbox closes it)", "git config --add tilth.sandboxRead " + text.ShellQuote(path)
 		}
 	}
 	return "", ""
@@ -107,7 +103,7 @@ func MissingProgram(output string) (line, mend string) {
 // Hindered returns the line of a hook's output that explains why the hook fails for every change, with the command
 // that helps, or "". The line is "" if the change may be the reason.
 func Hindered(output string, box *sandbox.Box) (line, mend string) {
-	if line, mend = ClosedFile(output, box); line == "" {
+	if line, mend = closedFile(output, box); line == "" {
 		line, mend = MissingProgram(output)
 	}
 	for tty := range strings.Lines(output) {
@@ -180,8 +176,7 @@ func nodeModule(p *layout, s Scene, v Validator, res Result, missing string) (st
 // nodeManager matches a command that finds the programs of node_modules.
 var nodeManager = pattern.New(`\b(?:npm|npx|pnpm|yarn|bunx?)\b`)
 
-// install returns the command that installs the dependencies of a project in a directory, "" if unknown. more are
-// modules that no manifest names.
+// install returns the command that installs a project's dependencies and more modules in a directory, "" if unknown.
 func (p *layout) install(name, dir string, more ...string) string {
 	kind := project.ByName(name)
 	lock, ok := p.Lock(kind, dir)
@@ -245,8 +240,7 @@ func (p *layout) names(module string) bool {
 
 const requirements = "requirements*.txt"
 
-// venv returns the command for a virtual environment at the path that the detected checks use. Packages of the
-// interpreter remain usable.
+// venv returns the command for a virtual environment where the detected checks look for it.
 func (p *layout) venv(dir string, more ...string) string {
 	args := "pytest"
 	for _, f := range packages.Below(p.Files, dir) {

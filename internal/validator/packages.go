@@ -15,9 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 )
 
-// affected returns the checks for a change: the checks at the top and of acceptance tests, and those of packages that
-// have a changed file or depend on such a package. A changed file outside of all packages, such as a lock file, needs
-// every check.
+// affected returns the checks at the top, of acceptance tests, and of packages that have a changed file or depend on
+// such a package. A changed file outside of all packages, such as a lock file, needs every check.
 func (p *layout) affected(vs []Validator, changed []string) []Validator {
 	dirs, touched := p.Dirs(), map[string]bool{}
 	for _, f := range changed {

@@ -36,8 +36,7 @@ type Scene struct {
 	Setting packages.SetupSetting
 }
 
-// Preflight runs each validator once to find out whether it can start. A validator may fail, because the tasks are not
-// done yet.
+// Preflight runs each validator once to find those that cannot start, and those that fail before any work.
 func Preflight(ctx context.Context, vs []Validator, s Scene) ([]record.Check, error) {
 	if s.Source == nil {
 		s.Source = func() Source { return Source{} }
@@ -121,7 +120,7 @@ func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
 	if why, mend := standsForNothing(res.Output); why != "" {
 		return why, mend
 	}
-	if why, mend := ClosedFile(res.Output, s.Box); why != "" {
+	if why, mend := closedFile(res.Output, s.Box); why != "" {
 		return why, mend
 	}
 	for _, o := range obstacles {
@@ -143,8 +142,7 @@ func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
 	return "", ""
 }
 
-// instead returns the setting with only those detected validators that can start. It is "" if their commands depend on
-// the tasks.
+// instead returns the setting with only those detected validators that can start, "" if they depend on the tasks.
 func (p *layout) instead(s Scene, vs []Validator, checks []record.Check) string {
 	var lines []string
 	for i, v := range vs {
@@ -175,8 +173,7 @@ func (s Scene) withoutValidator(name string) string {
 	return s.Config + " --unset-all tilth.validator " + text.ShellQuote("^"+regexp.QuoteMeta(name)+"=")
 }
 
-// SetupFor returns the command that makes tilth.setup install a project's dependencies in a tree, or "" without a
-// known installer.
+// SetupFor returns the command that sets tilth.setup to the project's installer, "" if none is known.
 func SetupFor(s Scene) string {
 	p := survey(s.ExecEnv, s.Files, s.Tasks)
 	for _, kind := range project.Kinds {

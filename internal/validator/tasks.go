@@ -21,12 +21,7 @@ func TaskOf(basename string) (id string, ok bool) {
 
 // AcceptanceTests returns the files (paths) that are acceptance tests of a task, sorted.
 func AcceptanceTests(files []string, id string) []string {
-	var out []string
-	for _, f := range files {
-		if got, ok := TaskOf(path.Base(f)); ok && got == id {
-			out = append(out, f)
-		}
-	}
+	out, _, _ := Tasks{Current: id}.split(files)
 	slices.Sort(out)
 	return out
 }
@@ -45,8 +40,7 @@ type Tasks struct {
 	Changed []string
 }
 
-// split divides sorted files into the acceptance tests of the current task, those of finished tasks, and those that
-// cannot pass yet.
+// split divides sorted files into the acceptance tests of the current task, of finished tasks and of later tasks.
 func (t Tasks) split(files []string) (current, done, later []string) {
 	if t.Seed != nil {
 		// The seed has few files, and only these can be its tests.

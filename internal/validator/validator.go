@@ -1,11 +1,7 @@
 // Package validator finds the checks that a project has and runs them over a worktree.
 //
-// The rules that hold here:
-//
-//   - Tests that cannot pass yet do not count: the acceptance tests of later
-//     tasks are in the tree from the start and are left out.
-//   - A check that could not run is reported, never hidden.
-//   - A check cannot hang, and leaves no process behind.
+// The acceptance tests of later tasks are in the tree from the start, cannot pass yet, and are left out. A check that
+// could not run is reported. A check cannot hang, and leaves no process behind.
 package validator
 
 import (
