@@ -8,8 +8,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/packages"
 )
 
-// FromConfig reads the values of tilth.validator, `name=command`. A later value of a name replaces an earlier one, and an
-// empty value clears the list, as for git's own settings. The commands' environment names the task.
+// FromConfig reads the values of tilth.validator, `name=command`. A later value of a name replaces an earlier one, and
+// an empty value clears the list, as for git's own settings. The commands' environment names the task.
 func FromConfig(values []string, task string) ([]Validator, error) {
 	var vs []Validator
 	for _, value := range values {

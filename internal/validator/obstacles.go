@@ -19,7 +19,7 @@ import (
 )
 
 // obstacle is a reason that prevents a validator's start. A line that matches one of the signs names a missing program
-// or module. mend reports whether that is no task's work, and returns the command that installs it, "" if unknown.
+// or module. mend reports whether it is no work of a task, and returns the command that installs it, "" if unknown.
 type obstacle struct {
 	signs []pattern.Regexp
 	mend  func(p *layout, s Scene, v Validator, res Result, missing string) (command string, ok bool)
