@@ -86,10 +86,10 @@ func Repeat(ctx context.Context, draft *held.Handle, o Options, what Ahead, test
 // repeats is how many times Repeat runs a test.
 const repeats = 20
 
-// ahead begins an attempt in a draft of a session. The caller must call removeTemp of its ground.
+// ahead begins an attempt in a draft of a session. The caller must call removeTemp of its workspace.
 func ahead(ctx context.Context, draft *held.Handle, o Options, what Ahead) (*attempt, error) {
 	r := newRun(draft, o)
-	g := r.sessionGround()
+	g := r.sessionWorkspace()
 	r.ahead, r.tasks = &what, what.Tasks
 	r.seed = &seedFacts{commit: what.Base, files: slices.Sorted(maps.Keys(what.Tests)), tests: map[string]string{}}
 	a := &attempt{run: r, at: g, index: max(0, r.next()), base: what.Base}
@@ -166,8 +166,8 @@ func (a *attempt) withTests(files []string) ([]string, error) {
 	return files, nil
 }
 
-// ground returns the worktree of a preflight, or the path of the future worktree.
-func (a *attempt) ground(ctx context.Context) (gitx.Worktree, error) {
+// worktreeToCheck returns the worktree of a preflight, or the path of the future worktree.
+func (a *attempt) worktreeToCheck(ctx context.Context) (gitx.Worktree, error) {
 	if a.run.ahead != nil {
 		return gitx.Worktree{Path: a.at.path, Common: a.run.Common}, nil
 	}

@@ -48,13 +48,13 @@ func (a *attempt) conflict(ctx context.Context, dropped []string) (string, error
 	sides, err := a.sides(ctx, dropped, news)
 	return "While you worked, other tasks were committed, and your change conflicts with theirs. Your " +
 		"working tree holds the merge, with conflict markers where lines conflict, in these files: " +
-		strings.Join(quoted(a.beside.merged.Conflicts), ", ") + ". Keep the purpose of both sides, remove the " +
+		strings.Join(quoted(a.otherLanes.merged.Conflicts), ", ") + ". Keep the purpose of both sides, remove the " +
 		"markers, and submit again.\n\n" + sides, err
 }
 
 // sides returns git's messages about a conflict and the other tasks' changes. news lists the commits of these tasks.
 func (a *attempt) sides(ctx context.Context, dropped []string, news string) (string, error) {
-	m := a.beside.merged
+	m := a.otherLanes.merged
 	diff, _, err := a.run.Git.Diff(ctx, a.run.Common, m.From, m.Base, testsCap, m.Conflicts...)
 	if err != nil {
 		return "", err
@@ -74,7 +74,7 @@ func (a *attempt) sides(ctx context.Context, dropped []string, news string) (str
 // conflictLeft returns the message about an earlier unresolved conflict, for a worker that may not have seen it. It
 // leaves out objects that git no longer has, for example after a rewind.
 func (a *attempt) conflictLeft(ctx context.Context, wt gitx.Worktree) string {
-	said, m := a.markersLeft(), a.beside.merged
+	said, m := a.markersLeft(), a.otherLanes.merged
 	if m == nil || m.Marker == "" {
 		return said
 	}
@@ -92,7 +92,7 @@ func (a *attempt) conflictLeft(ctx context.Context, wt gitx.Worktree) string {
 
 // markersLeft returns the message about conflict markers of the last merge that remain in files.
 func (a *attempt) markersLeft() string {
-	m := a.beside.merged
+	m := a.otherLanes.merged
 	if m == nil || m.Marker == "" {
 		return ""
 	}
@@ -132,5 +132,5 @@ func (a *attempt) unresolved() (string, error) {
 	if err := a.recordValidators(j); err != nil {
 		return "", err
 	}
-	return said, a.hears("merge: "+said, "merge", said, a.retryHint)
+	return said, a.countObjection("merge: "+said, "merge", said, a.retryHint)
 }

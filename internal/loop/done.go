@@ -18,7 +18,7 @@ import (
 // or a commit hook refused the change.
 func Done(ctx context.Context, h *held.Handle, o Options, task, note string) (isDone bool, err error) {
 	r := newRun(h, o)
-	g := r.sessionGround()
+	g := r.sessionWorkspace()
 	defer func() { g.removeTemp() }()
 	isDone, err = r.done(ctx, g, task, note)
 	begun := task
@@ -59,7 +59,7 @@ func (r *run) leaves(begun string) Stop {
 	return s
 }
 
-func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, error) {
+func (r *run) done(ctx context.Context, g *workspace, task, note string) (bool, error) {
 	if err := r.open(ctx, g); err != nil {
 		return false, err
 	}
@@ -71,7 +71,7 @@ func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, err
 		return true, nil // an accepted task, committed just now
 	}
 	if held.HasLane(r.S, task) {
-		*g = *r.laneGround(g, task, 1)
+		*g = *r.laneWorkspace(g, task, 1)
 	}
 	if err := errors.Join(os.MkdirAll(filepath.Dir(g.judging), 0o700), r.clearLayers(), g.enclose(),
 		g.openPlace(ctx)); err != nil {

@@ -34,7 +34,7 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 			again = true
 			continue
 		}
-		if role, err = a.relief(ctx, all, role, record.RoleEvaluator, err); err != nil {
+		if role, err = a.nextAgent(ctx, all, role, record.RoleEvaluator, err); err != nil {
 			return nil, err
 		}
 		again = false
@@ -100,7 +100,7 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		"Validators": parts.others("validators", j.report.Text(), validatorCap),
 		"Diff":       parts.others("diff", diff, diffCap+filesCap),
 	}
-	away, err := a.takenAway(ctx, j)
+	away, err := a.linesRemoved(ctx, j)
 	if err != nil {
 		return "", "", err
 	}

@@ -21,7 +21,7 @@ const (
 )
 
 // findHooks finds the repository's hooks and the worktree in which they run.
-func (g *ground) findHooks(ctx context.Context, wt gitx.Worktree) error {
+func (g *workspace) findHooks(ctx context.Context, wt gitx.Worktree) error {
 	_, has, err := g.run.Git.Hooks(ctx, wt)
 	if err == nil {
 		g.hooked = wt
@@ -31,10 +31,10 @@ func (g *ground) findHooks(ctx context.Context, wt gitx.Worktree) error {
 	return err
 }
 
-func (g *ground) hasHook(name string) bool { return slices.Contains(g.hooks, name) }
+func (g *workspace) hasHook(name string) bool { return slices.Contains(g.hooks, name) }
 
 // runHook runs a hook, if it exists, and records it with emit.
-func (g *ground) runHook(ctx context.Context, emit func(record.Event) error, name, tool string, input any,
+func (g *workspace) runHook(ctx context.Context, emit func(record.Event) error, name, tool string, input any,
 	args ...string) (code int, output string) {
 	if !g.hasHook(name) {
 		return 0, ""
@@ -75,7 +75,7 @@ func (a *attempt) askHook(ctx context.Context, name, args string) (reason string
 
 // runLastHook runs the post-run hook after every stop, also after an interrupt. The next signal ends the hook. The
 // stop is already recorded.
-func (g *ground) runLastHook(ctx context.Context, s Stop) {
+func (g *workspace) runLastHook(ctx context.Context, s Stop) {
 	if g.hasHook(postRun) && ctx.Err() != nil {
 		if ctx = proc.IgnoreFirstSignal(ctx); ctx.Err() != nil {
 			return

@@ -15,19 +15,19 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// beside is an attempt's state about other lanes' commits. The attempt's change is merged onto the branch's tip before
-// each review and commit.
-type beside struct {
+// otherLanes is an attempt's state about other lanes. The attempt's change is merged onto the branch's tip before each
+// review and commit.
+type otherLanes struct {
 	began     string             // commit at which the work in the lane began
-	told      string             // last commit of other tasks that the worker knows
+	seenTip   string             // last commit of other tasks that the worker knows
 	merged    *record.LaneMerged // last merge, also a conflicting one of an earlier attempt; nil for none
 	conflicts int                // number of conflicts with other tasks' work
 	alone     bool               // no other lane is running
-	given     *given             // accepting verdict that may apply to the merged change
+	prior     *priorVerdict      // accepting verdict that may apply to the merged change
 }
 
-// given is an accepting verdict on the lane's tree. It is kept while the tree is merged onto newer tips.
-type given struct {
+// priorVerdict is an accepting verdict on the lane's tree. It is kept while the tree is merged onto newer tips.
+type priorVerdict struct {
 	verdict    *Verdict
 	by         string
 	tree, base string
@@ -50,7 +50,7 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 		return "", err
 	}
 	var tree string
-	if g := a.beside.given; g != nil {
+	if g := a.otherLanes.prior; g != nil {
 		tree = g.becomes
 	} else if tree, _, err = a.stage(ctx, a.run.Git, wt); err != nil {
 		return "", err
@@ -59,17 +59,17 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if a.beside.conflicts+1 >= maxConflicts && len(m.Conflicts) > 0 && !a.beside.alone {
+	if a.otherLanes.conflicts+1 >= maxConflicts && len(m.Conflicts) > 0 && !a.otherLanes.alone {
 		a.at.releaseTurn()
 		if err := a.at.askAlone(ctx); err != nil {
 			return "", err
 		}
-		a.beside.alone = true
+		a.otherLanes.alone = true
 		return a.integrate(ctx)
 	}
 	e := &record.LaneMerged{Base: tip, From: a.base, Was: tree, Tree: m.Tree, Conflicts: m.Conflicts}
 	if len(m.Conflicts) == 0 {
-		if g := a.beside.given; g != nil {
+		if g := a.otherLanes.prior; g != nil {
 			g.becomes = m.Tree
 		}
 		return "", a.moveTo(ctx, wt, e)
@@ -85,7 +85,7 @@ func (a *attempt) integrate(ctx context.Context) (feedback string, err error) {
 	if err != nil {
 		return "", err
 	}
-	a.beside.conflicts++
+	a.otherLanes.conflicts++
 	return a.conflict(ctx, dropped)
 }
 
@@ -97,7 +97,7 @@ func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMe
 	if err := held.MoveLane(ctx, a.run.Handle, wt, e, e.Was); err != nil {
 		return err
 	}
-	a.base, a.judged, a.beside.merged = e.Base, e.Base, e
+	a.base, a.judged, a.otherLanes.merged = e.Base, e.Base, e
 	changed, err := a.run.Git.Paths(ctx, wt, e.From, e.Base)
 	if err == nil {
 		a.at.setUpAgain(ctx, wt.Path, changed)
@@ -107,8 +107,8 @@ func (a *attempt) moveTo(ctx context.Context, wt gitx.Worktree, e *record.LaneMe
 
 // news lists the files that changed on the branch since the worker's last message, with their tasks; "" for none.
 func (a *attempt) news(ctx context.Context) (string, error) {
-	from := a.beside.told
-	if a.beside.told = a.base; from == "" || from == a.base {
+	from := a.otherLanes.seenTip
+	if a.otherLanes.seenTip = a.base; from == "" || from == a.base {
 		return "", nil
 	}
 	return a.changes(ctx, from)
@@ -138,8 +138,8 @@ func (a *attempt) changes(ctx context.Context, from string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// told adds news for the worker to an answer: changes of other tasks in its tree, and removed repositories.
-func (a *attempt) told(ctx context.Context, feedback string) (string, error) {
+// withNews adds news for the worker to an answer: changes of other tasks in its tree, and removed repositories.
+func (a *attempt) withNews(ctx context.Context, feedback string) (string, error) {
 	if len(a.at.nested) > 0 {
 		feedback += "\n\nThe .git of these directories was moved out of your working tree, because a repository in it" +
 			" cannot be committed. Their files are part of your change:\n\n" +
@@ -157,7 +157,7 @@ func (a *attempt) told(ctx context.Context, feedback string) (string, error) {
 // holdsFor reports whether the earlier verdict still applies. It does if the branch has not moved, or if the new
 // commits share no file with the change as judged or as merged.
 func (a *attempt) holdsFor(ctx context.Context, j *judged) (bool, error) {
-	g := a.beside.given
+	g := a.otherLanes.prior
 	if g == nil || g.becomes != j.tree || g.base == a.base {
 		return g != nil && g.becomes == j.tree, nil
 	}
@@ -172,10 +172,10 @@ func (a *attempt) holdsFor(ctx context.Context, j *judged) (bool, error) {
 	return !slices.ContainsFunc(own, func(path string) bool { return slices.Contains(others, path) }), err
 }
 
-// takenAway returns the lines that the change deletes and that other tasks added since the attempt began, with the
+// linesRemoved returns the lines that the change deletes and that other tasks added since the attempt began, with the
 // file headers, or "".
-func (a *attempt) takenAway(ctx context.Context, j *judged) (string, error) {
-	if a.at.lane == "" || a.beside.began == a.base {
+func (a *attempt) linesRemoved(ctx context.Context, j *judged) (string, error) {
+	if a.at.lane == "" || a.otherLanes.began == a.base {
 		return "", nil
 	}
 	var lost []string
@@ -184,7 +184,7 @@ func (a *attempt) takenAway(ctx context.Context, j *judged) (string, error) {
 			continue
 		}
 		name := cmp.Or(f.OldPath, f.Path)
-		came, err := a.changedLines(ctx, a.beside.began, a.base, name, "+")
+		came, err := a.changedLines(ctx, a.otherLanes.began, a.base, name, "+")
 		if err != nil {
 			return "", err
 		}
@@ -226,13 +226,13 @@ func (a *attempt) moved(ctx context.Context, v *Verdict, j *judged) (bool, error
 	if err != nil || tip == a.base && j.done == a.run.doneTasks() {
 		return false, err
 	}
-	a.stillGiven(v, j)
+	a.carryVerdict(v, j)
 	return true, nil
 }
 
-// stillGiven reuses an accepting verdict for the change as merged.
-func (a *attempt) stillGiven(v *Verdict, j *judged) {
-	a.beside.given = &given{verdict: v, by: j.by, tree: j.tree, base: a.base, becomes: j.tree}
+// carryVerdict reuses an accepting verdict for the change as merged.
+func (a *attempt) carryVerdict(v *Verdict, j *judged) {
+	a.otherLanes.prior = &priorVerdict{verdict: v, by: j.by, tree: j.tree, base: a.base, becomes: j.tree}
 }
 
 // doneTasks returns the number of finished tasks. A change must pass the tests of all of them.
@@ -292,14 +292,14 @@ func (a *attempt) leftInLane() (c *record.CaseSubmitted, refused *lifecycle.Hook
 		return nil, nil
 	}
 	last := was.Tasks[a.task.ID].Attempt
-	a.beside.began = cmp.Or(last.Begun.Since, last.Begun.Base, a.base)
+	a.otherLanes.began = cmp.Or(last.Begun.Since, last.Begun.Base, a.base)
 	if v := last.Verdict; last.RefusedBy != nil && v != nil && last.RefusedBy.Results[0].Output != nil {
 		refused = &lifecycle.HookRefusal{Output: *last.RefusedBy.Results[0].Output, Verdict: v}
 	}
 	if v := last.Verdict; last.Waits && v != nil {
 		verdict, err := parseVerdict(string(record.JSON(v)))
 		if err == nil {
-			a.beside.given = &given{verdict: verdict, by: v.By, tree: v.Tree, base: v.Base, becomes: v.Tree}
+			a.otherLanes.prior = &priorVerdict{verdict: verdict, by: v.By, tree: v.Tree, base: v.Base, becomes: v.Tree}
 			return &record.CaseSubmitted{Scope: v.Scope, Tree: v.Tree, Base: v.Base, Case: v.Case}, refused
 		}
 	}

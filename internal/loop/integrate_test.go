@@ -69,8 +69,8 @@ func TestHoldsFor(t *testing.T) {
 		if name == "the change is another one" {
 			becomes = tree(change)
 		}
-		was := &given{tree: tree(change), base: base, becomes: becomes}
-		a := &attempt{run: r, base: c.tip, beside: beside{given: was}}
+		was := &priorVerdict{tree: tree(change), base: base, becomes: becomes}
+		a := &attempt{run: r, base: c.tip, otherLanes: otherLanes{prior: was}}
 		j := &judged{wt: gitx.Worktree{Path: top, Common: common, AdminDir: common}, tree: tree(c.merged), files: files}
 		if got, err := a.holdsFor(t.Context(), j); err != nil || got != c.want {
 			t.Errorf("%s: it holds: %v %v", name, got, err)

@@ -27,7 +27,7 @@ const hookRounds = 3
 // judge takes a hand-in through validators and reviewer to a commit. With an empty feedback and a nil error the task
 // is committed. Otherwise feedback is the message to the worker.
 func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err error) {
-	defer func() { a.beside.given = nil }() // from here on the worker may change the tree
+	defer func() { a.otherLanes.prior = nil }() // from here on the worker may change the tree
 	defer a.at.releaseTurn()
 	defer a.at.shutPlace(&err)
 	defer func() { err = cmp.Or(err, a.at.endJudgement(err == nil && feedback == "")) }()
@@ -43,7 +43,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		a.summary = held.Completed(before, c.Summary)
 		if !j.report.Passed {
 			failed := firstFailure(j.report)
-			if err := a.hears(failed, "validators "+j.tree, failed, a.retryHint); err != nil {
+			if err := a.countObjection(failed, "validators "+j.tree, failed, a.retryHint); err != nil {
 				return "", err
 			}
 			return a.failedValidators(ctx, j)
@@ -65,7 +65,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			if j.unasked {
 				about, a.summary = "empty", before
 			}
-			stuck := a.hears(v.objection(), about, v.objection(), a.retryHint)
+			stuck := a.countObjection(v.objection(), about, v.objection(), a.retryHint)
 			if err := cmp.Or(a.evaluatorLeft(), stuck); err != nil {
 				return "", err
 			}
@@ -82,10 +82,10 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		switch {
 		case errors.Is(err, lifecycle.ErrBranchMoved):
 			a.accepted = false
-			a.stillGiven(v, j)
+			a.carryVerdict(v, j)
 			continue
 		case errors.Is(err, lifecycle.ErrTreeChanged):
-			a.accepted, a.beside.given = false, nil
+			a.accepted, a.otherLanes.prior = false, nil
 			continue
 		case errors.As(err, &refused):
 			a.accepted = false
@@ -135,7 +135,7 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 		subject, _ := a.at.hookHints(ctx, a.task, a.summary)
 		return subject
 	})
-	stuck := a.hears("commit hook: "+text.FailingLine(f.words), "hook", f.words, func() string {
+	stuck := a.countObjection("commit hook: "+text.FailingLine(f.words), "hook", f.words, func() string {
 		return cmp.Or(subjectHint(), a.retryHint())
 	})
 	switch {
@@ -152,7 +152,7 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 
 // commitRefused ends the run, or the task with --keep-going, because a commit hook refused the commit or it cannot be
 // signed.
-func (g *ground) commitRefused(ctx context.Context, t session.Task, summary, words string) error {
+func (g *workspace) commitRefused(ctx context.Context, t session.Task, summary, words string) error {
 	stop := Stop{Reason: record.CommitRefused, Detail: g.run.forRecord(words, promptCap)}
 	if gitx.SaysUnsigned(words) {
 		stop.Hint = "unlock or correct the key, or " + Unsigned
@@ -172,7 +172,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	}
 	switch {
 	case holds:
-		by, v, from = a.beside.given.by, a.beside.given.verdict, a.beside.given.tree
+		by, v, from = a.otherLanes.prior.by, a.otherLanes.prior.verdict, a.otherLanes.prior.tree
 	case a.byPerson:
 		by, v = record.ByPerson, &Verdict{Verdict: Accept}
 	case a.refusal.tree == j.tree: // an accepted tree that a commit hook refused

@@ -125,7 +125,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	}
 	altered := a.alteredTests(laid)
 	// The commit will have the worker's version, and the evaluator program must find it there.
-	if err := a.asGiven(ctx, j, laid, altered); err != nil {
+	if err := a.restoreTests(ctx, j, laid, altered); err != nil {
 		return err
 	}
 	j.tests = testTexts(j.dir, a.context.Tests)

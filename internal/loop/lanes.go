@@ -23,7 +23,7 @@ import (
 
 // lane is the state of one running task in runLanes.
 type lane struct {
-	*ground
+	*workspace
 	index   int
 	err     error
 	proceed chan struct{} // closed when the lane may continue alone
@@ -38,7 +38,7 @@ type report struct {
 // schedule has the running tasks, and the stop once the run must end.
 type schedule struct {
 	*run
-	session *ground
+	session *workspace
 	at      map[int]*lane // by the task's index
 	waiting []*lane       // lanes that wait until no other lane runs
 	alone   *lane         // the lane that continues alone
@@ -93,7 +93,7 @@ func (r *run) ended(task string) bool {
 
 // runLanes works on tasks in parallel until the run stops. Without parallel tasks it runs only the tasks that have a
 // lane, and returns nil.
-func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
+func (r *run) runLanes(ctx context.Context, session *workspace) *Stop {
 	s := &schedule{run: r, session: session, at: map[int]*lane{},
 		places: map[int]*judge.Checkout{}, news: make(chan report)}
 	defer func() {
@@ -115,10 +115,10 @@ func (r *run) runLanes(ctx context.Context, session *ground) *Stop {
 		if len(s.at) == 0 {
 			break
 		}
-		if told := <-s.news; told.ended {
-			s.take(ctx, told.lane)
+		if msg := <-s.news; msg.ended {
+			s.take(ctx, msg.lane)
 		} else {
-			s.waiting = append(s.waiting, told.lane)
+			s.waiting = append(s.waiting, msg.lane)
 		}
 	}
 	if s.stop == nil && r.o.Lanes > 1 {
@@ -133,7 +133,7 @@ func (s *schedule) fill(ctx context.Context) error {
 		return ctx.Err()
 	}
 	for len(s.at) < max(s.o.Lanes, 1) && len(s.waiting) == 0 {
-		i, err := s.nextBeside(ctx)
+		i, err := s.nextParallel(ctx)
 		if i < 0 || err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (s *schedule) fill(ctx context.Context) error {
 		for numbers[number] {
 			number++
 		}
-		l := &lane{ground: s.laneGround(s.session, s.tasks[i].ID, number), index: i, proceed: make(chan struct{})}
+		l := &lane{workspace: s.laneWorkspace(s.session, s.tasks[i].ID, number), index: i, proceed: make(chan struct{})}
 		l.before = s.places[number]
 		l.askAlone = func(ctx context.Context) error { return s.askAlone(ctx, l) }
 		s.at[i] = l
@@ -181,9 +181,9 @@ func (s *schedule) ready(ctx context.Context, i int) error {
 	return err
 }
 
-// nextBeside returns the index of the next task that can run in parallel with the current ones, or -1. Tasks with a
+// nextParallel returns the index of the next task that can run in parallel with the current ones, or -1. Tasks with a
 // lane come first.
-func (s *schedule) nextBeside(ctx context.Context) (int, error) {
+func (s *schedule) nextParallel(ctx context.Context) (int, error) {
 	tasks := s.taskList()
 	free := func(i int) bool { return s.at[i] == nil && !s.ended(tasks[i].ID) && len(tasks[i].WaitsFor(tasks)) == 0 }
 	for i, t := range tasks {
@@ -272,7 +272,7 @@ func (r *run) runLane(ctx context.Context, l *lane) error {
 	}()
 	err := r.enterLane(ctx, l)
 	if err == nil {
-		err = r.task(ctx, l.ground, l.index)
+		err = r.task(ctx, l.workspace, l.index)
 	}
 	l.releaseTurn()
 	if r.o.Lease != nil && ctx.Err() == nil {
@@ -298,9 +298,9 @@ func (r *run) enterLane(ctx context.Context, l *lane) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(l.judging), 0o700), l.enclose(), l.openPlace(ctx))
 }
 
-// laneGround returns the lane of a task, which may not exist yet.
-func (r *run) laneGround(session *ground, task string, number int) *ground {
-	return &ground{run: r, lane: task, number: number, path: held.LanePath(r.S, task),
+// laneWorkspace returns the lane of a task, which may not exist yet.
+func (r *run) laneWorkspace(session *workspace, task string, number int) *workspace {
+	return &workspace{run: r, lane: task, number: number, path: held.LanePath(r.S, task),
 		judging: held.LaneJudge(r.S, number), private: filepath.Join(session.private, task),
 		hooked: session.hooked, hooks: session.hooks, removeTemp: func() {}, notified: map[string]bool{}}
 }
@@ -317,7 +317,7 @@ func (s *schedule) askAlone(ctx context.Context, l *lane) error {
 }
 
 // takeTurn waits until no other lane commits. Without lanes it returns at once.
-func (g *ground) takeTurn(ctx context.Context) error {
+func (g *workspace) takeTurn(ctx context.Context) error {
 	if g.holds {
 		return nil
 	}
@@ -330,7 +330,7 @@ func (g *ground) takeTurn(ctx context.Context) error {
 	}
 }
 
-func (g *ground) releaseTurn() {
+func (g *workspace) releaseTurn() {
 	if g.holds {
 		g.holds = false
 		<-g.run.turn

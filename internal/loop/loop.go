@@ -166,7 +166,7 @@ func newRun(h *held.Handle, o Options) *run {
 // written; every other failure is in Stop.
 func Run(ctx context.Context, h *held.Handle, o Options) (Stop, error) {
 	r := newRun(h, o)
-	g := r.sessionGround()
+	g := r.sessionWorkspace()
 	defer func() { g.removeTemp() }()
 	if o.Awake != nil {
 		o.Awake(true)
@@ -193,7 +193,7 @@ func Run(ctx context.Context, h *held.Handle, o Options) (Stop, error) {
 	return stop, nil
 }
 
-func (r *run) outer(ctx context.Context, g *ground) Stop {
+func (r *run) outer(ctx context.Context, g *workspace) Stop {
 	// A killed run may have left private files of an evaluator program.
 	err := os.RemoveAll(r.S.Path(session.AgentDir))
 	opening := r.open(ctx, g)
@@ -253,7 +253,7 @@ func (r *run) outer(ctx context.Context, g *ground) Stop {
 }
 
 // open reads the tasks and the seed, and opens the workspace.
-func (r *run) open(ctx context.Context, g *ground) error {
+func (r *run) open(ctx context.Context, g *workspace) error {
 	wt, err := r.Worktree(ctx)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (r *run) recheck(files []gitx.FileChange) {
 // preflight.
 //
 // A killed preflight has changed only the judged checkout; the next one starts again.
-func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
+func (r *run) preflight(ctx context.Context, g *workspace, i int) (err error) {
 	if r.o.NoPreflight || r.branch.checked {
 		return g.openPlace(ctx)
 	}
@@ -176,7 +176,7 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 // fails.
 func (a *attempt) layBase(ctx context.Context) (j *judged, s validator.Scene, vs []validator.Validator,
 	unable []record.Check, err error) {
-	wt, err := a.ground(ctx)
+	wt, err := a.worktreeToCheck(ctx)
 	if err != nil {
 		return nil, s, nil, nil, err
 	}

@@ -89,8 +89,8 @@ func (w *worker) tell(ctx context.Context, messages []json.RawMessage) (agent.Tu
 	return t, nil
 }
 
-// heard records a turn's outcome. It returns an answer, or an error for a retry or for the end of the attempt.
-func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err error) {
+// turnEnded records a turn's outcome. It returns an answer, or an error for a retry or for the end of the attempt.
+func (w *worker) turnEnded(ctx context.Context, out agent.Outcome) (again bool, err error) {
 	a, p, choice := w.a, w.who.Program, w.conversation.choice
 	if out.Conversation != "" {
 		err = w.store(out.Conversation)

@@ -60,9 +60,9 @@ func (a *attempt) first(role string, all []Role) Role {
 	return all[max(slices.IndexFunc(all, a.isFree(role)), 0)]
 }
 
-// relief returns the agent that takes over after an unable error, the first available one of the list. It records a
+// nextAgent returns the agent that takes over after an unable error, the first available one of the list. It records a
 // change of agent. It returns any other error unchanged.
-func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string, err error) (Role, error) {
+func (a *attempt) nextAgent(ctx context.Context, all []Role, who Role, role string, err error) (Role, error) {
 	u, is := errors.AsType[unable](err)
 	if !is || ctx.Err() != nil {
 		return who, err
@@ -179,7 +179,7 @@ func (r *run) holdLimits() error {
 
 // answer returns feedback on the last hand-in, or asks a silent worker to continue.
 func (a *attempt) answer(text string) error {
-	a.said = text
+	a.lastFeedback = text
 	return a.worker.Answer(text)
 }
 
@@ -191,7 +191,7 @@ func (a *attempt) iterate(ctx context.Context) (turn, error) {
 		}
 		t, err := a.worker.iterate(ctx)
 		if err == nil {
-			a.said = ""
+			a.lastFeedback = ""
 			return t, nil
 		}
 		who := a.worker.who
@@ -204,7 +204,7 @@ func (a *attempt) iterate(ctx context.Context) (turn, error) {
 			}
 			continue
 		}
-		next, err := a.relief(ctx, a.run.o.Worker.all(), who, "", err)
+		next, err := a.nextAgent(ctx, a.run.o.Worker.all(), who, "", err)
 		if err == nil && next.Name() != who.Name() {
 			err = a.handOver(ctx, next)
 		}
@@ -258,8 +258,8 @@ func (a *attempt) handOver(ctx context.Context, next Role) error {
 	if err != nil {
 		return err
 	}
-	if a.worker = w; a.said == "" {
+	if a.worker = w; a.lastFeedback == "" {
 		return nil
 	}
-	return w.Answer(a.said)
+	return w.Answer(a.lastFeedback)
 }

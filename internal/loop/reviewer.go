@@ -56,7 +56,7 @@ func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system,
 		r.shut = func() error { remove(); return nil }
 		r.box = a.at.judgingBox(j.dir).In(temp).Reading(j.dir, j.wt.Path).At(a.run.Place(ctx, j.dir))
 		r.env = a.programEnv(ctx, who.Program, j.dir)
-		calls.tell, calls.after = r.tell, r.heard
+		calls.tell, calls.after = r.tell, r.turnEnded
 	}
 	r.Ask = calls.ask
 	return r, r.Start(system, user)
@@ -95,8 +95,8 @@ func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Tu
 	return t, nil
 }
 
-// heard asks again, once, if a refused permission ended a program's turn. Any other normal end is an answer.
-func (r *reviewer) heard(_ context.Context, out agent.Outcome) (again bool, err error) {
+// turnEnded asks again, once, if a refused permission ended a program's turn. Any other normal end is an answer.
+func (r *reviewer) turnEnded(_ context.Context, out agent.Outcome) (again bool, err error) {
 	again = out.How == agent.Unfinished && len(out.Denied) > 0 && !r.stopped
 	r.stopped = r.stopped || again
 	return again, r.a.noteTurn(r.who, out)

@@ -78,9 +78,9 @@ func (f *seedFacts) configures(file string) bool {
 // isAttributes reports whether a file sets git attributes.
 func isAttributes(file string) bool { return path.Base(file) == ".gitattributes" }
 
-// asGiven restores the seed's acceptance tests in the checkout: the altered ones, or all if their attributes were
+// restoreTests restores the seed's acceptance tests in the checkout: the altered ones, or all if their attributes were
 // altered.
-func (a *attempt) asGiven(ctx context.Context, j *judged, laid judge.Laid, altered []string) error {
+func (a *attempt) restoreTests(ctx context.Context, j *judged, laid judge.Laid, altered []string) error {
 	was := a.run.seed.tree
 	if len(a.run.seed.tests) == 0 {
 		return nil

@@ -104,7 +104,7 @@ func (a *attempt) underSeedDependencies(ctx context.Context, j *judged, vs []val
 		j.onlyWith, j.underSeed = append(j.onlyWith, on.reconfigured...), on.fault
 		return nil
 	}
-	if err := a.asGiven(ctx, on, on.laid, a.alteredTests(on.laid)); err != nil {
+	if err := a.restoreTests(ctx, on, on.laid, a.alteredTests(on.laid)); err != nil {
 		return err
 	}
 	files, err := a.restore(ctx, on, on.laid, slices.Compact(names))
@@ -115,7 +115,7 @@ func (a *attempt) underSeedDependencies(ctx context.Context, j *judged, vs []val
 }
 
 // seedPlace returns the checkout for tests with the seed's dependencies.
-func (g *ground) seedPlace(ctx context.Context) (_ *judge.Checkout, err error) {
+func (g *workspace) seedPlace(ctx context.Context) (_ *judge.Checkout, err error) {
 	if g.onSeed != nil && held.Exists(g.onSeed.Dir) {
 		return g.onSeed, nil
 	}

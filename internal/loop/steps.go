@@ -99,7 +99,7 @@ func (a *attempt) bring(ctx context.Context, wt gitx.Worktree, v *record.Evaluat
 	if err != nil {
 		return err
 	}
-	e := a.beside.merged
+	e := a.otherLanes.merged
 	if e == nil || e.Base != a.base || e.From != v.Base || e.Was != v.Tree {
 		other, err := held.KeepSide(ctx, h, v.Base, on)
 		if err != nil {
@@ -127,11 +127,11 @@ func (a *attempt) bring(ctx context.Context, wt gitx.Worktree, v *record.Evaluat
 	if err != nil {
 		return err
 	}
-	a.restored, a.carried, a.beside.merged = true, true, e
+	a.restored, a.carried, a.otherLanes.merged = true, true, e
 	if len(e.Conflicts) > 0 {
 		return nil
 	}
-	a.beside.merged, a.summary = nil, v.Summary
+	a.otherLanes.merged, a.summary = nil, v.Summary
 	a.left.review = &record.CaseSubmitted{Scope: record.Scope{TaskID: a.task.ID}, Tree: e.Tree, Base: a.base,
 		Case: v.Case}
 	same, err := a.run.Git.SamePatch(ctx, a.run.Common, [2]string{v.Base, v.Tree}, [2]string{a.base, e.Tree})
@@ -140,7 +140,7 @@ func (a *attempt) bring(ctx context.Context, wt gitx.Worktree, v *record.Evaluat
 	}
 	verdict, err := parseVerdict(string(record.JSON(v)))
 	if err == nil {
-		a.beside.given = &given{verdict: verdict, by: v.By, tree: v.Tree, base: a.base, becomes: e.Tree}
+		a.otherLanes.prior = &priorVerdict{verdict: verdict, by: v.By, tree: v.Tree, base: a.base, becomes: e.Tree}
 	}
 	return nil // the old verdict is on another version
 }

@@ -11,21 +11,21 @@ import (
 // stuckAfter is the number of equal objections in a row that fail a task.
 const stuckAfter = 3
 
-// heard is the last objection to a hand-in, with the number of times in a row.
-type heard struct {
+// streak is an objection or failure with the number of times in a row.
+type streak struct {
 	what  string
 	times int
 }
 
-// hears counts an objection. It has a line for people, its words, and a subject: its kind, and the tree if the same
-// words can apply to another tree. After three equal objections in a row, the error ends the task. help suggests a
-// command.
-func (a *attempt) hears(line, about, words string, help func() string) error {
+// countObjection counts an objection: a line for people, its words, and its subject, which is its kind and, if the same
+// words can apply to another tree, the tree. After three equal objections in a row, the error ends the task. help
+// suggests a command.
+func (a *attempt) countObjection(line, about, words string, help func() string) error {
 	a.objection = text.Clip(text.OneLine(a.run.Redact.String(line)), 300)
-	if what := about + "\n" + text.Gist(words); what != a.heard.what {
-		a.heard = heard{what: what}
+	if what := about + "\n" + text.Gist(words); what != a.lastObjection.what {
+		a.lastObjection = streak{what: what}
 	}
-	if a.heard.times++; a.heard.times < stuckAfter {
+	if a.lastObjection.times++; a.lastObjection.times < stuckAfter {
 		return nil
 	}
 	return Stop{Reason: record.Stuck, Detail: fmt.Sprintf("%d times in a row", stuckAfter), Objection: a.objection,
@@ -35,7 +35,7 @@ func (a *attempt) hears(line, about, words string, help func() string) error {
 // failsAgain ends the task if the worker's tools failed the same way in three turns in a row.
 func (a *attempt) failsAgain(t turn) error {
 	if what := text.Gist(t.failing); t.failing == "" || what != a.failing.what {
-		a.failing = heard{what: what}
+		a.failing = streak{what: what}
 	}
 	if a.failing.times++; t.failing == "" || a.failing.times < stuckAfter {
 		return nil

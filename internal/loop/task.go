@@ -35,7 +35,7 @@ type turn struct {
 // attempt is one attempt at one task.
 type attempt struct {
 	run     *run
-	at      *ground
+	at      *workspace
 	index   int
 	task    session.Task
 	base    string // commit at which the attempt began
@@ -45,24 +45,24 @@ type attempt struct {
 	iter    int
 	verdict int // evaluator calls so far
 	// accepted is true from an accepting verdict until a commit hook refuses the commit.
-	accepted bool
-	worker   *worker
-	said     string // agent that worked in the last turn
-	full     bool   // a new conversation replaced one that was too long
-	context  taskContext
-	restored bool    // stashed work was restored in the worktree
-	summary  string  // of the first hand-in with a change, completed by later ones
-	refusal  refusal // last refusal by a commit hook
+	accepted     bool
+	worker       *worker
+	lastFeedback string // not yet seen by the current worker
+	full         bool   // a new conversation replaced one that was too long
+	context      taskContext
+	restored     bool    // stashed work was restored in the worktree
+	summary      string  // of the first hand-in with a change, completed by later ones
+	refusal      refusal // last refusal by a commit hook
 	// objection is the last objection to the change, in one line.
-	objection string
-	heard     heard
-	failing   heard // repeated failure of tools
-	carried   bool  // its change was made on another base
-	byPerson  bool  // the user marked the task as done: no worker, no evaluator
-	left      left  // unfinished work of the last run
-	beside    beside
-	extra     int      // iterations added for conflicts
-	ignored   []string // ignored files of the worktree before the worker began
+	objection     string
+	lastObjection streak
+	failing       streak // repeated failure of tools
+	carried       bool   // its change was made on another base
+	byPerson      bool   // the user marked the task as done: no worker, no evaluator
+	left          left   // unfinished work of the last run
+	otherLanes    otherLanes
+	extra         int      // iterations added for conflicts
+	ignored       []string // ignored files of the worktree before the worker began
 }
 
 // left is the last run's unfinished work on a task: a case without a verdict, or an accepted tree that a commit hook
@@ -73,7 +73,7 @@ type left struct {
 }
 
 // task takes one task to done or failed. It returns nil for done.
-func (r *run) task(ctx context.Context, g *ground, i int) (err error) {
+func (r *run) task(ctx context.Context, g *workspace, i int) (err error) {
 	// Events before the first iteration have the span of the attempt.
 	a := &attempt{run: r, at: g, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8)}
 	wt, err := a.begin(ctx)
@@ -106,13 +106,13 @@ func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
 	}
 	if a.at.lane == "" {
 		a.left = left{a.run.o.From.Review, a.run.o.From.Refused}
-	} else if a.beside.began = a.base; slices.Contains(a.run.o.From.Lanes, a.task.ID) ||
+	} else if a.otherLanes.began = a.base; slices.Contains(a.run.o.From.Lanes, a.task.ID) ||
 		a.run.stashedAt(a.task.ID) != "" {
 		a.left.review, a.left.refused = a.leftInLane()
 	}
-	a.beside.told = a.base
+	a.otherLanes.seenTip = a.base
 	if was := a.run.o.From.Record; was != nil {
-		a.beside.merged = was.Tasks[a.task.ID].Conflict
+		a.otherLanes.merged = was.Tasks[a.task.ID].Conflict
 	}
 	done := []string{}
 	for _, t := range a.run.taskList() {
@@ -121,8 +121,8 @@ func (a *attempt) begin(ctx context.Context) (wt gitx.Worktree, err error) {
 		}
 	}
 	reset := record.ContextReset{Base: a.base, Done: &done, Lane: a.at.lane != ""}
-	if a.beside.began != a.base {
-		reset.Since = a.beside.began
+	if a.otherLanes.began != a.base {
+		reset.Since = a.otherLanes.began
 	}
 	if a.judged = a.base; a.at.lane == "" && a.run.branch.judgedTo != "" && a.run.branch.judgedTo != a.base {
 		a.judged = a.run.branch.judgedTo
@@ -198,7 +198,7 @@ func (a *attempt) resumeReview(ctx context.Context, wt *gitx.Worktree) (done boo
 			return false, err
 		}
 		if tree, _, err := a.stage(ctx, a.run.Git, wt); err != nil || tree != c.Tree {
-			a.beside.given = nil // the change is newer than the verdict
+			a.otherLanes.prior = nil // the change is newer than the verdict
 			return false, err
 		}
 	}
@@ -323,7 +323,7 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 			return false, e
 		}
 		line := "the hand-in could not be read: " + err.Error()
-		if err := a.hears(line, "case", err.Error(), a.retryHint); err != nil {
+		if err := a.countObjection(line, "case", err.Error(), a.retryHint); err != nil {
 			return false, err
 		}
 		return false, a.answer("The case could not be read: " + err.Error() + ".")
@@ -336,7 +336,7 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 	if err != nil || feedback == "" {
 		return err == nil, err
 	}
-	if feedback, err = a.told(ctx, feedback); err == nil {
+	if feedback, err = a.withNews(ctx, feedback); err == nil {
 		err = a.answer(feedback)
 	}
 	return false, err

@@ -24,9 +24,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// ground is the workspace of attempts, one after another: a worktree, its judged checkout, and the sandbox around
-// both.
-type ground struct {
+// workspace serves attempts, one after another. It is a worktree, its judged checkout, and the sandbox of both.
+type workspace struct {
 	run    *run
 	lane   string // task of the lane; "" for the session's worktree
 	number int    // number of the lane
@@ -48,14 +47,14 @@ type ground struct {
 	nested     []string        // repositories without their .git, not yet reported to the worker
 }
 
-// sessionGround returns the session's own worktree.
-func (r *run) sessionGround() *ground {
-	return &ground{run: r, path: r.Path(), judging: r.S.Path(session.JudgeDir), private: r.S.Path(session.AgentDir),
+// sessionWorkspace returns the session's own worktree.
+func (r *run) sessionWorkspace() *workspace {
+	return &workspace{run: r, path: r.Path(), judging: r.S.Path(session.JudgeDir), private: r.S.Path(session.AgentDir),
 		removeTemp: func() {}, notified: map[string]bool{}}
 }
 
 // enclose creates a directory for the temporary files of all commands of this workspace. After a kill, proc clears it.
-func (g *ground) enclose() error {
+func (g *workspace) enclose() error {
 	if g.run.o.Sandbox == nil {
 		return nil
 	}
@@ -79,7 +78,7 @@ func (r *run) clearLayers() error {
 }
 
 // judgingBox returns the sandbox of validators and evaluators. Its caches have the writes of accepted judgements.
-func (g *ground) judgingBox(dir string) *sandbox.Box {
+func (g *workspace) judgingBox(dir string) *sandbox.Box {
 	box := g.box.Of(dir).With()
 	if box != nil {
 		box.Above = g.judgement
@@ -88,7 +87,7 @@ func (g *ground) judgingBox(dir string) *sandbox.Box {
 }
 
 // beginJudgement creates a layer for the cache writes of a judgement.
-func (g *ground) beginJudgement() (err error) {
+func (g *workspace) beginJudgement() (err error) {
 	box := g.judgingBox(g.judging)
 	if g.judgement != "" {
 		return proc.RemoveAll(g.overPlace(""))
@@ -105,7 +104,7 @@ func (g *ground) beginJudgement() (err error) {
 
 // overPlace returns the layer over the judged checkout, for files that validators write. It is next to the layers of
 // the caches.
-func (g *ground) overPlace(name string) string { return filepath.Join(g.judgement, "place", name) }
+func (g *workspace) overPlace(name string) string { return filepath.Join(g.judgement, "place", name) }
 
 // maxAccepted is the number of stacked layers of accepted changes. Beyond it the oldest layer is deleted, and tools
 // fetch again.
@@ -113,7 +112,7 @@ const maxAccepted = 8
 
 // endJudgement keeps the builds and cache writes of an accepted judgement for later judgements, and discards those of
 // a rejected one. The next judgement reuses empty layers.
-func (g *ground) endJudgement(accepted bool) error {
+func (g *workspace) endJudgement(accepted bool) error {
 	for _, place := range []*judge.Checkout{g.place, g.onSeed} {
 		if accepted || place == nil {
 			continue
@@ -154,7 +153,7 @@ func (g *ground) endJudgement(accepted bool) error {
 }
 
 // dropJudgement discards the judgement's cache writes.
-func (g *ground) dropJudgement() error {
+func (g *workspace) dropJudgement() error {
 	was := g.judgement
 	if g.judgement = ""; was == "" {
 		return nil
@@ -163,7 +162,7 @@ func (g *ground) dropJudgement() error {
 }
 
 // leave makes the judged checkout accessible to the user.
-func (g *ground) leave() {
+func (g *workspace) leave() {
 	_ = g.dropJudgement() // after an error, the next run drops it
 	if g.place != nil {
 		g.place.Open()
@@ -172,7 +171,7 @@ func (g *ground) leave() {
 }
 
 // dropSeedPlace removes the checkout with the seed's dependencies.
-func (g *ground) dropSeedPlace() {
+func (g *workspace) dropSeedPlace() {
 	if g.onSeed != nil {
 		g.onSeed.Open()
 		_ = proc.RemoveAll(g.onSeed.Dir) // after an error, it is deleted with the lanes
@@ -181,7 +180,7 @@ func (g *ground) dropSeedPlace() {
 }
 
 // workBox returns the worker's sandbox, in which the worktree is writable.
-func (g *ground) workBox(ctx context.Context, wt gitx.Worktree) *sandbox.Box {
+func (g *workspace) workBox(ctx context.Context, wt gitx.Worktree) *sandbox.Box {
 	box := g.box.Of(wt.Path).With(wt.Path).Reading(wt.Common)
 	return box.At(g.run.Place(ctx, wt.Path)).Interpreters(wt.Path)
 }
@@ -210,7 +209,7 @@ func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.ExecEnv
 }
 
 // judgeOptions returns the options of the workspace's judged checkouts.
-func (g *ground) judgeOptions(ctx context.Context) judge.Options {
+func (g *workspace) judgeOptions(ctx context.Context) judge.Options {
 	r := g.run
 	var sparse gitx.Sparse
 	if source, err := lifecycle.Checkout(r.Handle); err == nil {
@@ -225,7 +224,7 @@ func (g *ground) judgeOptions(ctx context.Context) judge.Options {
 }
 
 // openPlace creates the judged checkout before the worker starts.
-func (g *ground) openPlace(ctx context.Context) (err error) {
+func (g *workspace) openPlace(ctx context.Context) (err error) {
 	if g.place != nil {
 		return nil
 	}
@@ -247,7 +246,7 @@ func (g *ground) openPlace(ctx context.Context) (err error) {
 
 // setUpAgain runs setup in a worktree if a file that pins dependencies changed. A failure does not end the run: setup
 // in the judged checkout decides, and the worker sees its failure.
-func (g *ground) setUpAgain(ctx context.Context, dir string, changed []string) {
+func (g *workspace) setUpAgain(ctx context.Context, dir string, changed []string) {
 	there := func(file string) bool { return held.Exists(filepath.Join(dir, file)) }
 	if !slices.ContainsFunc(changed, func(f string) bool { return project.IsLock(f) || project.IsUnlocked(f, there) }) {
 		return
@@ -259,7 +258,7 @@ func (g *ground) setUpAgain(ctx context.Context, dir string, changed []string) {
 }
 
 // shutPlace closes the judged checkout while the worker works.
-func (g *ground) shutPlace(err *error) {
+func (g *workspace) shutPlace(err *error) {
 	for _, place := range []*judge.Checkout{g.place, g.onSeed} {
 		if place != nil {
 			*err = cmp.Or(*err, place.Close())
@@ -270,7 +269,7 @@ func (g *ground) shutPlace(err *error) {
 // hookHints returns two commands for a hook that refuses a task's commit. subject sets a form of subject that the
 // commit-msg hook accepts; it is "" if the subject is not the cause or if no usual form passes. edit opens the hook;
 // it is "" if the hook has no file.
-func (g *ground) hookHints(ctx context.Context, t session.Task, summary string) (subject, edit string) {
+func (g *workspace) hookHints(ctx context.Context, t session.Task, summary string) (subject, edit string) {
 	wt, err := g.run.Worktree(ctx)
 	if err != nil {
 		return "", ""
@@ -291,7 +290,7 @@ func (g *ground) hookHints(ctx context.Context, t session.Task, summary string) 
 }
 
 // worktree returns the workspace's worktree after a check.
-func (g *ground) worktree(ctx context.Context) (gitx.Worktree, error) {
+func (g *workspace) worktree(ctx context.Context) (gitx.Worktree, error) {
 	if g.lane != "" {
 		return held.LaneWorktree(ctx, g.run.Handle, g.lane)
 	}
@@ -299,10 +298,10 @@ func (g *ground) worktree(ctx context.Context) (gitx.Worktree, error) {
 }
 
 // environ returns the variables that mark the commands of a run.
-func (g *ground) environ() []string { return append(g.laneEnv(), g.run.S.Mark()) }
+func (g *workspace) environ() []string { return append(g.laneEnv(), g.run.S.Mark()) }
 
 // laneEnv returns the variable that has the lane's number.
-func (g *ground) laneEnv() []string {
+func (g *workspace) laneEnv() []string {
 	if g.lane == "" {
 		return nil
 	}
