@@ -332,7 +332,7 @@ func (c *acpConn) prompt(ctx context.Context) error {
 	return err
 }
 
-// took handles the answer to the prompt.
+// took handles the answer to the prompt, with its usage.
 func (c *acpConn) took(said gjson.Result, err error) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()

@@ -92,7 +92,7 @@ func (c *acpConn) update(u gjson.Result) {
 	}
 }
 
-// said adds a piece of a message. It keeps notices of the agent apart from the model's text.
+// said adds a piece of a message. It separates the agent's notices from the model's text.
 func (c *acpConn) said(id, piece string) {
 	if c.row.notice != nil && id == "" && c.row.notice().MatchString(piece) {
 		if acpRetries().MatchString(piece) {

@@ -34,7 +34,7 @@ type Value struct {
 // Error is a setting that cannot be used. It names the setting and its origin.
 type Error struct {
 	msg  string
-	Hint string // the command that mends it, "" where none is known
+	Hint string // the fix, or ""
 }
 
 func (e *Error) Error() string { return e.msg }
@@ -96,7 +96,7 @@ func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
 	out, signs := map[string][]Entry{}, 0
 	for _, e := range entries {
 		if strings.EqualFold(e.Key, "commit.gpgSign") {
-			if _, err := parseBool(e.Value); err == nil { // weaker than all that is set for git-tilth alone
+			if _, err := parseBool(e.Value); err == nil { // git-tilth's own settings take precedence
 				as := Entry{Key: e.Key, Value: e.Value, Origin: "commit.gpgSign, " + e.Origin, Scope: e.Scope}
 				out[signCommits] = slices.Insert(out[signCommits], min(signs, len(out[signCommits])), as)
 				signs++

@@ -190,7 +190,7 @@ func variable(name string) string {
 	return b.String()
 }
 
-// checkLanes refuses more lanes than a mistyped number could have meant.
+// checkLanes refuses a number of lanes that is probably mistyped.
 func checkLanes(value string) error {
 	if n, err := parseCount(value); err == nil && n > 64 {
 		return errors.New("must be at most 64")
@@ -198,7 +198,7 @@ func checkLanes(value string) error {
 	return nil
 }
 
-// checkNotifyOn refuses a name of no event.
+// checkNotifyOn refuses an unknown event.
 func checkNotifyOn(value string) error {
 	for _, name := range strings.Split(value, ",") {
 		if !slices.Contains([]string{"end", "failure", "limit", "outage"}, name) {

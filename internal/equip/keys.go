@@ -17,7 +17,7 @@ func (k *Kit) keyless(role config.Role) bool {
 	return e.APIKey == "" && k.credential(e.BaseURL) == ""
 }
 
-// askKey sets a variable to a key that is pasted unseen: neither the screen nor the shell's history has it.
+// askKey sets a variable to a key that the user pastes, without an echo on the screen or a line in the shell's history.
 func askKey(name string) string {
 	return "echo 'paste the key, then Enter:' && read -rs " + name + " && export " + name
 }

@@ -37,10 +37,10 @@ type Kit struct {
 
 	keys         map[string]string // credentials that did not come from the environment
 	asked        map[string]string // answers of git's credential helpers, by URL
-	credentials  []string          // files of git's that hold them
+	credentials  []string          // git's files with these credentials
 	gitFiles     []string          // files that git's settings name
 	notedSandbox atomic.Bool       // the note about a missing sandbox or its gaps was printed
-	notedSetup   atomic.Bool       // the note about setup that is not run was printed
+	notedSetup   atomic.Bool       // the note about skipped setup was printed
 }
 
 // New completes a kit: its programs run in its sandbox.
@@ -50,7 +50,7 @@ func New(k *Kit) *Kit {
 	return k
 }
 
-// Set takes the settings that hold in a repository, "" for none.
+// Set sets the settings of a repository, or of none with "".
 func (k *Kit) Set(common string, flags map[string]string, entries []config.Entry) (err error) {
 	if common != k.Common {
 		clear(k.asked) // the agent's helpers may know another key

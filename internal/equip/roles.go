@@ -138,7 +138,7 @@ func (k *Kit) without(r config.Role, p *agent.Program) (hint string) {
 	return hint + k.unset("tilth."+string(r)+".agent")
 }
 
-// unset returns the command that takes a setting back.
+// unset returns the command that removes a setting.
 func (k *Kit) unset(name string) string {
 	if variable, is := strings.CutPrefix(k.Config.Get(name).Origin, "environment "); is {
 		return "unset " + variable

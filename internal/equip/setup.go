@@ -35,7 +35,7 @@ func (k *Kit) setup() held.Setup {
 	}
 	s.Commands = func(dir string) []string {
 		found := k.setupByLock(dir)
-		if lines := found.Commands(); len(lines) > 0 && k.walled(lines) {
+		if lines := found.Commands(); len(lines) > 0 && k.maySetUp(lines) {
 			return lines
 		}
 		return nil
@@ -67,8 +67,8 @@ func (k *Kit) setupByLock(dir string) packages.LockSetup {
 		agent.ToolEnv(k.Git.Environ(k.Ctx, dir), k.Config.List("tilth.sandboxEnv")))
 }
 
-// walled reports whether detected setup may run, and prints once if not.
-func (k *Kit) walled(lines []string) bool {
+// maySetUp reports whether detected setup may run, and prints a note once if not.
+func (k *Kit) maySetUp(lines []string) bool {
 	box, err := k.Sandbox()
 	if box != nil || err != nil {
 		return err == nil

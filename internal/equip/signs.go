@@ -175,7 +175,7 @@ func (k *Kit) ready(context.Context) (checks []record.Check, err error) {
 	return checks, nil
 }
 
-// AnyRoot returns the command after which sessions are kept where anybody can write.
+// AnyRoot returns the command that moves the sessions to a directory that anybody can write.
 func AnyRoot() string {
 	return "export TILTH_SESSIONS_DIR=" + text.ShellQuote(filepath.Join(os.TempDir(), "tilth-sessions"))
 }

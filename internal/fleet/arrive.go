@@ -30,7 +30,7 @@ const (
 	stagePrefix = ".travel-"
 )
 
-// foreign is a session commit that came from elsewhere, read and found to be one.
+// foreign is a valid session commit from another machine.
 type foreign struct {
 	state
 	scratch *scratchRepo

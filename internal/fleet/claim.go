@@ -80,7 +80,7 @@ func (c Claim) Held(now time.Time) bool {
 	return c.Holder != "" && now.Before(record.ParseTime(c.Expires))
 }
 
-// HeldError means that another machine works on a session.
+// HeldError means that another machine has the claim of a session.
 type HeldError struct{ Claim Claim }
 
 func (e *HeldError) Error() string {

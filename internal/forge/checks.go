@@ -81,7 +81,7 @@ func (f *Forge) Checks(ctx context.Context, r *session.Request) (items []Item, e
 	return items, nil
 }
 
-// job reads the log of a check of GitHub Actions, or finds that none of its steps ran.
+// job reads the log of a check of GitHub Actions, or reports that none of its steps ran.
 func (f *Forge) job(ctx context.Context, c *Item, id, as string) error {
 	at := f.project(f.Target) + "/actions/jobs/" + id
 	got, err := f.call(ctx, "GET", at, nil)

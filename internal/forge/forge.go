@@ -21,9 +21,9 @@ import (
 const (
 	gitHub = "gh"
 	gitLab = "glab"
-	// maxAnswer is how much of an answer is read.
+	// maxAnswer limits the bytes read of an answer.
 	maxAnswer = 16 << 20
-	// callTime ends a program that waits for an answer that does not come.
+	// callTime is the time limit of a call.
 	callTime = 2 * time.Minute
 	// developer is the lowest of GitLab's access levels that may push.
 	developer = 30

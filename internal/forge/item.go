@@ -32,7 +32,7 @@ type Item struct {
 	Request     *session.Request // request of the thread or check
 
 	comments []comment
-	first    int    // the comment that Title and Body have; of an issue, -1
+	first    int    // the comment with Title and Body; -1 for an issue
 	replyTo  string // GitHub's number of a thread's first comment
 }
 

@@ -36,7 +36,7 @@ type Checkout struct {
 
 	o          Options
 	top        *os.File // the directory itself, nil before the first layout
-	silent     bool     // the ctimes of its files do not tell all changes
+	silent     bool     // the ctimes of its files do not show all changes
 	settings   []byte
 	attributes []byte // the user's own
 	tags       []byte

@@ -14,8 +14,8 @@ import (
 // concurrent use.
 type Paths struct {
 	rules []rule
-	named []string        // a path that each rule would take, with a slash behind it where it has to be a directory
-	below map[string]bool // directories that were asked for: whether all below them is taken
+	named []string        // a path that each rule matches, with a trailing slash if it must be a directory
+	below map[string]bool // cache: whether a rule matches everything below a directory
 }
 
 // rule is one pattern.
@@ -172,8 +172,8 @@ func (r *rule) translate(glob string) (named string, err error) {
 	return path.String(), err
 }
 
-// bracket reads the set of characters at the start of s: its expression, a character that it takes, and its length. A
-// slash is never in it.
+// bracket reads the set of characters at the start of s. It returns its expression, a matching character, and its
+// length. A slash never matches.
 func bracket(s string) (expr, stands string, size int, err error) {
 	var set strings.Builder
 	add := func(lo, hi rune) {
@@ -223,5 +223,5 @@ func bracket(s string) (expr, stands string, size int, err error) {
 		return "[^/" + set.String() + "]", "x", at + 1, nil
 	}
 	_, first := utf8.DecodeRuneInString(stands)
-	return `[\x00` + set.String() + "]", stands[:first], at + 1, nil // no path holds a NUL: the set is never empty
+	return `[\x00` + set.String() + "]", stands[:first], at + 1, nil // a path has no NUL, so the set is never empty
 }

@@ -10,8 +10,8 @@ import (
 // Regexp gives a regular expression, for package-level variables and tables.
 type Regexp func() *regexp.Regexp
 
-// New returns the expression, not compiled. One with a mistake in it panics at its first use, as regexp.MustCompile
-// does; this package's test compiles all that the project has.
+// New returns the expression, not compiled. An invalid expression panics at its first use, as in regexp.MustCompile; a
+// test of this package compiles all expressions of the project.
 func New(expr string) Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -148,7 +148,7 @@ func EndStale(dirs ...string) {
 const (
 	keeperTime  = 5 * time.Second
 	keeperPause = 5 * time.Millisecond // between two rounds
-	keeperRest  = 10 * time.Second     // the longest pause, where the kernel cannot end a process
+	keeperRest  = 10 * time.Second     // the longest pause, if the kernel cannot end a process
 )
 
 // keeperName is the name of the process.
@@ -157,8 +157,8 @@ const keeperName = "git-tilth-keeper"
 // lockedDirs keeps the locks until the keeper ends.
 var lockedDirs []*os.File
 
-// init is the life of a keeper, before the rest of the program is initialised. It reads standard input, a pipe: files,
-// each text ending in a NUL. An empty path says that all is well.
+// init runs a keeper, before the rest of the program is initialised. It reads standard input, a pipe: files, each text
+// ending in a NUL. An empty path means that the process ended normally.
 func init() {
 	if len(os.Args) != 2 || os.Args[0] != keeperName {
 		return

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxSecret is longer than most that clean knows, in bytes.
+// maxSecret is longer than most secrets that clean redacts, in bytes.
 const maxSecret = 4 << 10
 
 // maxLine is the longest line that OnLine gets, in bytes.
@@ -107,7 +107,7 @@ func cutStart(p []byte) []byte {
 	return p
 }
 
-// lineSplitter hands whole lines on, each cut at max bytes.
+// lineSplitter passes on whole lines, each cut at max bytes.
 type lineSplitter struct {
 	fn   func([]byte)
 	max  int

@@ -62,7 +62,7 @@ type Cmd struct {
 	// OutputCap is how many bytes of output are kept, half of them from its beginning and half from its end; 0 means
 	// 1 MiB.
 	OutputCap int
-	// Clean takes secrets out of output that is cut, nil for none.
+	// Clean redacts secrets in output that is cut; may be nil.
 	Clean func(string) string
 	// HeadOnly keeps the first OutputCap bytes of standard output and then closes it: the command gets a SIGPIPE.
 	HeadOnly bool
@@ -125,7 +125,7 @@ type Query struct {
 var ErrDir = errors.New("working directory is gone")
 
 // Run runs a command to its end. A second signal (see package urgency) skips the grace period. The error is the reason
-// why the command could not start or, very rarely, could not be waited for. The outcome reports an exit code, a time
+// why the command could not start or, very rarely, why waiting for it failed. The outcome reports an exit code, a time
 // limit or a canceled context.
 func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if ctx.Err() != nil {

@@ -18,7 +18,7 @@ import (
 type process struct {
 	pid, parent int
 	started     uint64 // ticks since boot: with the pid it names a process for good
-	zombie      bool   // nothing of it runs any more
+	zombie      bool   // all of its threads have ended
 	name        string // name of the program, at most 15 bytes; a zombie keeps it
 }
 
@@ -156,7 +156,7 @@ func (q Query) matches(dir string) bool {
 	}))
 }
 
-// told reports whether a process's arguments name a directory of work that is not its working directory.
+// told reports whether a process's arguments name a directory in which it works other than its working directory.
 func (q Query) told(dir, place string) bool {
 	for file, before := range map[string]string{"/cmdline": q.Argument, "/environ": q.Variable} {
 		data, err := os.ReadFile(dir + file)

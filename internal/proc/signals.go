@@ -11,7 +11,7 @@ import (
 
 type secondKey struct{}
 
-// WithSecondSignal returns a copy of ctx that knows the channel which a second signal closes.
+// WithSecondSignal returns a copy of ctx with the channel that a second signal closes.
 func WithSecondSignal(ctx context.Context, second <-chan struct{}) context.Context {
 	return context.WithValue(ctx, secondKey{}, second)
 }
@@ -46,11 +46,11 @@ func (c untilSecond) Err() error {
 
 var children atomic.Int64
 
-// CountChild counts a child process until the function that it returns is called.
+// CountChild counts a child process until the returned function is called.
 func CountChild() (over func()) {
 	children.Add(1)
 	return func() { children.Add(-1) }
 }
 
-// ChildrenRun reports whether a child is running that is not over yet.
+// ChildrenRun reports whether a child is still running.
 func ChildrenRun() bool { return children.Load() > 0 }

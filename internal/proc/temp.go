@@ -32,7 +32,7 @@ func TempDirIn(parent, prefix string) (dir string, remove func(), err error) {
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
 			return "", nil, err
 		}
-		// It was cleared before it was locked, or another process locked it first.
+		// Another process removed or locked it first.
 	}
 }
 

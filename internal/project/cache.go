@@ -11,14 +11,14 @@ import (
 // Cache is a directory or file that a tool fills and keeps from one project to the next.
 type Cache struct {
 	Tool  string   // program of the cache; "" if the cache need not be created
-	Moved []string // variables that set another place for it; the first that is set counts
+	Moved []string // variables with another path; the first that is set counts
 	In    Base     // base of the default path
 	Dir   string   // default path below In
 }
 
 // Base is a directory below which tools keep caches.
 type Base struct {
-	env   string            // the variable that names it, the first of a list of paths
+	env   string            // the variable with its path, or with a list whose first path counts
 	below string            // path below the home directory without the variable
 	on    map[string]string // other paths by operating system, which ignore the variable
 }

@@ -16,7 +16,7 @@ func Configures(file string) bool {
 	})
 }
 
-// Sections returns the parts of a file that decide how tests run, none where the whole file does.
+// Sections returns the parts of a file that decide how tests run; none if the whole file does.
 func Sections(file string) []string {
 	var out []string
 	for _, k := range Kinds {
@@ -28,7 +28,7 @@ func Sections(file string) []string {
 // Mixed reports whether only a part of the file decides how tests run.
 func Mixed(file string) bool { return len(Sections(file)) > 0 }
 
-// IsLoaded reports whether a source file has a part that runners search for in all files and run by themselves.
+// IsLoaded reports whether a source file has a part that runners find in any file and run automatically.
 func IsLoaded(file string, content []byte) bool {
 	return slices.ContainsFunc(Kinds, func(k Kind) bool {
 		return MayBeLoaded(file) && k.Loaded != nil && k.Loaded().Match(content)

@@ -18,7 +18,7 @@ type Kind struct {
 	Manifests []string
 	// Code are the endings of its source files; there are none for a kind that is only known for its setup.
 	Code []string
-	// TestsIn is the suffix of files with tests, "" for that of any source file.
+	// TestsIn is the suffix of files with tests; "" means any source file.
 	TestsIn string
 	// Test is the usual command for its tests, "" for the first of Checks that runs tests.
 	Test string
@@ -33,10 +33,10 @@ type Kind struct {
 	// Config are files that decide how tests run, because a check or its libraries read them by default. An ending
 	// .* stands for any.
 	Config []string
-	// Sections are the parts of files that decide how tests run, where the rest of the file does not: tables of an ini
-	// or TOML file, members of a JSON object.
+	// Sections are the only parts of some files that decide how tests run: tables of an ini or TOML file, members of a
+	// JSON object.
 	Sections map[string][]string
-	// Loaded matches code in a test file that makes a runner load it by itself.
+	// Loaded matches code that makes a runner load a test file automatically.
 	Loaded pattern.Regexp
 	// Locks pin the dependencies of a setup.
 	Locks []Lock
@@ -46,7 +46,7 @@ type Kind struct {
 	SetupEnv []string
 	// Install is the command that installs dependencies without a lock file, "" if that takes several commands.
 	Install string
-	// Caches are filled by its tools on the way.
+	// Caches are the caches of its tools.
 	Caches []Cache
 	// Products are directories that its tools make anywhere in a tree; Built only next to a manifest.
 	Products, Built []string
@@ -62,7 +62,7 @@ type Lock struct {
 	Holds   string // text in it, if another version of the program has a file of the same name; "" for any
 	Program string // the program that installs from it
 	Setup   string // a shell command that installs exactly the pinned versions into the worktree, or ""
-	Test    string // runs a package's test script, where each of these programs has its own way
+	Test    string // the command that runs a package's test script, if the programs differ in it
 }
 
 // Format is the format of a runner's report.
@@ -71,7 +71,7 @@ type Format string
 // The formats.
 const (
 	JUnit Format = "junit" // XML, in a file, with tests by their classes
-	// the same with tests by their files, where it has any
+	// the same with tests by file, if it has files
 	JUnitFiles Format = "junit by file"
 	TRX        Format = "trx"     // .NET's XML
 	RSpec      Format = "rspec"   // rspec's JSON
@@ -79,8 +79,8 @@ const (
 	GoTest     Format = "go test" // test2json's lines, on standard output
 	Jest       Format = "jest"    // jest's JSON, which vitest writes too, in a file
 	Mocha      Format = "mocha"   // mocha's JSON, in a file
-	NodeLog    Format = "node"    // a line for each test, in a file, by a reporter that is handed to node
-	// lines for people, on standard output, which nothing else replaces in a stable Rust, among cargo's JSON
+	NodeLog    Format = "node"    // a line for each test, in a file, by a reporter passed to node
+	// text lines on standard output, among cargo's JSON; stable Rust has no other format
 	Libtest Format = "libtest"
 )
 
@@ -174,7 +174,7 @@ func (k Kind) IsLock(file string) bool {
 	return slices.ContainsFunc(k.Locks, func(l Lock) bool { return Named(base, l.File) })
 }
 
-// Named reports whether a base name is one of some names, which may be patterns as in path.Match.
+// Named reports whether a base name matches one of the names, which may be patterns as in path.Match.
 func Named(base string, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		is := name == base

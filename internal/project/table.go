@@ -14,7 +14,7 @@ var Venvs = []string{".venv", "venv"}
 // Kinds are the known kinds of projects, in the order of their checks. The first has the facts about all projects.
 var Kinds = []Kind{{
 	Name: "all",
-	// Version managers choose the program of a name by these, some of them by its path.
+	// Version managers read these files to choose a program.
 	Config: []string{".tool-versions", "mise.toml", ".mise.toml", ".mise", ".prototools", ".python-version",
 		".node-version", ".nvmrc", ".go-version"},
 	Caches:   []Cache{{Tool: "pre-commit", Moved: []string{"PRE_COMMIT_HOME"}, In: xdgCache, Dir: "pre-commit"}},

@@ -58,22 +58,22 @@ type row struct {
 	make  func() Event
 	// durable events are fsynced: the seed, verdicts, commits, and the start or end of an operation. A done task
 	// follows from the verdict before it.
-	durable bool
-	stands  stands
+	durable  bool
+	position position
 }
 
-// stands is the position of an event relative to an attempt. Readers that start at the record's end use it to derive
+// position is the position of an event relative to an attempt. Readers that start at the record's end use it to derive
 // the progress of a run.
-type stands uint8
+type position uint8
 
 const (
-	inReview     stands = 1 << iota // between a case and its verdict, or after the end of a run in between
-	afterVerdict                    // between a verdict and the ledger's line that a process which died had not written
-	afterStop                       // after a stop, which remains the session's last word
-	outside                         // before the first iteration or after the last
+	inReview     position = 1 << iota // between a case and its verdict, or after the end of a run in between
+	afterVerdict                      // between a verdict and a ledger's line that a killed process had not written
+	afterStop                         // after a stop, which remains the session's last state
+	outside                           // before the first iteration or after the last
 
-	work  stands = 0 // part of an iteration
-	aside        = inReview | afterVerdict | afterStop | outside
+	work  position = 0 // part of an iteration
+	aside          = inReview | afterVerdict | afterStop | outside
 )
 
 var (

@@ -161,9 +161,9 @@ type ContextReset struct {
 	Base string `json:"base"` // commit at which the attempt begins
 	// Judged is the start of the judged range, "" for Base. A placeholder is above it.
 	Judged string `json:"judged,omitempty"`
-	// Done are the tasks that are done when the attempt begins; nil where another version or tool wrote the event.
+	// Done are the tasks that are done when the attempt begins; nil in events of other versions or tools.
 	Done *[]string `json:"done,omitempty"`
-	Lane bool      `json:"lane,omitempty"` // the attempt is made in a worktree of its task's own
+	Lane bool      `json:"lane,omitempty"` // the attempt is in a lane
 	// Since is the base of the lane's first attempt, if this attempt continues another one.
 	Since string `json:"since,omitempty"`
 }
@@ -174,9 +174,9 @@ type LaneMerged struct {
 	Scope
 	Base      string   `json:"base"`                // the tip, and the lane's new base
 	From      string   `json:"from"`                // earlier base
-	Was       string   `json:"was"`                 // the tree that the lane held
-	Tree      string   `json:"tree"`                // the tree that it is to hold
-	Conflicts []string `json:"conflicts,omitempty"` // the files in which the two sides do not go together
+	Was       string   `json:"was"`                 // the lane's tree before
+	Tree      string   `json:"tree"`                // the lane's tree after
+	Conflicts []string `json:"conflicts,omitempty"` // the conflicting files
 	Marker    string   `json:"marker,omitempty"`    // the label of the lane's side in their marker lines
 	Other     string   `json:"other,omitempty"`     // the label of the other side; "" for Base
 	Said      string   `json:"said,omitempty"`      // git's messages about them
@@ -370,7 +370,7 @@ type ProposedLearnings struct {
 	Reason  string  `json:"reason"`
 }
 
-// LastStop is the stop that is a session's last word.
+// LastStop is the stop that is a session's last state.
 type LastStop struct {
 	Reason string `json:"reason"`
 	TS     string `json:"ts"`
@@ -396,6 +396,6 @@ type Stop struct {
 	Seconds *float64 `json:"seconds,omitempty"`
 	Error   string   `json:"error,omitempty"`
 	Hint    string   `json:"hint,omitempty"` // the fix before a resume
-	// Failed are the tasks that failed in a run which went on, and why.
+	// Failed are the tasks that failed in a run with --keep-going, with the reasons.
 	Failed map[string]string `json:"failed,omitempty"`
 }

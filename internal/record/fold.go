@@ -23,7 +23,7 @@ func (s *State) Apply(l Line, e Event) {
 		s.undone(e)
 	case *TaskMarked:
 		s.marked(l.Off, e)
-		return // between two runs, mostly: no event of an attempt
+		return // usually between two runs; not an event of an attempt
 	case *LogRepaired: // an edited plan may lack its task
 		s.follow(e)
 		return
@@ -68,7 +68,7 @@ func (s *State) Apply(l Line, e Event) {
 			s.Limits[e.From] = e.Until
 		}
 	case *Stop:
-		if e.Reason == AllDone { // also where a killed command did not come to add a step's task
+		if e.Reason == AllDone { // also if a killed command has not added a step's task
 			s.Steps = nil
 		}
 	case *CommitRepeated:
@@ -226,7 +226,7 @@ func (s *State) follow(e Event) {
 	}
 }
 
-// retry takes back the failures of the tasks that are tried again.
+// retry removes the failures of tasks that are tried again.
 func (s *State) retry(ids []string) {
 	for _, id := range ids {
 		if s.Tasks[id].Status == Failed {
@@ -354,7 +354,7 @@ func (a *Attempt) see(ts string, e Event) {
 		a.Merged, a.Waits = e, false
 	case *TaskDone:
 		a.Noted = a.Waits
-	case *SessionResume: // a resume that died before its first task changed nothing
+	case *SessionResume: // a resume that was killed before its first task changed nothing
 	case *Stop:
 		a.Waits = a.Waits && ReasonOf(e.Reason).Cuts
 	case *ModelCall:
@@ -375,7 +375,7 @@ func isLearning(e Event) bool {
 	return e.Common().Phase == RoleSelfImprove
 }
 
-// ofReview reports whether an event may stand between a case and its verdict, or after the end of a run in between.
+// ofReview reports whether an event may be between a case and its verdict, or after the end of a run in between.
 func ofReview(e Event) bool {
 	role := e.Common().Phase
 	switch e := e.(type) {
@@ -389,8 +389,8 @@ func ofReview(e Event) bool {
 	return role == RoleEvaluator || may(e, inReview)
 }
 
-// may reports whether an event may stand there. An event of a type that is not known is work.
-func may(e Event, where stands) bool { return byName[TypeOf(e)].stands&where != 0 }
+// may reports whether an event may be at that position. An event of an unknown type is work.
+func may(e Event, where position) bool { return byName[TypeOf(e)].position&where != 0 }
 
 // isWork reports whether an event is work of the session, so that an earlier stop is not its last state. Cleaning up
 // after a stop is not work, nor is a resume that found everything done.

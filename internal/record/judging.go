@@ -73,7 +73,7 @@ type ValidatorResult struct {
 	Skipped bool    `json:"skipped"`
 	Known   bool    `json:"known,omitempty"` // also failed before any work; ignored
 	Tests   *Tests  `json:"tests,omitempty"` // result by test, as reported by the runner
-	By      string  `json:"by,omitempty"`    // "exit status" where that is all that it counts by
+	By      string  `json:"by,omitempty"`    // "exit status" if only that counts
 }
 
 // Tests is a runner's report by test.
@@ -149,7 +149,7 @@ const ByHarness = "harness"
 // ByPerson is the author of a verdict that the user gave with git tilth done.
 const ByPerson = "person"
 
-// Accepted reports whether the change was taken.
+// Accepted reports whether the verdict accepts the change.
 func (v *EvaluatorVerdict) Accepted() bool { return v.Verdict == "accept" }
 
 // WithNext adds the next step to an objection.

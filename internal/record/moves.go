@@ -58,7 +58,7 @@ type TaskState struct {
 	FailureReason string `json:"failure_reason,omitempty"`
 }
 
-// become sets the tasks' state from a rewind or a fork, and forgets their other facts.
+// become sets the tasks' state after a rewind or a fork, and removes their other facts.
 func (s *State) become(states map[string]TaskState) {
 	for id, state := range states {
 		t := Task{TaskState: state, Shared: true}
@@ -103,7 +103,7 @@ func (s *State) rewound(off int64, e *SessionRewound) {
 	}
 }
 
-// undone restores a moment.
+// undone applies an undo.
 func (s *State) undone(e *SessionUndone) {
 	then := s.Went[e.Undo]
 	s.went(e.Redo)

@@ -19,7 +19,7 @@ type Line struct {
 	Off     int64 // offset of the line
 	Raw     []byte
 	TS      string // RFC 3339, UTC
-	Type    string // empty where the line is no event
+	Type    string // empty if the line is not an event
 	Payload json.RawMessage
 }
 
@@ -117,8 +117,8 @@ func Tail(path string, fn func(Line) (more bool)) (skipped int, err error) {
 
 func wentBack(typ string) bool { return typ == "session_rewound" || typ == "session_undone" }
 
-// WentBack reports whether the event took the session back, up to where the record counts before it, and the tasks
-// that changed.
+// WentBack reports whether the event is a rewind or undo, and returns the offset up to which earlier events count, and
+// the tasks that changed.
 func (l Line) WentBack() (at int64, tasks map[string]TaskState, ok bool) {
 	if !wentBack(l.Type) {
 		return 0, nil, false
@@ -132,7 +132,7 @@ func (l Line) WentBack() (at int64, tasks map[string]TaskState, ok bool) {
 	return 0, nil, false
 }
 
-// Fingerprint identifies the first n bytes of the record at path by how they begin and end. Events carry their time to
+// Fingerprint identifies the first n bytes of the record at path by their beginning and end. Events carry their time to
 // the millisecond and random ids, so a record that was cut and has grown past n again ends differently there.
 func Fingerprint(path string, n int64) (string, error) {
 	const part = 4096

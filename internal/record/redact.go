@@ -58,7 +58,7 @@ func coreOf(value string) string {
 	return slices.MaxFunc(escapable().Split(value, -1), func(a, b string) int { return cmp.Compare(len(a), len(b)) })
 }
 
-// mayHold reports whether there may be a secret in s.
+// mayHold reports whether s may have a secret.
 func (r *Redactor) mayHold(s string) bool {
 	return slices.ContainsFunc(r.cores, func(core string) bool { return strings.Contains(s, core) })
 }
@@ -85,7 +85,7 @@ func (r *Redactor) JSON(raw []byte) []byte {
 // hasASCIIEscape reports whether there may be an escape like \u0041, of a character that needs none: behind one, a
 // secret would hide from a search of the text.
 func hasASCIIEscape(raw []byte) bool {
-	// Backslashes are everywhere in JSON; these three are not, and are found the faster for it.
+	// Backslashes are frequent in JSON. These three are rare, so the search for them is faster.
 	return bytes.Contains(raw, []byte("u00"))
 }
 

@@ -23,8 +23,8 @@ const packet = 4096
 // that it writes is on disk, before it does anything else.
 //
 // The command is held at each event by its own output: a pipe in packet mode with one slot. Once an event is on disk
-// and not yet taken from the pipe, the next one can be written to disk, but not to the pipe. So the one after the last
-// that was taken is looked at on disk, and the one in the pipe is taken only if that is not yet the one to die at.
+// and not yet taken from the pipe, the next one can be written to disk, but not to the pipe. So the test checks the
+// newest event on disk, and takes the event in the pipe only if the newest is not the one to kill at.
 func killAfter(ts *testscript.TestScript, _ bool, args []string) {
 	need(ts, args, 4, "killafter TYPE N VAR CMD ARGS...")
 	n, err := strconv.Atoi(args[1])

@@ -4,5 +4,5 @@ package scripttest
 
 import "os"
 
-// NoLandlock has nothing to take away here.
+// NoLandlock does nothing on this system.
 func NoLandlock() { os.Exit(1) }

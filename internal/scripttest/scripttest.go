@@ -122,7 +122,7 @@ func Setup(env *testscript.Env) error {
 	return nil
 }
 
-// readme returns the project's, of whatever package the test is.
+// readme returns the path of the project's README from any package.
 func readme() string {
 	path, err := filepath.Abs("../../README.md")
 	if err != nil {

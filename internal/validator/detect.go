@@ -48,15 +48,15 @@ func (p *layout) detect(ctx context.Context, t Tasks) []Validator {
 			vs[i].Skip = p.lacks(ctx, v.Name, program, packages.Environment(p.Env, v.Env))
 		}
 	}
-	return append(vs, p.homeless(vs)...)
+	return append(vs, p.missingProject(vs)...)
 }
 
 // finders find the checks of kinds that a list of commands does not describe, by their names in project.Kinds.
 var finders = map[string]func(context.Context, *layout) []Validator{}
 
-// homeless returns a failing check for acceptance tests without a project that would run them, so that they are not
-// skipped silently, and a skipped one for the task's acceptance tests of no known kind.
-func (p *layout) homeless(vs []Validator) (out []Validator) {
+// missingProject returns a failing check for acceptance tests without a project that would run them, so that they are
+// not skipped silently, and a skipped one for the task's acceptance tests of no known kind.
+func (p *layout) missingProject(vs []Validator) (out []Validator) {
 	left := slices.DeleteFunc(p.required(), func(f string) bool {
 		return slices.ContainsFunc(vs, func(v Validator) bool {
 			return slices.ContainsFunc(v.given, func(g given) bool { return g.file == f })
@@ -120,7 +120,7 @@ func shell(p *layout) []Validator {
 	return vs
 }
 
-// dashless keeps a file name from being taken for an option.
+// dashless prevents a file name from being read as an option.
 func dashless(f string) string {
 	if strings.HasPrefix(f, "-") {
 		return "./" + f

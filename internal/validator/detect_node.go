@@ -19,7 +19,7 @@ import (
 
 func init() { finders[project.Node] = node }
 
-// nodeExts are the endings of files that may hold tests.
+// nodeExts are the extensions of files that may have tests.
 var nodeExts = project.ByName(project.Node).Code
 
 // nodePackage is one package.json and the tests below it.
@@ -319,7 +319,7 @@ func (n nodePackage) nodeTest(before, last string) (command string, own []string
 	return n.hook("pretest", "%s && ") + before + strings.Join(kept, " ") + " " + reportArgs + " ", own
 }
 
-// byName matches the files that node's runner takes for tests by default.
+// byName matches the files that node's runner runs as tests by default.
 var byName = pattern.New(`^(?:test|test-.+|.+[._-]test)\.[cm]?[jt]s$`)
 
 // tests returns the files that a test script on node's runner would run.

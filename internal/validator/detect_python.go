@@ -99,7 +99,7 @@ func (p *layout) interpreterOf(program string) string {
 		return ""
 	}
 	at = proc.RealPath(at)
-	script, _ := jsonl.ReadIn(filepath.Dir(at), filepath.Base(at), packages.ReadCap) // none: it is no script
+	script, _ := jsonl.ReadIn(filepath.Dir(at), filepath.Base(at), packages.ReadCap) // none: it is not a script
 	line, _, _ := strings.Cut(string(script), "\n")
 	python, ok := strings.CutPrefix(line, "#!")
 	if !ok || !strings.HasPrefix(filepath.Base(python), "python") {

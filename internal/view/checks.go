@@ -75,8 +75,8 @@ func resultWords(r record.ValidatorResult) (words string, checks bool) {
 	return joined(" ", oneLine(r.Name), strings.Join(counts, ", ")), true
 }
 
-// playedBy returns the last program in a role with its model. program and model are the session's first ones.
-func playedBy(programs []string, program, model string) string {
+// lastAgent returns the last program in a role with its model. program and model are the session's first ones.
+func lastAgent(programs []string, program, model string) string {
 	if n := len(programs); n > 0 && programs[n-1] != program {
 		return programs[n-1]
 	}
@@ -95,8 +95,8 @@ func (t *ReportTask) reviewedBy() {
 	if t.Verdict != "accept" || t.By != "" || start == nil {
 		return
 	}
-	t.Reviewer = playedBy(t.Reviewers, start.EvaluatorAgent, deref(start.EvaluatorModel))
-	if t.Reviewer == playedBy(t.Workers, start.WorkerAgent, deref(start.WorkerModel)) && t.Reviewer != "" {
+	t.Reviewer = lastAgent(t.Reviewers, start.EvaluatorAgent, deref(start.EvaluatorModel))
+	if t.Reviewer == lastAgent(t.Workers, start.WorkerAgent, deref(start.WorkerModel)) && t.Reviewer != "" {
 		t.Reviewer += ", also the worker"
 	}
 }

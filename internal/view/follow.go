@@ -50,7 +50,7 @@ func (f *follower) poll(fn func(record.Line) error) (skipped int, reset bool, er
 	}
 	f.info = info
 	if err = f.startAt(end); errors.Is(err, jsonl.ErrShrunk) {
-		err = nil // the next poll notices
+		err = nil // the next poll detects it
 	}
 	return skipped, false, err
 }
@@ -77,7 +77,7 @@ func (f *follower) same(info os.FileInfo) bool {
 	return err == nil && now == f.read
 }
 
-// wait returns after d, or false when ctx ends before.
+// wait waits for d. It returns false if ctx ends before.
 func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -20,7 +20,7 @@ func Count(n int64) string {
 	return decimal(float64(n)/1e6, 2) + "M"
 }
 
-// decimal has at most places digits behind the point and no zeros at its end.
+// decimal formats a number with at most places decimals and without trailing zeros.
 func decimal(v float64, places int) string {
 	s := strconv.FormatFloat(v, 'f', places, 64)
 	if places > 0 {
@@ -51,7 +51,7 @@ func Span(d time.Duration) string {
 	return strings.TrimSuffix(fmt.Sprintf("%dd %dh", s/86400, s%86400/3600), " 0h")
 }
 
-// age returns how long ago t was, empty when t is unknown.
+// age returns the time since t in words; "" if t is unknown.
 func age(now, t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -26,7 +26,7 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 		if last := deref(ev.LastStop); last != "" {
 			return bold, "after " + last + ": " + ev.Plan
 		}
-		return bold, ev.Plan // the run before was killed, or there was none
+		return bold, ev.Plan // the previous run was killed, or this is the first
 	case *record.MemoryLoad:
 		return byRole(ev.Role), text.Plural(ev.UserPromptChars, "character")
 	case *record.PromptAssembled:

@@ -80,8 +80,8 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 	}
 }
 
-// removed reports whether a session was torn down, or its teardown has got as far as the record. A session that has no
-// record yet is not.
+// removed reports whether a session, or at least its record, was deleted. It returns false for a session without a
+// record yet.
 func removed(s *session.Session) bool {
 	return !there(s.Dir) || !there(s.Path(session.RecordFile)) && there(s.Path(session.ResetMarkFile))
 }
@@ -127,8 +127,8 @@ func (l *logger) clear() {
 	}
 }
 
-// tail prints the last events that fit and returns where the last line of the record begins, which is where following
-// starts; -1 if there is no line.
+// tail prints the last events that match and returns the offset of the record's last line, at which following starts;
+// -1 if there is no line.
 func (l *logger) tail(s *session.Session) (last int64, skipped int, err error) {
 	last = -1
 	var lines []record.Line

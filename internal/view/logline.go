@@ -52,7 +52,7 @@ func (t Terminal) RunLine(at time.Time, ev record.Event, says string) string {
 	return t.Paint(dim, at.Local().Format("15:04:05")) + "  " + t.Paint(style, says)
 }
 
-const maxLine = 4 << 10 // bytes: more of a text than any line of a terminal shows
+const maxLine = 4 << 10 // bytes; longer than any terminal line
 
 // membersLine lists the members of an event without a special line.
 func membersLine(payload []byte) string {

@@ -30,7 +30,7 @@ type Report struct {
 	Reviewer string             `json:"reviewer,omitempty"`
 	Tasks    []ReportTask       `json:"tasks"`
 	Edited   []string           `json:"edited_submodules,omitempty"` // in worktrees; no commit has these edits
-	Notes    []string           `json:"notes,omitempty"`             // facts of branch and worktree, one a line
+	Notes    []string           `json:"notes,omitempty"`             // facts about branch and worktree, one per line
 	Gone     bool               `json:"-"`                           // the branch is
 	Detail   `json:"-"`
 	agents   *record.Agents // of the last start
@@ -50,7 +50,7 @@ type ReportTask struct {
 	Rejections    int64    `json:"rejections"`
 	Attempts      int64    `json:"attempts"`
 	FailureReason string   `json:"failure_reason,omitempty"`
-	Missing       string   `json:"missing_commit,omitempty"` // on record, and no longer on the branch
+	Missing       string   `json:"missing_commit,omitempty"` // in the record, but no longer on the branch
 	WaitsFor      []string `json:"waits_for,omitempty"`      // needs of a pending task that are not done
 	Verdict       string   `json:"verdict"`                  // the last one
 	By            string   `json:"by,omitempty"`             // author, if not the evaluator
@@ -58,7 +58,7 @@ type ReportTask struct {
 	Uncertainties []string `json:"uncertainties"`
 	WorkArounds   []string `json:"work_arounds"`
 	TestsChanged  []string `json:"tests_changed"`
-	Touches       []string `json:"touches,omitempty"` // the paths that it was to touch
+	Touches       []string `json:"touches,omitempty"` // its touches patterns
 	Strayed       []string `json:"strayed,omitempty"` // other files that it changed
 	Files         int      `json:"files"`
 	Insertions    int      `json:"insertions"`
@@ -72,7 +72,7 @@ type ReportTask struct {
 	Checks     []string `json:"checks,omitempty"`
 	Unchecked  bool     `json:"unchecked,omitempty"`
 	Reviewer   string   `json:"reviewer,omitempty"`   // the reviewer that accepted it
-	Acceptance string   `json:"acceptance,omitempty"` // the reviewer's words on that
+	Acceptance string   `json:"acceptance,omitempty"` // the reviewer's text about them
 	Output     []string `json:"output,omitempty"`     // the last lines of a validator that failed
 	Doubts     []string `json:"doubts,omitempty"`     // reasons to trust its tests less
 	Changed    []string `json:"changed,omitempty"`    // changed files, with the number of lines
@@ -93,7 +93,7 @@ type ReportTask struct {
 	agents   *record.Agents // of the start before its last verdict
 	failure  *failure
 	help     string // the command that helps against it
-	given    bool   // a verdict came; the next event, going back, names its conversation
+	given    bool   // a verdict was read; the event before it names the conversation
 }
 
 // Aside is the partial work of a failed task that is not on the branch.
@@ -185,8 +185,8 @@ func NewReport(o session.Overview, s *session.Session) *Report {
 		}
 	}
 	if start := r.agents; start != nil {
-		r.Worker = playedBy(nil, start.WorkerAgent, deref(start.WorkerModel))
-		r.Reviewer = playedBy(nil, start.EvaluatorAgent, deref(start.EvaluatorModel))
+		r.Worker = lastAgent(nil, start.WorkerAgent, deref(start.WorkerModel))
+		r.Reviewer = lastAgent(nil, start.EvaluatorAgent, deref(start.EvaluatorModel))
 	}
 	for i := range r.Tasks {
 		t := &r.Tasks[i]

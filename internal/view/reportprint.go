@@ -20,7 +20,7 @@ const screenLines = 24
 func (r *Report) Write(w io.Writer, o Terminal, task string, markdown bool) error {
 	wide := o.Width <= 0 || o.Width >= wideColumns
 	if o.Width <= 0 {
-		o.Width = 80 // a pipe is read like a screen, but why something failed is whole there; scripts have --json
+		o.Width = 80 // a pipe gets the screen with complete reasons of failures; scripts use --json
 	}
 	out := bufio.NewWriter(w)
 	t := r.Task(task)
@@ -62,7 +62,7 @@ func (p printer) line(style, head, rest string) {
 	fmt.Fprintln(p.out, strings.TrimRight(p.term.Paint(style, head)+rest, " "))
 }
 
-// wideColumns is how wide a terminal is that shows whole why something failed.
+// wideColumns is the terminal width from which reasons of failures are shown in full.
 const wideColumns = 160
 
 // Standing returns the state and the cost of the session, one per line.
@@ -104,7 +104,7 @@ func (r *Report) edited() (lines []string) {
 	return append(lines, r.Notes...)
 }
 
-// screenLine is a line of the screen: its style, its head in that, and the rest.
+// screenLine is a line of the screen: its style, its head in that style, and the rest.
 type screenLine struct{ style, head, rest string }
 
 // screen prints the review of a session in one screen, and the number of tasks without room. wide shows the full
@@ -246,8 +246,7 @@ func (t *ReportTask) first() string {
 	return strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": ")
 }
 
-// inBrief returns why the task is not done in a line. If that is too short, the cause is cut before the word of the
-// reason.
+// inBrief returns the reason why the task is not done in one line. If the line is too short, it cuts the cause first.
 func (t *ReportTask) inBrief(columns int) string {
 	if Width(t.Reason) <= columns || t.failure == nil || t.Cause == "" {
 		return t.Reason
@@ -267,12 +266,12 @@ func (r *Report) hookSaid() []string {
 	return r.Failure.Words
 }
 
-// refused reports whether a task is accepted and a commit hook keeps it from its commit.
+// refused reports whether a task is accepted but a commit hook refuses its commit.
 func (r *Report) refused(t *ReportTask) bool {
 	return len(r.hookSaid()) > 0 && t.Status == session.TaskPending && strings.HasPrefix(t.Reason, "accepted, ")
 }
 
-// lines returns a text in at most so many lines of the screen, or whole.
+// lines wraps a text into at most so many lines, or with whole into as many as it needs.
 func (p printer) lines(indent, s string, most int, whole bool) (rows []screenLine) {
 	lines := []string{text.VisibleLine(s)}
 	if p.term.TTY {

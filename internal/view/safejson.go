@@ -8,7 +8,7 @@ import (
 
 // Limits of an event's size in a page. The record keeps everything, and the page shows how much it left out.
 const (
-	maxEvent = 1 << 20 // bytes; of a larger one the beginning is shown
+	maxEvent = 1 << 20 // bytes; only the beginning of a larger event is shown
 	maxDepth = 64      // nesting; deeper lines are shown as plain text
 )
 

@@ -22,7 +22,7 @@ type Detail struct {
 	Worktree      Worktree       `json:"worktree"`
 	Conversations []Conversation `json:"conversations"`
 	Resume        string         `json:"resume"`         // the plan of `resume` in one line
-	Points        []string       `json:"points"`         // to which one can go back
+	Points        []string       `json:"points"`         // points for a rewind
 	Undo          string         `json:"undo,omitempty"` // the operation that an undo would take back
 }
 
@@ -64,7 +64,7 @@ func (r *Report) Show(w io.Writer, o Terminal) error {
 			Models  map[string]string `json:"models,omitempty"`
 			Limits  json.RawMessage   `json:"limits,omitempty"`
 			Plan    []ReportTask      `json:"plan"`
-			Skipped int64             `json:"skipped"` // lines of the record that are no events
+			Skipped int64             `json:"skipped"` // lines of the record that are not events
 		}{r.row, r.Detail, checks, r.Summary.Models, r.Summary.Limits, r.Tasks, r.Summary.Skipped})
 	}
 	out := bufio.NewWriter(w)
@@ -232,7 +232,7 @@ func (p printer) usage(of *Report) {
 	}
 	tokens := func(n float64) string { return Count(int64(n)) }
 	used := float64(of.TokensUsed)
-	var caps config.Caps // of the latest session_start that has some
+	var caps config.Caps // of the latest session_start with limits
 	_ = json.Unmarshal(of.Summary.Limits, &caps)
 	p.fact("tokens", tokens(used)+capPhrase(used, caps[config.MaxTokens], tokens), plain)
 	if cached := u.Sum().CachedTokens; cached > 0 {

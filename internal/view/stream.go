@@ -30,7 +30,7 @@ type stream struct {
 	blocks blocks
 	sum    *session.Summary
 	doing  Doings
-	bad    int    // lines that are no objects
+	bad    int    // lines that are not objects
 	head   []byte // last head sent
 	sent   bool   // something was sent since the last flush
 }

@@ -37,7 +37,7 @@ func (t *turn) answer(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	case t.step.Drop:
-		panic(http.ErrAbortHandler) // net/http's own way to break a connection off
+		panic(http.ErrAbortHandler) // net/http's way to break a connection
 	}
 	body := t.body()
 	header := w.Header()

@@ -67,8 +67,8 @@ func (st *Step) mismatch(text *haystack) string {
 	return ""
 }
 
-// haystack is a request to search in. It finds a string in the raw JSON and in the text of the messages, so that a
-// script can quote a line of a diff without escapes.
+// haystack is a request to search in. It finds a string in the raw JSON and in the messages' text, so a script can
+// quote a line of a diff without escapes.
 type haystack struct {
 	raw, messages []byte
 	decoded       []string // each message's strings, lazily

@@ -122,7 +122,7 @@ func (s *Server) listen() error {
 	return nil
 }
 
-// Close ends the endpoint at once, with the answers that are under way.
+// Close ends the endpoint at once, with the answers in progress.
 func (s *Server) Close() error {
 	s.stop()
 	err := s.http.Close()
@@ -260,7 +260,7 @@ type logLine struct {
 	Authorized bool            `json:"authorized,omitempty"`
 	Problem    string          `json:"problem,omitempty"`
 	Body       json.RawMessage `json:"body,omitempty"`
-	Text       string          `json:"text,omitempty"` // a body that is no JSON
+	Text       string          `json:"text,omitempty"` // a body that is not JSON
 }
 
 func (s *Server) record(r Request) {
