@@ -60,10 +60,10 @@ type Moment struct {
 	Edited []string `json:"edited,omitempty"`
 	// Progress are the ends of tasks, in their order.
 	Progress []End `json:"progress,omitempty"`
-	// Stop is the session's last word; nil if work went on after it.
+	// Stop is the session's last state; nil if work continued after it.
 	Stop    *LastStop `json:"stop,omitempty"`
 	Stopped *Stop     `json:"stopped,omitempty"` // event of the stop
-	// Rewound is the point of the last rewind; "" if work went on after it.
+	// Rewound is the point of the last rewind; "" if work continued after it.
 	Rewound string `json:"rewound,omitempty"`
 }
 

@@ -41,7 +41,7 @@ type Attempt struct {
 	Turns       int     `json:"turns"`
 	Tokens      int64   `json:"tokens"`       // spent by this attempt
 	Cost        float64 `json:"cost"`         // spent by this attempt, dollars
-	TotalTokens int64   `json:"total_tokens"` // the program's running total after it, where it reports one
+	TotalTokens int64   `json:"total_tokens"` // the program's running total after it, if it reports one
 }
 
 // Conversation returns a task's conversation, or nil. SetConversation stores a changed one.

@@ -17,7 +17,7 @@ import (
 // listed. It makes a list of thousands of sessions take a tenth of the time, and it can be deleted at any time.
 const listedFile = ".list"
 
-// fewListed is the number of sessions that are read without the cache, which takes less than a blink.
+// fewListed is the number of sessions that are read without the cache, because that is fast.
 const fewListed = 200
 
 // settles is the time after which a change gives a file another stamp, on the coarsest of file systems.
@@ -45,7 +45,8 @@ func (st Store) listedLines() map[string]string {
 	return lines
 }
 
-// saveListed replaces the cache by the given lines. Without it the next list takes longer, so errors do not matter.
+// saveListed replaces the cache by the given lines. Errors do not matter: without the cache the next list only takes
+// longer.
 func (st Store) saveListed(ids []string, lines []string) {
 	var text bytes.Buffer
 	for i, id := range ids {

@@ -51,9 +51,9 @@ const (
 	lockPause = 5 * time.Millisecond
 )
 
-// Lock makes the caller the only writer of the session, or returns a *BusyError. The lock is a flock on the lock file.
-// It ends with unlock, or with the process. Children do not inherit it. unlock removes a lock file that Lock created.
-// Lock removes leftovers of killed writers. A missing session is a *RefusedError.
+// Lock locks the session for this writer, or returns a *BusyError. The lock is a flock on the lock file. It ends with
+// unlock, or with the process. Children do not inherit it. unlock removes a lock file that Lock created. Lock removes
+// leftovers of killed writers. A missing session is a *RefusedError.
 func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 	f, made, err := s.lockFile()
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 	line := BusyError{PID: os.Getpid(), Since: record.FormatTime(now)}
 	line.Host, _ = os.Hostname()
 	if data, err := jsonl.Encode(line); err == nil && f.Truncate(0) == nil {
-		// A full disk must not stop anyone from resuming or removing a session: the text is a courtesy.
+		// A full disk must not prevent a resume or a reset, and the text is only for messages.
 		_, _ = f.WriteAt(append(data, '\n'), 0)
 	}
 	dirs, _ := filepath.Glob(s.Path(KeptGitDir, "refs/*/*"))
@@ -137,7 +137,7 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 	}
 }
 
-// Holder returns the process that holds the lock now, if any. It never waits and creates nothing.
+// Holder returns the process that has the lock now, if any. It never waits and creates nothing.
 func (s *Session) Holder() (*BusyError, bool) {
 	path := s.Path(LockFile)
 	if !isLocked(path) {
@@ -146,7 +146,7 @@ func (s *Session) Holder() (*BusyError, bool) {
 	return s.holderOf(path), true
 }
 
-// isLocked takes a shared lock for a moment, so that two that look do not see each other.
+// isLocked takes a shared lock for a moment, so that two readers do not see each other's lock.
 func isLocked(path string) bool {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

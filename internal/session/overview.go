@@ -39,11 +39,11 @@ type Overview struct {
 	LastEventAt  string     `json:"last_event_at,omitempty"`
 	Busy         *BusyError `json:"holder,omitempty"`     // the process that holds the session now
 	Rewinding    bool       `json:"rewinding,omitempty"`  // an unfinished reset --to-seed
-	GoingBack    bool       `json:"going_back,omitempty"` // a rewind or an undo was
+	GoingBack    bool       `json:"going_back,omitempty"` // an unfinished rewind or undo
 	Rewound      string     `json:"rewound,omitempty"`    // the point it was rewound to, if nothing was done since
 	ForkedFrom   string     `json:"forked_from,omitempty"`
 	Resetting    bool       `json:"resetting,omitempty"` // an unfinished teardown
-	Skipped      int        `json:"skipped,omitempty"`   // lines that are no events
+	Skipped      int        `json:"skipped,omitempty"`   // lines that are not events
 	Problems     []string   `json:"problems,omitempty"`  // faults of its files, one line each
 
 	HasWorktree bool `json:"-"`
@@ -144,7 +144,7 @@ func (o Overview) Proposed() bool { return o.Request != nil && o.Request.State =
 type wantedFunc = func(s *Session, source, commonDir, linked string) bool
 
 // Overview reads the given sessions concurrently and returns them in the given order. wanted, if not nil, selects them,
-// and is called concurrently; of other sessions only the checkpoint and the link are read.
+// and is called concurrently; for other sessions it reads only the checkpoint and the link.
 func (st Store) Overview(ids []string, wanted wantedFunc) []Overview {
 	all, in, lines := make([]Overview, len(ids)), make([]bool, len(ids)), make([]string, len(ids))
 	var cached map[string]string

@@ -26,8 +26,8 @@ const (
 	WorkspaceDir      = "workspace"
 	GoBackFile        = "going-back.json" // exists during a rewind, an undo or a reset to the seed
 	CachesDir         = "caches"          // layers over the user's caches
-	JudgeDir          = "judge"           // the tree under judgement, laid out
-	LanesDir          = "lanes"           // worktrees of tasks that are worked on side by side
+	JudgeDir          = "judge"           // the judged checkout
+	LanesDir          = "lanes"           // worktrees of parallel tasks
 	ConversationDir   = "conversation"
 	TravelDir         = "travel"                   // a scratch repository and the claim, for other machines
 	KeptGitDir        = "kept.git"                 // a bare repository for undos and failed tasks

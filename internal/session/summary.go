@@ -33,9 +33,9 @@ type Summary struct {
 	ToolHistogram map[string]int64            `json:"tool_histogram"`
 	HookOutcomes  map[string]map[string]int64 `json:"hook_outcomes"` // by hook, then outcome
 	Evaluator     verdictCounts               `json:"evaluator"`
-	Stop          *record.LastStop            `json:"stop,omitempty"` // none if work went on after it
+	Stop          *record.LastStop            `json:"stop,omitempty"` // nil if work continued after it
 	Events        int64                       `json:"events"`         // lines of the record
-	Skipped       int64                       `json:"skipped"`        // lines that are no events
+	Skipped       int64                       `json:"skipped"`        // lines that are not events
 	Resumes       int64                       `json:"resumes"`
 	Limits        json.RawMessage             `json:"limits,omitempty"` // of the last session_start that has them
 	Models        map[string]string           `json:"models"`           // by role, of the last start
@@ -113,12 +113,12 @@ func (s *Session) State() (state *record.State, err error) {
 type rolled struct {
 	sync.Mutex
 	sum   *Summary    // nil for none
-	of    fs.FileInfo // the record as it was before
+	of    fs.FileInfo // the record at the last read
 	end   int64
 	print string // hash of the read data
 }
 
-// follow updates the summary to the end of the record and passes it to use, which must not keep it.
+// follow updates the summary to the end of the record and passes it to use, which must not retain it.
 func (s *Session) follow(use func(*Summary)) error {
 	r, path := &s.rolled, s.Path(RecordFile)
 	r.Lock()
@@ -276,7 +276,7 @@ func (s *Summary) count(ts string, e record.Event) {
 	switch e.(type) {
 	case *record.SessionStart, *record.SessionResume, *record.SessionRewound, *record.SessionUndone:
 		for id := range s.State.Tasks {
-			s.task(id, 0).stands(s.State.Tasks[id], ts)
+			s.task(id, 0).setState(s.State.Tasks[id], ts)
 		}
 	}
 	now, known := s.State.Tasks[e.Common().TaskID]
@@ -284,11 +284,11 @@ func (s *Summary) count(ts string, e record.Event) {
 		delete(s.Tasks, e.Common().TaskID)
 		return
 	}
-	t.stands(now, ts)
+	t.setState(now, ts)
 }
 
-// stands sets the state of the task since then.
-func (t *taskSummary) stands(now record.Task, since string) {
+// setState sets the state of the task since then.
+func (t *taskSummary) setState(now record.Task, since string) {
 	switch {
 	case now.Status == record.Working || now.Status == record.Pending:
 		t.EndedAt = ""

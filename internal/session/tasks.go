@@ -50,7 +50,7 @@ func TaskOf(tasks []Task, word string) string {
 	return same
 }
 
-// IndexOf returns where a plan has a task, -1 for nowhere.
+// IndexOf returns the index of a task in a plan, or -1.
 func IndexOf(tasks []Task, id string) int {
 	return slices.IndexFunc(tasks, func(t Task) bool { return t.ID == id })
 }

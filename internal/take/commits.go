@@ -16,7 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// whole merges or squashes the session's branch up to its last done task.
+// whole merges or squashes the session's branch up to its last finished task.
 func (t *taker) whole(ctx context.Context, there there) error {
 	t.Above = slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return t.taskOf(c) != "" })
 	top, from := t.commits[t.Above].SHA, t.Note.From
@@ -326,8 +326,8 @@ func (p Plan) status(ctx context.Context, d held.Deps) ([]string, error) {
 		"--ignore-submodules=dirty"))
 }
 
-// unchanged refuses a checkout with changes of an interrupted take. Earlier changes of the user block a take only
-// where they block git.
+// unchanged refuses a checkout with changes of an interrupted take. Earlier changes of the user block a take only if
+// they block git.
 func (p Plan) unchanged(ctx context.Context, d held.Deps) error {
 	now, err := p.status(ctx, d)
 	if err != nil || slices.Equal(now, p.dirty) {

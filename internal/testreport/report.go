@@ -23,7 +23,7 @@ const (
 	Failed
 )
 
-// states are the outcomes by the words of the runners. Every other word is a skipped test.
+// states are the outcomes by the words of the runners. Every other word means a skipped test.
 var states = map[string]State{"passed": Passed, "Passed": Passed, "pass": Passed, "ok": Passed, "success": Passed,
 	"failed": Failed, "Failed": Failed, "fail": Failed, "FAILED": Failed, "failure": Failed, "error": Failed}
 

@@ -120,7 +120,7 @@ func errorIn(block []string) string {
 	return m[1] + ":" + m[2] + ": " + line
 }
 
-// saysPlace reports whether a line of Go's test begins with a place, as each that a test writes does.
+// saysPlace reports whether a line of a Go test's output begins with a file and line.
 func saysPlace(line string) bool {
 	place, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	return strings.HasPrefix(line, " ") && strings.Contains(place, ".go:") && strings.HasSuffix(place, ":")

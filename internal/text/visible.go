@@ -32,7 +32,7 @@ func visible(s string, line bool) string {
 		case r == '\n' || r == '\t':
 			b.WriteRune(r)
 		case r == '\r' && strings.HasPrefix(s[i:], "\n"):
-			// The end of a line as some programs write it.
+			// Some programs end lines with a carriage return.
 		case r < 0x20:
 			b.WriteRune(0x2400 + r) // the picture of the control character
 		case r == 0x7f:

@@ -130,7 +130,7 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 	return err
 }
 
-// at returns where the record names a commit, -1 for nowhere.
+// at returns the offset at which the record names a commit, or -1.
 func (c *check) at(sha string) int64 {
 	if s, ok := c.story.commits[sha]; ok {
 		return s.off

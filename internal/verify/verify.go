@@ -177,7 +177,7 @@ func (c *check) differ(off int64, commit, what string, args ...any) {
 	c.Differences = append(c.Differences, d)
 }
 
-// differIn takes note of a difference in another file of the session.
+// differIn adds a difference in another file of the session.
 func (c *check) differIn(file string, line int, what string, args ...any) {
 	c.Differences = append(c.Differences, Difference{File: file, Line: line, What: fmt.Sprintf(what, args...), off: -1})
 }
@@ -253,7 +253,7 @@ type said struct {
 type history struct {
 	record.State
 	end      int64 // size of the record
-	skipped  int   // lines that are no events
+	skipped  int   // lines that are not events
 	commits  map[string]said
 	twice    []int64                               // offsets of events that name a commit again
 	accepted map[string][]*record.EvaluatorVerdict // verdicts by task
