@@ -4,16 +4,21 @@ import (
 	"bytes"
 	"html/template"
 	"strings"
+	"sync"
 
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // morning is the report at the top of a page: the outcome first, then each task. It is part of the HTML, so a browser
-// shows it without JavaScript.
-var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"shown": text.VisibleLine,
-	"word": statusWord, "first": (*ReportTask).first,
-}).Parse(`{{define "facts"}}<dl class="labels">
+// shows it without JavaScript. Few commands need it, so it is parsed when it is used.
+var morning = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("morning").Funcs(template.FuncMap{"shown": text.VisibleLine,
+		"word": statusWord, "first": (*ReportTask).first,
+	}).Parse(morningHTML))
+})
+
+const morningHTML = `{{define "facts"}}<dl class="labels">
 {{range .}}{{if .Says}}<div><dt>{{.Label}}</dt>{{range .Says}}<dd>{{shown .}}</dd>
 {{end}}</div>{{end}}{{end}}</dl>{{end -}}
 {{define "command"}}<code>{{shown .}}</code> <button type="button" class="copy" data-copy="{{shown .}}">Copy</button>{{end -}}
@@ -46,7 +51,7 @@ var morning = template.Must(template.New("morning").Funcs(template.FuncMap{"show
 {{with .Patch}}<details><summary>Diff</summary><pre class="diff">{{range .}}<span class="{{.Label}}">{{index .Says 0}}</span>{{end}}</pre></details>
 {{end}}</article>
 {{end}}</section>
-{{end}}`))
+{{end}}`
 
 // Limits of the report in a page.
 const (
@@ -121,7 +126,7 @@ func (r *Report) html(patch func(sha string) (string, bool)) (headline, section 
 	}
 	data.Risks = data.Risks[:min(len(data.Risks), mostInPage)]
 	var b bytes.Buffer
-	if err := morning.Execute(&b, data); err != nil {
+	if err := morning().Execute(&b, data); err != nil {
 		return "", "" // the page is whole without it
 	}
 	return template.HTMLEscapeString(text.VisibleLine(r.headline())), b.String()
