@@ -20,10 +20,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// ofSession returns a finding about a session or its leftovers. mend applies the fix if that is safe, else it is nil.
-func ofSession(id, what, command string, mend func(context.Context) error) record.Check {
+// ofSession returns a finding about a session or its leftovers. fix applies the command; nil if that is not safe.
+func ofSession(id, what, command string, fix func(context.Context) error) record.Check {
 	return record.Check{Name: "session", Session: id, Status: record.CheckFinding, Detail: what, Command: command,
-		Safe: mend != nil, Fix: mend}
+		Safe: fix != nil, Fix: fix}
 }
 
 // checkSession returns the problems of a session. It changes nothing.
@@ -50,8 +50,8 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []record.Che
 		if _, fork := held.ResetMark(s); fork {
 			what = "an incomplete fork"
 		}
-		mend := func(ctx context.Context) error { return lifecycle.FinishTeardown(ctx, d, s, "") }
-		return []record.Check{ofSession(s.ID, what, reset, mend)}
+		fix := func(ctx context.Context) error { return lifecycle.FinishTeardown(ctx, d, s, "") }
+		return []record.Check{ofSession(s.ID, what, reset, fix)}
 	}
 	if fi, err := os.Lstat(s.Path(session.LockFile)); err == nil && !fi.Mode().IsRegular() {
 		add("rm -rf "+text.ShellQuote(s.Path(session.LockFile)), "its lock is not a file")
@@ -91,11 +91,11 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []record.Che
 		return out
 	}
 	if words, _ := st.Standing(); st.Tree != held.TreeFine && words != "" {
-		mend := resume
+		fix := resume
 		if plan.Action == lifecycle.Nothing && st.Tree == held.TreeElsewhere { // a resume does not check it
-			mend = held.GitLine(held.WorkspaceOf(s, check), "switch", s.Branch())
+			fix = held.GitLine(held.WorkspaceOf(s, check), "switch", s.Branch())
 		}
-		add(mend, "its worktree %s: %s", held.WorkspaceOf(s, check), words)
+		add(fix, "its worktree %s: %s", held.WorkspaceOf(s, check), words)
 	}
 	if st.Unfinished != "" {
 		add(resume, "an unfinished %s is in its worktree", st.Unfinished)
@@ -106,14 +106,14 @@ func findings(ctx context.Context, d held.Deps, s *session.Session) []record.Che
 // checkLeft finds half-written files and stale locks of a dead process. The next resume repairs them, and so does
 // --fix, without losing anything. wt is the zero Worktree if there is none.
 func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []record.Check) {
-	add := func(what, command string, mend func(context.Context) error) {
+	add := func(what, command string, fix func(context.Context) error) {
 		out = append(out, ofSession(s.ID, what, command, func(ctx context.Context) error {
 			unlock, err := held.Lock(d, s)
 			if err != nil {
 				return err
 			}
 			defer unlock()
-			return mend(ctx)
+			return fix(ctx)
 		}))
 	}
 	if torn, err := jsonl.Unended(s.Path(session.RecordFile)); err == nil && torn.Why() != "" {
@@ -139,10 +139,10 @@ func checkLeft(d held.Deps, s *session.Session, wt gitx.Worktree) (out []record.
 func halfForks(store session.Store) (out []record.Check) {
 	_ = held.UnderRoot(store, func() error { // UnderRoot fails while another process has the lock
 		for _, dir := range held.Unnamed(store) {
-			mend := func(context.Context) error {
+			fix := func(context.Context) error {
 				return held.UnderRoot(store, func() error { return proc.RemoveAll(dir) })
 			}
-			out = append(out, ofSession("", "an unfinished session is in "+dir, "rm -rf "+text.ShellQuote(dir), mend))
+			out = append(out, ofSession("", "an unfinished session is in "+dir, "rm -rf "+text.ShellQuote(dir), fix))
 		}
 		return nil
 	})
@@ -172,9 +172,9 @@ func orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 	}
 	var out []record.Check
 	add := func(id, what, command string, do func(context.Context) error) {
-		var mend func(context.Context) error
+		var fix func(context.Context) error
 		if do != nil && len(ids) > 0 {
-			mend = func(ctx context.Context) error {
+			fix = func(ctx context.Context) error {
 				return held.UnderRoot(store, func() error {
 					if !gone(id) {
 						return nil // fetched again since
@@ -183,7 +183,7 @@ func orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 				})
 			}
 		}
-		out = append(out, ofSession(id, what, command, mend))
+		out = append(out, ofSession(id, what, command, fix))
 	}
 	used := map[string]bool{}
 	for _, e := range entries {
@@ -216,16 +216,16 @@ func orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 			}
 		}
 		what := "it was deleted, but its branch " + branch + " still exists"
-		var mend func(context.Context) error
+		var fix func(context.Context) error
 		if err == nil && len(own) > 0 {
 			what += "; " + text.Plural(len(own), "commit") + " on no other branch: git log " + branch
 		} else if err == nil {
-			mend = func(ctx context.Context) error {
+			fix = func(ctx context.Context) error {
 				_, err := g.DeleteBranch(ctx, common, branch)
 				return err
 			}
 		}
-		add(id, what, held.GitLine(common, "branch", "-D", branch), mend)
+		add(id, what, held.GitLine(common, "branch", "-D", branch), fix)
 	}
 	return out, nil
 }

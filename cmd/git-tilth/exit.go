@@ -71,8 +71,8 @@ func (p *process) exitCode(err error) (code int) {
 			p.warnf("%s\n", msg)
 		}
 		if at := new(os.PathError); code == exitFailed && errors.Is(err, jsonl.ErrIrregular) && errors.As(err, &at) {
-			mend := "mv " + text.ShellQuote(at.Path) + " " + text.ShellQuote(at.Path+".aside")
-			hint = strings.TrimSuffix(mend+" && "+hint, " && ")
+			fix := "mv " + text.ShellQuote(at.Path) + " " + text.ShellQuote(at.Path+".aside")
+			hint = strings.TrimSuffix(fix+" && "+hint, " && ")
 		} else if hint == "" && code == exitFailed {
 			hint = worldHint(err)
 		}

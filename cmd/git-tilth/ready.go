@@ -43,12 +43,12 @@ func (w *repoContext) trySignature(r *prepRequest) error {
 	return w.preflightRefusal(loop.Stop{Detail: "signature: " + text.OneLine(err.Error()), Hint: loop.Unsigned})
 }
 
-// awayRefusal returns a command's error for an interviewer that does not answer. mend is the fix.
-func (w *repoContext) awayRefusal(why, mend string) error {
-	if !text.IsCommand(mend) || mend == equip.NoCommand {
-		mend = ""
+// awayRefusal returns a command's error for an interviewer that does not answer.
+func (w *repoContext) awayRefusal(why, fix string) error {
+	if !text.IsCommand(fix) || fix == equip.NoCommand {
+		fix = ""
 	}
-	return w.preflightRefusal(loop.Stop{Detail: string(config.Prep) + ": " + why, Away: true, Hint: mend})
+	return w.preflightRefusal(loop.Stop{Detail: string(config.Prep) + ": " + why, Away: true, Hint: fix})
 }
 
 // preflightRefusal returns a command's error for a failed preflight. No session exists, so the user must repeat the

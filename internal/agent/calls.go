@@ -209,11 +209,11 @@ func (p *Program) failure(out Outcome) *model.Failure {
 	case TimedOut:
 		f.Kind = model.Timeout
 	case Refused:
-		f.Kind, f.Misset, f.Mend = model.Fatal, out.Misset, "check the key of "+p.Name+" and the name of its model"
+		f.Kind, f.Misset, f.Fix = model.Fatal, out.Misset, "check the key of "+p.Name+" and the name of its model"
 		if p.Login != "" {
-			f.Mend = fmt.Sprintf("log in (%s), or check %s's key and the name of its model", p.Login, p.Name)
+			f.Fix = fmt.Sprintf("log in (%s), or check %s's key and the name of its model", p.Login, p.Name)
 		}
-		f.Mend = cmp.Or(out.Hint, f.Mend)
+		f.Fix = cmp.Or(out.Hint, f.Fix)
 	}
 	return f
 }

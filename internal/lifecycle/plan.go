@@ -37,7 +37,7 @@ type State struct {
 	Dirty       bool   // read only where the plan depends on it
 	Tasks       []session.Task
 	TasksError  string
-	mendTasks   string        // hint with a command that fixes it, or ""
+	fixTasks    string        // hint with a command that fixes it, or ""
 	Lanes       []string      // tasks with a lane
 	Record      *record.State // state computed from the record
 	LastStop    string
@@ -230,7 +230,7 @@ func refusal(s State) (why, hint string) {
 	case s.NoBase:
 		return held.ErrNoBase.Error(), reset
 	case s.TasksError != "":
-		return s.TasksError, s.mendTasks + reset
+		return s.TasksError, s.fixTasks + reset
 	case s.SourceGone != "":
 		return s.SourceGone, cmp.Or(s.SourceHint, reset)
 	case s.SeedSHA == "" && len(s.Tasks) == 0:

@@ -61,7 +61,7 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	if err != nil {
 		st.TasksError = err.Error()
 		if held.Exists(file) {
-			st.mendTasks = "${EDITOR:-vi} " + text.ShellQuote(file) + " && git tilth resume " + s.ID + "\n"
+			st.fixTasks = "${EDITOR:-vi} " + text.ShellQuote(file) + " && git tilth resume " + s.ID + "\n"
 		}
 	}
 	st.Tasks = tasks

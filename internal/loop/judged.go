@@ -379,7 +379,7 @@ func (a *attempt) recordValidators(j *judged) error {
 func firstFailure(r validator.Report) string {
 	for _, res := range r.Results {
 		if !res.Passed && !res.Skipped && !res.Known {
-			return strings.TrimSuffix(res.Name+": "+res.Cause()+"; "+res.Mend, "; ")
+			return strings.TrimSuffix(res.Name+": "+res.Cause()+"; "+res.Fix, "; ")
 		}
 	}
 	return ""

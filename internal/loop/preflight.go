@@ -383,12 +383,12 @@ const modulesCheck = "submodules"
 func (r *run) setupFails(err error, s validator.Scene) ([]record.Check, error) {
 	var command *held.SetupError
 	if !errors.As(err, &command) {
-		why, mend := validator.MissingProgram(err.Error())
+		why, fix := validator.MissingProgram(err.Error())
 		if why == "" {
 			return nil, err
 		}
 		return []record.Check{{Name: "filter", From: ".gitattributes", Status: record.CheckFinding, Detail: why,
-			Command: mend}}, nil
+			Command: fix}}, nil
 	}
 	first, _, _ := strings.Cut(command.Error(), "\n")
 	c := record.Check{Name: "setup", From: "detected", Status: record.CheckUnable,
@@ -411,7 +411,7 @@ const knownFailures = "--known-failures"
 // preflightStop ends the run with the fixes for the findings.
 func preflightStop(checks []record.Check) error {
 	stop, away, red := Stop{Reason: record.PreflightFailed}, true, false
-	var why, mend []string
+	var why, fix []string
 	for _, c := range checks {
 		if !c.IsFinding() {
 			continue
@@ -426,14 +426,14 @@ func preflightStop(checks []record.Check) error {
 		}
 		away = away && slices.Contains([]string{string(config.Worker), string(config.Evaluator)}, c.Name)
 		stop.Left = append(stop.Left, left)
-		if c.Command != "" && !slices.Contains(mend, c.Command) {
-			mend = append(mend, c.Command)
+		if c.Command != "" && !slices.Contains(fix, c.Command) {
+			fix = append(fix, c.Command)
 		}
 	}
 	if red {
 		why = append(why, "with "+knownFailures+" a run ignores these failures until the tests pass once")
 	}
 	stop.Away = away
-	stop.Detail, stop.Hint = strings.Join(why, "; "), strings.Join(mend, " && ")
+	stop.Detail, stop.Hint = strings.Join(why, "; "), strings.Join(fix, " && ")
 	return stop
 }

@@ -128,8 +128,8 @@ func (a *attempt) checkSubject(ctx context.Context, wt gitx.Worktree) ([]record.
 	}
 	if passes != "" {
 		c.Command = lifecycle.SubjectSetting(passes)
-	} else if why, mend := validator.Hindered(refused.Output, a.run.o.Sandbox.With(wt.Path)); why != "" {
-		c.Detail, c.Command = why, cmp.Or(mend, a.editHook(ctx, wt, commitMsg))
+	} else if why, fix := validator.Hindered(refused.Output, a.run.o.Sandbox.With(wt.Path)); why != "" {
+		c.Detail, c.Command = why, cmp.Or(fix, a.editHook(ctx, wt, commitMsg))
 	} else if c.Command = a.otherBranch(ctx, wt, refused.Output, func(wt gitx.Worktree) error {
 		refused, _, err := lifecycle.TrySubjects(ctx, a.run.Handle, wt, a.base, longest, sample)
 		if refused != nil {

@@ -49,7 +49,7 @@ type Failure struct {
 	LimitReset   time.Time      // end of a UsageLimit; zero if unknown
 	FinishReason string
 	Usage        Usage  // usage of the failed call, if the endpoint reports it
-	Mend         string // fix for the user, if known; see Hint
+	Fix          string // fix for the user, if known; see Hint
 	Misset       bool   // a setting has a value that the agent does not offer
 
 	cause  error
@@ -67,8 +67,8 @@ func (f *Failure) Retryable() bool { return f.Kind.Transient() || f.Kind.Empty()
 // Hint returns the command or setting that fixes the failure, or "".
 func (f *Failure) Hint() string {
 	switch {
-	case f.Mend != "":
-		return f.Mend
+	case f.Fix != "":
+		return f.Fix
 	case f.Status == 401 || f.Status == 403:
 		return "check the API key: TILTH_API_KEY or the role's own (TILTH_EVALUATOR_API_KEY, TILTH_PREP_API_KEY), " +
 			"else what git credential fill gives for this URL"

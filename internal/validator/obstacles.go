@@ -19,10 +19,10 @@ import (
 )
 
 // obstacle is a reason that prevents a validator's start. A line that matches one of the signs names a missing program
-// or module. mend reports whether it is no work of a task, and returns the command that installs it, "" if unknown.
+// or module. fix returns the command that installs it, or "", and false if it is the work of a task.
 type obstacle struct {
 	signs []pattern.Regexp
-	mend  func(p *layout, s Scene, v Validator, res Result, missing string) (command string, ok bool)
+	fix   func(p *layout, s Scene, v Validator, res Result, missing string) (command string, ok bool)
 }
 
 var obstacles = []obstacle{{
@@ -31,27 +31,27 @@ var obstacles = []obstacle{{
 		pattern.New(`(?:cannot open|can't open file) '?([^':]+)'?:`), pattern.New(`open ([^:]+): no such file or directory`),
 		pattern.New(`([\w@.+/-]+): (?:not found|No such file or directory)`),
 	},
-	mend: copiedFile,
+	fix: copiedFile,
 }, {
 	signs: []pattern.Regexp{
 		pattern.New(`([\w@.+/-]+): (?:command )?not found`),
 		pattern.New(`Cannot find (?:module|package) '([^'./][^']*)'`),
 	},
-	mend: nodeModule,
+	fix: nodeModule,
 }, {
 	signs: []pattern.Regexp{
 		pattern.New(`(\.?venv/bin/[\w.-]+): (?:not found|No such file)`),
 		pattern.New(`No module named '?([\w]+)`), pattern.New(`error: unrecognized arguments: (--[\w-]+)`),
 	},
-	mend: pythonModule,
-}, {signs: []pattern.Regexp{pattern.New(`(?:^|[\s:])([\w.~-]+(?:/[\w.~-]+)+)@v\d[\w.+-]*: `)}, mend: goModule}, {
+	fix: pythonModule,
+}, {signs: []pattern.Regexp{pattern.New(`(?:^|[\s:])([\w.~-]+(?:/[\w.~-]+)+)@v\d[\w.+-]*: `)}, fix: goModule}, {
 	signs: []pattern.Regexp{pattern.New(`^go: (go\.(?:mod|work)) requires go >= `)},
-	mend:  func(_ *layout, _ Scene, v Validator, _ Result, _ string) (string, bool) { return "", !v.Configured },
+	fix:   func(_ *layout, _ Scene, v Validator, _ Result, _ string) (string, bool) { return "", !v.Configured },
 }, {
 	signs: []pattern.Regexp{
 		pattern.New("(?:failed to (?:get|load source for dependency|download)|no matching package named) `([^`]+)`"),
 	},
-	mend: func(p *layout, s Scene, v Validator, _ Result, _ string) (string, bool) {
+	fix: func(p *layout, s Scene, v Validator, _ Result, _ string) (string, bool) {
 		dir, ok := p.home(v, "Cargo.toml")
 		return s.Setting.Add(p.install(project.Rust, dir)), ok
 	},
@@ -63,17 +63,17 @@ var (
 )
 
 // closedFile returns the line of an output about a file that the sandbox closes, and the command that opens the file.
-func closedFile(output string, box *sandbox.Box) (line, mend string) {
+func closedFile(output string, box *sandbox.Box) (line, fix string) {
 	for line := range strings.Lines(output) {
 		if !unreadable().MatchString(line) {
 			continue
 		}
 		for _, path := range absolute().FindAllString(line, -1) {
-			switch mend = "git config --add tilth.sandboxRead " + text.ShellQuote(path); {
+			switch fix = "git config --add tilth.sandboxRead " + text.ShellQuote(path); {
 			case box.Secret(path):
 				return clipped(line) + " (the sandbox opens no credentials)", ""
 			case box.Closes(path):
-				return clipped(line) + " (the sandbox closes it)", mend
+				return clipped(line) + " (the sandbox closes it)", fix
 			}
 		}
 	}
@@ -86,7 +86,7 @@ var programMissing = pattern.New("(?:^|[\\s:])([\\w.+-]+): (?:command )?not foun
 
 // MissingProgram returns the line of an output that names a missing program, and a command that succeeds once the
 // program is installed.
-func MissingProgram(output string) (line, mend string) {
+func MissingProgram(output string) (line, fix string) {
 	for line := range strings.Lines(output) {
 		m := programMissing().FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil {
@@ -102,16 +102,16 @@ func MissingProgram(output string) (line, mend string) {
 
 // Hindered returns the line of a hook's output that explains why the hook fails for every change, with the command
 // that helps, or "". The line is "" if the change may be the reason.
-func Hindered(output string, box *sandbox.Box) (line, mend string) {
-	if line, mend = closedFile(output, box); line == "" {
-		line, mend = MissingProgram(output)
+func Hindered(output string, box *sandbox.Box) (line, fix string) {
+	if line, fix = closedFile(output, box); line == "" {
+		line, fix = MissingProgram(output)
 	}
 	for tty := range strings.Lines(output) {
 		if line == "" && strings.Contains(tty, "/dev/tty") {
 			line = clipped(tty) + " (no hook has a terminal in a run)"
 		}
 	}
-	return line, mend
+	return line, fix
 }
 
 // clipped returns a line of output as it is shown.

@@ -69,8 +69,8 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) ([]record.Check, er
 				c.Status, c.Tests = record.CheckFails, res.failing()
 				c.Detail = clipped(res.Cause())
 				if c.Command == "" {
-					mend, note := p.cause(res.Output, s)
-					c.Command, c.Detail = mend, c.Detail+note
+					fix, note := p.cause(res.Output, s)
+					c.Command, c.Detail = fix, c.Detail+note
 				}
 			}
 			if slices.ContainsFunc(s.Setup, func(run string) bool { return c.Command == s.Setting.Add(run) }) {
@@ -116,12 +116,12 @@ func (r Report) SlowOnBase(seconds map[string]float64, limit time.Duration) stri
 }
 
 // obstacle returns the reason why a failed validator could not even start, with the fix, or "".
-func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
-	if why, mend := standsForNothing(res.Output); why != "" {
-		return why, mend
+func (p *layout) obstacle(v Validator, res Result, s Scene) (why, fix string) {
+	if why, fix := standsForNothing(res.Output); why != "" {
+		return why, fix
 	}
-	if why, mend := closedFile(res.Output, s.Box); why != "" {
-		return why, mend
+	if why, fix := closedFile(res.Output, s.Box); why != "" {
+		return why, fix
 	}
 	for _, o := range obstacles {
 		for _, sign := range o.signs {
@@ -130,8 +130,8 @@ func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
 				if m == nil {
 					continue
 				}
-				if mend, ok := o.mend(p, s, v, res, m[1]); ok {
-					return clipped(line), mend
+				if fix, ok := o.fix(p, s, v, res, m[1]); ok {
+					return clipped(line), fix
 				}
 			}
 		}

@@ -28,7 +28,7 @@ func TestObstacle(t *testing.T) {
 	for _, c := range []struct {
 		name, out string
 		exit      int
-		mend      string
+		fix       string
 		able      bool
 	}{
 		{"program of a package", "sh: 1: vitest: not found", 127, npm, false},
@@ -63,12 +63,12 @@ func TestObstacle(t *testing.T) {
 		p := survey(ExecEnv{Dir: dir}, nil, Tasks{Current: "T-001", All: []string{"T-001"}})
 		s := Scene{Config: "git config", Ignored: func(f string) bool { return f == ".env.test" }}
 		v := Validator{Name: "it's.", Configured: true}
-		if c.exit == 127 && c.mend == npm {
+		if c.exit == 127 && c.fix == npm {
 			v.Configured = false
 		}
-		why, mend := p.obstacle(v, Result{Output: c.out + "\n[exit code]", exit: c.exit}, s)
-		if (why == "") != c.able || mend != c.mend {
-			t.Errorf("%s: unable %q, mend %q, want %q", c.name, why, mend, c.mend)
+		why, fix := p.obstacle(v, Result{Output: c.out + "\n[exit code]", exit: c.exit}, s)
+		if (why == "") != c.able || fix != c.fix {
+			t.Errorf("%s: unable %q, fix %q, want %q", c.name, why, fix, c.fix)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestLeftOut(t *testing.T) {
 		vs     []Validator
 		test   string // an acceptance test
 		unable bool
-		mend   string
+		fix    string
 	}{
 		{"nothing else", []Validator{undeclared, old}, "x.sh", true, "git config --add tilth.validator none=true"},
 		{"another kind", []Validator{undeclared, other}, "x.sh", true,
@@ -109,8 +109,8 @@ func TestLeftOut(t *testing.T) {
 			Setup: []string{project.ByName(project.Node).NoLock.Setup},
 			Tasks: Tasks{Current: "T-001", All: []string{"T-001"}}}
 		found, err := Preflight(t.Context(), c.vs, s)
-		if err != nil || (found[0].Status == record.CheckUnable) != c.unable || found[0].Command != c.mend {
-			t.Errorf("%s: %+v %v, want %q", c.name, found, err, c.mend)
+		if err != nil || (found[0].Status == record.CheckUnable) != c.unable || found[0].Command != c.fix {
+			t.Errorf("%s: %+v %v, want %q", c.name, found, err, c.fix)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestPreflightCause(t *testing.T) {
 	for _, c := range []struct {
 		name, out        string
 		changed, ignored []string
-		mend             string
+		fix              string
 	}{
 		{"no file", "assert 1 == 2", nil, nil, ""},
 		{"a module", "ModuleNotFoundError: No module named 'app.helper'", []string{"app/helper.py", "notes.md"}, nil,
@@ -216,8 +216,8 @@ func TestPreflightCause(t *testing.T) {
 			Source: func() Source { return Source{Changed: c.changed, Ignored: c.ignored} }}
 		v := Validator{Name: "test", Configured: true, Command: "echo " + text.ShellQuote(c.out) + "; exit 1"}
 		found, err := Preflight(t.Context(), []Validator{v}, s)
-		if err != nil || found[0].Status != record.CheckFails || found[0].Command != c.mend {
-			t.Errorf("%s: %+v %v, want %q", c.name, found[0], err, c.mend)
+		if err != nil || found[0].Status != record.CheckFails || found[0].Command != c.fix {
+			t.Errorf("%s: %+v %v, want %q", c.name, found[0], err, c.fix)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // from the match. The first match counts.
 var shimWords = []struct {
 	sign pattern.Regexp
-	mend string
+	fix  string
 }{
 	{pattern.New(`(?m)^.*rustup could not choose a version of.*$`), "rustup default stable"},
 	{pattern.New(`(?m)^.*toolchain '([\w.+-]+)' is not installed.*$`), "rustup toolchain install $1"},
@@ -29,11 +29,11 @@ var shimWords = []struct {
 }
 
 // standsForNothing returns the message of a shim without a program to start, and the command that installs the program.
-func standsForNothing(output string) (why, mend string) {
+func standsForNothing(output string) (why, fix string) {
 	for _, w := range shimWords {
 		if m := w.sign().FindStringSubmatchIndex(output); m != nil {
 			said, _, _ := strings.Cut(output[m[0]:m[1]], "\n")
-			return clipped(said), string(w.sign().ExpandString(nil, w.mend, output, m))
+			return clipped(said), string(w.sign().ExpandString(nil, w.fix, output, m))
 		}
 	}
 	return "", ""
@@ -56,12 +56,12 @@ func (p *layout) lacks(ctx context.Context, check, program string, env []string)
 	for _, dir := range []string{"/", p.Root} {
 		o, err := proc.Run(ctx, proc.Cmd{Argv: []string{at, "--version"}, Dir: dir, Env: env, Timeout: time.Minute,
 			Box: p.Box})
-		said, mend := standsForNothing(string(o.Output))
+		said, fix := standsForNothing(string(o.Output))
 		switch {
 		case err != nil || said == "" && o.ExitCode != 127 || o.ExitCode == 0:
 			return ""
 		case said != "":
-			why = program + " is not installed: " + said + " (" + mend + ")"
+			why = program + " is not installed: " + said + " (" + fix + ")"
 		default:
 			why = program + " is not installed: " + at + " is a shim without a program"
 		}

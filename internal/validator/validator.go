@@ -65,7 +65,7 @@ type Result struct {
 	Tests *record.Tests `json:"tests,omitempty"`
 	By    string        `json:"by,omitempty"`
 
-	Mend string `json:"-"` // the command that may mend a failure, "" where none is known
+	Fix string `json:"-"` // a command that may fix the failure, or ""
 
 	roots   []string                 // the directory in which it ran, by each of its names
 	idle    bool                     // ran and had nothing to do
@@ -230,8 +230,8 @@ func (v Validator) run(ctx context.Context, in ExecEnv, limit time.Duration) Res
 // blame names a variable in a failed check's output that was kept from it, with the setting that lets it through.
 func (r *Result) blame(dropped []string) {
 	if name := text.NamedIn(r.Output, dropped); name != "" {
-		r.Mend = "git config --add tilth.sandboxEnv " + name
-		r.Output += "\n[" + name + " looks like a key and is not in the environment; to let it in: " + r.Mend + "]"
+		r.Fix = "git config --add tilth.sandboxEnv " + name
+		r.Output += "\n[" + name + " looks like a key and is not in the environment; to let it in: " + r.Fix + "]"
 	}
 }
 

@@ -84,7 +84,7 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// isText: names are compared as bytes, while the decoder mends broken UTF-8 in them.
+// isText: names are compared as bytes, while the decoder replaces broken UTF-8 in them.
 func isText(b []byte) bool { return bytes.Equal(b, bytes.ToValidUTF8(b, nil)) }
 
 func FuzzParseScript(f *testing.F) {
