@@ -1,19 +1,19 @@
-# git-tilth: make demo shows it, make test proves it. Both need Go and git and nothing else.
+# git-tilth: make demo shows it, make test runs the tests. Both need only Go and git.
 
 GO      ?= go
 PREFIX  ?= /usr/local
 DESTDIR ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-# urfave/cli can render its help as a man page through a Markdown library that costs every start of the program its
-# initialisation; nothing here uses it. No endpoint asks for HTTP/2, which is half a megabyte.
+# The first tag drops the man page renderer of urfave/cli, whose Markdown library would slow down every start. The second
+# drops HTTP/2, half a megabyte that no endpoint needs.
 TAGS    := -tags urfave_cli_no_docs,nethttpomithttp2
-# Without C the program needs no libraries and starts a tenth faster. Names that only the system's resolver knows (.local)
-# need CGO=1.
+# Without C the program needs no libraries and starts a tenth faster. Host names that only the system's resolver knows
+# (.local) need CGO=1.
 CGO     ?= 0
 DATE    ?= $(shell git log -1 --format=%cs 2>/dev/null || echo 1970-01-01)
 LDFLAGS := -ldflags "-s -w -X main.version=$(VERSION) -X main.date=$(DATE)"
 
-# Tests whose libraries the program does not need are modules of their own.
+# Tests that need more libraries than the program are separate modules.
 TEST_MODULES := internal/view/browsertest
 
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -58,11 +58,11 @@ uninstall:
 dist:
 	VERSION=$(VERSION) GO=$(GO) ./scripts/dist
 
-# Each row is a ratio or a time against a floor that is measured in the same run.
+# Each row is a ratio or a time, compared with a baseline from the same run.
 bench: build
 	$(GO) test -tags bench -count=1 -timeout 60m -v ./internal/bench
 
-# All that takes hours: the full tests, the kills and the simulated sessions.
+# The tests that take hours: the full tests, the kills and the simulated sessions.
 nightly:
 	TILTH_TESTS=full $(MAKE) test
 	$(MAKE) crash soak test-fleet
@@ -71,9 +71,9 @@ nightly:
 crash:
 	TILTH_CRASH=full $(GO) test -count=1 -timeout 90m -v ./internal/crashtest
 
-# Works through 500 sessions while processes are killed, disks are full and the endpoint fails. It says its seed;
-# TILTH_SOAK_SEED and TILTH_SOAK_SESSION replay a session, TILTH_SOAK takes another number of them. Then through as many
-# whose tasks are done side by side; TILTH_LANES_SEED replays one of those.
+# Runs 500 sessions with random kills, full disks and endpoint failures, and prints the random seed. TILTH_SOAK_SEED and
+# TILTH_SOAK_SESSION replay a session; TILTH_SOAK sets the number. Then it runs as many with parallel tasks;
+# TILTH_LANES_SEED replays one of those.
 soak:
 	TILTH_SOAK=$${TILTH_SOAK:-500} TILTH_SOAK_SEED=$${TILTH_SOAK_SEED:-$$(date +%s)} \
 		$(GO) test -count=1 -timeout 5h -run '^TestSoak$$' -v ./internal/crashtest
@@ -85,7 +85,7 @@ test-agents:
 	$(GO) run ./testdata/agents
 	$(GO) run ./testdata/agents -acp
 
-# Eight workers, forty sessions, and kills; the examples for engines against what those know.
+# Eight workers, forty sessions, and kills; and the job system examples against their engines.
 test-fleet:
 	TILTH_TESTS=full TILTH_FLEET=8,40,24,1 $(GO) test -count=1 -timeout 30m -run 'Drain|HTTP|TestScripts/^fleet' -v ./cmd/git-tilth
 	TILTH_TESTS=full $(GO) test -count=1 -timeout 30m ./internal/fleet
