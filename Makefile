@@ -23,8 +23,13 @@ STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 build:
 	CGO_ENABLED=$(CGO) $(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
 
+# These packages mostly run other processes, in which -race finds nothing. CI tests the others with RACE=-race.
+UNRACED := ./cmd/... ./internal/crashtest ./internal/validator
+
 test:
-	$(GO) test $(TAGS) -timeout 40m $(TESTFLAGS) ./...
+	CGO_ENABLED=$(CGO) $(GO) test $(TAGS) -timeout 60m $(TESTFLAGS) $(UNRACED)
+	$(GO) test $(TAGS) $(RACE) -timeout 30m $(TESTFLAGS) \
+		$$($(GO) list ./internal/... | grep -vE '/(crashtest|validator)$$')
 	for m in $(TEST_MODULES); do (cd $$m && $(GO) test -timeout 10m $(TESTFLAGS) ./...) || exit 1; done
 
 demo: build
@@ -62,7 +67,7 @@ dist:
 bench: build
 	$(GO) test -tags bench -count=1 -timeout 60m -v ./internal/bench
 
-# The tests that take hours: the full tests, the kills and the simulated sessions.
+# The tests that take hours: the full tests, the kills and the simulated sessions. Run it before every tag.
 nightly:
 	TILTH_TESTS=full $(MAKE) test
 	$(MAKE) crash soak test-fleet

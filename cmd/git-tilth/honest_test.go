@@ -31,7 +31,7 @@ type walk struct {
 const person = "A Person"
 
 // TestHonestSessions runs random commands on sessions without tampering. After every step verify finds no difference,
-// and names the user's commits as such. TILTH_TESTS=full runs up to 20 sessions.
+// and names the user's commits as such. A night has up to 20 sessions.
 func TestHonestSessions(t *testing.T) {
 	t.Parallel()
 	most, steps := testsize.Of(1, 20), testsize.Of(12, 40)

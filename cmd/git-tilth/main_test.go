@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"flag"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -17,7 +15,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/scripttest"
-	"github.com/git-tilth/git-tilth/internal/testsize"
 )
 
 // TestMain puts git-tilth on PATH under its own name, so that the scripts reach it through git.
@@ -39,31 +36,6 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// scripts are the files of testdata/script. Most of them run only in the full tests, so that make test ends within
-// minutes. CI on a slow machine runs a third of the longest ones, in turns.
-func scripts(t *testing.T) (files []string) {
-	all, err := filepath.Glob(filepath.Join("..", "..", "testdata", "script", "*.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	inTurns := testsize.IsSlow() && flag.Lookup("test.run").Value.String() == ""
-	ofCI := rand.IntN(3)
-	for _, file := range all {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if bytes.Contains(text, []byte("\n[!full] stop 'it is")) && inTurns {
-			if ofCI++; ofCI%3 != 0 {
-				t.Logf("%s is not in its turn on this slow machine", filepath.Base(file))
-				continue
-			}
-		}
-		files = append(files, file)
-	}
-	return files
-}
-
 // heedSignals handles the signals that the tests' parent ignores (nohup, a shell's background jobs): children inherit
 // an ignored signal, but start with the default for a handled one.
 func heedSignals() {
@@ -77,7 +49,7 @@ func heedSignals() {
 // TestScripts runs testdata/script. Each file is a story with the real git, a real HTTP endpoint and real processes.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Files:               scripts(t),
+		Dir:                 filepath.Join("..", "..", "testdata", "script"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup:               scripttest.Setup,

@@ -16,13 +16,13 @@ import (
 )
 
 // TestSlurmDrainsARemote runs the array of docs/fleet/slurm.sh on one node, preempts a job by requeue, and compares the
-// result with the remote's reflog. It needs Debian's slurm-wlm, takes minutes, and runs only with TILTH_TESTS=full.
+// result with the remote's reflog. It needs Debian's slurm-wlm, takes minutes, and runs only in CI.
 func TestSlurmDrainsARemote(t *testing.T) {
-	if !testsize.IsFull() {
+	if !testsize.InCI() {
 		return
 	}
 	t.Parallel()
-	d := newDrain(t, testsize.Of(6, 12), 0, 1)
+	d := newDrain(t, testsize.Of(4, 12), 0, 1)
 	d.killed["slurm"] = true // a call that a preemption interrupts is repeated
 	d.slurm()
 	script, err := filepath.Abs("../../docs/fleet/slurm.sh")

@@ -10,7 +10,7 @@ import (
 
 // A result is not the end while a subagent is running, for any time, and within the linger time without one. The last
 // message is judged, and the whole usage is counted once.
-// TILTH_TESTS=full lets the gap be a minute.
+// At night the gap is up to a minute.
 func TestResultIsNotTheEnd(t *testing.T) {
 	type gap struct {
 		seconds float64

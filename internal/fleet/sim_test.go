@@ -29,7 +29,7 @@ const (
 
 // TestTheTableOfTheFleet simulates workers at one remote with the real choice of the next session, and compares the
 // result with docs/fleet.md. Each row is repeatable: its numbers are its seed. A thousand workers take a while and run
-// only with TILTH_TESTS=full.
+// only at night.
 func TestTheTableOfTheFleet(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/fleet.md")
 	if err != nil {

@@ -172,7 +172,7 @@ func init() {
 		said = strings.TrimSuffix(said, "\x00")
 		if len(files)%2 == 0 {
 			if said == "" {
-				os.Exit(0)
+				unix.Exit(0)
 			}
 			if lock, err := lockDir(filepath.Dir(said), unix.LOCK_SH|unix.LOCK_NB); err == nil {
 				lockedDirs = append(lockedDirs, lock)
@@ -187,5 +187,5 @@ func init() {
 	for i := 0; i+1 < len(files); i += 2 {
 		putBack(files[i], files[i+1])
 	}
-	os.Exit(0)
+	unix.Exit(0)
 }

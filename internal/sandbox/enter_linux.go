@@ -152,7 +152,7 @@ func init() {
 	}
 	if os.Args[2] == holds {
 		hold()
-		os.Exit(0)
+		unix.Exit(0)
 	}
 	if len(os.Args) <= 1+argArgv {
 		return
@@ -166,7 +166,7 @@ func init() {
 	if e.prepare(args[argFlags], args[argPath], args[argArgv:], os.Environ()) == nil {
 		e.reap()
 	}
-	os.Exit(126)
+	unix.Exit(126)
 }
 
 // entry has everything that a process needs to enter the sandbox and execute a command. It uses only system calls,

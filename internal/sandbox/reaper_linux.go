@@ -53,7 +53,7 @@ func (e *entry) reap() {
 	pid, errno := e.fork()
 	if errno != 0 {
 		e.fail(failsToEnter, errno)
-		os.Exit(126)
+		unix.Exit(126)
 	}
 	if null, err := unix.Open(os.DevNull, unix.O_RDWR, 0); err == nil {
 		for fd := range 3 {
@@ -92,14 +92,14 @@ func (e *entry) reap() {
 	}
 }
 
-// exitAs ends this process with another one's status.
+// exitAs ends this process with another one's status. os.Exit would sleep for a second in a program built with -race.
 func exitAs(status unix.WaitStatus) {
 	if status.Signaled() {
 		_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 		var none [8]uintptr // struct sigaction: the default, which the runtime replaces for most signals
 		syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(status.Signal()), uintptr(unsafe.Pointer(&none)), 0, 8, 0, 0)
 		_ = unix.Kill(os.Getpid(), status.Signal())
-		os.Exit(128 + int(status.Signal()))
+		unix.Exit(128 + int(status.Signal()))
 	}
-	os.Exit(status.ExitStatus())
+	unix.Exit(status.ExitStatus())
 }

@@ -37,6 +37,7 @@ package scripttest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -175,7 +176,8 @@ func runs(name string, args ...string) bool { return exec.Command(name, args...)
 // can use them (TEST_WITHOUT=namespaces or pid turns that off); [pytest] if /usr/bin/python3 has it; [venv] if python3
 // makes virtual environments and has setuptools; [cargo] if cargo runs, because rustup's may have no toolchain; [maven]
 // if Debian's Maven is there with its plugins, which need no network; [tmpfs] if a small file system can be mounted in
-// a new namespace; [full] if TILTH_TESTS is full, as in CI, for rows of a table that take too long.
+// a new namespace; [ci] if the tests have the time of CI; [turn] for long scripts, of which CI takes a third by chance,
+// and a night all.
 func Condition(cond string) (bool, error) {
 	switch cond {
 	case "root":
@@ -196,8 +198,10 @@ func Condition(cond string) (bool, error) {
 	case "maven":
 		_, err := os.Stat("/usr/share/maven-repo/org/apache/maven/surefire")
 		return err == nil && runs("mvn", "--version"), nil
-	case "full":
-		return testsize.IsFull(), nil
+	case "ci":
+		return testsize.InCI(), nil
+	case "turn":
+		return testsize.IsFull() || testsize.InCI() && rand.IntN(3) == 0, nil
 	}
 	return false, fmt.Errorf("unknown condition %q", cond)
 }

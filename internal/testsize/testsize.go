@@ -1,39 +1,22 @@
-// Package testsize returns the number of cases for tests without a natural end: kills, random stories.
+// Package testsize returns the number of cases for tests without a natural end: kills, random stories, long tables.
+// TILTH_TESTS says how much there is time for: unset, minutes on a new machine; ci, a third of an hour; full, a night.
 package testsize
 
-import (
-	"os"
-	"os/exec"
-	"sync"
-	"time"
-)
+import "os"
 
-// IsFull reports whether the tests run in the size of CI.
+// InCI reports whether the tests have at least the time of CI.
+func InCI() bool { return os.Getenv("TILTH_TESTS") == "ci" || IsFull() }
+
+// IsFull reports whether the tests have the time of a night.
 func IsFull() bool { return os.Getenv("TILTH_TESTS") == "full" }
 
-// Of returns few, or full in CI. If processes start slowly, as in nested virtual machines, it returns a part of full
-// that shrinks with the square of the start time, but at least few, so that CI takes less than an hour.
+// Of returns few, or full at night. CI takes an eighth of what lies between.
 func Of(few, full int) int {
-	if !IsFull() {
-		return few
+	switch {
+	case IsFull():
+		return full
+	case InCI():
+		return few + (full-few)/8
 	}
-	return max(few, int(share()*float64(full)))
+	return few
 }
-
-// IsSlow reports whether CI runs on such a machine.
-func IsSlow() bool { return IsFull() && share() < 0.5 }
-
-// usual is the time that git takes to start on an idle machine.
-const usual = 2500 * time.Microsecond
-
-var share = sync.OnceValue(func() float64 {
-	took := time.Hour
-	for range 10 {
-		begin := time.Now()
-		if exec.Command("git", "version").Run() == nil {
-			took = min(took, time.Since(begin))
-		}
-	}
-	part := min(1, float64(usual)/float64(took))
-	return part * part
-})
