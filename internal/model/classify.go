@@ -28,12 +28,16 @@ func (f *Failure) until(h http.Header, now time.Time) *Failure {
 
 // The words of endpoints and agent programs for their failures.
 var (
-	overflowWords = pattern.New(`(?i)(?:prompt|input) is too long|context[_ ](?:length|window|size|limit)|` +
-		`input token count.{0,80}exceed`)
-	passingWords = pattern.New(`(?i)not your (?:usage|account)|per.?(?:second|minute|min\b)|disk quota`)
-	limitWords   = pattern.New(`(?i)usage.?(?:limit|not.included)|quota|exhausted your capacity|hit your (?:[\w-]+ )?limit|` +
-		`\b(?:hour|session|daily|weekly|monthly) limit|insufficient.(?:credit|balance|funds)|` +
-		`credit.balance|billing.(?:hard.limit|not.active)|\bhard.limit`)
+	overflowWords = pattern.New(`(?i)(?:prompt|input) is too long|context[_ ]?(?:length|window|size|limit)`)
+	// longWords have this meaning only in a request that is refused for good. A rate limit's message may have them too.
+	longWords = pattern.New(`(?i)\b(?:prompt|inputs?|request|tokens?)\b.{0,80}` +
+		`(?:exceed|up to \d|longer than|must (?:be <=|have less than) \d)|(?:maximum|model) (?:prompt|model) length|` +
+		`range of input length|reduce (?:the length of the|your) (?:message|prompt)`)
+	passingWords = pattern.New(`(?i)not your (?:usage|account)|your rate limit|per.?(?:second|minute|min\b)|disk quota`)
+	limitWords   = pattern.New(`(?i)usage.?(?:limit|not.included)|quota|exhausted your capacity|` +
+		`(?:hit|reached) your (?:[\w.-]+ ){0,3}limit|\b(?:hour|session|daily|weekly|monthly|spend(?:ing)?) limit|` +
+		`insufficient.(?:credit|balance|funds)|credit.balance|included credits|request allowance|out of [\w ]*usage|per.day|` +
+		`billing.(?:hard.limit|not.active)|\bhard.limit`)
 )
 
 // KindOf classifies a failure of an endpoint or agent program by its HTTP status (0 for none) and its words. All
@@ -52,6 +56,8 @@ func KindOf(status int, said string) Kind {
 		return UsageLimit
 	case status == 429, status == 0:
 		return HTTP
+	case status == 413, longWords().MatchString(said):
+		return Overflow
 	}
 	return Fatal
 }

@@ -90,7 +90,7 @@ func TestStatus(t *testing.T) {
 		{"method", 405, nil, "", Fatal, none, time.Time{}},
 		{"request timeout", 408, nil, "", HTTP, none, time.Time{}},
 		{"conflict", 409, nil, "", HTTP, none, time.Time{}},
-		{"too large", 413, nil, "", Fatal, none, time.Time{}},
+		{"too large", 413, nil, "", Overflow, none, time.Time{}},
 		{"unprocessable", 422, nil, `{"detail":[{"msg":"bad"}]}`, Fatal, none, time.Time{}},
 		{"too early", 425, nil, "", HTTP, none, time.Time{}},
 		{"server", 500, nil, "", HTTP, none, time.Time{}},
