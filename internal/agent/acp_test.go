@@ -433,16 +433,3 @@ func TestACPTurns(t *testing.T) {
 	}
 	f.faults()
 }
-
-func TestResetInWords(t *testing.T) {
-	for said, want := range map[string]string{
-		"usage limit reached, resets at 2026-11-26T23:00:00Z": "2026-11-26T23:00:00Z",
-		"429: try again after 2026-11-26T23:00:00.5+01:00":    "2026-11-26T22:00:00Z",
-		"2026-11-26T23:00:00Z ERROR 429 Too Many Requests":    "0001-01-01T00:00:00Z",
-		"resets at 2026-99-26T23:00:00Z":                      "0001-01-01T00:00:00Z",
-	} {
-		if got := resetIn(said).Format(time.RFC3339); got != want {
-			t.Errorf("%s: %s, want %s", said, got, want)
-		}
-	}
-}

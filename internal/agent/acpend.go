@@ -110,12 +110,12 @@ func (f *acpError) means() (How, time.Time) {
 
 // acpMeaning classifies an agent's failure by code and words. A 429 is a usage limit unless its words say otherwise.
 func acpMeaning(code int64, said string) (How, time.Time) {
-	how := meaning(said)
+	how := meaning(max(code, 0), said)
 	switch {
-	case code == acpAuthRequired || refusedStatus(code):
+	case code == acpAuthRequired, how == Refused:
 		return Refused, time.Time{}
 	case how == UsageLimit, (code == 429 || acpLimit().MatchString(said)) && !model.Passes(said):
-		return UsageLimit, resetIn(said)
+		return UsageLimit, model.ResetIn(said, proc.Now()).UTC()
 	case how == Failed && acpRefusal().MatchString(said):
 		return Refused, time.Time{}
 	}
@@ -124,32 +124,6 @@ func acpMeaning(code int64, said string) (How, time.Time) {
 
 // acpLimit matches the words of a limit in an agent's own error, which does not name the limit.
 var acpLimit = pattern.New(`(?i)\b429\b|rate.?limit|too many requests|exhausted`)
-
-// resetIn returns the reset time of a limit in the API's message, or zero.
-func resetIn(said string) time.Time {
-	if m := quotaReset().FindStringSubmatch(said); m != nil {
-		wait, _ := time.ParseDuration(m[1])
-		return proc.Now().Add(wait).UTC()
-	}
-	for line := range strings.Lines(said) {
-		if m := limitEnd().FindStringSubmatch(strings.TrimSpace(line)); m != nil {
-			var sec float64
-			fmt.Sscan(m[1], &sec) // digits
-			return unixTime(sec)
-		}
-	}
-	if m := resetAt().FindStringSubmatch(said); m != nil {
-		at, _ := time.Parse(time.RFC3339, m[1]) // zero if it is not a time
-		return at.UTC()
-	}
-	return codexResetIn(said)
-}
-
-// quotaReset matches the reset time in a message of Gemini CLI.
-var quotaReset = pattern.New(`quota will reset after ((?:\d{1,6}[hms])+)`)
-
-var resetAt = pattern.New(`(?i)(?:reset|again|until|available)[^\n]{0,20}?` +
-	`\b(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))`)
 
 // acpUsage is a turn's usage as the agent reports it. Agents report it in different messages.
 type acpUsage struct {

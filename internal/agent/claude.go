@@ -140,15 +140,12 @@ var claudeOwn = pattern.New(`agent|teammate|workflow`)
 func (s *stream) claudeRetry(e gjson.Result) {
 	status := e.Get("error_status").Int()
 	said := fmt.Sprintf("the API answers with status %d (%s)", status, e.Get("error").Str)
-	if refusedStatus(status) {
+	if meaning(status, said) == Refused {
 		s.stop(Refused, said)
 		return
 	}
 	s.wait(said, time.Duration(e.Get("retry_delay_ms").Num)*time.Millisecond)
 }
-
-// refusedStatus reports whether an HTTP status is permanent for the same call.
-func refusedStatus(status int64) bool { return status == 401 || status == 403 || status == 404 }
 
 // claudePiece counts a message's tokens from its pieces. The message itself has only the tokens at its start, and an
 // interrupted run has no result with the sum.
@@ -218,10 +215,10 @@ func (s *stream) claudeResult(e gjson.Result) {
 		s.how, s.why = TurnLimit, kind
 	case kind == "error_max_budget_usd":
 		s.how, s.why = Unfinished, "it reached its dollar limit"
-	case failed && refusedStatus(status):
-		s.how, s.why = Refused, said
 	case failed && !s.reset.IsZero() && !model.Passes(said):
 		s.how, s.why = UsageLimit, said
+	case failed && meaning(status, said) != Failed:
+		s.how, s.why = meaning(status, said), said
 	default:
 		s.fail(said)
 	}

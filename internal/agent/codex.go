@@ -12,7 +12,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/pattern"
-	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -92,12 +91,9 @@ func readCodex(s *stream, e gjson.Result) {
 // codexLimit matches the message that the account's allowance is used up. Some versions use a typographic apostrophe.
 var codexLimit = pattern.New(`^You.{1,3}ve hit your usage limit`)
 
-var codexReset = pattern.New(`try again at (?:(\w{3} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d{2} [AP]M)`)
-
 var (
-	codexRefused = pattern.New(`unexpected status (?:401|403|404)\b`)
-	codexAgain   = pattern.New(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
-	codexWait    = pattern.New(
+	codexAgain = pattern.New(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
+	codexWait  = pattern.New(
 		`retrying sampling request \(\d+/\d+ in (\d{1,8})(?:\.\d+)?s\)\.\.\..* sampling_error=(.*)$`)
 )
 
@@ -113,9 +109,8 @@ func watchCodex(s *stream, line []byte) {
 	}
 }
 
-// codexError keeps an error. A usage limit's error has its end: a time of today, or a date and a time.
 func (s *stream) codexError(text string) {
-	if codexRefused().MatchString(text) {
+	if meaning(0, text) == Refused {
 		if m := codexAgain().FindStringSubmatch(text); m != nil {
 			text = m[1]
 		}
@@ -125,30 +120,6 @@ func (s *stream) codexError(text string) {
 		return
 	}
 	s.fail(text)
-	if !codexLimit().MatchString(text) {
-		return
-	}
-	if reset := codexResetIn(text); !reset.IsZero() {
-		s.reset = reset
-	}
-}
-
-// codexResetIn returns the reset time of a usage limit in an error, or zero.
-func codexResetIn(text string) time.Time {
-	m := codexReset().FindStringSubmatch(text)
-	if m == nil {
-		return time.Time{}
-	}
-	day := proc.Now().Format("Jan 2 2006")
-	if m[1] != "" {
-		day = m[1] + " " + m[2]
-	}
-	reset, err := time.ParseInLocation("Jan 2 2006 3:04 PM", day+" "+m[3], time.Local)
-	if err != nil {
-		return time.Time{}
-	}
-	// The message omits seconds. Round up, so that the limit has certainly ended.
-	return reset.Add(time.Minute).UTC()
 }
 
 // codexStarted counts a tool when it begins. It counts an unannounced item when the item is complete.

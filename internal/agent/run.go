@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -158,9 +157,6 @@ func (s *stream) watchSilence(ctx context.Context) {
 	}
 }
 
-// limitEnd matches the end of a limit after the message of older Claude Code versions.
-var limitEnd = pattern.New(`\|([0-9]{10})$`)
-
 // outcome combines the events, the exit status and the standard error.
 func (s *stream) outcome(res proc.Outcome, cause *ending) Outcome {
 	out := Outcome{Conversation: s.conversation, Text: s.text, Turns: s.turns, Denied: s.denied,
@@ -170,22 +166,20 @@ func (s *stream) outcome(res proc.Outcome, cause *ending) Outcome {
 	}
 	out.How, out.Detail = s.verdict(res, cause)
 	out.Cut = s.reported && out.How != Completed && (res.TimedOut || res.Canceled)
-	out.Detail = oneLine(out.Detail)
-	if out.How == Completed {
-		out.Stopped = s.background
+	if out.How == UsageLimit {
+		if out.LimitReset = s.reset; s.reset.IsZero() {
+			out.LimitReset = model.ResetIn(out.Detail, proc.Now()).UTC()
+		}
 	}
+	out.Detail = oneLine(out.Detail)
 	switch {
+	case out.How == Completed:
+		out.Stopped = s.background
 	case out.How == NotFound:
 		out.Conversation = ""
-	case out.Conversation == "":
-		out.Conversation = s.turn.Conversation.ID
 	}
-	if out.How == UsageLimit {
-		out.LimitReset = s.reset
-		if m := limitEnd().FindStringSubmatch(out.Detail); m != nil && s.reset.IsZero() {
-			sec, _ := strconv.ParseFloat(m[1], 64) // digits
-			out.LimitReset = unixTime(sec)
-		}
+	if out.Conversation == "" && out.How != NotFound {
+		out.Conversation = s.turn.Conversation.ID
 	}
 	return out
 }
@@ -212,14 +206,14 @@ func (s *stream) verdict(res proc.Outcome, cause *ending) (How, string) {
 	}
 	switch {
 	case s.how == Failed:
-		return meaning(s.why), s.why
+		return meaning(0, s.why), s.why
 	case res.Signal != "" || res.ExitCode == 130 || res.ExitCode == 143:
 		return Interrupted, "ended by a signal"
 	case s.success:
 		return Failed, fmt.Sprintf("it exited with status %d after %s", res.ExitCode, s.program.Terminal)
 	}
 	said := s.unfinished(res)
-	return meaning(said), said
+	return meaning(0, said), said
 }
 
 // unfinished returns the program's own words and the missing event.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -102,7 +103,7 @@ func (s *stream) id(id string) {
 // that would wait long. The caller then waits, or asks another agent.
 func (s *stream) wait(said string, d time.Duration) {
 	if d >= patience {
-		how := meaning(said)
+		how := meaning(0, said)
 		if how == UsageLimit {
 			s.reset = proc.Now().Add(d).UTC()
 		} else {
@@ -121,7 +122,7 @@ func (s *stream) wait(said string, d time.Duration) {
 func (s *stream) emitWait(said string, d time.Duration) {
 	w := record.AgentWaits{Who: s.program.Name, Reason: record.Outage,
 		Detail: text.HeadBytes(text.VisibleLine(said), 300)}
-	if meaning(said) == UsageLimit {
+	if meaning(0, said) == UsageLimit {
 		w.Reason = record.UsageLimit
 	}
 	if d > 0 {
@@ -130,9 +131,14 @@ func (s *stream) emitWait(said string, d time.Duration) {
 	s.emit(&w)
 }
 
-// meaning returns the kind of failure in a program's words.
-func meaning(said string) How {
-	switch model.KindOf(0, said) {
+// meaning returns the kind of failure by the API's status and a program's words, which have the status if it is 0.
+func meaning(status int64, said string) How {
+	if m := apiStatus().FindStringSubmatch(said); m != nil && status == 0 {
+		status, _ = strconv.ParseInt(m[1], 10, 64) // three digits
+	}
+	switch model.KindOf(int(status), said) {
+	case model.Fatal:
+		return Refused
 	case model.UsageLimit:
 		return UsageLimit
 	case model.Overflow:
@@ -140,6 +146,8 @@ func meaning(said string) How {
 	}
 	return Failed
 }
+
+var apiStatus = pattern.New(`(?:API Error:|status) (4\d\d)\b`)
 
 var status429 = pattern.New(`\b429\b|(?i:too many requests)`)
 
@@ -152,8 +160,8 @@ func (s *stream) silence(now time.Time, limit time.Duration) {
 		s.quiet = true
 		s.emitWait(silent(limit), 0)
 		s.stop(UsageLimit, silent(limit)+", and none of its tools is running")
-	case (meaning(s.waits) == UsageLimit || status429().MatchString(s.waits)) && idle >= limit/3:
-		s.stop(meaning(s.waits), s.waits)
+	case (meaning(0, s.waits) == UsageLimit || status429().MatchString(s.waits)) && idle >= limit/3:
+		s.stop(meaning(0, s.waits), s.waits)
 	case !s.quiet && idle >= limit:
 		s.quiet = true
 		s.emitWait(silent(limit), 0)

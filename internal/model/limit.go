@@ -106,25 +106,69 @@ func (e *errorObject) reset(h http.Header, now time.Time) time.Time {
 	if d, ok := retryAfter(h, now); ok && d > 0 {
 		return now.Add(d)
 	}
-	return resetInWords(e.words(), now)
+	return ResetIn(e.words(), now)
 }
 
-// resetWords matches the wait in an endpoint's message, such as "try again in 6m0s" or "resets in 3 hours 20 minutes".
+// resetWords matches the wait in a message, such as "try again in 6m0s" or "resets in 3 hours 20 minutes".
 var resetWords = pattern.New(`(?i)\b(?:try again|retry|resets?) (?:in|after) (?:((?:[\d.]+[hms]+)+)|` +
 	`(\d{1,6}) (day|hour|minute|second)s?(?:,? (?:and )?(\d{1,6}) (hour|minute|second)s?)?)`)
 
-// resetInWords returns the end of a limit by an endpoint's message, zero if the message has none.
-func resetInWords(said string, now time.Time) time.Time {
-	m := resetWords().FindStringSubmatch(said)
-	if m == nil {
-		return time.Time{}
-	}
-	if m[1] != "" {
+// resetAt matches the time in a message, such as "resets 3pm (Europe/Berlin)" or "try again at Jan 3rd, 2027 5:04 PM".
+var resetAt = pattern.New(`(?im)(?:resets?|again|until|available|access)\b[^\n\d|]{0,20}?\b` +
+	`((?:[a-z]{3} \d{1,2}(?:st|nd|rd|th)?(?:,| at) (?:\d{4},? )?|\d{4}-\d\d-\d\d(?:T| at | ))?` +
+	`\d{1,2}(?::[\d:.]+)?(?: ?[ap]m|Z|[+-]\d\d:\d\d)?)(?: \(?(UTC|[a-z_]+/[\w/+-]+)\b)?|\|(\d{10})$`)
+
+var resetParts = strings.NewReplacer(" AT ", " ", ",", "", "1ST", "1", "2ND", "2", "3RD", "3", "TH", "", " AM", "AM",
+	" PM", "PM")
+
+// resetLayouts are the forms of a time in a message, after resetParts.
+var resetLayouts = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "Jan 2 2006 3:04PM",
+	"Jan 2 3:04PM", "Jan 2 3PM", "3:04PM", "3PM"}
+
+// ResetIn returns the end of a limit by the message of an endpoint or agent program, zero if the message has none.
+func ResetIn(said string, now time.Time) time.Time {
+	if m := resetWords().FindStringSubmatch(said); m != nil && m[1] != "" {
 		at, _ := parseReset(m[1], now)
 		return at
+	} else if m != nil {
+		units := map[string]float64{"day": 86400, "hour": 3600, "minute": 60, "second": 1}
+		first, _ := strconv.ParseFloat(m[2], 64)
+		more, _ := strconv.ParseFloat(m[4], 64)
+		return now.Add(seconds(first*units[strings.ToLower(m[3])] + more*units[strings.ToLower(m[5])]))
 	}
-	units := map[string]float64{"day": 86400, "hour": 3600, "minute": 60, "second": 1}
-	first, _ := strconv.ParseFloat(m[2], 64)
-	more, _ := strconv.ParseFloat(m[4], 64)
-	return now.Add(seconds(first*units[strings.ToLower(m[3])] + more*units[strings.ToLower(m[5])]))
+	m := resetAt().FindStringSubmatch(said)
+	if m == nil {
+		return time.Time{}
+	} else if m[3] != "" {
+		at, _ := parseInstant(m[3])
+		return at
+	}
+	zone := time.Local
+	if m[2] != "" {
+		var err error
+		if zone, err = time.LoadLocation(m[2]); err != nil {
+			return time.Time{}
+		}
+	}
+	for _, layout := range resetLayouts {
+		at, err := time.ParseInLocation(layout, resetParts.Replace(strings.ToUpper(m[1])), zone)
+		if err != nil {
+			continue
+		}
+		if at.Year() == 0 { // the next such time
+			year, month, day := now.In(zone).Date()
+			years, days := 0, 1
+			if strings.HasPrefix(layout, "Jan") {
+				month, day, years, days = 1, 1, 1, 0
+			}
+			if at = at.AddDate(year, int(month)-1, day-1); at.Before(now.Add(-time.Hour)) {
+				at = at.AddDate(years, 0, days)
+			}
+		}
+		if !strings.Contains(layout, ":05") { // round up, so that the limit has certainly ended
+			at = at.Add(time.Minute)
+		}
+		return at
+	}
+	return time.Time{}
 }

@@ -171,18 +171,39 @@ func TestErrorObjectReset(t *testing.T) {
 	}
 }
 
-func TestResetInWords(t *testing.T) {
+func TestResetIn(t *testing.T) {
+	local := func(month time.Month, day, hour, minute int) time.Duration {
+		return time.Date(2026, month, day, hour, minute, 0, 0, time.Local).Sub(noon)
+	}
 	for said, want := range map[string]time.Duration{
 		"Usage limit reached. Please try again in 7m12.5s.":       7*time.Minute + 12500*time.Millisecond,
 		"You exceeded your current quota, please retry in 44.5s.": 44500 * time.Millisecond,
 		"weekly limit reached, resets in 2 days and 3 hours":      51 * time.Hour,
 		"Your usage limit resets in 1 hour, 20 minutes.":          80 * time.Minute,
 		"quota exceeded, try again after 3 seconds":               3 * time.Second,
+		"Your quota will reset after 3h20m5s.":                    3*time.Hour + 20*time.Minute + 5*time.Second,
 		"the limit of 5 hours is used up":                         0,
 		"try again in a few minutes":                              0,
 		"resets in 9999999 days":                                  0,
+
+		"usage limit reached, resets at 2026-11-21T23:00:00Z":             11 * time.Hour,
+		"429: try again after 2026-11-21T23:00:00.5+01:00":                10*time.Hour + 500*time.Millisecond,
+		"2026-11-26T23:00:00Z ERROR 429 Too Many Requests":                0,
+		"resets at 2026-99-26T23:00:00Z":                                  0,
+		"usage limit. You will regain access on 2026-12-01 at 00:00 UTC.": 228*time.Hour + time.Minute,
+		"Claude AI usage limit reached|1795276800":                        time.Unix(1795276800, 0).Sub(noon),
+
+		"5-hour limit reached ∙ resets 3pm (UTC)":                        3*time.Hour + time.Minute,
+		"You've hit your limit · resets 2:30am (Europe/Berlin)":          13*time.Hour + 31*time.Minute,
+		"Weekly limit reached ∙ resets Nov 23 at 1pm (America/New_York)": 54*time.Hour + time.Minute,
+		"Weekly limit reached ∙ resets Jan 2, 1pm (UTC)":                 42*24*time.Hour + time.Hour + time.Minute,
+		"resets 3pm (Nowhere/Else)":                                      0,
+		"resets 99pm":                                                    0,
+		"You've hit your usage limit. Try again at 11:58 AM (UTC).":      -time.Minute, // it has just ended
+		"or try again at Jan 3rd, 2027 5:04 PM.":                         local(13, 3, 17, 5),
+		"Your limit will reset at 2026-12-01 10:00:00":                   local(12, 1, 10, 0),
 	} {
-		got := resetInWords(said, noon)
+		got := ResetIn(said, noon)
 		if want == 0 != got.IsZero() || want != 0 && !got.Equal(noon.Add(want)) {
 			t.Errorf("%q: %v, want in %v", said, got, want)
 		}
