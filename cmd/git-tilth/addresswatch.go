@@ -46,14 +46,14 @@ func (a *addressing) answer() error {
 // watch works round after round. The limit counts all rounds of the session, also those of earlier commands.
 func (a *addressing) watch() error {
 	w := a.w
-	for told := false; ; {
+	for reported := false; ; {
 		if err := a.watched(); errors.As(err, new(*forge.RateError)) {
 			w.p.warnf("%s\n", err)
 		} else if err != nil {
 			return a.over(err)
 		}
-		if !told && a.top != nil {
-			told = true
+		if !reported && a.top != nil {
+			reported = true
 			w.p.warnf("watching %s (Ctrl-C stops)\n", a.top.Name())
 		}
 		if w.p.dryRun {

@@ -62,7 +62,7 @@ func (p *process) app() *cli.App {
 			if name := c.Args().First(); name != "" {
 				return unknownCommand(name, c.App.Commands)
 			}
-			p.sayStanding()
+			p.sayState()
 			return p.printHelp(p.stdout, c.App.Commands, brief)
 		},
 	}

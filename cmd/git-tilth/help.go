@@ -102,8 +102,8 @@ func (p *process) helpColumns() int { return min(cmp.Or(p.terminal(false).Width,
 // usageColumn is the column of a command's description in the help.
 const usageColumn = 27
 
-// sayStanding prints the state of the repository and the next command in at most five lines.
-func (p *process) sayStanding() {
+// sayState prints the state of the repository and the next command in at most five lines.
+func (p *process) sayState() {
 	say := func(format string, args ...any) { p.printf(format+"\n", args...) }
 	w, err := p.enter("", nil)
 	if err != nil {

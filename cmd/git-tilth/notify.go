@@ -29,7 +29,7 @@ type notifier struct {
 	s       *session.Session
 	on      []string // tilth.notifyOn; nil turns notifications off
 	cost    float64  // of the session so far
-	told    map[string]bool
+	sent    map[string]bool
 	outages map[string]time.Time // start of the outage of each endpoint or agent program
 	waiting map[string]string    // by task and role, the endpoint or agent program it waits for
 	pending sync.WaitGroup
@@ -39,7 +39,7 @@ type notifier struct {
 }
 
 func (w *repoContext) newNotifier(s *session.Session) *notifier {
-	n := &notifier{w: w, s: s, told: map[string]bool{}, outages: map[string]time.Time{}, waiting: map[string]string{}}
+	n := &notifier{w: w, s: s, sent: map[string]bool{}, outages: map[string]time.Time{}, waiting: map[string]string{}}
 	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(w.p.ctx))
 	if check, err := s.Checkpoint(); err == nil {
 		n.cost = check.Usage.Sum().Cost
@@ -86,10 +86,10 @@ func (n *notifier) event(l record.Line) {
 
 // once notifies in the background, unless tilth.notifyOn excludes the event or it was notified before.
 func (n *notifier) once(kind, which, reason string) {
-	if !slices.Contains(n.on, kind) || n.told[kind+which] {
+	if !slices.Contains(n.on, kind) || n.sent[kind+which] {
 		return
 	}
-	n.told[kind+which] = true
+	n.sent[kind+which] = true
 	cost := n.cost
 	n.pending.Go(func() { n.notify(reason, cost) })
 }

@@ -172,9 +172,9 @@ func (r prepRequest) again(flag string) string {
 	return text.ShellQuote(words...)
 }
 
-// anew returns the command that imports the same tasks into a new session, from any directory. It returns "" if they
-// cannot be read again.
-func (w *repoContext) anew(r prepRequest) string {
+// importAgain returns the command that imports the same tasks into a new session, from any directory; "" if they cannot
+// be read again.
+func (w *repoContext) importAgain(r prepRequest) string {
 	if r.imported == nil || r.from == "-" {
 		return ""
 	}
@@ -288,7 +288,7 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 		start.TaskCount = len(r.imported.Tasks)
 	}
 	n := lifecycle.New{Store: w.Store, Location: w.Loc, Base: r.baseSHA, Label: w.label(r), Start: start,
-		Anew: w.anew(r)}
+		Anew: w.importAgain(r)}
 	if r.check != nil {
 		if err := w.tryFirst(&n, r); err != nil {
 			return nil, err

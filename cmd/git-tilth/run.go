@@ -403,11 +403,11 @@ func (w *repoContext) newProgress(s *session.Session, asJSON bool) *runLines {
 // ended prints the end of a run. If that prints the error's text, it returns the error without the text.
 func (w *repoContext) ended(h *held.Handle, show *runLines, stop loop.Stop, result error) error {
 	why, r := w.hintOf(h, result)
-	told := show.Stopped(h, stop, why, r)
+	printed := show.Stopped(h, stop, why, r)
 	if !show.Term.JSON {
 		w.sayChanged(h)
 	}
-	if told {
+	if printed {
 		code, _, _ := w.p.exitFor(result)
 		return &exitError{code: code, err: result}
 	}

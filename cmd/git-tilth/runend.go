@@ -13,9 +13,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// Stopped prints the summary of a run. why is the failure for a terminal, or ""; told reports whether a line has
+// Stopped prints the summary of a run. why is the failure for a terminal, or ""; printed reports whether a line has
 // printed it.
-func (p *runLines) Stopped(h *held.Handle, s loop.Stop, why string, r *view.Report) (told bool) {
+func (p *runLines) Stopped(h *held.Handle, s loop.Stop, why string, r *view.Report) (printed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.printFinished()
@@ -25,9 +25,9 @@ func (p *runLines) Stopped(h *held.Handle, s loop.Stop, why string, r *view.Repo
 	}
 	var out bytes.Buffer // one write, because another run may print at the same time
 	fmt.Fprintf(&out, "\n%s\n", r.EndLine(s.Reason))
-	told = why != "" && p.Term.TTY && p.errTTY
+	printed = why != "" && p.Term.TTY && p.errTTY
 	switch {
-	case s.Reason == record.PreflightFailed && told: // without told, the error's line has the findings
+	case s.Reason == record.PreflightFailed && printed: // otherwise the error's line has the findings
 		io.WriteString(&out, leftLines(s, p.Term))
 	case len(s.Left) > 0 && s.Reason != record.PreflightFailed, s.Reason == record.CommitRefused:
 		r.Unfinished(&out, p.Term)
@@ -35,13 +35,13 @@ func (p *runLines) Stopped(h *held.Handle, s loop.Stop, why string, r *view.Repo
 	for _, line := range r.CheckLines(true) {
 		fmt.Fprintln(&out, p.Term.Fold("  "+text.VisibleLine(line)))
 	}
-	if told && len(s.Left) == 0 && why != s.Reason {
+	if printed && len(s.Left) == 0 && why != s.Reason {
 		fmt.Fprintln(&out, p.Term.Fold("  "+text.VisibleLine(why)))
 	}
 	fmt.Fprintf(&out, "%s\nbranch  %s\n%s", p.Term.Fold(r.Spent()), h.S.Branch(),
 		p.Term.Commands("next    ", r.Commands))
 	p.out.Write(out.Bytes())
-	return told
+	return printed
 }
 
 // leftLines returns the findings of a stop, each with the command that helps.

@@ -79,17 +79,17 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 	}
 	lease, lost := w.Config.Duration("tilth.lease"), 0 // races lost in a row
 	idle := false
-	for heard, away := false, false; ; {
+	for answered, away := false, false; ; {
 		claims, err := place.Remotes(p.ctx)
 		if err != nil && p.ctx.Err() == nil {
-			if l.once || !heard {
+			if l.once || !answered {
 				return fleetError(err, "")
 			}
 			if !away {
 				p.warnf("git-tilth: the remote does not answer, retrying: %s\n", text.OneLine(err.Error()))
 			}
 		}
-		away, heard = err != nil, heard || err == nil
+		away, answered = err != nil, answered || err == nil
 		c, found, waiting := l.choose(claims, p.now(), lost)
 		switch {
 		case p.ctx.Err() != nil:

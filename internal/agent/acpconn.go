@@ -163,7 +163,7 @@ func (c *acpConn) line(line []byte) {
 	if c.phase == acpOver {
 		return
 	}
-	c.s.heard, c.s.quiet, c.s.waits = time.Now(), false, ""
+	c.s.lastOutput, c.s.quiet, c.s.waits = time.Now(), false, ""
 	if len(line) > maxACPLine {
 		c.s.stop(Failed, fmt.Sprintf("it printed a line longer than %d MiB", maxACPLine>>20))
 		return

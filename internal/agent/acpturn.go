@@ -245,7 +245,7 @@ func (c *acpConn) replay(ctx context.Context) error {
 	c.s.mu.Unlock()
 	for until := time.Now().Add(replayTime); !whole && time.Now().Before(until); {
 		c.s.mu.Lock()
-		left := replayQuiet - time.Since(c.s.heard)
+		left := replayQuiet - time.Since(c.s.lastOutput)
 		c.s.mu.Unlock()
 		if left <= 0 {
 			break
@@ -318,7 +318,7 @@ func listed(names []string) string {
 func (c *acpConn) prompt(ctx context.Context) error {
 	t := c.s.turn
 	c.s.mu.Lock()
-	c.phase, c.s.heard, c.message, c.usage.unanswered = acpPrompted, time.Now(), acpMessage{}, true
+	c.phase, c.s.lastOutput, c.message, c.usage.unanswered = acpPrompted, time.Now(), acpMessage{}, true
 	c.s.mu.Unlock()
 	answer := c.request("session/prompt", map[string]any{"sessionId": c.session,
 		"prompt": []any{map[string]string{"type": "text", "text": c.s.program.prompt(t)}}})

@@ -19,7 +19,7 @@ import (
 // Retries of failures in a row.
 const (
 	maxEmpty     = 8  // empty answers
-	maxBeside    = 3  // failures while another agent is free
+	maxWithOther = 3  // failures while another agent is free
 	maxAtOnce    = 10 // immediate retries that an endpoint may ask for; later ones wait
 	longestWait  = 5 * time.Minute
 	endpointWait = time.Second // first wait; it doubles
@@ -42,7 +42,7 @@ type Calls struct {
 	Attempts  int           // limits the attempts at one request; 0 is no limit
 	MaxOutage time.Duration // limits the time of transient failures in a row; 0 is DefaultOutage
 	Allow     func() error  // called before each attempt; its error ends the attempts
-	Beside    func() bool   // reports whether another agent is free; nil is never
+	OtherFree func() bool   // reports whether another agent is free; nil is never
 	// Wait waits before the next attempt; nil sleeps.
 	Wait func(context.Context, *model.Failure, Pause) error
 	// Record counts an attempt's usage and writes its model_call, with scope and total.
@@ -126,7 +126,7 @@ func (c Calls) next(row *streak, f *model.Failure) (p Pause, again bool) {
 		}
 		left := row.began.Add(most).Sub(now)
 		p.Wait = min(p.Wait, left)
-		again = left > 0 && (row.failures < maxBeside || c.Beside == nil || !c.Beside())
+		again = left > 0 && (row.failures < maxWithOther || c.OtherFree == nil || !c.OtherFree())
 	}
 	if again = again && (c.Attempts == 0 || row.failures < c.Attempts); !again {
 		p.Wait = 0

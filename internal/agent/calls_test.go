@@ -112,7 +112,7 @@ func TestHowFailuresInARowEnd(t *testing.T) {
 		var r recorder
 		c.step.Repeat = -1
 		calls, _ := r.calls(t, 0, c.step)
-		calls.Beside = func() bool { return c.beside }
+		calls.OtherFree = func() bool { return c.beside }
 		_, err := calls.Make(t.Context(), hi())
 		f, ok := errors.AsType[*model.Failure](err)
 		if !ok || f.Kind != c.kind || r.attempts != c.attempts {

@@ -101,7 +101,7 @@ func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	cmd.OnLine = func(line []byte) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.heard, s.quiet, s.waits = time.Now(), false, ""
+		s.lastOutput, s.quiet, s.waits = time.Now(), false, ""
 		p.read(s, t.Redact.Line(line))
 		s.settle(s.quietTime(), s.lingered)
 	}

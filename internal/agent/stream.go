@@ -42,7 +42,7 @@ type stream struct {
 	turns        int
 	running      int         // number of running tools
 	began        time.Time   // start of the program
-	heard        time.Time   // time of the last output
+	lastOutput   time.Time   // time of the last output
 	quiet        bool        // the silence was reported
 	waits        string      // API error after which the program waits for a retry, or ""
 	success      bool        // the terminal event reported success
@@ -73,7 +73,7 @@ type stream struct {
 func newStream(p *Program, t *Turn) *stream {
 	now := time.Now()
 	return &stream{program: p, turn: t, steps: map[string]Usage{}, counted: map[string]bool{},
-		others: map[string]bool{}, began: now, heard: now}
+		others: map[string]bool{}, began: now, lastOutput: now}
 }
 
 // tell reports the conversation's id once.
@@ -115,7 +115,7 @@ func (s *stream) wait(said string, d time.Duration) {
 	if s.waits == "" {
 		s.emitWait(said, d)
 	}
-	s.waits, s.heard = said, time.Now()
+	s.waits, s.lastOutput = said, time.Now()
 }
 
 // emitWait records that the program waits for its API by itself.
@@ -153,7 +153,7 @@ var status429 = pattern.New(`\b429\b|(?i:too many requests)`)
 
 // silence is called periodically. A long silence between two calls means that the program waits for its API.
 func (s *stream) silence(now time.Time, limit time.Duration) {
-	idle := now.Sub(s.heard)
+	idle := now.Sub(s.lastOutput)
 	switch {
 	case s.program.acp != nil && !s.quiet && idle >= limit && s.running == 0 && s.conversation != "":
 		// A thinking model sends events. An agent that waits for its API sends none, and some wait for ever.

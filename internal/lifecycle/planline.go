@@ -105,7 +105,7 @@ func (p Plan) line(aside string) string {
 	if p.SetAside != "" {
 		add("stash the work of %s, which is not pending", p.SetAside)
 	}
-	if lanes := p.standing(); len(lanes) > 0 {
+	if lanes := p.pendingLanes(); len(lanes) > 0 {
 		add("continue %s in parallel", strings.Join(lanes, ", "))
 	}
 	switch {
@@ -132,7 +132,7 @@ func (p Plan) next() string {
 	return "no task can start: " + strings.Join(waits, "; ")
 }
 
-// standing returns the pending tasks that have a lane.
-func (p Plan) standing() []string {
+// pendingLanes returns the pending tasks that have a lane.
+func (p Plan) pendingLanes() []string {
 	return slices.DeleteFunc(slices.Clone(p.Lanes), func(id string) bool { return !slices.Contains(p.Pending, id) })
 }

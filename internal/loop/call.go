@@ -106,7 +106,7 @@ func (a *attempt) waitUntil(ctx context.Context, who string, reset time.Time, st
 // make makes one request, with retries, and checks the session's caps before each attempt.
 func (c caller) make(ctx context.Context, req model.Request, attempts int) (*model.Reply, error) {
 	calls := agent.Calls{Chat: c.who.Client.Chat, Attempts: attempts, Record: c.recordCall, Emit: c.emitPhase,
-		MaxOutage: c.run.o.MaxOutage, Allow: c.run.mayAsk, Wait: c.wait, Beside: c.beside}
+		MaxOutage: c.run.o.MaxOutage, Allow: c.run.mayAsk, Wait: c.wait, OtherFree: c.otherFree}
 	if c.tell != nil {
 		calls.Program, calls.Tell, calls.Heard = c.who.Program, c.tell, c.after
 	}

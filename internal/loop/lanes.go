@@ -55,11 +55,11 @@ func (r *run) sideBySide() bool {
 	if i < 0 {
 		return false
 	}
-	standing := r.hasLane(r.tasks[i].ID)
+	inLane := r.hasLane(r.tasks[i].ID)
 	if r.stepsLeft() {
 		return false
 	}
-	if r.branch.judgedTo != "" || !standing && r.tasks[i].ID == r.o.From.Begun && !r.ended(r.o.From.Begun) {
+	if r.branch.judgedTo != "" || !inLane && r.tasks[i].ID == r.o.From.Begun && !r.ended(r.o.From.Begun) {
 		return false
 	}
 	return r.o.Lanes > 1 || slices.ContainsFunc(r.tasks, func(t session.Task) bool {

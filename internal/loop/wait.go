@@ -62,8 +62,8 @@ func (r *run) waits(n int) {
 	r.waiting, r.idleSince = r.waiting+n, now
 }
 
-// beside reports whether another agent of a list is free.
-func (c caller) beside() bool {
+// otherFree reports whether another agent of a list is free.
+func (c caller) otherFree() bool {
 	all, role := c.run.o.Worker.all(), ""
 	if c.role == record.RoleEvaluator {
 		all, role = c.run.o.Evaluator.all(), c.role

@@ -152,12 +152,12 @@ func (q Query) matches(dir string) bool {
 		return unix.Stat(dir, &st) == nil && st.Uid == q.Owner
 	}
 	return err == nil && (len(q.Places) == 0 || slices.ContainsFunc(q.Places, func(place string) bool {
-		return cwd == place || strings.HasPrefix(cwd, strings.TrimSuffix(place, "/")+"/") || q.told(dir, place)
+		return cwd == place || strings.HasPrefix(cwd, strings.TrimSuffix(place, "/")+"/") || q.worksIn(dir, place)
 	}))
 }
 
-// told reports whether a process's arguments name a directory in which it works other than its working directory.
-func (q Query) told(dir, place string) bool {
+// worksIn reports whether a process works in place by its arguments, not by its working directory.
+func (q Query) worksIn(dir, place string) bool {
 	for file, before := range map[string]string{"/cmdline": q.Argument, "/environ": q.Variable} {
 		data, err := os.ReadFile(dir + file)
 		if err == nil && before != "" && strings.Contains("\x00"+string(data), "\x00"+before+place+"/") {

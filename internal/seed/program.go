@@ -24,8 +24,8 @@ func (in *interview) tell(_ context.Context, messages []json.RawMessage) (agent.
 	return t, nil
 }
 
-// heard returns a failure for a turn without a message.
-func (in *interview) heard(_ context.Context, out agent.Outcome) (again bool, err error) {
+// turnEnded returns a failure for a turn without a message.
+func (in *interview) turnEnded(_ context.Context, out agent.Outcome) (again bool, err error) {
 	f := &model.Failure{Kind: model.Empty, FinishReason: string(out.How), RetryAfter: new(time.Duration),
 		Message: in.Program.Name + ": " + out.Detail, Usage: out.Usage}
 	if out.Unkept != nil {

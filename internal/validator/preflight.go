@@ -117,7 +117,7 @@ func (r Report) SlowOnBase(seconds map[string]float64, limit time.Duration) stri
 
 // obstacle returns the reason why a failed validator could not even start, with the fix, or "".
 func (p *layout) obstacle(v Validator, res Result, s Scene) (why, fix string) {
-	if why, fix := standsForNothing(res.Output); why != "" {
+	if why, fix := emptyShim(res.Output); why != "" {
 		return why, fix
 	}
 	if why, fix := closedFile(res.Output, s.Box); why != "" {

@@ -28,8 +28,8 @@ var shimWords = []struct {
 	{pattern.New(`(?m)^Volta error: Node is not available.*$`), "volta install node"},
 }
 
-// standsForNothing returns the message of a shim without a program to start, and the command that installs the program.
-func standsForNothing(output string) (why, fix string) {
+// emptyShim returns the message of a shim without a program to start, and the command that installs the program.
+func emptyShim(output string) (why, fix string) {
 	for _, w := range shimWords {
 		if m := w.sign().FindStringSubmatchIndex(output); m != nil {
 			said, _, _ := strings.Cut(output[m[0]:m[1]], "\n")
@@ -56,7 +56,7 @@ func (p *layout) lacks(ctx context.Context, check, program string, env []string)
 	for _, dir := range []string{"/", p.Root} {
 		o, err := proc.Run(ctx, proc.Cmd{Argv: []string{at, "--version"}, Dir: dir, Env: env, Timeout: time.Minute,
 			Box: p.Box})
-		said, fix := standsForNothing(string(o.Output))
+		said, fix := emptyShim(string(o.Output))
 		switch {
 		case err != nil || said == "" && o.ExitCode != 127 || o.ExitCode == 0:
 			return ""
