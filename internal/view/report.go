@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -135,9 +134,13 @@ func NewReport(o session.Overview, s *session.Session) *Report {
 			r.Reset = st.Stopped.Reset
 		}
 	}
-	began := map[[3]string]time.Time{} // waits, by reason, task and end
+	var waits [][3]string         // reason, start and end, the last wait first
+	end, killed := r.Ended, false // the end of the run that a line belongs to
 	// list and show report an unreadable record.
 	_, _ = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
+		if killed {
+			end, killed = l.TS, false
+		}
 		id, _ := l.Task()
 		t := cmp.Or(r.Task(id), &ReportTask{heardOut: true}) // an event of no task
 		if !seen[l.Type] || l.Type == "model_call" && t.heardOut {
@@ -145,12 +148,13 @@ func NewReport(o session.Overview, s *session.Session) *Report {
 		}
 		switch ev := l.Event().(type) {
 		case *record.AgentWaits:
-			began[[3]string{ev.Reason, ev.TaskID, ev.Until}] = record.ParseTime(l.TS)
+			waits = append(waits, [3]string{ev.Reason, l.TS, min(ev.Until, end)})
 		case *record.SessionStart:
 			r.inherit(ev)
 			r.began(&ev.Agents)
 		case *record.SessionResume:
 			r.began(ev.Agents)
+			killed = true
 		case *record.EvaluatorVerdict:
 			t.seeVerdict(ev)
 		case *record.ValidatorRun:
@@ -172,16 +176,13 @@ func NewReport(o session.Overview, s *session.Session) *Report {
 		}
 		return true
 	})
-	for wait, from := range began {
-		until := record.ParseTime(wait[2])
-		if ended := record.ParseTime(r.Ended); !ended.IsZero() && ended.Before(until) { // the wait was interrupted
-			until = ended
-		}
-		if d := until.Sub(from); d > 0 && !from.IsZero() {
-			if r.Waited == nil {
-				r.Waited = map[string]float64{}
-			}
-			r.Waited[wait[0]] += d.Seconds()
+	covered := map[string]string{} // until then, because lanes wait at the same time
+	r.Waited = map[string]float64{}
+	for _, w := range slices.Backward(waits) {
+		from, to := record.ParseTime(max(w[1], covered[w[0]])), record.ParseTime(w[2])
+		if !from.IsZero() && to.After(from) {
+			r.Waited[w[0]] += to.Sub(from).Seconds()
+			covered[w[0]] = w[2]
 		}
 	}
 	if start := r.agents; start != nil {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -152,5 +153,33 @@ func TestQuestion(t *testing.T) {
 		if got := question(said); got != want {
 			t.Errorf("%q: %q, want %q", said, got, want)
 		}
+	}
+}
+
+// The time of waits is that of the run: a kill ends a wait, and lanes wait at the same time.
+func TestWaited(t *testing.T) {
+	s := &session.Session{ID: "20260611-220410-abcdef", Dir: t.TempDir()}
+	var b strings.Builder
+	line := func(at, kind, payload string) {
+		fmt.Fprintf(&b, `{"ts":"2026-06-11T%s:00.000Z","type":"%s","session_id":"%s","payload":{%s}}`+"\n", at, kind, s.ID, payload)
+	}
+	wait := func(at, task, reason, until string) {
+		line(at, "agent_waits", fmt.Sprintf(`"task_id":"%s","reason":"%s","until":"2026-06-11T%s:00.000Z"`, task, reason,
+			until))
+	}
+	line("08:00", "session_start", `"phase":"run"`)
+	wait("08:00", "T-001", record.Outage, "08:10")
+	wait("08:01", "T-002", record.Outage, "08:08")
+	wait("08:20", "T-001", record.UsageLimit, "13:00")
+	wait("08:21", "T-001", record.UsageLimit, "13:00")
+	line("12:00", "session_resume", "") // after a kill
+	wait("12:00", "T-001", record.UsageLimit, "13:00")
+	line("13:30", "stop", `"reason":"all_done"`)
+	if err := os.WriteFile(s.Path(session.RecordFile), []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "waited 10m for an endpoint or agent program, 1h 1m for a usage limit"
+	if got := NewReport(s.Overview(), s).waited(); got != want {
+		t.Error(got)
 	}
 }
