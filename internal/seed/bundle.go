@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -49,13 +48,12 @@ func one(rule, format string, args ...any) violations {
 
 // Explain renders violations as a list, one per line, at most max of them.
 func Explain(vs []Violation, max int) string {
-	var b bytes.Buffer
-	for i, v := range vs {
-		if i == max {
-			fmt.Fprintf(&b, "- and %d more\n", len(vs)-max)
-			break
-		}
+	var b strings.Builder
+	for _, v := range vs[:min(max, len(vs))] {
 		fmt.Fprintf(&b, "- %s\n", v)
+	}
+	if len(vs) > max {
+		fmt.Fprintf(&b, "- and %d more\n", len(vs)-max)
 	}
 	return b.String()
 }

@@ -63,7 +63,10 @@ func (p *plan) fill(e *entry, b *block) {
 		case c.kind == section || is && c.kind == other:
 			label = is
 		case c.kind == other:
-			label = label && !strings.HasPrefix(said, "**")
+			is = clause().MatchString(said)
+			if label = label && (is || !strings.HasPrefix(said, "**")); label && is {
+				labelled = append(labelled, c)
+			}
 			p.orders(e, p.lines[c.begin:c.end], c.begin)
 		case c.box != 0:
 			boxes = append(boxes, c)
@@ -86,13 +89,14 @@ func (p *plan) fill(e *entry, b *block) {
 		taken = plain
 	}
 	for _, c := range labels {
-		if len(boxes) == 0 || len(labelled) == 0 || c.kind == section {
+		if len(e.inline) > 0 || (len(boxes) == 0) != (len(labelled) == 0) {
 			p.take(c.begin, p.below(c))
 		}
 	}
 	for _, c := range taken {
 		switch {
-		case c.kind != item || c.box == 0 && slices.Contains(taken, c.parent) || p.leftOut(c.parent):
+		case c.kind != item && !clause().MatchString(p.said(c)) || p.leftOut(c.parent) ||
+			c.box == 0 && slices.Contains(taken, c.parent):
 		case p.leftOut(c):
 			p.im.Optional++
 			p.take(c.begin, c.end)
@@ -132,7 +136,9 @@ func joinClauses(criteria []string) (out []string) {
 func (p *plan) criterion(c *block) string {
 	p.take(c.begin, p.below(c))
 	said := c.title
-	if isCode(c.id) && !strings.HasPrefix(c.id, "T") {
+	if c.kind == other {
+		said = text.OneLine(stripEmphasis(p.said(c)))
+	} else if isCode(c.id) && !strings.HasPrefix(c.id, "T") {
 		said = text.OneLine(c.head)
 	}
 	var subs []string

@@ -2,6 +2,7 @@ package seed
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -22,25 +23,20 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 	if err != nil {
 		return nil, nil, fmt.Errorf("the plan as it was: %w", err)
 	}
-	var keep []session.Task
 	edited, err = readText(session.TasksFile, bytes.NewReader(edited))
 	if err != nil {
 		return nil, one("text", "%s", err), nil
 	}
 	entries, err := readJSON(session.TasksFile, edited, 1)
-	if err != nil {
-		return nil, one("shape", "%s", err), nil
-	}
-	tasks, err := session.ParseTasks(edited)
-	if err != nil {
+	tasks, badTask := session.ParseTasks(edited)
+	if err = cmp.Or(err, badTask); err != nil {
 		return nil, one("shape", "%s", err), nil
 	}
 	before = slices.Concat(done, before)
-	for _, t := range done {
-		t.Needs = nil // a done task needs nothing
-		keep = append(keep, t)
+	b := &Bundle{Tasks: slices.Concat(done, tasks)}
+	for i := range done {
+		b.Tasks[i].Needs = nil // a done task needs nothing
 	}
-	b := &Bundle{Tasks: append(keep, tasks...)}
 	for _, e := range entries { // a reader keeps only one of two keys, perhaps not the edited one
 		b.checkKeys(fmt.Sprintf("the entry in line %d", e.line), fieldsOf(e.value, e.line), nil)
 	}

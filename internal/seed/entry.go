@@ -21,6 +21,7 @@ type entry struct {
 	file     string
 	line     int
 	source   string // the list's own id, "" for none
+	number   string // number in a list of items, which other tasks may name
 	id       string // ours
 	title    string // full title, one line
 	body     string
@@ -52,7 +53,7 @@ var (
 	distinctive  = pattern.New(`^[A-Za-z][A-Za-z0-9]*[-_.]?[A-Za-z0-9.]*[0-9][A-Za-z0-9.]*$`)
 	referredWord = pattern.New(`[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9]|[A-Za-z0-9]`)
 	// dependsWords introduce ids in a sentence. After a strong one, a bare number is an id.
-	dependsWords = pattern.New(`(?i)\b(?:(depend(?:s|ent|encies)?(?: on)?|blocked by|prerequisites?)|requires|needs|after)\b[*_:]*[ \t]*`)
+	dependsWords = pattern.New(`(?i)(?:\b|_)(?:(depend(?:s|ent|encies)?(?: on)?|blocked by|prerequisites?)|requires|needs|after)\b[*_:]*[ \t]*`)
 	dependsNouns = "task tasks story stories step steps issue issues and or the"
 )
 
@@ -72,14 +73,12 @@ func (im *Imported) add(entries []entry, unique bool) error {
 	}
 	x := newIndex(entries)
 	needsByMarks(entries)
-	for i := range entries {
-		im.resolve(&entries[i], x)
-	}
 	for _, e := range entries {
 		if !im.taken(e) {
 			im.leave(e)
 			continue
 		}
+		im.resolve(&e, x)
 		t := e.task(func(s string) string { return im.ours(s, x) })
 		im.from[t.ID] = e
 		im.Tasks = append(im.Tasks, t)
@@ -112,7 +111,11 @@ func (im *Imported) identify(entries []entry, unique bool) error {
 		own, source := ownID().MatchString(e.source), strings.ToLower(e.source)
 		if source != "" && (unique || own && im.taken(e)) {
 			if b, twice := before[source]; twice {
-				return idTwice(e, b)
+				where := "was given in line " + itoa(b.line)
+				if b.file != e.file {
+					where = "is that of " + filepath.Base(b.file)
+				}
+				return importError(e.file, e.line, "give each a unique id", "the id %s %s already", e.source, where)
 			}
 			before[source] = e
 		}
@@ -155,15 +158,6 @@ func numberOf(source string) string {
 	return taskID(n)
 }
 
-// idTwice is the error for two entries with one id.
-func idTwice(e, before entry) error {
-	where := "was given in line " + itoa(before.line)
-	if before.file != e.file {
-		where = "is that of " + filepath.Base(before.file)
-	}
-	return importError(e.file, e.line, "give each task a unique id", "the id %s %s already", e.source, where)
-}
-
 // taken reports whether an entry becomes a task.
 func (im *Imported) taken(e entry) bool { return e.left == "" || e.left == leftOptional && im.optional }
 
@@ -187,7 +181,7 @@ type index map[string][]entry
 func newIndex(entries []entry) index {
 	x := index{}
 	for _, e := range entries {
-		source := strings.ToLower(e.source)
+		source := strings.ToLower(cmp.Or(e.source, e.number))
 		for _, key := range slices.Compact([]string{source, strings.TrimLeft(source, "0")}) {
 			x[key] = append(x[key], e)
 		}
@@ -201,8 +195,8 @@ func newIndex(entries []entry) index {
 	return x
 }
 
-// find returns our id for an id of the list, or "". If numbers restart in each phase, it prefers the same phase.
-func (x index) find(word string, phase int) string {
+// find returns the entry with an id of the list. If numbers restart in each phase, it prefers the same phase.
+func (x index) find(word string, phase int) (e entry) {
 	word = strings.ToLower(strings.Trim(word, "#.,;:`[]'\" "))
 	whole, _, _ := strings.Cut(word, ".") // number of a part that is not a task
 	number := strings.TrimLeft(strings.TrimPrefix(numberOf(word), "T-"), "0")
@@ -212,10 +206,10 @@ func (x index) find(word string, phase int) string {
 			found = slices.DeleteFunc(slices.Clone(found), func(e entry) bool { return e.phase != phase })
 		}
 		if len(found) == 1 {
-			return found[0].id
+			return found[0]
 		}
 	}
-	return ""
+	return e
 }
 
 // resolve replaces the ids in an entry's needs by ours, adds those that its text names, and reports unknown ones.
@@ -223,22 +217,24 @@ func (im *Imported) resolve(e *entry, x index) {
 	named := dependencies(e.title+"\n"+e.body+"\n"+strings.Join(e.criteria, "\n"), x)
 	var needs []string
 	for i, word := range slices.Concat(e.needs, named, e.after) {
-		id, listed := x.find(word, e.phase), i < len(e.needs)
-		if id == "" && listed && ownID().MatchString(word) {
-			id = word // the check of needs names an unknown id of ours
+		need, listed := x.find(word, e.phase), i < len(e.needs)
+		if need.id == "" && listed && ownID().MatchString(word) {
+			need.id = word // the check of needs names an unknown one of ours
 		}
 		switch {
-		case id == "" && listed:
+		case need.id == "" && listed:
 			im.drop("%s: needs %s, which the list does not have", e.at(), quoteShort(word))
-		case id != "" && (listed || id != e.id) && !slices.Contains(needs, id):
-			needs = append(needs, id)
+		case !im.taken(need) && need.left != leftDone:
+			im.drop("%s: needs %s, which is left out (%s)", e.at(), quoteShort(word), need.left)
+		case need.id != "" && (listed || need.id != e.id) && !slices.Contains(needs, need.id):
+			needs = append(needs, need.id)
 		}
 	}
 	e.needs = needs
 }
 
 // dependencies finds the ids of other tasks in a text, after words such as "depends on". known reports the ids of the
-// list. A number or a single letter counts after "task", a number also after a strong word.
+// list. A whole number or a single letter counts after "task", a number also after a strong word.
 func dependencies(s string, known index) (ids []string) {
 	for _, m := range dependsWords().FindAllStringSubmatchIndex(s, -1) {
 		strong, noun := m[2] >= 0, false
@@ -247,7 +243,7 @@ func dependencies(s string, known index) (ids []string) {
 		for _, word := range strings.FieldsFunc(rest, apart) {
 			noun = noun || word[0] == '#'
 			w := strings.ToLower(strings.Trim(word, "#.:_"))
-			mixed := strings.ContainsFunc(w, isLetter) && strings.ContainsFunc(w, unicode.IsDigit)
+			mixed := isCode(w) && strings.ContainsFunc(w, unicode.IsDigit) || strings.Contains(w, ".")
 			switch {
 			case known[w] != nil && (mixed || noun || strong && (len(w) > 1 || !isCode(w))):
 				ids = append(ids, w)
@@ -325,21 +321,18 @@ func (e *entry) takeCode() {
 func (im *Imported) sortByNeeds() {
 	var sorted []session.Task
 	placed := map[string]bool{}
-	var place func(t session.Task)
-	place = func(t session.Task) {
-		if placed[t.ID] {
-			return
-		}
-		placed[t.ID] = true
-		for _, id := range t.Needs {
-			if i := session.IndexOf(im.Tasks, id); i >= 0 {
-				place(im.Tasks[i])
+	var place func(ids ...string)
+	place = func(ids ...string) {
+		for _, id := range ids {
+			if i := session.IndexOf(im.Tasks, id); i >= 0 && !placed[id] {
+				placed[id] = true
+				place(im.Tasks[i].Needs...)
+				sorted = append(sorted, im.Tasks[i])
 			}
 		}
-		sorted = append(sorted, t)
 	}
 	for _, t := range im.Tasks {
-		place(t)
+		place(t.ID)
 	}
 	im.Tasks = sorted
 }
@@ -366,8 +359,9 @@ func titleOf(s string) (t titled) {
 		t.id, s = m[1]+m[2]+m[3], s[len(m[0]):]
 	}
 	if m := taskWords().FindStringSubmatch(s); m != nil {
-		if rest := strings.TrimSpace(s[len(m[0]):]); rest != "" || m[1]+m[2]+m[3] != "" {
-			t.id, s = cmp.Or(m[1], m[2], m[3], t.id), rest
+		t.id = cmp.Or(m[1], m[2], m[3], t.id)
+		if rest := strings.TrimSpace(s[len(m[0]):]); !strings.HasPrefix(rest, "(") && rest+m[1]+m[2]+m[3] != "" {
+			s = rest
 		}
 	} else if m := leadingCode().FindStringSubmatch(s); m != nil {
 		t.id, s = cmp.Or(m[1], m[2], m[3]), s[len(m[0]):]
@@ -413,8 +407,5 @@ func (im *Imported) Counts() string {
 }
 
 func criteriaCount(n int) string {
-	if n == 1 {
-		return "1 criterion"
-	}
-	return fmt.Sprint(n, " criteria")
+	return strings.Replace(text.Plural(n, "criterion"), "criterions", "criteria", 1)
 }

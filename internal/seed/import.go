@@ -180,15 +180,15 @@ func lineAt(text []byte, offset int) int {
 
 // parse reads one text in the format that its content shows.
 func (im *Imported) parse(name string, text []byte) error {
-	trimmed := bytes.TrimSpace(text)
+	trimmed, ext := bytes.TrimSpace(text), strings.ToLower(filepath.Ext(name))
 	switch {
 	case trimmed[0] == '{':
 		return im.jsonObject(name, text)
-	case jsonStart().Match(trimmed), strings.EqualFold(filepath.Ext(name), ".json"):
+	case jsonStart().Match(trimmed), ext == ".json":
 		return im.jsonList(name, text)
-	case strings.EqualFold(filepath.Ext(name), ".org"):
-		return importError(name, 0, "pandoc -f org -t gfm "+name+" converts it; begin each task with - [ ]",
-			"org-mode is not read: a list is Markdown or JSON")
+	case converters[ext] != "":
+		return importError(name, 0, converters[ext]+" "+name+" converts it; in Markdown a task begins with - [ ]",
+			"%s is not read: a list is Markdown or JSON", ext[1:])
 	case isTaskFile(name, string(text)):
 		im.Format = formatTaskFile
 		e, err := im.taskFile(name, string(text))
@@ -199,6 +199,10 @@ func (im *Imported) parse(name string, text []byte) error {
 	}
 	return im.list(name, string(text))
 }
+
+// converters convert files that are not read.
+var converters = map[string]string{".org": "pandoc -f org -t gfm", ".rst": "pandoc -f rst -t gfm",
+	".adoc": "npx downdoc -o -", ".yaml": "yq -o json", ".yml": "yq -o json"}
 
 // list reads a Markdown text. Title and description of its front matter are context.
 func (im *Imported) list(name, data string) error {

@@ -1,7 +1,8 @@
 package seed
 
 import (
-	"io/fs"
+	"cmp"
+	"errors"
 	"os"
 	"path"
 	"path/filepath"
@@ -80,12 +81,7 @@ func prefixes(p string) (out []string) {
 }
 
 // plainError drops the machine's path from a file system error.
-func plainError(err error) error {
-	if pe, ok := err.(*fs.PathError); ok {
-		return pe.Err
-	}
-	return err
-}
+func plainError(err error) error { return cmp.Or(errors.Unwrap(err), err) }
 
 // taskOf returns the task in the base name of a test.
 func taskOf(p string) (string, bool) { return validator.TaskOf(path.Base(p)) }

@@ -2,7 +2,6 @@ package seed
 
 import (
 	"cmp"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,6 +36,8 @@ var (
 
 	clause    = pattern.New(`(?i)^[*_]*(given|when|then|and|but)[*_]*\b`)
 	orderLine = pattern.New(`^(?i)(?:[-*+][ \t]+)?(needs|touches):[ \t]+(.+)$`)
+	// almostBox matches an item with a mark that is not one of a checkbox.
+	almostBox = pattern.New(`^(?:\[[^\]0-9A-Z]? ?\]|[☐☑☒])(?:[^(\[:]|$)`)
 	idWord    = pattern.New(`^#?(?:[A-Za-z]+[-_]?)?[0-9]+(?:\.[0-9]+)*$`)
 )
 
@@ -126,14 +127,17 @@ func (p *plan) evidence(b *block) (boxes, free, labelled, coded bool) {
 // above numbered items are phases. A heading above another task is not a task.
 func (p *plan) findSections() {
 	kinds, real := map[*block]string{}, map[string]bool{}
-	p.root.within(func(b *block) bool {
-		if b.kind != section || b == p.root {
-			return b.kind == section
+	var classify func(b *block) string
+	classify = func(b *block) (found string) { // found is the kind of the tasks at b or below it
+		if b.kind != section || p.labels(b) {
+			return ""
+		}
+		for _, c := range b.parts {
+			found = max(found, classify(c))
 		}
 		boxes, free, labelled, coded := p.evidence(b)
 		switch {
-		case p.labels(b):
-			return false
+		case b == p.root:
 		case b.level > 1 && (taskWords().MatchString(b.head) || isCode(b.id) || b.box != 0):
 			kinds[b] = "task"
 		case b.level > 1 && b.id != "" && !(coded && boxes) && !p.im.phases:
@@ -141,23 +145,27 @@ func (p *plan) findSections() {
 		case labelled && !free:
 			kinds[b] = "labelled"
 		}
-		real[kinds[b]] = real[kinds[b]] || boxes || labelled || b.box != 0
-		return true
-	})
-	var find func(b *block) bool
-	find = func(b *block) (found bool) {
-		for _, c := range b.parts {
-			found = c.kind == section && find(c) || found
-		}
-		// If headings with a word or an id are tasks, a heading with only a number is not a task.
-		if kind := kinds[b]; !found && kind != "" && real[kind] {
-			p.tasks[b] = !real["task"] || !strings.HasPrefix(kind, "numbered")
-			found = true
+		if above := found == "" || kinds[b] == "task" && strings.HasPrefix(found, "numbered"); above &&
+			kinds[b] != "" && (boxes || labelled || b.box != 0) {
+			found = kinds[b]
+			real[found] = true
 		}
 		return found
 	}
-	find(p.root)
-	maps.DeleteFunc(p.tasks, func(_ *block, is bool) bool { return !is })
+	classify(p.root)
+	for b, kind := range kinds {
+		// If headings with a word or an id are tasks, a heading with only a number is not a task.
+		if !real[kind] || real["task"] && strings.HasPrefix(kind, "numbered") {
+			delete(kinds, b)
+			continue
+		}
+		p.tasks[b] = true
+	}
+	for b := range kinds {
+		for b = b.parent; b != nil; b = b.parent {
+			delete(p.tasks, b)
+		}
+	}
 }
 
 // isCode reports whether an id is more than a number.
@@ -176,9 +184,11 @@ func (p *plan) findItems(b *block) {
 // begin returns the task of a block without its text.
 func (p *plan) begin(b *block) entry {
 	e := entry{file: p.name, line: p.first + b.begin, phase: b.phase(), source: b.id, title: b.title,
-		parallel: b.parallel}
+		number: titleOf(strings.TrimSpace(p.lines[b.begin])).id, parallel: b.parallel}
 	if b.box == 'x' {
 		e.left = leftDone
+	} else if strings.Count(b.head, "~~") == 2 && strings.HasPrefix(b.head, "~~") && strings.HasSuffix(b.head, "~~") {
+		e.left = "struck out"
 	} else if b.optional {
 		e.left = leftOptional
 	}
@@ -220,7 +230,7 @@ func (p *plan) itemTasks(b *block) (out []entry) {
 	for up := b.parent; up.kind == item; up = up.parent {
 		above = append(above, up.head)
 	}
-	if s := b.section(); s != nil && s.level > 1 {
+	if s := b.section(); s != nil && (s.level > 1 || s != p.root.parts[0]) {
 		above = append(above, s.head)
 	}
 	if slices.Reverse(above); len(above) > 0 {
@@ -251,16 +261,14 @@ var phaseWord = pattern.New(`(?i)\bphase\b`)
 
 // phase returns the line of the nearest heading above a block that names a phase, else of the nearest heading.
 func (b *block) phase() int {
-	phase := &block{}
+	phase := 0
 	for s := b.section(); s != nil; s = s.section() {
 		if phaseWord().MatchString(s.head) {
 			return s.begin
 		}
-		if phase.level == 0 {
-			phase = s
-		}
+		phase = cmp.Or(phase, s.begin)
 	}
-	return phase.begin
+	return phase
 }
 
 // context makes the text outside of tasks the seed's notes, by section. A first heading is the title. It reports boxes
@@ -274,8 +282,9 @@ func (p *plan) context() {
 		switch {
 		case p.tasks[b]:
 			return false
-		case b.kind == item && b.box != 0:
-			p.im.drop("%s: %s: a checkbox outside of any task; it is context", p.begin(b).at(), quoteShort(b.head))
+		case b.kind == item && (b.box != 0 || almostBox().MatchString(b.head)):
+			p.im.drop("%s: %s: a checkbox outside of any task, or an unknown mark; it is context", p.begin(b).at(),
+				quoteShort(b.head))
 		case b.kind == section:
 			if b.level == 1 && title == "" {
 				title = b.head

@@ -16,8 +16,8 @@ import (
 
 // taskKeys maps the keys of a task in JSON or front matter to their meaning. Keys are compared without case, - and _.
 var taskKeys = map[string]string{
-	"id": "id", "number": "id", "key": "id", "ref": "id",
-	"title": "title", "name": "title", "summary": "title", "story": "title",
+	"id": "id", "number": "id", "iid": "id", "key": "id", "ref": "id",
+	"title": "title", "name": "title", "summary": "title", "story": "title", "content": "title",
 	"description": "body", "body": "body", "details": "body", "design": "body", "notes": "notes",
 	"acceptancecriteria": "criteria", "criteria": "criteria", "acceptance": "criteria", "steps": "criteria",
 	"donewhen": "criteria", "definitionofdone": "criteria",
@@ -54,7 +54,7 @@ func (im *Imported) readTask(name string, line int, members fields) (entry, erro
 		switch meaning := taskKeys[normalKey(f.key)]; meaning {
 		case "id":
 			scalar := need("a text or a number", v.Type == gjson.String || v.Type == gjson.Number)
-			if scalar && (e.source == "" || f.key == "number") { // an issue is known by its number
+			if scalar && (e.source == "" || f.key == "number" || f.key == "iid") { // an issue's number
 				e.source, e.line = strings.TrimSpace(v.String()), f.line
 			}
 		case "body", "notes":
