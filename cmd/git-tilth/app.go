@@ -100,6 +100,7 @@ type traits struct {
 	hooked bool
 	// ends: the exit code reports the end of a run.
 	ends   bool
+	plans  bool // the command looks, but -n prints its plan; -h of other commands that look does not list -n
 	counts bool // -n takes a number, as in git log
 }
 
@@ -129,8 +130,10 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 		}
 		action, maxArgs, is := c.Action, mostArgs(c.ArgsUsage), p.traits[c]
 		for _, f := range p.globalFlags() {
-			if dry, flag := f.(*cli.BoolFlag); flag && is.counts && dry.Name == "dry-run" {
-				dry.Aliases = nil
+			if dry, flag := f.(*cli.BoolFlag); flag && dry.Name == "dry-run" {
+				if dry.Hidden = is.looks && !is.plans; is.counts {
+					dry.Aliases = nil
+				}
 			}
 			c.Flags = append(c.Flags, f)
 		}
@@ -273,10 +276,13 @@ func (p *process) undeprecate(args []string) []string {
 	return args
 }
 
-// capFlags returns the flags of settings that limit a run.
-func capFlags() []cli.Flag {
+// settingFlags returns the flags of settings for an import or for a run.
+func settingFlags(imports bool) []cli.Flag {
 	var out []cli.Flag
 	for s := range config.FlagSettings {
+		if s.Imports != imports {
+			continue
+		}
 		usage := s.Help + " (" + s.Name + ")"
 		if s.Given != "" {
 			given, _, _ := strings.Cut(strings.TrimPrefix(s.Help, s.Given+": "), "; ") // one value only

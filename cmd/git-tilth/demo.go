@@ -18,7 +18,7 @@ import (
 var demoFiles embed.FS
 
 func (p *process) demoCommand() *cli.Command {
-	return p.declare(traits{wish: "begin", rare: true, looks: true}, &cli.Command{
+	return p.declare(traits{wish: "begin", rare: true, looks: true, plans: true}, &cli.Command{
 		Name:  "demo",
 		Usage: "try git tilth in a throwaway repository: no key, no network",
 		Description: "The model is a scripted HTTP server on loopback. Repository, worktree, commits, tests and " +

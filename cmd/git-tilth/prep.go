@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -37,7 +38,7 @@ func (p *process) prepCommand() *cli.Command {
 		Description: "In the interview the model reads the code, asks one question at a time, and writes a " +
 			"task list with an acceptance test for each task. With --from it reads existing tasks " +
 			"instead, without a model. The tests become one commit on the session's branch.",
-		Flags: append([]cli.Flag{
+		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "brief", Usage: "describe the feature in `TEXT`"},
 			&cli.StringFlag{
 				Name: "from",
@@ -51,10 +52,9 @@ func (p *process) prepCommand() *cli.Command {
 			},
 			&cli.BoolFlag{Name: "force", Usage: "discard the newest unfinished session first"},
 			&cli.BoolFlag{Name: "keep-existing", Usage: "keep unfinished sessions and start another one"},
-			allFlag(),
 			&cli.BoolFlag{Name: "continue",
 				Usage: "continue an interview that was cut off, without repeating its questions"},
-		}, capFlags()...),
+		}, importFlags(), settingFlags(false)),
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 			s, err := w.prep(prepRequest{
 				brief: ctx.String("brief"), from: ctx.String("from"), base: ctx.String("base"),

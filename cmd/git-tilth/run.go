@@ -43,7 +43,7 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "known-failures",
 			Usage: "continue if validators fail on the base; ignore each of these failures until its test passes"},
 		&cli.BoolFlag{Name: "json", Usage: "print the events, one JSON object per line"},
-	}, capFlags()...)
+	}, settingFlags(false)...)
 }
 
 func (p *process) runCommand() *cli.Command {
@@ -55,17 +55,16 @@ func (p *process) runCommand() *cli.Command {
 			"of tasks, a sentence, issue:12, label:NAME (all open issues with that label) or pr:34 (its " +
 			"review threads): run prepares a session from it first, without an interview. If <what> is a " +
 			"repository or a session's worktree, run starts the session prepared there.",
-		Flags: append([]cli.Flag{
+		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "from",
 				Usage: "import tasks from `PATH` first: a checklist, plan, JSON file or directory; " +
 					"- is standard input"},
-			allFlag(),
 			&cli.StringFlag{Name: "base", Usage: "start the branch at `REV` instead of HEAD, with --from"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"},
 				Usage: "skip the pause after the note about a resumable session"},
 			&cli.StringFlag{Name: "session", Hidden: true},
 			detachFlag(),
-		}, runFlags()...),
+		}, importFlags(), runFlags()),
 		Action: func(ctx *cli.Context) error {
 			r := newRunRequest(ctx)
 			dir, err := p.readWhat(ctx.Args().First(), &r)
@@ -440,6 +439,8 @@ func (w *repoContext) showPlan(h *held.Handle, plan lifecycle.Plan, r runRequest
 	return nil
 }
 
-func allFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "all", Usage: "also import tasks that are already commits on the base"}
+// importFlags returns the flags of the commands that import tasks.
+func importFlags() []cli.Flag {
+	return append(settingFlags(true),
+		&cli.BoolFlag{Name: "all", Usage: "also import tasks that are already committed on the base"})
 }

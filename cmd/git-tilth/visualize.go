@@ -20,7 +20,7 @@ import (
 const diffCap = 256 << 10
 
 func (p *process) visualizeCommand() *cli.Command {
-	return p.declare(traits{wish: "look closer", rare: true, looks: true}, &cli.Command{
+	return p.declare(traits{wish: "look closer", rare: true, looks: true, plans: true}, &cli.Command{
 		Name:      "visualize",
 		Usage:     "write a session as one HTML file, or serve it live",
 		ArgsUsage: "[<session>]",

@@ -38,6 +38,7 @@ type Setting struct {
 	Env     string // the variable that sets it, "" for a list
 	Flag    string // the command-line flag that sets it, without dashes, or ""
 	Short   string // a name of one letter for the Flag, or ""
+	Imports bool   // only commands that import tasks have the Flag
 	Given   string // value of a Flag without an argument, else ""
 	Default string
 	Help    string
@@ -91,9 +92,9 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "longest wait for a usage limit to reset"},
 	{Name: "tilth.awake", Default: "auto", values: []string{"auto", "off"},
 		Help: "auto: keep the machine awake during a run, with systemd-inhibit or caffeinate; off: let it sleep"},
-	{Name: "tilth.again", Flag: "again", Given: "true", Default: "false", kind: kindBool,
+	{Name: "tilth.again", Flag: "again", Imports: true, Given: "true", Default: "false", kind: kindBool,
 		Help: "redo tasks that are done in a session you have not taken, merged or pushed"},
-	{Name: "tilth.optional", Flag: "optional", Given: "true", Default: "false", kind: kindBool,
+	{Name: "tilth.optional", Flag: "optional", Imports: true, Given: "true", Default: "false", kind: kindBool,
 		Help: "import optional tasks of a list, too"},
 	{Name: "tilth.resumeNotice", Default: "5", kind: kindSeconds,
 		Help: "seconds of pause after the note about a resumable session"},
