@@ -199,7 +199,7 @@ func (p *process) remoteSession(place fleet.Remote, part string) (found fleet.Cl
 
 // fleetError returns the error of a session that could not be pushed, fetched or claimed.
 func fleetError(err error, id string) error {
-	var other *fleet.HeldError
+	var other *fleet.ClaimedError
 	switch {
 	case err == nil:
 		return nil

@@ -73,9 +73,9 @@ func (w *repoContext) preflightRefusal(err error) error {
 	if stop.Away {
 		out.code = exitFailed
 	}
-	if n := len(stop.Left); n > 1 && isTerminal(w.p.stderr) {
+	if n := len(stop.Problems); n > 1 && isTerminal(w.p.stderr) {
 		out.msg = "refused: " + text.Plural(n, "finding") + "\n" +
-			leftLines(stop, w.p.shownOn(w.p.stderr))
+			problemLines(stop, w.p.shownOn(w.p.stderr))
 	}
 	switch {
 	case stop.Hint != "":

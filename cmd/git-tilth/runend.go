@@ -28,14 +28,14 @@ func (p *runLines) Stopped(h *held.Handle, s loop.Stop, why string, r *view.Repo
 	printed = why != "" && p.Term.TTY && p.errTTY
 	switch {
 	case s.Reason == record.PreflightFailed && printed: // otherwise the error's line has the findings
-		io.WriteString(&out, leftLines(s, p.Term))
-	case len(s.Left) > 0 && s.Reason != record.PreflightFailed, s.Reason == record.CommitRefused:
+		io.WriteString(&out, problemLines(s, p.Term))
+	case len(s.Problems) > 0 && s.Reason != record.PreflightFailed, s.Reason == record.CommitRefused:
 		r.Unfinished(&out, p.Term)
 	}
 	for _, line := range r.CheckLines(true) {
 		fmt.Fprintln(&out, p.Term.Fold("  "+text.VisibleLine(line)))
 	}
-	if printed && len(s.Left) == 0 && why != s.Reason {
+	if printed && len(s.Problems) == 0 && why != s.Reason {
 		fmt.Fprintln(&out, p.Term.Fold("  "+text.VisibleLine(why)))
 	}
 	fmt.Fprintf(&out, "%s\nbranch  %s\n%s", p.Term.Fold(r.Spent()), h.S.Branch(),
@@ -44,11 +44,11 @@ func (p *runLines) Stopped(h *held.Handle, s loop.Stop, why string, r *view.Repo
 	return printed
 }
 
-// leftLines returns the findings of a stop, each with the command that helps.
-func leftLines(s loop.Stop, term view.Terminal) string {
+// problemLines returns the problems of a stop, each with a suggested command.
+func problemLines(s loop.Stop, term view.Terminal) string {
 	var b strings.Builder
-	for _, left := range s.Left {
-		b.WriteString(term.Finding("  ", left.Why, left.Hint))
+	for _, problem := range s.Problems {
+		b.WriteString(term.Finding("  ", problem.Why, problem.Hint))
 	}
 	return b.String()
 }

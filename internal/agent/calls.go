@@ -33,12 +33,12 @@ const DefaultOutage = time.Hour
 type Calls struct {
 	// Chat makes one attempt, like a model.Client.
 	Chat func(context.Context, model.Request) (*model.Reply, error)
-	// Program, if set, plays the turn. Tell returns its prompt, made from the conversation's messages.
-	Program *Program
-	Tell    func(context.Context, []json.RawMessage) (Turn, error)
-	// Heard gets the result of a turn after it is recorded. again requests another turn without counting this one. A
+	// Program, if set, plays the turn. MakeTurn makes its prompt from the conversation's messages.
+	Program  *Program
+	MakeTurn func(context.Context, []json.RawMessage) (Turn, error)
+	// AfterTurn gets the result of a recorded turn. again requests another turn without counting this one. A
 	// *model.Failure is a failure of the attempt; any other error ends the attempts.
-	Heard     func(context.Context, Outcome) (again bool, err error)
+	AfterTurn func(context.Context, Outcome) (again bool, err error)
 	Attempts  int           // limits the attempts at one request; 0 is no limit
 	MaxOutage time.Duration // limits the time of transient failures in a row; 0 is DefaultOutage
 	Allow     func() error  // called before each attempt; its error ends the attempts
@@ -156,7 +156,7 @@ func (c Calls) play(ctx context.Context, req model.Request, n int) (*model.Reply
 		if err := c.allow(); err != nil {
 			return nil, err
 		}
-		turn, err := c.Tell(ctx, req.Messages)
+		turn, err := c.MakeTurn(ctx, req.Messages)
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +170,7 @@ func (c Calls) play(ctx context.Context, req model.Request, n int) (*model.Reply
 		if err := c.Record(call, out.Usage); err != nil {
 			return nil, err
 		}
-		again, err := c.Heard(ctx, out)
+		again, err := c.AfterTurn(ctx, out)
 		if err := cmp.Or(err, ctx.Err()); err != nil {
 			return nil, err
 		}

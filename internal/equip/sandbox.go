@@ -44,16 +44,16 @@ func (k *Kit) Box() *sandbox.Box {
 		}
 		return out
 	}
-	given := sandbox.Given{Getenv: k.getenv, Root: k.Store.Root, Repo: k.places(), Read: paths("tilth.sandboxRead"),
+	cfg := sandbox.Config{Getenv: k.getenv, Root: k.Store.Root, Repo: k.places(), Read: paths("tilth.sandboxRead"),
 		Hide:      paths("tilth.sandboxHide"),
 		Installed: func(name string) bool { _, err := k.lookPath(name); return err == nil }}
 	for _, path := range k.credentials {
-		given.Hide = append(given.Hide, k.InHome(path))
+		cfg.Hide = append(cfg.Hide, k.InHome(path))
 	}
 	for _, path := range k.gitFiles {
-		given.Git = append(given.Git, k.InHome(path))
+		cfg.Git = append(cfg.Git, k.InHome(path))
 	}
-	box := sandbox.Default(given)
+	box := sandbox.Default(cfg)
 	box.NoNetwork = k.Config.Text("tilth.sandboxNetwork") == "off"
 	box.Write = append(box.Write, paths("tilth.sandboxWrite")...)
 	box.MaxProcesses, box.MaxMemory = k.Config.Count("tilth.maxProcesses"), k.Config.Count("tilth.maxMemory")

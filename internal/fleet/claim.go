@@ -80,10 +80,10 @@ func (c Claim) Held(now time.Time) bool {
 	return c.Holder != "" && now.Before(record.ParseTime(c.Expires))
 }
 
-// HeldError means that another machine has the claim of a session.
-type HeldError struct{ Claim Claim }
+// ClaimedError means that another machine has the claim of a session.
+type ClaimedError struct{ Claim Claim }
 
-func (e *HeldError) Error() string {
+func (e *ClaimedError) Error() string {
 	return fmt.Sprintf("session %s is claimed by %s until %s", e.Claim.Session, text.VisibleLine(e.Claim.Host),
 		text.VisibleLine(e.Claim.Expires))
 }
@@ -162,7 +162,7 @@ func (p Remote) Fetch(ctx context.Context, id string) (*session.Session, error) 
 		return nil, err
 	}
 	if c.Held(p.Deps.Now()) {
-		return nil, &HeldError{c}
+		return nil, &ClaimedError{c}
 	}
 	return p.fetch(ctx, scratch, id, false)
 }

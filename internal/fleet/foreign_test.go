@@ -20,7 +20,7 @@ func FuzzForeign(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message, name string) {
 		if c, ok := parseClaim(id, message); ok {
 			c.Held(time.Now())
-			if err := (&HeldError{c}); c.Session != id || strings.ContainsAny(err.Error(), "\x1b\n\r") {
+			if err := (&ClaimedError{c}); c.Session != id || strings.ContainsAny(err.Error(), "\x1b\n\r") {
 				t.Errorf("%+v: %s", c, err)
 			}
 		}

@@ -94,7 +94,7 @@ func (l *Lease) look(ctx context.Context) (err error) {
 	case err != nil:
 		return err
 	case l.claim.Holder != l.holder && l.claim.Held(l.place.Deps.Now()):
-		return &HeldError{l.claim}
+		return &ClaimedError{l.claim}
 	case l.at == "":
 		return nil
 	}

@@ -19,8 +19,8 @@ type caller struct {
 	role string // record.RoleWorker and so on
 	who  Role
 	// For an agent program: the prompts of its turns and the handlers of their results (agent.Calls).
-	tell  func(context.Context, []json.RawMessage) (agent.Turn, error)
-	after func(context.Context, agent.Outcome) (again bool, err error)
+	makeTurn  func(context.Context, []json.RawMessage) (agent.Turn, error)
+	afterTurn func(context.Context, agent.Outcome) (again bool, err error)
 }
 
 func (a *attempt) caller(role string, who Role) caller {
@@ -34,8 +34,8 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 	if !errors.As(err, &f) || f.Kind == model.Canceled || ctx.Err() != nil {
 		return reply, err
 	}
-	stop := stopFor(f)
-	if p := c.who.Program; c.tell != nil && (stop.Reason == record.ProviderFailure || stop.Reason == record.Errored) {
+	stop, p := stopFor(f), c.who.Program
+	if c.makeTurn != nil && (stop.Reason == record.ProviderFailure || stop.Reason == record.Errored) {
 		stop.Hint = cmp.Or(p.Misses(f.Said, c.run.Environ, c.run.o.KeepEnv), stop.Hint)
 		if c.role == record.RoleEvaluator && stop.Reason == record.ProviderFailure {
 			stop.Detail = p.Name + " as evaluator: " + f.Said
@@ -107,8 +107,8 @@ func (a *attempt) waitUntil(ctx context.Context, who string, reset time.Time, st
 func (c caller) make(ctx context.Context, req model.Request, attempts int) (*model.Reply, error) {
 	calls := agent.Calls{Chat: c.who.Client.Chat, Attempts: attempts, Record: c.recordCall, Emit: c.emitPhase,
 		MaxOutage: c.run.o.MaxOutage, Allow: c.run.mayAsk, Wait: c.wait, OtherFree: c.otherFree}
-	if c.tell != nil {
-		calls.Program, calls.Tell, calls.Heard = c.who.Program, c.tell, c.after
+	if c.makeTurn != nil {
+		calls.Program, calls.MakeTurn, calls.AfterTurn = c.who.Program, c.makeTurn, c.afterTurn
 	}
 	return calls.Make(ctx, req)
 }
@@ -125,12 +125,12 @@ func (r *run) checkLease(ctx context.Context) error {
 func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
 	if len(c.run.o.Worker.Others)+len(c.run.o.Evaluator.Others) > 0 {
 		who := c.who
-		if c.tell == nil { // a call of the endpoint, which an agent program's role may make too
+		if c.makeTurn == nil { // a call of the endpoint, which an agent program's role may make too
 			who.Program = nil
 		}
 		call.Agent = who.Name()
 	}
-	if c.tell == nil {
+	if c.makeTurn == nil {
 		c.run.noteCost(c.who.Model, u, false, " (git config "+config.PriceKey(c.who.Model)+" '3 15' sets its price)")
 	}
 	call.TokensUsedTotal = c.run.count(c.role, u)

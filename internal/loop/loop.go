@@ -39,12 +39,12 @@ type Stop struct {
 	Flags     []string         // flags that the next command needs
 	Away      bool             // the worker or reviewer does not answer
 	Over      []config.Reached // caps reached; a resume with the same caps stops at once
-	Left      []Left           // unfinished tasks with reasons (tasks_failed), or findings (preflight)
+	Problems  []Problem        // unfinished tasks (tasks_failed), or findings (preflight)
 	failed    map[string]string
 }
 
-// Left is a task that the run did not complete, or a problem of no task (""), with the reason and a suggested command.
-type Left struct{ Task, Why, Hint string }
+// Problem is a task that the run did not complete, or a finding of the preflight (no Task), with a suggested command.
+type Problem struct{ Task, Why, Hint string }
 
 // Error makes a Stop an error, so that functions can return it.
 func (s Stop) Error() string { return strings.TrimSuffix(s.Reason+": "+s.Detail, ": ") }
@@ -314,17 +314,18 @@ func (r *run) nothingLeft() Stop {
 		case session.TaskDone, session.TaskSkipped:
 			continue
 		default:
-			why = "is to do"
+			why = "is pending"
 			if waits := t.WaitsFor(r.tasks); len(waits) > 0 {
 				why = "waits for " + strings.Join(waits, ", ")
 			}
 		}
-		s.Left, said = append(s.Left, Left{t.ID, why, hint}), append(said, t.ID+" "+strings.TrimSuffix(why, "."))
+		s.Problems = append(s.Problems, Problem{t.ID, why, hint})
+		said = append(said, t.ID+" "+strings.TrimSuffix(why, "."))
 	}
-	if len(s.Left) > 0 {
+	if len(s.Problems) > 0 {
 		s.Reason, s.Detail = record.TasksFailed, strings.Join(said, "; ")
 	}
-	if len(s.Left) > 0 && !s.Failed() { // a resume alone would stop the same way
+	if len(s.Problems) > 0 && !s.Failed() { // a resume alone would stop the same way
 		s.Hint = "git tilth plan " + r.S.ID
 	}
 	return s

@@ -417,15 +417,15 @@ func preflightStop(checks []record.Check) error {
 			continue
 		}
 		why = append(why, c.Says())
-		left := Left{Why: c.Says(), Hint: c.Command}
+		problem := Problem{Why: c.Says(), Hint: c.Command}
 		if c.Status == record.CheckFails {
-			red, left.Hint = true, cmp.Or(c.Command, knownFailures+" continues anyway")
+			red, problem.Hint = true, cmp.Or(c.Command, knownFailures+" continues anyway")
 			if c.Command == "" {
 				stop.Flags = []string{knownFailures}
 			}
 		}
 		away = away && slices.Contains([]string{string(config.Worker), string(config.Evaluator)}, c.Name)
-		stop.Left = append(stop.Left, left)
+		stop.Problems = append(stop.Problems, problem)
 		if c.Command != "" && !slices.Contains(fix, c.Command) {
 			fix = append(fix, c.Command)
 		}

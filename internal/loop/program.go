@@ -68,8 +68,8 @@ func (a *attempt) turnOf(r Role, dir string, env []string, messages []json.RawMe
 		Linger: a.run.o.Limits.Linger, Redact: a.run.Redact}
 }
 
-// tell returns the next turn: the last messages, or the whole task for a new conversation.
-func (w *worker) tell(ctx context.Context, messages []json.RawMessage) (agent.Turn, error) {
+// makeTurn returns the next turn: the last messages, or the whole task for a new conversation.
+func (w *worker) makeTurn(ctx context.Context, messages []json.RawMessage) (agent.Turn, error) {
 	a, c := w.a, &w.conversation
 	t := a.turnOf(w.who, w.wt.Path, c.env, messages)
 	if n := len(messages); n > 2 {

@@ -56,14 +56,14 @@ func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system,
 		r.shut = func() error { remove(); return nil }
 		r.box = a.at.judgingBox(j.dir).In(temp).Reading(j.dir, j.wt.Path).At(a.run.Place(ctx, j.dir))
 		r.env = a.programEnv(ctx, who.Program, j.dir)
-		calls.tell, calls.after = r.tell, r.turnEnded
+		calls.makeTurn, calls.afterTurn = r.makeTurn, r.turnEnded
 	}
 	r.Ask = calls.ask
 	return r, r.Start(system, user)
 }
 
-// tell returns the next turn of a program, with all messages.
-func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
+// makeTurn returns the next turn of a program, with all messages.
+func (r *reviewer) makeTurn(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
 	a := r.a
 	t := a.turnOf(r.who, r.j.dir, r.env, messages)
 	for _, m := range messages[1:] {

@@ -19,7 +19,7 @@ const longestAwake = time.Hour
 // wait waits before the next attempt at a request that failed.
 func (c caller) wait(ctx context.Context, f *model.Failure, p agent.Pause) error {
 	w := record.AgentWaits{Who: c.who.who(), Reason: record.Outage, Detail: f.Message, Attempt: p.Attempt}
-	if c.tell != nil {
+	if c.makeTurn != nil {
 		w.Who, w.Detail = c.who.Name(), f.Said
 	}
 	return c.run.hold(ctx, c.emitPhase, w, p.Wait)

@@ -30,7 +30,7 @@ func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree, who Role) (w
 	calls := a.caller(record.RoleWorker, who)
 	if who.Program != nil {
 		w.conversation = conversation{env: a.programEnv(ctx, who.Program, wt.Path)}
-		calls.tell, calls.after = w.tell, w.turnEnded
+		calls.makeTurn, calls.afterTurn = w.makeTurn, w.turnEnded
 		w.Worker = &agent.Worker{Ask: calls.ask}
 	} else if w.Worker, err = w.builtin(ctx, calls); err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 // Opening is a path that may be read although it is in a closed directory, with the reason.
 type Opening struct{ Path, Why string }
 
-// Given is the input of Default.
-type Given struct {
+// Config is the input of Default.
+type Config struct {
 	Getenv    func(string) string
 	Installed func(string) bool // reports whether a program is installed
 	Root      string            // root of the sessions
@@ -44,15 +44,15 @@ var toolVars = []string{"JAVA_HOME", "GOROOT", "RUSTUP_HOME", "CARGO_HOME", "AND
 
 // closed returns the closed directories, in which only open paths are readable: the home directory, the sessions,
 // other programs' temporary files.
-func (g Given) closed() []string {
-	dirs := []string{g.Root, g.Getenv("HOME"), "/tmp", "/var/tmp", "/private/tmp", os.TempDir(), "/run"}
+func (cfg Config) closed() []string {
+	dirs := []string{cfg.Root, cfg.Getenv("HOME"), "/tmp", "/var/tmp", "/private/tmp", os.TempDir(), "/run"}
 	return slices.DeleteFunc(dirs, func(dir string) bool { return !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" })
 }
 
 // openings returns the open paths in the closed directories.
-func (g Given) openings() (out []Opening, trails []string) {
-	home, links := g.Getenv("HOME"), links{}
-	closed, secret := links.reals(g.closed()), links.reals(g.secret())
+func (cfg Config) openings() (out []Opening, trails []string) {
+	home, links := cfg.Getenv("HOME"), links{}
+	closed, secret := links.reals(cfg.closed()), links.reals(cfg.secret())
 	open := func(path, why string) {
 		if !filepath.IsAbs(path) {
 			return
@@ -74,26 +74,26 @@ func (g Given) openings() (out []Opening, trails []string) {
 			open(path, why)
 		}
 	}
-	add("the repository", g.Repo...)
-	for _, dir := range filepath.SplitList(g.Getenv("PATH")) {
+	add("the repository", cfg.Repo...)
+	for _, dir := range filepath.SplitList(cfg.Getenv("PATH")) {
 		if filepath.IsAbs(dir) {
-			g.program(dir, closed, links, func(path string) { add("PATH has "+dir, path) })
+			cfg.program(dir, closed, links, func(path string) { add("PATH has "+dir, path) })
 		}
 	}
 	for _, name := range toolVars {
-		if dir := g.Getenv(name); !isHome(dir, home) {
+		if dir := cfg.Getenv(name); !isHome(dir, home) {
 			add(name, dir)
 		}
 	}
 	for _, o := range homeFiles {
 		add(o.Why, filepath.Join(home, o.Path))
 	}
-	add("git's settings", under(g.Getenv("XDG_CONFIG_HOME"), "git"))
-	for _, c := range project.Caches(g.Getenv) {
+	add("git's settings", under(cfg.Getenv("XDG_CONFIG_HOME"), "git"))
+	for _, c := range project.Caches(cfg.Getenv) {
 		add("a cache of "+c.Tool, c.Dir)
 	}
-	add("git's settings name it", g.Git...)
-	add("tilth.sandboxRead", g.Read...)
+	add("git's settings name it", cfg.Git...)
+	add("tilth.sandboxRead", cfg.Read...)
 	add("names of hosts", "/etc/resolv.conf")
 	add("names of users and hosts", "/run/nscd/socket", "/run/systemd/userdb", "/run/systemd/resolve")
 	return out, trails
@@ -106,8 +106,8 @@ func isHome(dir, home string) bool {
 
 // program opens the files that programs in a directory of PATH need: the directory above a bin or shims, unless that is
 // the home directory, and the targets of links.
-func (g Given) program(dir string, closed []string, links links, open func(string)) {
-	home := g.Getenv("HOME")
+func (cfg Config) program(dir string, closed []string, links links, open func(string)) {
+	home := cfg.Getenv("HOME")
 	at := links.real(dir)
 	if !slices.ContainsFunc(closed, func(c string) bool { return below(at, c) || below(dir, c) }) {
 		return
@@ -186,13 +186,13 @@ var movedCredentials = []struct{ env, name string }{
 }
 
 // secret returns the credential files and the paths that the user closes.
-func (g Given) secret() []string {
-	out := slices.Clone(g.Hide)
+func (cfg Config) secret() []string {
+	out := slices.Clone(cfg.Hide)
 	for _, name := range credentials {
-		out = append(out, filepath.Join(g.Getenv("HOME"), name))
+		out = append(out, filepath.Join(cfg.Getenv("HOME"), name))
 	}
 	for _, c := range movedCredentials {
-		if path := under(g.Getenv(c.env), c.name); path != "" {
+		if path := under(cfg.Getenv(c.env), c.name); path != "" {
 			out = append(out, path)
 		}
 	}

@@ -95,7 +95,7 @@ func newWorld(t *testing.T) world {
 		}
 	}
 	getenv := func(name string) string { return map[string]string{"HOME": w.home}[name] }
-	w.box = sandbox.Default(sandbox.Given{Getenv: getenv, Installed: func(string) bool { return false },
+	w.box = sandbox.Default(sandbox.Config{Getenv: getenv, Installed: func(string) bool { return false },
 		Root: filepath.Join(top, "root"), Read: []string{filepath.Join(w.home, "src")}}).With(w.work).In(w.temp)
 	return w
 }
@@ -383,7 +383,7 @@ func TestNetwork(t *testing.T) {
 
 func BenchmarkStart(b *testing.B) {
 	getenv := os.Getenv
-	box := sandbox.Default(sandbox.Given{Getenv: getenv, Installed: func(string) bool { return false },
+	box := sandbox.Default(sandbox.Config{Getenv: getenv, Installed: func(string) bool { return false },
 		Root: b.TempDir()})
 	for _, c := range []struct {
 		name string
@@ -408,7 +408,7 @@ func BenchmarkStart(b *testing.B) {
 // BenchmarkViews starts each command in new namespaces.
 func BenchmarkViews(b *testing.B) {
 	top := b.TempDir()
-	box := sandbox.Default(sandbox.Given{Getenv: os.Getenv, Installed: func(string) bool { return false }, Root: top})
+	box := sandbox.Default(sandbox.Config{Getenv: os.Getenv, Installed: func(string) bool { return false }, Root: top})
 	for i := range b.N {
 		dir := filepath.Join(top, fmt.Sprint(i))
 		if err := os.Mkdir(dir, 0o700); err != nil {

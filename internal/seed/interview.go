@@ -91,7 +91,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 			return nil, err
 		}
 		in.ending = ending
-		in.Calls.Program, in.Calls.Tell, in.Calls.Heard = d.Program, in.tell, in.turnEnded
+		in.Calls.Program, in.Calls.MakeTurn, in.Calls.AfterTurn = d.Program, in.makeTurn, in.turnEnded
 	}
 	in.Calls.Record, in.Calls.Emit, in.Calls.Wait = in.recordCall, in.emit, in.wait
 	in.worker = &agent.Worker{

@@ -15,9 +15,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// tell returns an agent program's turn that replaces a model's answer: read-only, in a new conversation. It contains
-// the whole interview each time, so that nothing is lost with the process.
-func (in *interview) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
+// makeTurn returns the turn of an agent program that replaces a model's answer: read-only, in a new conversation. Its
+// prompt is the whole interview, so that nothing is lost with the process.
+func (in *interview) makeTurn(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
 	t := in.Turn
 	t.System, t.Prompt = agent.Content(messages[0])+in.ending, transcriptText(messages[1:])
 	t.ReadOnly, t.Emit, t.Conversation = true, in.looks, agent.Ref{ID: in.Program.NewID()}
