@@ -288,7 +288,7 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 		start.TaskCount = len(r.imported.Tasks)
 	}
 	n := lifecycle.New{Store: w.Store, Location: w.Loc, Base: r.baseSHA, Label: w.label(r), Start: start,
-		Anew: w.importAgain(r)}
+		Recreate: w.importAgain(r)}
 	if r.check != nil {
 		if err := w.tryFirst(&n, r); err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ import (
 )
 
 // proposal is a session's branch on a forge, with its pull request, or with its stack: one request for each task, each
-// based on the one before. The highest request has the session's branch, the others have branches on the forge alone.
+// based on the one before. The highest request has the session's branch. The other branches exist only on the forge.
 // This is the state there after each step of publish; after a kill the same command continues:
 //  1. all branches are pushed at once           the requests show the new commits
 //  2. each request is opened, or its text and   an opened request is found by its branch

@@ -35,14 +35,14 @@ func (p *process) resetCommand() *cli.Command {
 	})
 }
 
-// tearDown is `git tilth reset`. It calls may under the session's lock.
-func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) error {
+// tearDown is `git tilth reset`. It calls check under the session's lock; an error of check refuses the reset.
+func (w *repoContext) tearDown(s *session.Session, yes bool, check func() error) error {
 	unlock, err := held.Lock(w.Deps(nil), s)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := may(); err != nil {
+	if err := check(); err != nil {
 		return err
 	}
 	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.Git, s, w.Loc.CommonDir, w.p.sayRemoved)

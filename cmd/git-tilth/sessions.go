@@ -129,11 +129,11 @@ func (w *repoContext) passOver(unclear []string, s *session.Session, toChange bo
 	if len(unclear) == 0 {
 		return nil
 	}
-	says := fmt.Sprintf("session %s is newer than the sessions of this repository, and too damaged to tell whether it "+
-		"belongs to them", strings.Join(unclear, ", "))
+	says := fmt.Sprintf("session %s is damaged; it may be a session of this repository, and newer than all others",
+		strings.Join(unclear, ", "))
 	if toChange {
 		return refuse("git tilth reset "+unclear[0],
-			"%s; name a session, for example %s, or remove the damaged one", says, s.ID)
+			"%s; name a session, for example %s, or delete the damaged one", says, s.ID)
 	}
 	w.p.warnf("git-tilth: %s\n", says)
 	return nil

@@ -215,7 +215,7 @@ func (c *acpConn) ours(params gjson.Result) bool {
 func (c *acpConn) asksUs(id, method string, params gjson.Result) {
 	if method != "session/request_permission" {
 		c.skipped++
-		// The request belongs to a tool, which may have no update.
+		// A tool sent the request, and some tools send no updates.
 		if strings.HasPrefix(method, "fs/") || strings.HasPrefix(method, "terminal/") {
 			c.s.toolBegan()
 			c.s.toolEnded()

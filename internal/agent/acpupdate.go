@@ -104,9 +104,9 @@ func (c *acpConn) said(id, piece string) {
 	c.message.add(id, piece)
 }
 
-// tool returns the tool call of an update, with the update applied; nil if the update names none. At the start of a
-// call or at a permission request, the id of an earlier turn is a new call, because some models restart their
-// numbering.
+// tool applies an update to its tool call and returns the call; nil if the update names none. Some models number their
+// calls from the start in each turn. The start of a call or a permission request with a known id is therefore a new
+// call.
 func (c *acpConn) tool(u gjson.Result) *acpTool {
 	id := u.Get("toolCallId").Str
 	earlier := c.replayed[id] && u.Get("sessionUpdate").Str == "tool_call_update"

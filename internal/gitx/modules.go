@@ -233,8 +233,8 @@ func (g *Git) modulesOf(ctx context.Context, common, tree string) (found []modul
 	return found, nil
 }
 
-// declared returns the submodules in a .gitmodules by path, with names and URLs. list begins a command in its
-// repository, and blob names the file in it.
+// declared returns the submodules in a .gitmodules file, by path, with names and URLs. list is a git command without
+// arguments in the file's repository, and blob is the file's name for git.
 func (g *Git) declared(ctx context.Context, list Command, blob string) (map[string]module, error) {
 	list.Args = append(list.Args, "config", "-z", "--blob", blob, "--get-regexp", `^submodule\..*\.(path|url)$`)
 	lines, err := g.List(ctx, list)

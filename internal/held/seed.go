@@ -112,7 +112,7 @@ func ResolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (str
 		return "", err
 	}
 	if !strings.HasPrefix(full, strings.ToLower(recorded)) {
-		return "", fmt.Errorf("%s names a ref that leads to %s: %w", recorded, full, gitx.ErrNotFound)
+		return "", fmt.Errorf("%s is a ref that points to %s: %w", recorded, full, gitx.ErrNotFound)
 	}
 	return full, nil
 }

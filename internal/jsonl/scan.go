@@ -11,18 +11,18 @@ import (
 	"unsafe"
 )
 
-// tailBlock is how much is read at once when a file is read backwards.
+// tailBlock is the size of one read when a file is read backwards.
 const tailBlock = 64 << 10
 
 // ErrShrunk means that the file is shorter than the start offset, because it was rewound or replaced.
 var ErrShrunk = errors.New("the file is shorter than before")
 
-// ErrStop ends a scan after the current line without an error, if the function that the scan calls returns it.
+// ErrStop, as the result of the function that a scan calls, ends the scan after the current line without an error.
 var ErrStop = errors.New("stop the scan")
 
-// Scan reads a file from the byte offset from on, which must be the beginning of a line. fn gets each line that is a
-// JSON object, without its newline, valid until fn returns, with the offset at which it begins. An error of fn ends the
-// scan and is returned, unless it is ErrStop. Scan skips and counts lines that are not JSON objects, and skips empty
+// Scan reads a file, starting at the byte offset from, which must be the beginning of a line. It calls fn with each
+// line that is a JSON object, and its offset. The line has no newline and is valid until fn returns. An error of fn
+// ends the scan and is returned, unless it is ErrStop. Scan skips and counts lines that are not JSON objects, and skips empty
 // lines without counting them. fn also gets a last line without a newline if it is a whole object; otherwise end is the
 // offset at which that line begins. A missing file counts as empty. If the file is shorter than from, the error is
 // ErrShrunk. Scan needs memory for the longest line, at most 64 MiB.

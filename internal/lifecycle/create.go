@@ -27,7 +27,7 @@ type New struct {
 	Location gitx.Location
 	Base     string              // commit at which the branch begins
 	Label    string              // a few words for lists
-	Anew     string              // command that creates the session again; "" for an interview
+	Recreate string              // command that creates the session again; "" for an interview
 	Start    record.SessionStart // agents and limits
 	Draft    *held.Handle        // draft of the session, or nil
 	making   string              // repository of a session that counts as torn down until it is complete, or ""
@@ -222,7 +222,7 @@ func (n New) checkpoint(ctx context.Context, h *held.Handle) *session.Checkpoint
 	return &session.Checkpoint{
 		SessionID: h.S.ID, Source: n.Location.Source, GitCommonDir: n.Location.CommonDir,
 		Workspace: h.S.Workspace(), Branch: h.S.Branch(), Status: session.Running,
-		StartedAt: record.FormatTime(h.Now()), Label: n.Label, Anew: n.Anew,
+		StartedAt: record.FormatTime(h.Now()), Label: n.Label, Recreate: n.Recreate,
 	}
 }
 
@@ -381,7 +381,7 @@ func noteSeed(h *held.Handle, sha string) error {
 	if err := h.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
 		return err
 	}
-	h.Checkpoint.Anew = ""
+	h.Checkpoint.Recreate = ""
 	return h.Change(func() error { return writeViews(h) })
 }
 

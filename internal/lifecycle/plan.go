@@ -28,7 +28,7 @@ type State struct {
 	NoBase     bool   // the record does not name the commit at which the branch begins
 	// Interviewed reports whether a session without a seed has an interview that can continue.
 	Interviewed bool
-	Anew        string // command that creates the same session again, or ""
+	Recreate    string // command that creates the same session again, or ""
 	BranchTip   string // "" without a branch
 	LastDone    string // last commit of a finished task, if the branch was deleted, or ""
 	renameBack  string // the command that undoes a renaming of the branch, or ""
@@ -267,7 +267,7 @@ func (s State) unseeded(reset string) (why, hint string) {
 		return "its interview was not finished", "git tilth prep-feature --continue\n" + reset
 	}
 	return "its seed was never committed, so there is nothing to resume", reset + " && " +
-		cmp.Or(s.Anew, "git tilth prep-feature")
+		cmp.Or(s.Recreate, "git tilth prep-feature")
 }
 
 // settleTasks derives each task's status from prd.json and the commits, and plans the commits, marks and unwinding.

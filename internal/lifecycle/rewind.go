@@ -17,8 +17,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// A rewind and an undo are one operation: it saves the session's state in kept.git, as undo n (held.Snapshot), and then
-// replaces it, with a point of the record or with an earlier saved state.
+// A rewind and an undo are one operation. It saves the session's state in kept.git, as undo n (held.Snapshot). Then it
+// restores a point of the record or an earlier saved state.
 //
 // The state on disk after each step. Before the journal the session is unchanged. After it every command that changes
 // the session first finishes the operation; `reset` removes it with the session, and `reset --to-seed` (toseed.go),
@@ -26,10 +26,10 @@ import (
 //  1. the snapshot's pack in kept.git       unchanged; the next snapshot of this number gets another pack
 //  2. going-back.json, the journal          from here on the operation is carried out
 //  3. session_rewound or session_undone     recognised by its number
-//  4. the loose files removed from the worktree
+//  4. the worktree without untracked files
 //  5. branch and tracked files in the new state
-//  6. files of tasks that are to do removed; for an undo, loose files, files of tasks and index restored
-//  7. the views; the roll-up
+//  6. no files of pending tasks; after an undo, untracked files, files of tasks and index restored
+//  7. the views and the roll-up written
 //  8. refs/undo/<n>/                        the snapshot is an undo
 //  9. no journal                            finished
 // 10. undone and surplus undos removed

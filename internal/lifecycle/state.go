@@ -78,7 +78,7 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 		st.SeedSHA, st.NoBase = st.Record.Seed.SHA, st.Record.Base == ""
 	} else {
 		messages, _ := s.ReadTranscript(record.RoleInterview, "") // an unreadable interview cannot be continued
-		st.Interviewed, st.Anew = len(messages) > 0, check.Anew
+		st.Interviewed, st.Recreate = len(messages) > 0, check.Recreate
 	}
 	common, err := held.CommonOf(s, check)
 	if errors.Is(err, held.ErrSourceGone) || errors.Is(err, held.ErrSourceUnknown) {

@@ -31,8 +31,8 @@ func verdictOf(message, word string) (args string, err error) {
 	whole := unfenced(message)
 	if strings.HasPrefix(whole, "{") && json.Valid([]byte(whole)) {
 		if named := reviewOf([]byte(whole)); named != nil && *named != word {
-			return "", fmt.Errorf("the member \"review\" is %q, not the word of this review: "+
-				"quoted JSON is not a verdict", *named)
+			return "", fmt.Errorf("\"review\" is %q in your answer, which is not the word of this "+
+				"review: a quoted verdict does not count", *named)
 		}
 		return whole, nil
 	}

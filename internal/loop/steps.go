@@ -20,12 +20,12 @@ import (
 // The state on disk after each step of a task's change, and the effect of a resume:
 //
 //  1. context_reset, lane_merged      merges again, or uses the recorded merge if it conflicted
-//  2. the merge in index and files    the same; files that were changed since stay
-//  3. the steps of any attempt        ends the repeat at the worker's prompt, the case for the reviewer or the commit
+//  2. the merge in index and files    the same; keeps files that were changed since then
+//  3. the steps of any attempt        continues at the worker's prompt, the hand-in or the commit
 //
 // For a commit of the user:
 //
-//  1. the commit                      commits again without a change, which ends the repeat
+//  1. the commit                      finds no change left to commit, and appends commit_repeated
 //  2. commit_repeated                 continues with the next commit
 
 // nextStep returns the index of the task of the next commit to repeat, or -1. It repeats the user's commits before it.
@@ -72,7 +72,7 @@ func (r *run) repeat(ctx context.Context, sha string) error {
 	return r.Append(&record.CommitRepeated{From: sha, SHA: as})
 }
 
-// again makes a commit again on a tip, and returns the tip if it has the change.
+// again makes a commit again on a tip, and returns the tip if it already has the change.
 func (r *run) again(ctx context.Context, c gitx.Commit, tip string) (string, error) {
 	as, m, err := r.Git.Repeat(ctx, r.Common, c, tip, c.Subject+"\n\n"+c.Body, r.Sign)
 	if err != nil {

@@ -107,7 +107,7 @@ func newRule(line string) (r rule, named string, err error) {
 		return r, "", errors.New("is empty")
 	}
 	if strings.HasPrefix(glob, "~/") || len(glob) > 2 && glob[1] == ':' && strings.ContainsRune(`/\`, rune(glob[2])) {
-		return r, "", errors.New("is absolute: name it from the root of the repository")
+		return r, "", errors.New("is absolute: write it relative to the root of the repository")
 	}
 	for part := range strings.SplitSeq(glob, "/") {
 		switch part {

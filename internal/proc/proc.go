@@ -88,12 +88,12 @@ type Outcome struct {
 	ExitCode int
 	// Signal is the name of the signal that ended the command ("SIGKILL"), if one did.
 	Signal string
-	// Output is standard output, with standard error in it unless they were kept apart; with a note in the middle
-	// where some was left out.
+	// Output is standard output, and standard error too unless SeparateStderr is set. A note in the middle stands for
+	// output beyond the cap.
 	Output []byte
-	// Stderr is standard error if it was kept apart, capped like Output.
+	// Stderr is standard error if SeparateStderr is set, with the same cap.
 	Stderr []byte
-	// Truncated reports that some output was left out; with HeadOnly, of standard output.
+	// Truncated reports that output exceeded its cap; with HeadOnly, only standard output counts.
 	Truncated bool
 	// TimedOut reports that the time limit ended the command.
 	TimedOut bool
@@ -257,7 +257,7 @@ func endLeader(ctx context.Context, c Cmd, fam *family, exited <-chan error, ask
 	}
 	// A process in uninterruptible sleep outlives SIGKILL; the caller does not have to wait for the disk that it
 	// hangs on.
-	return errors.New("it does not end even when killed")
+	return errors.New("it did not end after SIGKILL")
 }
 
 // setExit translates the exit state as a shell does.

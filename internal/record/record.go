@@ -182,7 +182,7 @@ func (r *Record) encode(ev Event) (Line, error) {
 	end := r.buf.Len()
 	r.buf.WriteString("}\n")
 	if r.buf.Len() > jsonl.MaxLine {
-		return line, fmt.Errorf("the event is %d bytes long, longer than a line may be", r.buf.Len())
+		return line, fmt.Errorf("the event has %d bytes, and a line at most %d", r.buf.Len(), jsonl.MaxLine)
 	}
 	line.Raw, line.Payload = r.buf.Bytes()[:end+1], r.buf.Bytes()[at:end:end]
 	return line, nil

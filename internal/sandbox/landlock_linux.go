@@ -115,7 +115,7 @@ func (b *Box) ruleset() (*os.File, error) {
 		})
 		var err error
 		if m, err = b.build(); err != nil {
-			return nil, fmt.Errorf("the sandbox cannot be made: %w", err)
+			return nil, fmt.Errorf("cannot create the sandbox: %w", err)
 		}
 		rulesets.of[key] = m
 	}

@@ -48,7 +48,7 @@ func Close() {
 		return
 	}
 	spaces.conn.Close()
-	spaces.conn, spaces.err = nil, errors.New("the holder of namespaces was ended")
+	spaces.conn, spaces.err = nil, errors.New("the process with the namespaces was stopped")
 	select {
 	case <-spaces.ended:
 	case <-time.After(patience):

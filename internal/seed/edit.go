@@ -21,7 +21,7 @@ import (
 func EditPlan(old, edited []byte, files []string, done []session.Task) ([]session.Task, []Violation, error) {
 	before, err := session.ParseTasks(old)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the plan as it was: %w", err)
+		return nil, nil, fmt.Errorf("the plan before the edit: %w", err)
 	}
 	edited, err = readText(session.TasksFile, bytes.NewReader(edited))
 	if err != nil {

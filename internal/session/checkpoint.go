@@ -26,14 +26,14 @@ type Checkpoint struct {
 	Usage        Usage  `json:"usage"`
 	GitCommonDir string `json:"git_common_dir,omitempty"` // common directory of the source repository, absolute
 	Label        string `json:"label,omitempty"`
-	Anew         string `json:"anew,omitempty"`        // until there is a seed: command that imports the tasks again
+	Recreate     string `json:"anew,omitempty"`        // command that creates the session again; "" if it has a seed
 	ForkedFrom   string `json:"forked_from,omitempty"` // the session that this one is a fork of
 	ForkedAt     string `json:"forked_at,omitempty"`   // the last shared commit
-	// Statuses are the statuses of the last written prd.json: another status in it is the user's.
+	// Statuses are the statuses that git-tilth last wrote to prd.json. If prd.json has another one, the user set it.
 	Statuses  map[string]string `json:"statuses,omitempty"`
 	Preflight string            `json:"preflight,omitempty"` // hash of the inputs of the last preflight that passed
 	// KnownFailures are the validators that failed before any work, with the failed tests if known by name. They are
-	// ignored until they have passed. nil if the user continued with none.
+	// ignored until they have passed.
 	KnownFailures map[string][]string `json:"known_failures,omitempty"`
 
 	StartedAt string `json:"started_at"` // start of the wall-clock cap, RFC 3339

@@ -132,7 +132,7 @@ func appendMessage(out *jsonl.File, message []byte) error {
 		return fmt.Errorf("transcript: the message %w", decode(line, &struct{}{}))
 	}
 	if len(line) >= jsonl.MaxLine {
-		return fmt.Errorf("transcript: the message is %d bytes long, longer than a line may be", len(line))
+		return fmt.Errorf("transcript: the message has %d bytes, and a line at most %d", len(line), jsonl.MaxLine)
 	}
 	return out.Add(append(line[:len(line):len(line)], '\n'), false)
 }

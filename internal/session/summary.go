@@ -287,7 +287,7 @@ func (s *Summary) count(ts string, e record.Event) {
 	t.setState(now, ts)
 }
 
-// setState sets the state of the task since then.
+// setState sets the task's state; since is the time of the change.
 func (t *taskSummary) setState(now record.Task, since string) {
 	switch {
 	case now.Status == record.Working || now.Status == record.Pending:

@@ -63,7 +63,7 @@ type ReportTask struct {
 	Insertions    int      `json:"insertions"`
 	Deletions     int      `json:"deletions"`
 	Aside         *Aside   `json:"aside,omitempty"`
-	Summary       string   `json:"summary,omitempty"` // summary of the last case
+	Summary       string   `json:"summary,omitempty"` // summary of the last hand-in
 
 	Coverage []coverage `json:"coverage,omitempty"`
 	Rejected []string   `json:"rejected,omitempty"` // each rejection in a line, oldest first
@@ -71,7 +71,7 @@ type ReportTask struct {
 	Checks     []string `json:"checks,omitempty"`
 	Unchecked  bool     `json:"unchecked,omitempty"`
 	Reviewer   string   `json:"reviewer,omitempty"`   // the reviewer that accepted it
-	Acceptance string   `json:"acceptance,omitempty"` // the reviewer's text about them
+	Acceptance string   `json:"acceptance,omitempty"` // concern and evidence of the verdict that accepted it
 	Output     []string `json:"output,omitempty"`     // the last lines of a validator that failed
 	Doubts     []string `json:"doubts,omitempty"`     // reasons to trust its tests less
 	Changed    []string `json:"changed,omitempty"`    // changed files, with the number of lines

@@ -148,15 +148,15 @@ func (st Step) check() error {
 	}
 	switch {
 	case st.Repeat < -1:
-		return errors.New("repeat is a count, or -1 for ever")
+		return errors.New("repeat must be a count, or -1 for no end")
 	case st.Status != 0 && (st.Status < 200 || st.Status > 599):
-		return fmt.Errorf("status %d is none that an answer can have", st.Status)
+		return fmt.Errorf("status must be from 200 to 599, not %d", st.Status)
 	case st.DelayMS < 0 || st.DripMS < 0 || st.Cut != nil && *st.Cut < 0:
-		return errors.New("a negative time or length")
+		return errors.New("a time or length is negative")
 	case len(st.Usage) > 0 && st.Usage[0] != '{':
-		return errors.New("usage is an object")
+		return errors.New("usage must be an object")
 	case len(st.Message) > 0 && st.Message[0] != '{':
-		return errors.New("message is an object")
+		return errors.New("message must be an object")
 	}
 	return nil
 }
