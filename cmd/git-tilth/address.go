@@ -22,12 +22,12 @@ func (p *process) addressCommand() *cli.Command {
 		Name:      "address",
 		Usage:     "work on a pull request's threads and failed checks",
 		ArgsUsage: "[<session>]",
-		Description: "Each unresolved thread of someone with write access, and each failed check, becomes a task " +
-			"like any other. address pushes the commits once, at the end.",
+		Description: "Adds a task for each failed check, and for each unresolved thread with a comment of " +
+			"someone with write access. Runs the tasks, and pushes the commits once, at the end.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "reply", Usage: "answer each thread with its commit"},
 			&cli.BoolFlag{Name: "watch",
-				Usage: "wait for new threads and checks until the request is merged or closed"},
+				Usage: "wait for new threads and checks until the pull request is merged or closed"},
 			&cli.IntFlag{Name: "max-rounds", Value: 3,
 				Usage: "stop after `N` rounds, including those of earlier commands"},
 		}, runFlags()...),

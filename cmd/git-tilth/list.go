@@ -18,8 +18,8 @@ func (p *process) listCommand() *cli.Command {
 			"continues it), crashed (ended without recording a stop), rewound, rewinding (an " +
 			"interrupted rewind), resetting (an interrupted reset), proposed (its pull request is open), " +
 			"taken (its work is merged, taken or pushed), cleansed (worktree and branch are deleted), " +
-			"damaged (checkpoint.json cannot be read). With --json, status is the word in " +
-			"checkpoint.json; state is the same word, or proposed, taken, cleansed or damaged.",
+			"damaged (checkpoint.json cannot be read). With --json, status is prepared, running, all_done " +
+			"or failed; state is proposed, taken, cleansed, damaged or the same as status.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list the sessions of all repositories"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON array"},

@@ -18,8 +18,8 @@ func (p *process) planCommand() *cli.Command {
 	return p.declare(traits{wish: "steer", rare: true}, &cli.Command{
 		Name: "plan", Usage: "edit the remaining tasks",
 		ArgsUsage: "[<session>]",
-		Description: "Opens the remaining tasks in your editor, also after a run: reword, add, remove or " +
-			"reorder them, and set their dependencies. Finished tasks stay.",
+		Description: "Opens the remaining tasks in your editor. You can reword, add, remove and reorder them, " +
+			"and set their dependencies, before and after a run. Finished tasks stay.",
 		Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *held.Handle) error { return w.editPlan(h) }),
 	})
 }

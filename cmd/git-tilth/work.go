@@ -19,9 +19,9 @@ func (p *process) workCommand() *cli.Command {
 	return p.declare(traits{wish: "share", rare: true, starts: true, ends: true}, &cli.Command{
 		Name:  "work",
 		Usage: "run sessions of a remote, one after another",
-		Description: "Runs the oldest session that is ready to run or resume and that no machine has claimed, " +
-			"pushes it, and continues with the next. Without --once or --drain it then waits for more. " +
-			"SIGTERM pushes the session and exits with 130.",
+		Description: "Looks for sessions to run or resume that no machine has claimed. Runs the oldest one, " +
+			"pushes it, and continues with the next. If none is left, work waits for more, unless --once or " +
+			"--drain is set. SIGTERM pushes the session and exits with 130.",
 		Flags: append([]cli.Flag{
 			remoteFlag(),
 			&cli.BoolFlag{Name: "once", Usage: "exit after one session, with the exit code of its run"},

@@ -22,10 +22,10 @@ var ErrStop = errors.New("stop the scan")
 
 // Scan reads a file, starting at the byte offset from, which must be the beginning of a line. It calls fn with each
 // line that is a JSON object, and its offset. The line has no newline and is valid until fn returns. An error of fn
-// ends the scan and is returned, unless it is ErrStop. Scan skips and counts lines that are not JSON objects, and skips empty
-// lines without counting them. fn also gets a last line without a newline if it is a whole object; otherwise end is the
-// offset at which that line begins. A missing file counts as empty. If the file is shorter than from, the error is
-// ErrShrunk. Scan needs memory for the longest line, at most 64 MiB.
+// ends the scan and is returned, unless it is ErrStop. Scan skips and counts lines that are not JSON objects, and skips
+// empty lines without counting them. fn also gets a last line without a newline if it is a whole object; otherwise end
+// is the offset at which that line begins. A missing file counts as empty. If the file is shorter than from, the error
+// is ErrShrunk. Scan needs memory for the longest line, at most 64 MiB.
 func Scan(path string, from int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
 	f, err := OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

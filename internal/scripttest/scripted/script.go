@@ -150,7 +150,7 @@ func (st Step) check() error {
 	case st.Repeat < -1:
 		return errors.New("repeat must be a count, or -1 for no end")
 	case st.Status != 0 && (st.Status < 200 || st.Status > 599):
-		return fmt.Errorf("status must be from 200 to 599, not %d", st.Status)
+		return fmt.Errorf("status %d is not from 200 to 599", st.Status)
 	case st.DelayMS < 0 || st.DripMS < 0 || st.Cut != nil && *st.Cut < 0:
 		return errors.New("a time or length is negative")
 	case len(st.Usage) > 0 && st.Usage[0] != '{':
