@@ -98,10 +98,10 @@ func readTRX(file []byte) (r Report) {
 }
 
 // readGoTest reads test2json's lines. For display it keeps the output of `go test` without -v: lines of packages and of
-// failed tests.
+// failed tests, each test's result first.
 func readGoTest(output []byte) Report {
 	var r Report
-	said, bad := map[Test]*strings.Builder{}, map[Test]bool{}
+	said, head, bad := map[Test]*strings.Builder{}, map[Test]string{}, map[Test]bool{}
 	var order []Test
 	var loose strings.Builder
 	for line := range strings.Lines(string(output)) {
@@ -116,7 +116,11 @@ func readGoTest(output []byte) Report {
 			if said[t] == nil {
 				said[t], order = &strings.Builder{}, append(order, t)
 			}
-			said[t].WriteString(e.Output)
+			if strings.HasPrefix(strings.TrimSpace(e.Output), "--- FAIL: "+e.Test+" (") {
+				head[t] = e.Output
+			} else {
+				said[t].WriteString(e.Output)
+			}
 			r.Partial = r.Partial || strings.HasPrefix(e.Output, "panic: ") // a panic ends the package's other tests
 		case "pass", "fail", "skip":
 			bad[t] = e.Action == "fail"
@@ -147,7 +151,7 @@ func readGoTest(output []byte) Report {
 		if t.Name != "" && is && !ended {
 			continue
 		}
-		for line := range strings.Lines(said[t].String()) {
+		for line := range strings.Lines(head[t] + said[t].String()) {
 			if !goNoise().MatchString(line) {
 				text.WriteString(line)
 			}

@@ -49,8 +49,8 @@ func FailingLineOf(output, file, test string) (line string, found bool) {
 
 // failingLine is FailingLine. It reports false if no line looks like an error.
 func failingLine(output string) (line string, sure bool) {
-	var first, likely, raised, pytest, place string // place is that of a syntax error
-	var block []string                              // pytest's lines about one exception
+	var first, likely, raised, pytest, head, place string // head is that of a Go test, place that of a syntax error
+	var block []string                                    // pytest's lines about one exception
 	traced, chained := false, false
 	lines := strings.Split(output, "\n")
 	for i, whole := range lines {
@@ -86,16 +86,20 @@ func failingLine(output string) (line string, sure bool) {
 		case strings.HasPrefix(line, "Caused by: "):
 			likely = line
 		case likely != "":
-		case strings.HasPrefix(line, "--- FAIL: ") && i+1 < len(lines) && saysPlace(lines[i+1]):
-			name, _, _ := strings.Cut(strings.TrimPrefix(line, "--- FAIL: "), " ")
-			likely = name + ": " + strings.TrimSpace(lines[i+1])
+		case strings.HasPrefix(line, "--- FAIL: "):
+			head = cmp.Or(head, line)
+			if said := goError(lines[i+1:]); said != "" {
+				name, _, _ := strings.Cut(strings.TrimPrefix(line, "--- FAIL: "), " ")
+				likely = name + ": " + said
+			}
+		case head != "" && strings.HasPrefix(line, "FAIL"):
 		case looksFailed(line):
 			likely = line
 		case first == "":
 			first = line
 		}
 	}
-	line = cmp.Or(pytest, raised, likely)
+	line = cmp.Or(pytest, raised, likely, head)
 	return cmp.Or(line, first), line != ""
 }
 
@@ -118,6 +122,30 @@ func errorIn(block []string) string {
 		return line
 	}
 	return m[1] + ":" + m[2] + ": " + line
+}
+
+// goError returns the last error below the head of a Go test, "" for none. testify's errors have several lines.
+func goError(lines []string) (said string) {
+	place, open := "", false
+	for _, line := range lines {
+		words := strings.Join(strings.Fields(line), " ")
+		title, rest, _ := strings.Cut(words, ": ")
+		switch {
+		case strings.HasPrefix(line, "panic: "):
+			return words
+		case !strings.HasPrefix(line, " ") || strings.HasPrefix(words, "--- "):
+			return said
+		case saysPlace(line):
+			said, place, open = words, words, strings.HasSuffix(words, ":")
+		case open && title == "Error":
+			said = place + " " + rest
+		case title == "Test" || title == "Messages" || words == "Diff:":
+			open = false
+		case open && words != "" && title != "Error Trace":
+			said += " " + words
+		}
+	}
+	return said
 }
 
 // saysPlace reports whether a line of a Go test's output begins with a file and line.

@@ -123,6 +123,26 @@ func TestFailingLine(t *testing.T) {
 	}
 }
 
+func TestFailingLineOfGo(t *testing.T) {
+	const head = "--- FAIL: TestA (0.00s)\n"
+	for in, want := range map[string]string{
+		"    --- FAIL: TestA/b (0.00s)\n        a_test.go:7: log\n        a_test.go:8: got 1\n" +
+			"--- FAIL: TestC (0.00s)\n    a_test.go:9: got 2\nFAIL\n": "TestA/b: a_test.go:8: got 1",
+		"    a_test.go:9: \n        \tError Trace:\t/w/a_test.go:9\n        \t            \t/w/b_test.go:3\n" +
+			"        \tError:      \tNot equal: \n        \t            \texpected: 1\n" +
+			"        \t            \tactual  : 2\n        \t            \t\n        \t            \tDiff:\n" +
+			"        \t            \t--- Expected\n        \tTest:       \tTestA\n": "TestA: a_test.go:9: Not equal: " +
+			"expected: 1 actual : 2",
+		"panic: boom [recovered]\n\tpanic: boom\n\ngoroutine 7 [running]:\nFAIL\tx\t0.004s\n": "TestA: " +
+			"panic: boom [recovered]",
+		"FAIL\tx\t0.004s\n": strings.TrimSpace(head),
+	} {
+		if got := FailingLine(head + in); got != want {
+			t.Errorf("of %q: %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestIsSHA(t *testing.T) {
 	for s, want := range map[string]bool{
 		"": false, "abc": false, "abcd": true, "ABCD": true, "0123456789abcdef0123456789abcdef01234567": true,

@@ -154,6 +154,9 @@ func (p *layout) instead(s Scene, vs []Validator, checks []record.Check) string 
 		}
 		command := strings.NewReplacer(reportArgs+" ", "", " "+reportArgs, "", project.ReportFile, os.DevNull).Replace(
 			cmp.Or(v.Command, text.ShellQuote(v.Argv...)))
+		if v.runner.Name == "node --test" { // its command names the test files of now
+			command = withoutDir(v.Name)
+		}
 		lines = append(lines, v.Name+"="+packages.In(v.Dir, command))
 	}
 	if len(lines) == 0 {
