@@ -18,7 +18,8 @@ import (
 func restoreConfig(file string, change, seed []byte) []byte {
 	of := project.Sections(file)
 	switch {
-	case len(of) == 0 || change == nil:
+	// Python ends a line also at a lone carriage return, and no other part could be told from the configuration.
+	case len(of) == 0 || change == nil || bytes.Count(change, []byte("\r")) != bytes.Count(change, []byte("\r\n")):
 		return seed
 	case path.Ext(file) == ".json":
 		return restoreJSON(change, seed, of)

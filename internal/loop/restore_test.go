@@ -18,6 +18,8 @@ func TestRestore(t *testing.T) {
 			"tool.ruff = {}\na = 1\n[tool]\nother.d = 4\n"},
 		{"setup.cfg", "[metadata]\nname = a\n[tool:pytest]\naddopts = x\n[x]\ny = 1\n", "",
 			"[metadata]\nname = a\n[x]\ny = 1\n"},
+		{"setup.cfg", "[metadata]\rname = a\r[tool:pytest]\raddopts = x\r", "[metadata]\r\nname = a\r\n",
+			"[metadata]\r\nname = a\r\n"},
 		{"package.json", `{"scripts": {"test": "true"}, "dependencies": {"a": "1"}}`, `{"scripts": {"test": "jest"}}`,
 			"{\n  \"dependencies\": {\n    \"a\": \"1\"\n  },\n  \"scripts\": {\n    \"test\": \"jest\"\n  }\n}\n"},
 		{"package.json", `{"scripts": {"test":"jest"}, "x": 1}`, `{"scripts": {"test":"jest"}}`,

@@ -13,6 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/judge"
+	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -63,15 +64,28 @@ func (r *run) readSeed(ctx context.Context) error {
 	return err
 }
 
-// configures reports whether a file decides how tests run: configuration in a package with tests of the seed, or
-// vendored code.
+// configures reports whether a file decides how tests run: configuration, vendored code, or a file in or above a
+// directory with tests of the seed that makes a package, an inner module, or a module in place of one that the runner
+// imports. Python loads a package in place of a module of the same name.
 func (f *seedFacts) configures(file string) bool {
 	if project.Configures(file) || project.Vendored(file) != "" {
 		return true
 	}
-	dir := path.Dir(file) + "/"
-	return path.Base(file) == "__init__.py" && slices.ContainsFunc(f.files, func(test string) bool {
-		return strings.HasPrefix(test, dir)
+	dir, base := path.Split(file)
+	module := strings.TrimSuffix(dir, "/") + ".py"
+	switch {
+	case base == "__init__.py" && f.configures(module):
+		return true
+	case base == "go.mod":
+		outer := func(up string) bool { return f.tree[path.Join(up, base)] != "" }
+		if f.tree[file] != "" || !slices.ContainsFunc(packages.Above(path.Dir(path.Clean(dir))), outer) {
+			return false
+		}
+	case base != "__init__.py" && !project.Shadows(base):
+		return false
+	}
+	return slices.ContainsFunc(f.files, func(test string) bool {
+		return strings.HasPrefix(test, dir) || test == module
 	})
 }
 

@@ -16,6 +16,14 @@ func Configures(file string) bool {
 	})
 }
 
+// Shadows reports whether a file would be imported in place of a module of Python that pytest loads only when the tree
+// can be imported from.
+func Shadows(base string) bool {
+	module, is := strings.CutSuffix(base, ".py")
+	return is && slices.Contains([]string{"bdb", "cmd", "code", "codeop", "doctest", "getpass", "pdb", "tracemalloc",
+		"unittest"}, module)
+}
+
 // Sections returns the parts of a file that decide how tests run; none if the whole file does.
 func Sections(file string) []string {
 	var out []string
