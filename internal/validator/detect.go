@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Detect finds the checks of the project in a directory. files are the project's files, nil for all files there. A
@@ -126,6 +127,15 @@ func dashless(f string) string {
 		return "./" + f
 	}
 	return f
+}
+
+// operands quotes file names for a shell.
+func operands(files ...string) string {
+	quoted := make([]string, len(files))
+	for i, f := range files {
+		quoted[i] = text.ShellQuote(dashless(f))
+	}
+	return strings.Join(quoted, " ")
 }
 
 // at names a check, with its directory if that is not the top.

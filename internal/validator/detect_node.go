@@ -14,7 +14,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/project"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 func init() { finders[project.Node] = node }
@@ -77,11 +76,11 @@ func (p *layout) nodePackages() (dirs []string) {
 
 // scripts are a package.json's scripts. A damaged file has none; the test runner reports the damage.
 func (p *layout) scripts(dir string) map[string]string {
-	var manifest struct {
-		Scripts map[string]string `json:"scripts"`
-	}
+	var manifest map[string]json.RawMessage // the fields of a struct would match names in any case
+	var scripts map[string]string
 	_ = json.Unmarshal([]byte(p.Read(path.Join(dir, "package.json"))), &manifest)
-	return manifest.Scripts
+	_ = json.Unmarshal(manifest["scripts"], &scripts)
+	return scripts
 }
 
 func isTestScript(script string) bool {
@@ -234,13 +233,13 @@ func (n nodePackage) ownRunner(name, before, last string) []Validator {
 	after := n.hook("posttest", " && %s")
 	if len(n.required) > 0 {
 		given := v
-		given.Command, given.given = command+text.ShellQuote(n.required...)+after, n.given()
+		given.Command, given.given = command+operands(n.required...)+after, n.given()
 		vs, v.Name = append(vs, given), rest(name)
 	}
 	others := packages.Without(packages.Without(n.tests(own), n.later), n.required)
 	switch {
 	case len(others) > 0:
-		v.Command = command + text.ShellQuote(others...) + after
+		v.Command = command + operands(others...) + after
 		vs = append(vs, v)
 	case len(vs) == 0:
 		vs = append(vs, Validator{Name: name, Skip: "there are no tests to run yet"})
@@ -259,7 +258,7 @@ func (n nodePackage) bare() (vs []Validator) {
 	if len(files) > 0 {
 		n.required = files
 		vs = append(vs, Validator{Name: at("node --test", n.dir), Command: "node --test " + reportArgs + " " +
-			text.ShellQuote(files...), runner: project.ByName(project.Node).Runner("node --test"), given: n.given()})
+			operands(files...), runner: project.ByName(project.Node).Runner("node --test"), given: n.given()})
 	}
 	return vs
 }

@@ -36,15 +36,15 @@ func (v Validator) alone(root string, t test) (Validator, bool) {
 		if id == "" {
 			return v, false
 		}
-		v.Argv = append(slices.Clone(v.base), id)
+		v.Argv = append(slices.Clone(v.base), dashless(id))
 	case project.GoTest:
 		v.Argv = []string{"go", "test", "-count=1", "-run", goPattern(t), t.Where}
 	case project.NodeLog:
 		before, _, _ := strings.Cut(v.Command, reportArgs)
-		v.Command = before + reportArgs + " " + text.ShellQuote("--test-name-pattern="+exactly, file)
+		v.Command = before + reportArgs + " " + text.ShellQuote("--test-name-pattern="+exactly) + " " + operands(file)
 	case project.Jest:
 		r := runners[slices.IndexFunc(runners, func(r runner) bool { return r.name == v.runner.Name })]
-		v.Argv = slices.Concat(v.base, r.only([]string{file}), []string{"-t", exactly})
+		v.Argv = slices.Concat(v.base, r.only([]string{dashless(file)}), []string{"-t", exactly})
 	case project.Mocha:
 		v.Argv = append(slices.Clone(v.base), "--grep", exactly)
 	case project.Libtest:
