@@ -100,7 +100,7 @@ func (p *proposal) create(base string, web bool) error {
 		if at == "" {
 			w.p.printf("pushed %s, to be merged into %s\n", branch, base)
 		} else {
-			w.p.printf("open the request at %s\n", at)
+			w.p.printf("open the pull request at %s\n", at)
 		}
 		return nil
 	}

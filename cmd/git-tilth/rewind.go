@@ -104,7 +104,7 @@ func (w *repoContext) sayUntracked(h *held.Handle, wt gitx.Worktree) {
 	if n := len(files) - 10; n > 0 {
 		names += fmt.Sprintf(" and %d more", n)
 	}
-	w.p.printf("no longer ignored, so part of the next task's change: %s\n"+
+	w.p.printf("no longer ignored, and therefore part of the next task: %s\n"+
 		"move files that should not be committed out of %s\n", names, wt.Path)
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,7 +81,7 @@ func (w *repoContext) session(arg string, toChange bool) (*session.Session, erro
 	switch {
 	case len(unclear) > 0:
 		return nil, refuse("git tilth list --all",
-			"no session in %s is known to belong to this repository; %s may, but cannot be read", w.Store.Root,
+			"no session in %s belongs to this repository, except perhaps %s, which cannot be read", w.Store.Root,
 			strings.Join(unclear, ", "))
 	case w.inRepo:
 		return nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.Store.Root)
@@ -129,8 +128,8 @@ func (w *repoContext) passOver(unclear []string, s *session.Session, toChange bo
 	if len(unclear) == 0 {
 		return nil
 	}
-	says := fmt.Sprintf("session %s is damaged; it may be a session of this repository, and newer than all others",
-		strings.Join(unclear, ", "))
+	says := "session " + strings.Join(unclear, ", ") +
+		" is newer than the sessions of this repository and may belong to it, but cannot be read"
 	if toChange {
 		return refuse("git tilth reset "+unclear[0],
 			"%s; name a session, for example %s, or delete the damaged one", says, s.ID)

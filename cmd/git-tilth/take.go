@@ -68,7 +68,7 @@ func (w *repoContext) take(s *session.Session, r take.Request) error {
 		w.p.printf("already on %s: %s\n", n.Onto, strings.Join(plan.Already, ", "))
 	}
 	if plan.Gone != "" {
-		w.p.printf("base %s is no longer in %s: picked, not merged\n", text.Head(plan.Gone, 10), n.Onto)
+		w.p.printf("cherry-pick, not merge: base %s is no longer in %s\n", text.Head(plan.Gone, 10), n.Onto)
 	}
 	if len(plan.Tasks) > 0 {
 		w.p.printf("%s %s into %s (%s): %s..%s\n", took, strings.Join(plan.Tasks, ", "), n.Onto, n.How,
@@ -78,7 +78,7 @@ func (w *repoContext) take(s *session.Session, r take.Request) error {
 		w.p.printf("not taken: %s\n", strings.Join(plan.Left, ", "))
 	}
 	if plan.Above > 0 && len(r.Tasks) == 0 && n.How != take.Pick {
-		w.p.printf("not taken: %s above the last task on %s\n", text.Plural(plan.Above, "commit"), s.Branch())
+		w.p.printf("not taken: %s after the last task on %s\n", text.Plural(plan.Above, "commit"), s.Branch())
 	}
 	for _, o := range all {
 		if o.ID != s.ID && o.Finished() && !o.Taken && !o.Cleansed && o.Busy == nil {

@@ -42,7 +42,7 @@ func (p *process) updateCommand() *cli.Command {
 	})
 }
 
-// updating rebases or merges a session onto another base, after it took in the commits that others pushed.
+// updating rebases or merges a session onto another base, after it merged the commits that others pushed.
 //
 // The state on disk after each step; after a kill, the same command continues:
 //
@@ -50,8 +50,8 @@ func (p *process) updateCommand() *cli.Command {
 //  2. the branch is moved (lifecycle/onto.go)             the record has the commits to repeat
 //  3. the commits are judged again                        no commit is left to repeat
 //  4. steps 1 to 3 with the base                          the same
-//  5. the branch is pushed, with a lease on the commit    finished
-//     that the session includes
+//  5. the branch is pushed, with a lease on the last      finished
+//     commit of the forge that the session includes
 type updating struct {
 	addressing
 	merge bool

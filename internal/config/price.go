@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tilth.price.<model> is a price. git takes few names for a variable: for a model with a slash or a dot in its name the
-// key is tilth.price.<model>.usd.
+// tilth.price.<model> is a price. git does not allow a slash or a dot in the last part of a key, so models with such a
+// name have the key tilth.price.<model>.usd.
 const (
 	pricePrefix = "tilth.price."
 	priceSuffix = ".usd"

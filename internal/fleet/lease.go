@@ -154,7 +154,7 @@ func (l *Lease) Check(ctx context.Context) {
 	}
 }
 
-// Lost reports whether another one has taken the claim.
+// Lost reports whether another machine has taken the claim.
 func (l *Lease) Lost() bool { return l.lost.Load() }
 
 // Release pushes the final state of the session without a holder. The error is ErrLost if another machine has the

@@ -158,8 +158,8 @@ func SourceNow(recorded, common string) string {
 	return common
 }
 
-// SourceHint returns the hint for a missing source: `git worktree repair` from the moved repository: the repository
-// of the current directory, if it has the session.
+// SourceHint returns the hint for a missing source: `git worktree repair` in the moved repository. If the repository of
+// the current directory has the session, the hint names it.
 func SourceHint(s *session.Session, path string) string {
 	repair := "echo 'where is the repository now?' && read -r place && git -C \"$place\" " +
 		text.ShellQuote("worktree", "repair", path)

@@ -10,8 +10,8 @@
 // filters and Git LFS as in the user's repository when the run began. A worker's later settings have no effect.
 //
 // The files of tilth.copy and of setup, which runs once in a run and again when a lock file of the tree changed.
-// Nothing comes from the worker's worktree. Cargo's target is the checkout's own, because cargo would take the worker's
-// build for the judged code.
+// Nothing comes from the worker's worktree. The checkout has a separate target directory of Cargo, because cargo would
+// use the worker's build instead of the judged code.
 //
 // Nothing else: before each judgement all other files are removed, including those of the last judgement's tests.
 //

@@ -136,7 +136,7 @@ func (p *Checkout) Set(name string, content []byte) error {
 	return os.WriteFile(at, content, 0o600)
 }
 
-// Close closes the place while a worker works.
+// Close makes the checkout inaccessible while a worker works.
 func (p *Checkout) Close() error {
 	if p.top == nil {
 		return nil

@@ -210,7 +210,7 @@ func Draft(ctx context.Context, d held.Deps, n New) (*held.Handle, error) {
 	return h, nil
 }
 
-// Discard ends a draft that no session is made of.
+// Discard deletes a draft that will not become a session.
 func Discard(h *held.Handle) error {
 	defer h.Close()
 	return proc.RemoveAll(h.S.Dir)

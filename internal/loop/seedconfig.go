@@ -226,8 +226,8 @@ func (a *attempt) again(ctx context.Context, j, other *judged, files []string, v
 	return nil
 }
 
-// restore gives files in the checkout the seed's content, or only the seed's configuration if they have other parts.
-// It returns the tree's files after that.
+// restore writes the seed's content to files in the checkout. In a file that has more than configuration, it replaces
+// only the configuration. It returns the tree's files after that.
 func (a *attempt) restore(ctx context.Context, j *judged, laid judge.Laid, names []string) ([]string, error) {
 	theirs, err := a.run.Git.FilesAt(ctx, a.run.Common, a.run.seed.commit, names)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 
 var mention = pattern.New(`["'<]([^"'<>\s]{1,200})["'>]|(?m:^)\s*(?:import|from)\s+([\w.-]+)`)
 
-// Mentions calls see with each name in a source file that may be a package's: quoted paths and imported modules, also
-// without their last parts. A part after a slash keeps the slash: "/core".
+// Mentions calls see with each possible package name in a source file: quoted paths and imported modules, each of their
+// beginnings, and each part after a slash. Such a part keeps the slash: "/core".
 func Mentions(source string, see func(name string)) {
 	for _, m := range mention().FindAllStringSubmatch(source, -1) {
 		start := 0

@@ -59,7 +59,7 @@ func (p *Tree) walk() {
 	})
 }
 
-// take adds the given files that a walk would find.
+// take adds files, except those that a walk of the tree would skip.
 func (p *Tree) take(files []string) {
 	skipped := map[string]bool{".": false}
 	var skip func(dir string) bool

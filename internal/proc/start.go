@@ -103,10 +103,10 @@ func Getenv(env []string, key string) string {
 	return ""
 }
 
-// AgentVar names the ssh agent. Only a signature needs it, and git when it uses a remote.
+// AgentVar names the ssh agent. Only signatures and git commands with a remote need it.
 const AgentVar = "SSH_AUTH_SOCK"
 
-// startError names the program, which the bare fork error does not.
+// startError adds the name of the program to the error of a failed start.
 func startError(c Cmd, err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err

@@ -220,5 +220,5 @@ func (c *checker) pairing(rules Rules) {
 // quoteShort quotes untrusted text for a message and keeps it short.
 func quoteShort(s string) string { return fmt.Sprintf("%q", text.Clip(s, 120)) }
 
-// kilobytes words a size.
+// kilobytes formats a size.
 func kilobytes(n int) string { return fmt.Sprintf("%d KB", n>>10) }

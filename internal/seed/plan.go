@@ -102,7 +102,7 @@ func (p *plan) labels(b *block) bool { return criteriaLabel().MatchString(p.said
 // evidence reports whether there are boxes below a block, boxes without a label of criteria, labelled criteria, and
 // boxes with ids.
 func (p *plan) evidence(b *block) (boxes, free, labelled, coded bool) {
-	label := -1 // the level of the heading of criteria in which the walk is, 0 for a label without a heading
+	label := -1 // level of the criteria heading above c; 0 for a label without a heading, -1 for none
 	b.within(func(c *block) bool {
 		switch {
 		case c != b && p.labels(c):

@@ -31,7 +31,7 @@ type listed struct {
 	State  *record.State `json:"of_record,omitempty"`
 }
 
-// listedLines returns the lines of the cache by session: a stamp, a space and a listed.
+// listedLines returns the lines of the cache by session. A line is a stamp, a space and the JSON of a listed.
 func (st Store) listedLines() map[string]string {
 	data, err := jsonl.ReadFile(st.session(listedFile).Dir)
 	if err != nil {

@@ -171,7 +171,7 @@ func (s *Session) StoredTasks() ([]Task, error) {
 	return readJSON(s.Path(TasksFile), ParseTasks)
 }
 
-// complete fills in the status, which no entry has to say.
+// complete fills in missing statuses.
 func complete(tasks []Task) []Task {
 	tasks = slices.Clone(tasks)
 	for i := range tasks {

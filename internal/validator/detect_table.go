@@ -51,8 +51,8 @@ func (p *layout) pathTo(bin, dir string) string {
 	return "PATH=" + all
 }
 
-// lineOf is the command line of a check. It moves the acceptance tests of later tasks, which may not compile yet, out
-// of the tree for its time, and collects the reports that the program writes into the tree.
+// lineOf returns the command line of a check. While the check runs, the acceptance tests of later tasks are outside the
+// tree, because they may not compile yet. The line also collects the reports that the program writes into the tree.
 func lineOf(prepare string, c project.Check, later []string) string {
 	var before, after strings.Builder
 	before.WriteString(prepare)

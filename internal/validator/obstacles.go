@@ -167,7 +167,7 @@ func nodeModule(p *layout, s Scene, v Validator, res Result, missing string) (st
 	byNode := !v.Configured || nodeManager().MatchString(v.Command)
 	nothing := byNode && res.exit == 127 && err != nil && strings.Contains(dependencies, `"`)
 	if !declared && !nothing {
-		// A script's own program, which no setup here would install.
+		// The script names a program that no setup here installs.
 		return "", !v.Configured && res.exit == 127 && hasWord(manifest.Get("scripts").Raw, missing)
 	}
 	return s.Setting.Add(p.install(project.Node, dir)), true

@@ -328,8 +328,8 @@ func (st *history) see(l record.Line) {
 	}
 }
 
-// tasks compares prd.json with the record. Where a process was cut short, the last change of a status may be missing:
-// prd.json is written after the record.
+// tasks compares prd.json with the record. After a crash, prd.json may lack the last change of a status, because it is
+// written after the record.
 func (c *check) tasks() []session.Task {
 	tasks, err := c.s.StoredTasks()
 	if err != nil {

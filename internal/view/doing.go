@@ -68,7 +68,7 @@ func (d Doing) Text(now time.Time, room int) string {
 	return what + long
 }
 
-// maxOn is how much is shown of a command, in characters.
+// maxOn is the number of characters that are shown of a command.
 const maxOn = 60
 
 // on returns the file or command of a tool's arguments in a few words.
