@@ -59,7 +59,7 @@ func (p *process) runCommand() *cli.Command {
 			&cli.StringFlag{Name: "from",
 				Usage: "import tasks from `PATH` first: a checklist, plan, JSON file or directory; " +
 					"- is standard input"},
-			&cli.StringFlag{Name: "base", Usage: "start the branch at `REV` instead of HEAD, with --from"},
+			&cli.StringFlag{Name: "base", Usage: "start the branch of a new session at `REV` instead of HEAD"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"},
 				Usage: "skip the pause after the note about a resumable session"},
 			&cli.StringFlag{Name: "session", Hidden: true},
@@ -176,9 +176,9 @@ func (w *repoContext) run(r runRequest) error {
 	here, within := containing(w.Store, w.Loc.TopLevel)
 	isHere := func(o session.Overview) bool { return o.ID == here.ID }
 	switch {
-	case within && r.from == "" && slices.ContainsFunc(prepared, isHere):
+	case within && r.from+r.base == "" && slices.ContainsFunc(prepared, isHere):
 		return w.proceed(here, r)
-	case len(prepared) > 1 || (len(prepared) > 0 && r.from != ""):
+	case len(prepared) > 1 || (len(prepared) > 0 && r.from+r.base != ""):
 		return severalPrepared(prepared)
 	case len(prepared) == 1:
 		return w.proceedWith(prepared[0].ID, r)
