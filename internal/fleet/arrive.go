@@ -272,7 +272,7 @@ func (p Remote) makeRoom(ctx context.Context, id string, force bool) error {
 	if !held.Resetting(s) {
 		var more bool
 		if force {
-			more = p.changedByHand(ctx, s)
+			more = p.changedByUser(ctx, s)
 		} else {
 			more, err = p.unpushed(ctx, s)
 		}

@@ -270,9 +270,9 @@ func (p Remote) at(id, state string) *session.Session {
 	return s
 }
 
-// changedByHand reports whether the user marked a task of a session or went back after its last push or fetch, or
-// edited its files since its last run, as far as that is known.
-func (p Remote) changedByHand(ctx context.Context, s *session.Session) (changed bool) {
+// changedByUser reports whether the user changed a session: marked a task, rewound or undid after its last push or
+// fetch, or edited its files after its last run. It ignores changes that it cannot read.
+func (p Remote) changedByUser(ctx context.Context, s *session.Session) (changed bool) {
 	check, unknown := s.Checkpoint()
 	if unknown == nil {
 		var common string

@@ -87,7 +87,8 @@ func (p Remote) Take(ctx context.Context, s *session.Session, lasts time.Duratio
 	return ctx, l, nil
 }
 
-// look reads the remote's claim, and refuses a claim with a holder and a state that this machine has not seen.
+// look reads the remote's claim. It fails if another machine holds the claim, or if the remote has a state that this
+// machine has not seen.
 func (l *Lease) look(ctx context.Context) (err error) {
 	l.claim, l.at, err = l.place.look(ctx, l.w.scratch, l.w.s.ID)
 	switch {

@@ -348,7 +348,7 @@ func (g *Git) takeOut(ctx context.Context, wt Worktree, base string, suspects []
 	return roots, err
 }
 
-// trackedIn returns the suspects' roots that base tracks, and the submodules in the index's .gitmodules.
+// trackedIn returns base's files below the suspects' roots, and the submodules that .gitmodules in the index declares.
 func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects []suspect) (map[string]bool, error) {
 	var roots []string
 	for _, s := range suspects {

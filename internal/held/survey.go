@@ -104,7 +104,7 @@ func (k *snapshotter) takeDir(dir string, ignored []string) error {
 	return nil
 }
 
-// list sorts the loose files, and skips those in a loose directory.
+// list sorts the loose paths, and skips those inside a loose directory.
 func (k *snapshotter) list() {
 	k.Loose = nil
 	for name := range k.loose {

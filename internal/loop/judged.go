@@ -202,7 +202,7 @@ func (a *attempt) alteredTests(laid judge.Laid) (altered []string) {
 	return altered
 }
 
-// noteAltered finds the altered tests that this change alters, and the alteration.
+// noteAltered finds the altered tests that are files of this change, and their diff from the seed.
 func (a *attempt) noteAltered(ctx context.Context, j *judged, altered []string) error {
 	for _, f := range altered {
 		if slices.ContainsFunc(j.files, func(c gitx.FileChange) bool { return c.Path == f || c.OldPath == f }) {

@@ -265,7 +265,7 @@ func (b *Box) mounts() []string {
 	slices.SortFunc(ops, func(a, b op) int { return strings.Compare(a.path+"/", b.path+"/") })
 	var out, within []string
 	for _, o := range ops {
-		// A path that is shown like the directory around it needs no operation.
+		// A path with the same view as its directory needs no operation.
 		for len(within) > 0 && !below(o.path, within[len(within)-1]) {
 			within = within[:len(within)-2]
 		}

@@ -39,8 +39,8 @@ func emptyShim(output string) (why, fix string) {
 	return "", ""
 }
 
-// lacks returns the reason why a check's program is missing, or "". A shim counts if it starts its program in the tree
-// or outside of it, so that a worker cannot turn a check off by requesting a missing version in the tree.
+// lacks returns the reason why a check's program is missing, or "". If the program is a shim, one that works outside of
+// the tree is enough: otherwise a worker could turn the check off by requesting a missing version in the tree.
 func (p *layout) lacks(ctx context.Context, check, program string, env []string) string {
 	at, err := proc.LookPath(program, p.Root, env)
 	if program == withoutDir(check) {
