@@ -176,7 +176,7 @@ func TestTextProgramWithoutADoneLine(t *testing.T) {
 			t.Errorf("%s: %+v", command, out)
 		}
 		if says := map[string]string{"true": "it exited with status 0 without a line of output",
-			"echo hello; exit 1": "it exited with status 1 after a line of output"}[command]; want == Failed &&
+			"echo hello; exit 1": "hello (it exited with status 1 after a line of output)"}[command]; want == Failed &&
 			out.Detail != says {
 			t.Errorf("%s: %q", command, out.Detail)
 		}
@@ -185,6 +185,26 @@ func TestTextProgramWithoutADoneLine(t *testing.T) {
 		}
 		if out = f.run(p, f.turn("x", Ref{ID: "abc", Resume: true})); out.How != NotFound {
 			t.Errorf("resumed without a command for it: %+v", out)
+		}
+	}
+}
+
+// The user's own expressions also hold for the output of a text program that failed, but not for its message.
+func TestTextProgramAtItsLimit(t *testing.T) {
+	f := newFake(t)
+	for command, want := range map[string]How{
+		"echo At my limit, try again in 2 hours; exit 1": UsageLimit, "echo At my limit >&2; exit 1": UsageLimit,
+		"echo At my limit, try again in 2 hours": Completed, "echo quota exceeded; exit 1": Failed,
+		"echo quota exceeded; true": Failed, // without the line of success
+	} {
+		p, err := custom("mine", map[string]string{"start": command, "usagelimit": "^At my limit",
+			"done": map[bool]string{true: "^DONE"}[strings.HasSuffix(command, "true")]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := f.run(p, f.turn("x", Ref{}))
+		if known := strings.Contains(command, "hours; exit"); out.How != want || out.LimitReset.IsZero() == known {
+			t.Errorf("%s: %+v", command, out)
 		}
 	}
 }

@@ -209,17 +209,20 @@ func (s *stream) verdict(res proc.Outcome, cause *ending) (How, string) {
 		return meaning(0, s.why), s.why
 	case res.Signal != "" || res.ExitCode == 130 || res.ExitCode == 143:
 		return Interrupted, "ended by a signal"
-	case s.success:
-		return Failed, fmt.Sprintf("it exited with status %d after %s", res.ExitCode, s.program.Terminal)
+	case s.success, len(s.errors)+len(res.Stderr) == 0: // only a message, which does not tell the kind of failure
+		return Failed, s.unfinished(res)
 	}
 	said := s.unfinished(res)
 	return meaning(0, said), said
 }
 
-// unfinished returns the program's own words and the missing event.
+// unfinished returns the program's own words, its exit status and the missing event.
 func (s *stream) unfinished(res proc.Outcome) string {
 	missing := fmt.Sprintf("it exited with status %d without %s", res.ExitCode, s.program.Terminal)
-	said := lastLine(string(res.Stderr))
+	if s.success {
+		missing = strings.Replace(missing, "without", "after", 1)
+	}
+	said := cmp.Or(lastLine(string(res.Stderr)), lastLine(string(s.partial)))
 	if n := len(s.errors); n > 0 {
 		said = s.errors[n-1]
 	}
@@ -232,10 +235,16 @@ func (s *stream) unfinished(res proc.Outcome) string {
 // match returns the kind of failure in the error events and on standard error, or "".
 func (s *stream) match(res proc.Outcome) (How, string) {
 	texts := slices.Concat(s.errors, strings.Split(strings.TrimSpace(string(res.Stderr)), "\n"))
+	own := len(texts)
+	if res.ExitCode != 0 { // all output of a program without events is its message
+		texts = append(texts, strings.Split(string(s.partial), "\n")...)
+	}
 	for _, rule := range s.program.rules {
-		// Only a resume can fail because of an unknown conversation.
-		if rule.how == NotFound && !s.turn.Conversation.Resume {
-			continue
+		if rule.how == NotFound {
+			if !s.turn.Conversation.Resume { // only a resume can fail because of an unknown conversation
+				continue
+			}
+			texts = texts[:own]
 		}
 		if i := slices.IndexFunc(texts, rule.text().MatchString); i >= 0 {
 			return rule.how, texts[i]
