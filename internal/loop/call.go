@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -37,9 +38,10 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 	stop, p := stopFor(f), c.who.Program
 	if c.makeTurn != nil && (stop.Reason == record.ProviderFailure || stop.Reason == record.Errored) {
 		stop.Hint = cmp.Or(p.Misses(f.Said, c.run.Environ, c.run.o.KeepEnv), stop.Hint)
-		if c.role == record.RoleEvaluator && stop.Reason == record.ProviderFailure {
-			stop.Detail = p.Name + " as evaluator: " + f.Said
-		}
+	}
+	if c.role == record.RoleEvaluator && slices.Contains([]string{record.ProviderFailure, record.ContextOverflow},
+		stop.Reason) {
+		stop.Detail = "reviewer: " + f.Message
 	}
 	if f.Misset {
 		return nil, stop

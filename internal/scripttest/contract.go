@@ -271,7 +271,9 @@ func (a *auditor) values(typ string, p gjson.Result) {
 			a.fault("tree is %s", p.Get("tree").Raw)
 		}
 	case "task_failed":
-		oneOf("reason", reasons(func(r record.Reason) bool { return r.Task || r.Word == record.CommitRefused })...)
+		oneOf("reason", reasons(func(r record.Reason) bool {
+			return r.Task || r.Word == record.CommitRefused || r.Word == record.ReviewerFailed
+		})...)
 	case "stop":
 		oneOf("reason", reasons(func(record.Reason) bool { return true })...)
 	case "commit", "seed_committed":
