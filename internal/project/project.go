@@ -243,10 +243,10 @@ func OnDisk(top string) func(file string) bool {
 // IsForeign reports whether a directory of this name has third-party code or results.
 func IsForeign(base string) bool { return slices.Contains(foreign, base) }
 
-// Vendored returns the directory of vendored code above a file of a tree, or "".
+// Vendored returns the directory of vendored code above a file of a tree, or the file in its place, or "".
 func Vendored(file string) string {
 	at := ""
-	for part := range strings.SplitSeq(path.Dir(file), "/") {
+	for part := range strings.SplitSeq(file, "/") {
 		if at = path.Join(at, part); IsForeign(part) || IsProduct(part) {
 			return at
 		}
