@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -128,6 +129,34 @@ func TestWaitsAreRecorded(t *testing.T) {
 		if err != nil || events != want.events || r.idle != wait || strings.Trim(fmt.Sprint(awake), "[]") !=
 			strings.Trim(want.awake, "[]") {
 			t.Errorf("%s: %d events, %s idle, awake %v, %v", wait, events, r.idle, awake, err)
+		}
+	}
+}
+
+// Linux stops the monotonic clock while the machine sleeps, and the clock of the wall may be set back.
+func TestAWaitEndsByBothClocks(t *testing.T) {
+	for name, c := range map[string]struct{ wall, monotonic time.Duration }{
+		"asleep": {3 * time.Hour, time.Minute}, "set back": {-3 * time.Hour, 2 * time.Hour},
+	} {
+		now, slept := time.Now(), 0
+		advance(t, &now)
+		proc.Sleep = func(ctx context.Context, d time.Duration) error {
+			if slept++; slept == 1 {
+				now = now.Add(c.wall)
+				(*struct{ wall, monotonic int64 })(unsafe.Pointer(&now)).monotonic += int64(c.monotonic - c.wall)
+			}
+			return ctx.Err()
+		}
+		r := &run{Handle: &held.Handle{Deps: held.Deps{Now: func() time.Time { return now }}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		emit := func(record.Event) error {
+			if slept > 1 {
+				cancel()
+			}
+			return nil
+		}
+		if err := r.hold(ctx, emit, record.AgentWaits{}, 2*time.Hour); err != nil {
+			t.Errorf("%s: %v after %d waits", name, err, slept)
 		}
 	}
 }

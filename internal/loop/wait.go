@@ -39,7 +39,8 @@ func (r *run) hold(ctx context.Context, emit func(record.Event) error, w record.
 		r.o.Awake(false)
 		defer r.o.Awake(true)
 	}
-	for left := d; left > 0; left = until.Sub(r.Now()) {
+	// Linux stops the monotonic clock while the machine sleeps. Round(0) leaves the wall clock.
+	for left := d; left > 0; left = min(until.Sub(r.Now()), until.Round(0).Sub(r.Now())) {
 		event := w
 		if err := emit(&event); err != nil {
 			return err
