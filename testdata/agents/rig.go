@@ -142,7 +142,7 @@ func rigOf(name, scratch, version string, keys map[string]string) (*rig, error) 
 			return nil, err
 		}
 		none := func(string) bool { return false }
-		r.box = sandbox.Default(sandbox.Given{Getenv: func(name string) string { return vars[name] }, Installed: none,
+		r.box = sandbox.Default(sandbox.Config{Getenv: func(name string) string { return vars[name] }, Installed: none,
 			Root: filepath.Join(r.home, "sessions"), Read: []string{scratch}}).In(temp)
 	}
 	if set.files == nil {
