@@ -23,7 +23,7 @@ func benchSandbox(t *testing.T, tb *table) {
 	home, err := os.UserHomeDir()
 	must(t, err)
 	root := filepath.Join(home, ".tilth", "sessions")
-	box := sandbox.Default(sandbox.Given{Getenv: os.Getenv, Root: root,
+	box := sandbox.Default(sandbox.Config{Getenv: os.Getenv, Root: root,
 		Installed: func(string) bool { return false }}).With(work).In(temp)
 	command := func(box *sandbox.Box) func() time.Duration {
 		return func() time.Duration {
