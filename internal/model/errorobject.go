@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"net/http"
 
 	"github.com/tidwall/gjson"
 
@@ -81,12 +82,12 @@ func (e *errorObject) words() string {
 // failure returns the failure of an error object in an answer with status 200.
 func (e *errorObject) failure() *Failure {
 	f := &Failure{Kind: KindOf(0, e.words()), Said: e.message, object: e}
-	switch {
+	switch refused := KindOf(http.StatusBadRequest, e.words()); {
 	case e.code == "402":
 		f.Kind = UsageLimit
 	case f.Kind != HTTP:
-	case e.isFatal():
-		f.Kind = Fatal
+	case e.isFatal(), refused == Overflow && e.code != "429" && !Passes(f.Said):
+		f.Kind = refused
 	default:
 		f.Kind = ErrorObject
 	}

@@ -45,3 +45,22 @@ func TestKindOfWords(t *testing.T) {
 		}
 	}
 }
+
+// An error object in an answer with status 200 is a failure of the same kinds.
+func TestKindOfErrorObjects(t *testing.T) {
+	for body, kind := range map[string]Kind{
+		`{"message":"maximum prompt length is 131072","type":"invalid_request_error"}`:                    Overflow,
+		`{"message":"Prompt exceeds max length","code":400}`:                                              Overflow,
+		`{"message":"unknown field","type":"invalid_request_error"}`:                                      Fatal,
+		`{"message":"no such model","code":404}`:                                                          Fatal,
+		`{"message":"Provider returned error","code":400}`:                                                ErrorObject,
+		`{"message":"input tokens exceed 5 requests","code":429}`:                                         ErrorObject,
+		`{"message":"would exceed 30,000 input tokens per minute. Please reduce the prompt","code":null}`: ErrorObject,
+		`{"message":"Daily limit reached","code":429}`:                                                    UsageLimit,
+		`{"message":"Insufficient","code":402}`:                                                           UsageLimit,
+	} {
+		if _, f := parseReply([]byte(`{"error":` + body + `}`)); f == nil || f.Kind != kind {
+			t.Errorf("%s: %+v, want %s", body, f, kind)
+		}
+	}
+}
