@@ -187,7 +187,7 @@ func (p *plan) begin(b *block) entry {
 		number: titleOf(strings.TrimSpace(p.lines[b.begin])).id, parallel: b.parallel}
 	if b.box == 'x' {
 		e.left = leftDone
-	} else if strings.Count(b.head, "~~") == 2 && strings.HasPrefix(b.head, "~~") && strings.HasSuffix(b.head, "~~") {
+	} else if parts := strings.Split(b.title, "~~"); len(parts) == 3 && parts[0]+parts[2] == "" {
 		e.left = "struck out"
 	} else if b.optional {
 		e.left = leftOptional
