@@ -157,8 +157,13 @@ func (a *addressing) usersCommits() error {
 	tip, since := parts[len(parts)-1].tip, a.top.Took
 	for _, of := range open(parts) {
 		r := of.request
-		if r != nil && !(a.isStack() && r.Head == r.Took) && !a.has(tip, r.Head) {
+		switch {
+		case r == nil || r.Head == r.Took && a.isStack():
+		case !a.has(tip, r.Head):
 			return refuse(hint, "%s has commits that session %s does not have", r.Name(), a.s.ID)
+		case r.Took != "" && a.has(tip, r.Took) && !a.has(r.Head, r.Took):
+			return refuse("git tilth pr "+a.s.ID, "someone removed commits of session %s from %s; pr pushes them again",
+				a.s.ID, r.Name())
 		}
 	}
 	if since == "" || !a.has(tip, since) { // the commits were rewritten
@@ -196,10 +201,9 @@ func (a *addressing) addTasks(items []forge.Item) error {
 	}
 	number := 0
 	for _, t := range tasks {
-		n := 0
-		if _, err := fmt.Sscanf(t.ID, "T-%d", &n); err == nil {
-			number = max(number, n)
-		}
+		var n int
+		_, _ = fmt.Sscanf(t.ID, "T-%d", &n)
+		number = max(number, n)
 	}
 	for _, i := range items {
 		number++

@@ -18,11 +18,8 @@ import (
 func (a *addressing) answer() error {
 	w := a.w
 	tasks, err := a.s.Tasks()
-	if err != nil {
-		return err
-	}
-	state, err := a.s.State()
-	if err != nil {
+	state, bad := a.s.State()
+	if err = cmp.Or(err, bad); err != nil {
 		return err
 	}
 	for _, i := range a.items {

@@ -28,15 +28,13 @@ func (w *repoContext) importForeign(r *prepRequest) (*seed.Imported, error) {
 	if err == nil {
 		err = f.Enter(w.p.ctx, false)
 	}
-	if err != nil {
-		return nil, w.forgeError(err, again)
-	}
 	kind, name, _ := strings.Cut(r.from, ":")
 	var items []forge.Item
-	switch kind {
-	case "issue":
+	switch {
+	case err != nil:
+	case kind == "issue":
 		items, err = f.Issues(w.p.ctx, name, "")
-	case "label":
+	case kind == "label":
 		items, err = f.Issues(w.p.ctx, "", name)
 	default:
 		items, err = w.importThreads(f, name, targetOf(f, remote, address), r)

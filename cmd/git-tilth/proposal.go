@@ -66,8 +66,8 @@ func (p *proposal) read() (err error) {
 	return err
 }
 
-// find reads the current state of the session's requests, by their branches. A highest request that is merged or closed
-// is stored and refused.
+// find reads the current state of the session's requests, by their branches. It stores and refuses a closed request,
+// and a highest one that is merged.
 func (p *proposal) find() error {
 	list := []*session.Request{{Branch: p.s.Branch()}}
 	if known := p.s.Request(); known != nil {
@@ -100,17 +100,20 @@ func (p *proposal) find() error {
 		list = slices.Insert(list, 0, r)
 	}
 	p.top, top.Below = top, list[:len(list)-1]
-	if top.State == session.RequestOpen {
-		return nil
+	for _, r := range list {
+		hint := "git tilth cleanse " + p.s.ID
+		switch {
+		case r.State == session.RequestClosed:
+			hint = map[string]string{"gh": "gh pr reopen ", "glab": "glab mr reopen "}[r.Forge] + fmt.Sprint(r.Number)
+		case r.State == session.RequestOpen || r != top:
+			continue
+		}
+		if err := p.save(); err != nil {
+			return err
+		}
+		return refuse(hint, "%s is %s: %s", r.Name(), r.State, r.URL)
 	}
-	if err := p.save(); err != nil {
-		return err
-	}
-	hint := "git tilth cleanse " + p.s.ID
-	if top.State == session.RequestClosed {
-		hint = map[string]string{"gh": "gh pr reopen ", "glab": "glab mr reopen "}[top.Forge] + fmt.Sprint(top.Number)
-	}
-	return refuse(hint, "%s is %s: %s", top.Name(), top.State, top.URL)
+	return nil
 }
 
 // stackBranch returns the branch on the forge for a task of a stack.
@@ -187,12 +190,9 @@ type part struct {
 
 // parts divides a session's commits among the requests of its stack, the lowest first. Without a stack there is one.
 func (p *proposal) parts(stack bool) (parts []part, err error) {
-	state, err := p.s.State()
-	if err != nil {
-		return nil, err
-	}
+	state, bad := p.s.State()
 	tasks, err := p.s.Tasks()
-	if err != nil {
+	if err = cmp.Or(bad, err); err != nil {
 		return nil, err
 	}
 	tip, there, err := p.w.Git.BranchTip(p.w.p.ctx, p.common, p.s.Branch())
@@ -258,7 +258,11 @@ func (p *proposal) push(parts []part) error {
 		case r != nil && p.lease:
 			args = append(args, "--force-with-lease="+ref+":"+r.Head)
 		case r != nil && of.task != "":
-			args = append(args, "--force-with-lease="+ref+":"+cmp.Or(r.Took, r.Head))
+			lease := cmp.Or(r.Took, r.Head)
+			if at, err := p.remoteTip(p.remote, of.branch); err == nil && at == "" {
+				lease = "" // the branch was deleted there
+			}
+			args = append(args, "--force-with-lease="+ref+":"+lease)
 		}
 		refs = append(refs, src+":"+ref)
 	}
@@ -284,6 +288,15 @@ func (p *proposal) push(parts []part) error {
 		out.hint = "git tilth update " + p.s.ID
 	}
 	return out
+}
+
+// remoteTip returns the commit of a remote's branch, "" for a missing branch.
+func (p *proposal) remoteTip(remote, branch string) (string, error) {
+	ask := gitx.InRepo(p.common, "ls-remote", "--end-of-options", remote, "refs/heads/"+branch)
+	ask.Dir = p.dir
+	out, err := p.w.Git.Line(p.w.p.ctx, ask)
+	sha, _, _ := strings.Cut(out, "\t")
+	return sha, err
 }
 
 // publish pushes the session's branch, or the branches of its stack, and opens a request for each or updates its text

@@ -148,7 +148,9 @@ func (p *runLines) Bounds(h *held.Handle) {
 			parts = append(parts, part)
 		}
 	}
-	p.line("", nil, "caps: "+strings.Join(parts, ", "))
+	if len(parts) > 0 {
+		p.line("", nil, "caps: "+strings.Join(parts, ", "))
+	}
 }
 
 // Event receives the record's events.

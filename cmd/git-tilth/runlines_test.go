@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
@@ -41,6 +42,17 @@ func TestLinesFollowTheTerminal(t *testing.T) {
 	above := strings.Join(lines[:len(lines)-1], "\n")
 	if got := strings.Join(strings.Fields(above)[1:], " "); got != said || len(lines) != 4 {
 		t.Errorf("words are broken: %q", lines)
+	}
+}
+
+// A run that only repeats commits has no worker and no caps.
+func TestNoCaps(t *testing.T) {
+	var out bytes.Buffer
+	term := func() view.Terminal { return view.Terminal{} }
+	p := newRunLines(&session.Session{Dir: t.TempDir()}, term, &out, &out, true)
+	p.Bounds(&held.Handle{Checkpoint: &session.Checkpoint{}})
+	if out.Len() > 0 {
+		t.Errorf("printed %q", out.String())
 	}
 }
 

@@ -3,11 +3,9 @@ package main
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -100,12 +98,9 @@ func (u *updating) move() (bool, error) {
 		return false, err
 	}
 	defer h.Close()
-	state, err := s.State()
-	if err != nil {
-		return false, err
-	}
+	state, bad := s.State()
 	tasks, err := u.unfinished()
-	if err != nil {
+	if err = cmp.Or(bad, err); err != nil {
 		return false, err
 	}
 	dirty, err := w.Git.IsDirty(w.p.ctx, h.Path())
@@ -214,21 +209,18 @@ func (u *updating) base(h *held.Handle) (string, error) {
 		}
 		return w.Git.RevParse(w.p.ctx, at, "HEAD^{commit}")
 	}
-	return u.fetchBranch(targetOf(u.f, u.remote, u.address), u.top.Root(), "git remote -v")
+	return u.fetchBranch(targetOf(u.f, u.remote, u.address), u.top.Root(),
+		"git tilth pr --base "+text.ShellQuote(u.f.Default)+" "+u.s.ID)
 }
 
 // fetchBranch fetches a branch of a remote and returns its commit. hint is the command for a missing branch.
 func (u *updating) fetchBranch(remote, branch, hint string) (string, error) {
-	ref := "refs/heads/" + branch
-	ask := gitx.InRepo(u.common, "ls-remote", "--end-of-options", remote, ref)
-	ask.Dir = cmp.Or(u.dir, u.common)
-	out, err := u.w.Git.Line(u.w.p.ctx, ask)
-	sha, _, _ := strings.Cut(out, "\t")
-	if err == nil && !text.IsObjectID(sha) {
+	sha, err := u.remoteTip(remote, branch)
+	switch {
+	case err != nil:
+		return "", err
+	case sha == "":
 		return "", refuse(hint, "%s has no branch %s", text.WithoutPassword(remote), branch)
 	}
-	if err == nil {
-		err = u.w.fetch(u.w.p.ctx, u.common, ask.Dir, remote, ref)
-	}
-	return sha, err
+	return sha, u.w.fetch(u.w.p.ctx, u.common, u.dir, remote, "refs/heads/"+branch)
 }

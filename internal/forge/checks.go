@@ -69,11 +69,9 @@ func (f *Forge) Checks(ctx context.Context, r *session.Request) (items []Item, e
 	for _, s := range status.Get("statuses").Array() {
 		c := failed(r, s.Get("id"), s.Get("context"))
 		c.Body = s.Get("description").String()
-		switch s.Get("state").String() {
-		case "error":
-			c.Rig = "error"
-		case "failure":
-		default:
+		if state := s.Get("state").String(); state == "error" {
+			c.Rig = state
+		} else if state != "failure" {
 			continue
 		}
 		items = append(items, c)

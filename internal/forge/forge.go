@@ -43,6 +43,7 @@ type Forge struct {
 
 	targetID int64 // GitLab's id of Target, if Target is not Path
 	writers  map[string]bool
+	closed   bool // the forge has refused to say who has write access, as to the owner of a fork
 }
 
 // Error is a refusal of the forge with the command that helps.
@@ -60,7 +61,7 @@ func (e *RateError) Error() string { return "rate limit of the forge: " + e.Msg 
 
 // Find returns the forge of a remote's address. A missing program is an *Error.
 func Find(ctx context.Context, address, dir string, environ []string) (*Forge, error) {
-	f := &Forge{Dir: dir, Environ: environ}
+	f := &Forge{Dir: dir, Environ: environ, writers: map[string]bool{}}
 	f.Host, f.Path = HostOf(address)
 	if f.Host == "" {
 		return nil, &Error{"the remote is not on a forge: " + text.WithoutPassword(address), "git remote -v"}
@@ -121,18 +122,17 @@ func (f *Forge) requests() string { return f.project(f.Target) + f.or("/pulls", 
 
 // raw runs one call of the API. body, if not nil, is sent as JSON.
 func (f *Forge) raw(ctx context.Context, method, path string, body any) ([]byte, error) {
-	argv := []string{f.Program, "api", "--hostname", f.Host, "-X", method, path}
-	c := proc.Cmd{Dir: f.Dir, Timeout: callTime, OutputCap: 2 * maxAnswer, SeparateStderr: true, Lasting: true,
+	c := proc.Cmd{Argv: []string{f.Program, "api", "--hostname", f.Host, "-X", method, path},
+		Dir: f.Dir, Timeout: callTime, OutputCap: 2 * maxAnswer, SeparateStderr: true, Lasting: true,
 		Env: append(slices.Clone(f.Environ), "GH_PROMPT_DISABLED=1", "NO_PROMPT=1", "GH_NO_UPDATE_NOTIFIER=1")}
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
 			return nil, err
 		}
-		argv = append(argv, "--input", "-", "-H", "Content-Type: application/json")
+		c.Argv = append(c.Argv, "--input", "-", "-H", "Content-Type: application/json")
 		c.Stdin = strings.NewReader(string(data))
 	}
-	c.Argv = argv
 	out, err := proc.Run(ctx, c)
 	switch {
 	case err != nil:
@@ -254,14 +254,13 @@ func (f *Forge) Writes(ctx context.Context, login, id string) (bool, error) {
 	}
 	path := f.or("/collaborators/"+url.PathEscape(login)+"/permission", "/members/all/"+url.PathEscape(id))
 	got, err := f.call(ctx, "GET", f.project(f.Target)+path, nil)
-	if refused := new(Error); err != nil && !errors.As(err, &refused) { // unknown to the project
+	if refused := new(Error); errors.As(err, &refused) && strings.HasPrefix(refused.Msg, "no permission") {
+		f.closed = f.closed || strings.Contains(refused.Msg, "403") // else the login is unknown to the project
+	} else if err != nil {
 		return false, err
 	}
 	is := slices.Contains([]string{"write", "maintain", "admin"}, got.Get("permission").String()) ||
 		got.Get("access_level").Int() >= developer
-	if f.writers == nil {
-		f.writers = map[string]bool{}
-	}
 	f.writers[login] = is
 	return is, nil
 }

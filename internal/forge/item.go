@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -99,10 +100,7 @@ var boxLine = pattern.New(`^\s*(?:[-*+]|\d+[.)])\s+\[[ xX]\]\s+(\S.*)$`)
 
 // Task makes a task from the text of others, in a fence that the text cannot close.
 func (i Item) Task(id string) session.Task {
-	title := foreignLine(i.Title, titleSize)
-	if title == "" {
-		title = i.Kind
-	}
+	title := cmp.Or(foreignLine(i.Title, titleSize), i.Kind)
 	t := session.Task{ID: id, Title: title, Status: session.TaskPending, Source: i.about()}
 	if i.Request != nil {
 		t.Source += " commit " + i.Request.Head
@@ -175,6 +173,8 @@ func (f *Forge) Issues(ctx context.Context, number, label string) (items []Item,
 			return nil, err
 		case number == "":
 			return nil, ErrUnknown
+		case got.Get("state").String() == "closed":
+			return nil, &Error{"issue " + number + " is closed", f.Program + " issue reopen " + number}
 		case !got.Get("pull_request").Exists():
 			i := Item{ID: "issue:" + number, Kind: "issue " + number, Title: got.Get("title").String(),
 				Body: first(got, "description", "body").String(), first: -1}
@@ -224,7 +224,10 @@ func (f *Forge) Threads(ctx context.Context, r *session.Request) (items []Item, 
 		if t.comments, err = f.comments(ctx, comments); err != nil {
 			return nil, err
 		}
-		if t.first = slices.IndexFunc(t.comments, writes); t.first < 0 {
+		if t.first = slices.IndexFunc(t.comments, writes); t.first < 0 && f.closed && len(f.Reviewers) == 0 {
+			return nil, &Error{fmt.Sprintf("%s does not tell you who has write access to %s; name the people whose "+
+				"comments count", f.Host, f.Target), "git config tilth.reviewers LOGIN,LOGIN"}
+		} else if t.first < 0 {
 			continue
 		}
 		c := t.comments[t.first]

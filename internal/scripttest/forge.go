@@ -111,8 +111,14 @@ func (f *stubForge) answer(r *http.Request, sent []byte, s *forgeState) (int, an
 	case !isProject:
 		return http.StatusNotFound, missing
 	case in == "":
-		return http.StatusOK, map[string]any{"full_name": "team/thing", "default_branch": "main",
+		name := "main"
+		if exec.Command("git", "--git-dir="+f.heads, "rev-parse", "refs/heads/trunk").Run() == nil {
+			name = "trunk"
+		}
+		return http.StatusOK, map[string]any{"full_name": "team/thing", "default_branch": name,
 			"permissions": map[string]any{"push": s.Push}}
+	case strings.HasPrefix(in, "collaborators/") && f.owner != "team":
+		return http.StatusForbidden, map[string]any{"message": "Must have push access to view collaborator permission."}
 	case strings.HasPrefix(in, "collaborators/"):
 		login := strings.Split(in, "/")[1]
 		for _, writer := range s.Writers {
