@@ -142,6 +142,8 @@ func (n *notifier) notify(reason string, cost float64) {
 	switch {
 	case err != nil:
 		w.p.warnf("git-tilth: tilth.notify: %s\n", text.VisibleLine(err.Error()))
+	case ctx.Err() != nil:
+		w.p.warnf("git-tilth: tilth.notify: it was ended because it took too long\n")
 	case out.ExitCode != 0:
 		says := fmt.Sprintf("exit status %d: %s", out.ExitCode, text.FailingLine(string(out.Output)))
 		w.p.warnf("git-tilth: tilth.notify: %s\n", text.VisibleLine(strings.TrimSuffix(says, ": ")))
