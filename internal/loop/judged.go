@@ -242,6 +242,9 @@ func (a *attempt) narrowed(j *judged) (changed []string) {
 // tests returns the acceptance tests that must pass.
 func (a *attempt) tests() validator.Tasks {
 	t := validator.Tasks{Current: a.task.ID, Seed: a.run.seed.files}
+	if base, err := a.run.onBase(); err == nil { // recordValidators returns the error
+		t.Base = slices.Collect(maps.Keys(base.BaseSeconds))
+	}
 	for _, other := range a.run.taskList() {
 		t.All = append(t.All, other.ID)
 		if other.Status == "done" {

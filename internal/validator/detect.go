@@ -23,16 +23,17 @@ func Detect(ctx context.Context, in ExecEnv, files []string, t Tasks) []Validato
 
 func (p *layout) detect(ctx context.Context, t Tasks) []Validator {
 	vs := p.missingTests(t)
+	isNew := func(v Validator) bool { return !slices.Contains(t.Base, v.Name) }
 	for _, k := range project.Kinds {
-		if k.Else && len(vs) > 0 {
-			continue
-		}
-		found := p.listed(k, false)
+		found, last := p.listed(k, false), p.listed(k, true)
 		if find := finders[k.Name]; find != nil {
 			found = append(found, find(ctx, p)...)
 		}
-		if !slices.ContainsFunc(found, func(v Validator) bool { return v.runner.Format != "" }) {
-			found = append(found, p.listed(k, true)...)
+		if slices.ContainsFunc(found, func(v Validator) bool { return v.runner.Format != "" }) {
+			last = slices.DeleteFunc(last, isNew)
+		}
+		if found = append(found, last...); k.Else && len(vs) > 0 {
+			found = slices.DeleteFunc(found, isNew)
 		}
 		for _, v := range found {
 			v.From = cmp.Or(v.From, p.ManifestIn(k, cmp.Or(v.Dir, ".")))

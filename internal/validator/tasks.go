@@ -38,6 +38,8 @@ type Tasks struct {
 	Seed []string
 	// Changed are the files of the change; nil checks all packages.
 	Changed []string
+	// Base are the names of the checks that ran on the base. A change that adds other tests replaces none of them.
+	Base []string
 }
 
 // split divides sorted files into the acceptance tests of the current task, of finished tasks and of later tasks.
