@@ -14,8 +14,8 @@ import (
 )
 
 // answer answers each thread of a finished task once, with the task's commit. It skips a thread that a killed command
-// has answered.
-func (a *addressing) answer() error {
+// has answered, and returns the refusal of a thread that is locked or gone after it has answered the others.
+func (a *addressing) answer() (refused error) {
 	w := a.w
 	tasks, err := a.s.Tasks()
 	state, bad := a.s.State()
@@ -32,12 +32,15 @@ func (a *addressing) answer() error {
 		if t.Status != session.TaskDone || commit == "" || i.IsAnswered(t.Source) {
 			continue
 		}
-		if err := a.f.Reply(w.p.ctx, i, commit); err != nil {
+		if err := a.f.Reply(w.p.ctx, i, commit); errors.As(err, new(*forge.Error)) {
+			refused = cmp.Or(refused, err)
+			continue
+		} else if err != nil {
 			return err
 		}
 		a.say("answered the thread of %s with %s\n", t.ID, text.Head(commit, 10))
 	}
-	return nil
+	return refused
 }
 
 // watch works round after round. The limit counts all rounds of the session, also those of earlier commands.
@@ -74,8 +77,12 @@ func (a *addressing) watched() error {
 	}
 	items, err := a.newItems()
 	if err == nil && len(items) > 0 {
-		err = &exitError{code: exitNo, hint: a.again, msg: fmt.Sprintf("%s after %s: %s", a.top.Line(),
-			text.Plural(a.rounds, "round"), openItems(items))}
+		var open []string
+		for _, i := range items {
+			open = append(open, i.Kind+" "+i.Task("T-000").Title)
+		}
+		err = &exitError{code: exitNo, hint: a.again, msg: fmt.Sprintf("%s after %s: still open: %s", a.top.Line(),
+			text.Plural(a.rounds, "round"), strings.Join(open, "; "))}
 	}
 	return err
 }
@@ -91,12 +98,4 @@ func (a *addressing) over(err error) error {
 			hint: hint, err: err}
 	}
 	return err
-}
-
-func openItems(items []forge.Item) string {
-	var open []string
-	for _, i := range items {
-		open = append(open, i.Kind+" "+i.Task("T-000").Title)
-	}
-	return "still open: " + strings.Join(open, "; ")
 }

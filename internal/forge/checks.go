@@ -110,7 +110,7 @@ func (f *Forge) job(ctx context.Context, c *Item, id, as string) error {
 // log reads the failing part of a log, "" for a log that the forge does not have.
 func (f *Forge) log(ctx context.Context, path string) (string, error) {
 	log, err := f.raw(ctx, "GET", path, nil)
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || errors.As(err, new(*RateError)) {
 		return "", err
 	}
 	return failingPart(string(log)), nil

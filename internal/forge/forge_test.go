@@ -182,13 +182,17 @@ func TestRequestStates(t *testing.T) {
 func TestWrites(t *testing.T) {
 	f := newForge(t, "gh", map[string]string{
 		"GET repos/me/thing/collaborators/ann/permission": `{"permission": "maintain"}`,
-		"GET repos/me/thing/collaborators/bob/permission": `{"permission": "read"}`})
+		"GET repos/me/thing/collaborators/bob/permission": `{"permission": "read"}`,
+		"GET repos/me/thing/collaborators/eve/permission": "!Bad credentials (HTTP 401)"})
 	f.Reviewers = []string{" Review-Bot "}
 	for login, want := range map[string]bool{"ann": true, "bob": false, "nobody": false, "": false,
 		"review-bot[bot]": true, "other[bot]": false} {
 		if is, err := f.Writes(t.Context(), login, ""); is != want || err != nil {
 			t.Errorf("%q: %v %v, want %v", login, is, err, want)
 		}
+	}
+	if _, err := f.Writes(t.Context(), "eve", ""); err == nil {
+		t.Error("an expired login is taken for a login without write access")
 	}
 	if _, err := f.Writes(t.Context(), "ann", ""); err != nil || strings.Count(calls(t, f), "/ann/") != 1 {
 		t.Errorf("the permission was asked for again: %v", err)
@@ -253,6 +257,13 @@ func TestChecks(t *testing.T) {
 		"slow timed out before a step|", "app |2 problems/in a.go", "ci/old |broken", "ci/rig error|"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	limited := filepath.Join(f.Dir, "gh.d", "GET_repos_me_thing_actions_jobs_1_logs")
+	if err := os.WriteFile(limited, []byte("!HTTP 403: API rate limit exceeded"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Checks(t.Context(), &session.Request{Number: 1, Head: "abc"}); !errors.As(err, new(*RateError)) {
+		t.Errorf("a rate limit gives a task without its log: %v", err)
 	}
 }
 
