@@ -8,9 +8,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// Configures reports whether a file decides how tests run: as a whole, or by its sections.
+// Configures reports whether a file decides how tests run: as a whole, or by its sections. A runner finds a file of its
+// configuration under a name in any case where the file system ignores case.
 func Configures(file string) bool {
-	return Mixed(file) || slices.ContainsFunc(strings.Split(file, "/"), func(part string) bool {
+	return Mixed(file) || slices.ContainsFunc(strings.Split(strings.ToLower(file), "/"), func(part string) bool {
 		stem := strings.TrimSuffix(part, path.Ext(part))
 		return slices.Contains(configs, part) || stem != "" && slices.Contains(configs, stem+".*")
 	})
@@ -28,7 +29,7 @@ func Shadows(base string) bool {
 func Sections(file string) []string {
 	var out []string
 	for _, k := range Kinds {
-		out = append(out, k.Sections[path.Base(file)]...)
+		out = append(out, k.Sections[strings.ToLower(path.Base(file))]...)
 	}
 	return out
 }

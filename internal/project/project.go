@@ -266,7 +266,7 @@ var (
 	Products  = all(func(k Kind) []string { return k.Products })
 	Built     = all(func(k Kind) []string { return k.Built })
 	manifests = all(func(k Kind) []string { return k.Manifests })
-	configs   = all(func(k Kind) []string { return k.Config })
+	configs   = all(func(k Kind) []string { return strings.Fields(strings.ToLower(strings.Join(k.Config, " "))) })
 	code      = all(func(k Kind) []string { return k.Code })
 	installed = all(func(k Kind) []string { return k.Installed })
 	foreign   = all(func(k Kind) []string { return k.Foreign })

@@ -70,7 +70,8 @@ func TestTable(t *testing.T) {
 
 func TestConfigures(t *testing.T) {
 	for file, want := range map[string]bool{"conftest.py": true, "a/b/pytest.ini": true, "package.json": true,
-		"GNUmakefile": true, "Taskfile.yml": true, "src/__mocks__/fs.js": true,
+		"GNUmakefile": true, "Conftest.py": true, "PyProject.toml": true,
+		"Cargo.toml": true, "Taskfile.yml": true, "src/__mocks__/fs.js": true,
 		".cargo/config.toml": true, "web/vite.config.mts": true, ".mocharc.jsonc": true, ".nvmrc": true,
 		"vite.config": false, "config.mts": false, ".*": false, "go.mod": false, "src/main.rs": false,
 		"requirements.txt": false} {

@@ -158,7 +158,7 @@ var Kinds = []Kind{{
 		{File: "Cargo.toml", Text: `(?m)^\s*\[(?:workspace\.)?lints\.clippy\b`}}}},
 	Config: []string{".cargo", "rust-toolchain", "rust-toolchain.toml", "build.rs", "clippy.toml",
 		".clippy.toml"},
-	Sections: map[string][]string{"Cargo.toml": {"package", "lib", "bin", "test", "profile"}},
+	Sections: map[string][]string{"cargo.toml": {"package", "lib", "bin", "test", "profile"}},
 	Locks:    []Lock{{File: "Cargo.lock", Program: "cargo"}},
 	Install:  "cargo fetch",
 	Caches: []Cache{
