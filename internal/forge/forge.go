@@ -47,7 +47,10 @@ type Forge struct {
 }
 
 // Error is a refusal of the forge with the command that helps.
-type Error struct{ Msg, Hint string }
+type Error struct {
+	Msg, Hint string
+	status    int // 403 or 404, if the forge answered so
+}
 
 func (e *Error) Error() string { return e.Msg }
 
@@ -64,7 +67,7 @@ func Find(ctx context.Context, address, dir string, environ []string) (*Forge, e
 	f := &Forge{Dir: dir, Environ: environ, writers: map[string]bool{}}
 	f.Host, f.Path = HostOf(address)
 	if f.Host == "" {
-		return nil, &Error{"the remote is not on a forge: " + text.WithoutPassword(address), "git remote -v"}
+		return nil, &Error{Msg: "the remote is not on a forge: " + text.WithoutPassword(address), Hint: "git remote -v"}
 	}
 	f.Target = f.Path
 	for _, program := range []string{gitHub, gitLab} {
@@ -80,9 +83,9 @@ func Find(ctx context.Context, address, dir string, environ []string) (*Forge, e
 		return f, nil
 	}
 	if strings.Contains(f.Host, "gitlab") {
-		return nil, &Error{"glab is not installed", "https://gitlab.com/gitlab-org/cli#installation"}
+		return nil, &Error{Msg: "glab is not installed", Hint: "https://gitlab.com/gitlab-org/cli#installation"}
 	}
-	return nil, &Error{"neither gh nor glab is installed", "https://cli.github.com"}
+	return nil, &Error{Msg: "neither gh nor glab is installed", Hint: "https://cli.github.com"}
 }
 
 // isLoggedIn reports whether a program has a login to the host. The host's name may not tell which program it needs.
@@ -155,13 +158,18 @@ func (f *Forge) refusal(code int, said string) error {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(low, word) })
 	}
 	login := f.Program + " auth login --hostname " + text.ShellQuote(f.Host)
+	forbidden := has("http 403", "403 forbidden")
 	switch {
 	case has("rate limit", "http 429", "429 too many"):
 		return &RateError{said}
 	case code == 4, has("auth login", "http 401", "401 unauthorized", "bad credentials", "not logged in"):
-		return &Error{f.Program + " is not logged in to " + f.Host, login}
-	case has("http 403", "403 forbidden", "http 404", "404 not found", "404 project not found"):
-		return &Error{"no permission on " + f.Host + ", or not found: " + said, f.Program + " auth status"}
+		return &Error{Msg: f.Program + " is not logged in to " + f.Host, Hint: login}
+	case forbidden, has("http 404", "404 not found", "404 project not found"):
+		e := &Error{"no permission on " + f.Host + ", or not found: " + said, f.Program + " auth status", 404}
+		if forbidden {
+			e.status = 403
+		}
+		return e
 	case said == "":
 		return ErrUnknown
 	}
@@ -237,8 +245,8 @@ func (f *Forge) Enter(ctx context.Context, push bool) error {
 		}
 	}
 	if push && !may {
-		return &Error{fmt.Sprintf("%s may not push to %s on %s", cmp.Or(f.Login, "the login"), f.Path, f.Host),
-			"git config remote.pushDefault YOUR-FORK"}
+		return &Error{Msg: fmt.Sprintf("%s may not push to %s on %s", cmp.Or(f.Login, "the login"), f.Path, f.Host),
+			Hint: "git config remote.pushDefault YOUR-FORK"}
 	}
 	return nil
 }
@@ -254,8 +262,8 @@ func (f *Forge) Writes(ctx context.Context, login, id string) (bool, error) {
 	}
 	path := f.or("/collaborators/"+url.PathEscape(login)+"/permission", "/members/all/"+url.PathEscape(id))
 	got, err := f.call(ctx, "GET", f.project(f.Target)+path, nil)
-	if refused := new(Error); errors.As(err, &refused) && strings.HasPrefix(refused.Msg, "no permission") {
-		f.closed = f.closed || strings.Contains(refused.Msg, "403") // else the login is unknown to the project
+	if refused := new(Error); errors.As(err, &refused) && refused.status != 0 {
+		f.closed = f.closed || refused.status == 403 // 404: the project does not know the login
 	} else if err != nil {
 		return false, err
 	}

@@ -174,7 +174,7 @@ func (f *Forge) Issues(ctx context.Context, number, label string) (items []Item,
 		case number == "":
 			return nil, ErrUnknown
 		case got.Get("state").String() == "closed":
-			return nil, &Error{"issue " + number + " is closed", f.Program + " issue reopen " + number}
+			return nil, &Error{Msg: "issue " + number + " is closed", Hint: f.Program + " issue reopen " + number}
 		case !got.Get("pull_request").Exists():
 			i := Item{ID: "issue:" + number, Kind: "issue " + number, Title: got.Get("title").String(),
 				Body: first(got, "description", "body").String(), first: -1}
@@ -225,8 +225,8 @@ func (f *Forge) Threads(ctx context.Context, r *session.Request) (items []Item, 
 			return nil, err
 		}
 		if t.first = slices.IndexFunc(t.comments, writes); t.first < 0 && f.closed && len(f.Reviewers) == 0 {
-			return nil, &Error{fmt.Sprintf("%s does not tell you who has write access to %s; name the people whose "+
-				"comments count", f.Host, f.Target), "git config tilth.reviewers LOGIN,LOGIN"}
+			return nil, &Error{Msg: fmt.Sprintf("%s does not tell you who has write access to %s; name the people whose "+
+				"comments count", f.Host, f.Target), Hint: "git config tilth.reviewers LOGIN,LOGIN"}
 		} else if t.first < 0 {
 			continue
 		}
