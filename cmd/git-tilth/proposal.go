@@ -106,7 +106,7 @@ func (p *proposal) find() error {
 		case r.State == session.RequestClosed:
 			hint = map[string]string{"gh": "gh pr reopen ", "glab": "glab mr reopen "}[r.Forge] + fmt.Sprint(r.Number)
 			if at, err := p.remoteTip(p.remote, r.Branch); err == nil && at == "" { // GitHub needs it
-				hint = "git push " + p.remote + " " + r.Head + ":refs/heads/" + r.Branch + " && " + hint
+				hint = "git push " + text.ShellQuote(p.remote, r.Head+":refs/heads/"+r.Branch) + " && " + hint
 			}
 		case r.State == session.RequestOpen || r != top:
 			continue

@@ -225,8 +225,8 @@ func (f *Forge) Threads(ctx context.Context, r *session.Request) (items []Item, 
 			return nil, err
 		}
 		if t.first = slices.IndexFunc(t.comments, writes); t.first < 0 && f.closed && len(f.Reviewers) == 0 {
-			return nil, &Error{Msg: fmt.Sprintf("%s does not tell you who has write access to %s; name the people whose "+
-				"comments count", f.Host, f.Target), Hint: "git config tilth.reviewers LOGIN,LOGIN"}
+			return nil, &Error{Msg: fmt.Sprintf("%s does not tell you who has write access to %s; name the people "+
+				"whose comments count", f.Host, f.Target), Hint: "git config tilth.reviewers LOGIN,LOGIN"}
 		} else if t.first < 0 {
 			continue
 		}
