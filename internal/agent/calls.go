@@ -210,7 +210,10 @@ func (p *Program) failure(out Outcome) *model.Failure {
 		f.Kind = model.Timeout
 	case Refused:
 		f.Kind, f.Misset, f.Fix = model.Fatal, out.Misset, "check the key of "+p.Name+" and the name of its model"
-		if p.Login != "" {
+		switch m := apiStatus().FindStringSubmatch(out.Detail); {
+		case m != nil && m[1] != "401" && m[1] != "403": // the key was accepted
+			f.Fix = "check the name of " + p.Name + "'s model"
+		case p.Login != "":
 			f.Fix = fmt.Sprintf("log in (%s), or check %s's key and the name of its model", p.Login, p.Name)
 		}
 		f.Fix = cmp.Or(out.Hint, f.Fix)

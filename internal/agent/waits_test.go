@@ -42,6 +42,24 @@ func TestRefusedCredentials(t *testing.T) {
 	})
 }
 
+// A login does not help against a request that the API refuses for another reason than its key.
+func TestLoginIsOfferedForRefusedKeysOnly(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *Program) {
+		for detail, offered := range map[string]bool{
+			"API Error: 400 tools.3: invalid schema":  false,
+			"unexpected status 404 Not Found":         false,
+			"API Error: 401 invalid x-api-key":        true,
+			"unexpected status 403 Forbidden: no key": true,
+			"Invalid API key":                         true,
+		} {
+			fix := p.failure(Outcome{How: Refused, Detail: detail}).Hint()
+			if strings.Contains(fix, p.Login) != offered || fix == "" {
+				t.Errorf("%s: %s", detail, fix)
+			}
+		}
+	})
+}
+
 // A program whose API asks for hours would wait for hours.
 func TestLongWaitIsALimit(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
