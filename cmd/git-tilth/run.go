@@ -134,6 +134,7 @@ type runRequest struct {
 	foreign             bool // from names an issue, a label or a pull request
 	detach, yes, json   bool
 	all                 bool // also the finished tasks of the list
+	prepares            bool // a typed flag applies only to a new session
 	among               bool // one of several runs of this process
 	forRemote           bool // the session belongs to a remote, which must get its end
 	autoResume          uint
@@ -151,6 +152,7 @@ func newRunRequest(ctx *cli.Context) runRequest {
 			KeepGoing: ctx.Bool("keep-going"), NoPreflight: ctx.Bool("no-preflight"),
 			KnownFailures: ctx.Bool("known-failures")},
 	}
+	r.prepares = r.from+r.base != "" || slices.ContainsFunc([]string{"all", "again", "optional"}, ctx.IsSet)
 	once := []string{"detach", "from", "base", "yes", "session", "all", "verbose", "dry-run"}
 	for _, f := range ctx.Command.Flags {
 		if name := f.Names()[0]; ctx.IsSet(name) && !slices.Contains(once, name) {
@@ -172,13 +174,13 @@ func (w *repoContext) run(r runRequest) error {
 	if err != nil {
 		return err
 	}
-	prepared := preparedOf(all)
+	prepared, prepares := preparedOf(all), r.prepares || r.from != ""
 	here, within := containing(w.Store, w.Loc.TopLevel)
 	isHere := func(o session.Overview) bool { return o.ID == here.ID }
 	switch {
-	case within && r.from+r.base == "" && slices.ContainsFunc(prepared, isHere):
+	case within && !prepares && slices.ContainsFunc(prepared, isHere):
 		return w.proceed(here, r)
-	case len(prepared) > 1 || (len(prepared) > 0 && r.from+r.base != ""):
+	case len(prepared) > 1 || (len(prepared) > 0 && prepares):
 		return severalPrepared(prepared)
 	case len(prepared) == 1:
 		return w.proceedWith(prepared[0].ID, r)
