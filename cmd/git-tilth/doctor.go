@@ -27,18 +27,9 @@ func (p *process) doctorCommand() *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
 		},
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
-			d := &setupDoctor{Kit: w.Kit, Dry: p.dryRun, Hint: func(err error) (msg, hint string) {
-				_, msg, hint = p.exitFor(err)
-				return msg, hint
-			}}
-			if w.inRepo && !ctx.Bool("all") {
-				d.Of = w.belongs
-			}
-			if isTerminal(p.stderr) && !ctx.Bool("json") {
-				d.Trying = w.trial()
-			}
+			d := checkup{repoContext: w, all: ctx.Bool("all"), json: ctx.Bool("json")}
 			if test := ctx.String("flaky"); test != "" {
-				return p.reportFlaky(d, test, ctx.Bool("json"))
+				return d.reportFlaky(test)
 			}
 			rows := w.settingRows()
 			set := found("settings", record.CheckOK, "", "%d of %d are set", len(rows), len(w.Config.All()))
@@ -46,10 +37,10 @@ func (p *process) doctorCommand() *cli.Command {
 			if err != nil {
 				return err // a signal interrupted the check
 			}
-			if ctx.Bool("fix") && !d.Dry {
+			if ctx.Bool("fix") && !p.dryRun {
 				applyFixes(p.ctx, checks)
 			}
-			return p.reportChecks(append([]record.Check{set}, checks...), rows, ctx.Bool("json"))
+			return p.reportChecks(append([]record.Check{set}, checks...), rows, d.json)
 		}),
 	})
 }
@@ -66,27 +57,6 @@ func applyFixes(ctx context.Context, checks []record.Check) {
 			checks[i].Status = record.CheckMended
 		}
 	}
-}
-
-// reportFlaky runs one test many times and prints how often it failed.
-func (p *process) reportFlaky(d *setupDoctor, test string, asJSON bool) error {
-	if d.Dry {
-		p.printf("would run %s alone 20 times on the current commit\n", text.Visible(test))
-		return nil
-	}
-	rate, err := d.Repeat(test)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return p.printJSON(rate)
-	}
-	p.printf("%s failed %d of %d runs (%d %%)\n", text.Visible(rate.Test), rate.Failed, rate.Runs,
-		100*rate.Failed/rate.Runs)
-	if rate.Cause != "" {
-		p.printf("last failure: %s\n", rate.Cause)
-	}
-	return nil
 }
 
 // settingRows returns the settings that differ from their defaults, and effective values of some unset ones.

@@ -23,17 +23,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/validator"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
-// setupDoctor checks the setup of the current directory.
-type setupDoctor struct {
-	*equip.Kit
-	Dry    bool                                         // try nothing that creates files
-	Of     func(*session.Session) (belongs, known bool) // nil: all sessions
-	Hint   func(error) (msg, hint string)               // the message of an error
-	Trying func(task, name string)                      // called before each part of the preflight; may be nil
+// checkup checks the setup of the current directory.
+type checkup struct {
+	*repoContext
+	all  bool // the sessions of all repositories
+	json bool
 }
 
 // found returns one check.
@@ -42,7 +39,7 @@ func found(name, status, command, format string, args ...any) record.Check {
 }
 
 // checks returns the checks of doctor in their order.
-func (d *setupDoctor) checks() []loop.Check {
+func (d checkup) checks() []loop.Check {
 	return []loop.Check{
 		{Name: "git", Run: d.checkGit}, {Name: "sandbox", Run: d.checkSandbox}, {Name: "agents", Run: d.checkAgents},
 		{Name: "disk", Run: d.checkDisk}, {Name: "preflight", Run: d.checkPreflight},
@@ -50,7 +47,7 @@ func (d *setupDoctor) checks() []loop.Check {
 	}
 }
 
-func (d *setupDoctor) checkGit(ctx context.Context) ([]record.Check, error) {
+func (d checkup) checkGit(ctx context.Context) ([]record.Check, error) {
 	version, supported := d.Git.Version(ctx, 2, 36)
 	if !supported {
 		return []record.Check{found("git", record.CheckFinding, "install git 2.36 or newer", "git %s is too old",
@@ -59,7 +56,7 @@ func (d *setupDoctor) checkGit(ctx context.Context) ([]record.Check, error) {
 	return []record.Check{found("git", record.CheckOK, "", "%s", version)}, nil
 }
 
-func (d *setupDoctor) checkSandbox(context.Context) ([]record.Check, error) {
+func (d checkup) checkSandbox(context.Context) ([]record.Check, error) {
 	state, system := d.SandboxState()
 	if state.Status == record.CheckFinding || d.Config.Text("tilth.sandbox") == "off" || system.Err != nil {
 		return []record.Check{state}, nil
@@ -73,7 +70,7 @@ func (d *setupDoctor) checkSandbox(context.Context) ([]record.Check, error) {
 }
 
 // checkAgents checks the agents of the roles. A problem shared by several roles is one finding.
-func (d *setupDoctor) checkAgents(context.Context) (checks []record.Check, err error) {
+func (d checkup) checkAgents(context.Context) (checks []record.Check, err error) {
 	answers := map[string]record.Check{}
 	for _, role := range []config.Role{config.Worker, config.Evaluator, config.Prep} {
 		c := d.CheckRole(role, answers)
@@ -89,8 +86,8 @@ func (d *setupDoctor) checkAgents(context.Context) (checks []record.Check, err e
 
 // checkPreflight runs every check that a run makes before its first model call, on the current commit, and leaves
 // nothing behind.
-func (d *setupDoctor) checkPreflight(ctx context.Context) (checks []record.Check, err error) {
-	if d.Loc.CommonDir == "" || d.Dry {
+func (d checkup) checkPreflight(ctx context.Context) (checks []record.Check, err error) {
+	if d.Loc.CommonDir == "" || d.p.dryRun {
 		return nil, nil
 	}
 	base, err := d.Git.RevParse(ctx, d.Loc.GitDir, "HEAD^{commit}")
@@ -100,12 +97,15 @@ func (d *setupDoctor) checkPreflight(ctx context.Context) (checks []record.Check
 	}
 	var result *record.Preflight
 	err = d.inDraft(base, func(draft *held.Handle, o loop.Options, what loop.Ahead) error {
-		o.Ready, o.Validating = nil, d.Trying // checkAgents has checked the agents
+		o.Ready = nil // checkAgents has checked the agents
+		if isTerminal(d.p.stderr) && !d.json {
+			o.Validating = d.trial()
+		}
 		result, err = loop.LookAhead(ctx, draft, o, what)
 		return err
 	})
 	if err != nil {
-		msg, hint := d.Hint(err)
+		_, msg, hint := d.p.exitFor(err)
 		return []record.Check{found("preflight", record.CheckFinding, cmp.Or(hint, equip.NoCommand), "%s", msg)}, nil
 	}
 	for _, c := range result.Checks {
@@ -127,23 +127,35 @@ func (d *setupDoctor) checkPreflight(ctx context.Context) (checks []record.Check
 	return checks, nil
 }
 
-// Repeat runs one test of the current commit alone, many times, and returns how often it failed.
-func (d *setupDoctor) Repeat(test string) (rate validator.Rate, err error) {
+// reportFlaky runs one test of the current commit alone, many times, and prints how often it failed.
+func (d checkup) reportFlaky(test string) error {
+	if d.p.dryRun {
+		d.p.printf("would run %s alone 20 times on the current commit\n", text.Visible(test))
+		return nil
+	}
 	base, err := d.Git.RevParse(d.Ctx, d.Loc.GitDir, "HEAD^{commit}")
 	if err != nil {
-		return rate, held.Refuse(d.FirstCommit(), "the repository has no commit to start from")
+		return refuse(d.FirstCommit(), "the repository has no commit to start from")
 	}
-	err = d.inDraft(base, func(draft *held.Handle, o loop.Options, what loop.Ahead) error {
-		if rate, err = loop.Repeat(d.Ctx, draft, o, what, test); errors.Is(err, validator.ErrNoTest) {
-			return held.Refuse("git tilth config", "%s: %s", test, err)
+	return d.inDraft(base, func(draft *held.Handle, o loop.Options, what loop.Ahead) error {
+		rate, err := loop.Repeat(d.Ctx, draft, o, what, test)
+		if err != nil {
+			return err
 		}
-		return err
+		if d.json {
+			return d.p.printJSON(rate)
+		}
+		d.p.printf("%s failed %d of %d runs (%d %%)\n", text.Visible(rate.Test), rate.Failed, rate.Runs,
+			100*rate.Failed/rate.Runs)
+		if rate.Cause != "" {
+			d.p.printf("last failure: %s\n", rate.Cause)
+		}
+		return nil
 	})
-	return rate, err
 }
 
 // inDraft calls use with a draft of a session that begins at a commit, and leaves nothing behind.
-func (d *setupDoctor) inDraft(base string, use func(*held.Handle, loop.Options, loop.Ahead) error) error {
+func (d checkup) inDraft(base string, use func(*held.Handle, loop.Options, loop.Ahead) error) error {
 	o, err := d.Judging(loop.Options{})
 	if err != nil {
 		return err
@@ -163,7 +175,7 @@ func (d *setupDoctor) inDraft(base string, use func(*held.Handle, loop.Options, 
 	return errors.Join(err, lifecycle.Discard(draft))
 }
 
-func (d *setupDoctor) checkDisk(context.Context) (checks []record.Check, err error) {
+func (d checkup) checkDisk(context.Context) (checks []record.Check, err error) {
 	root := d.Store.Root
 	for _, err := os.Stat(root); err != nil && filepath.Dir(root) != root; _, err = os.Stat(root) {
 		root = filepath.Dir(root)
@@ -190,23 +202,23 @@ func (d *setupDoctor) checkDisk(context.Context) (checks []record.Check, err err
 	return checks, nil
 }
 
-func (d *setupDoctor) checkSessions(ctx context.Context) (checks []record.Check, err error) {
+func (d checkup) checkSessions(ctx context.Context) (checks []record.Check, err error) {
 	ids, err := d.Store.IDs()
 	if err != nil {
 		checks = append(checks, found("sessions", record.CheckFinding, "ls -ld "+text.ShellQuote(d.Store.Root), "%s",
 			err))
 	}
-	n, of := 0, " of this repository"
-	if d.Of == nil {
-		of = ""
+	ours, n, of := d.inRepo && !d.all, 0, ""
+	if ours {
+		of = " of this repository"
 	}
 	for _, id := range ids {
 		s, err := d.Store.Find(id)
 		if err != nil {
 			continue
 		}
-		if d.Of != nil {
-			if belongs, known := d.Of(s); known && !belongs {
+		if ours {
+			if belongs, known := d.belongs(s); known && !belongs {
 				continue
 			}
 		}

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -80,7 +81,11 @@ func Repeat(ctx context.Context, draft *held.Handle, o Options, what Ahead, test
 		return validator.Rate{}, err
 	}
 	s.ExecEnv = a.judgingPlace(ctx, j)
-	return validator.Repeat(ctx, vs, s.ExecEnv, test, repeats, s.Timeout)
+	rate, err := validator.Repeat(ctx, vs, s.ExecEnv, test, repeats, s.Timeout)
+	if errors.Is(err, validator.ErrNoTest) {
+		err = held.Refuse("git tilth config", "%s: %s", test, err)
+	}
+	return rate, err
 }
 
 // repeats is how many times Repeat runs a test.
