@@ -9,7 +9,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/take"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 func (p *process) takeCommand() *cli.Command {
@@ -28,8 +27,7 @@ func (p *process) takeCommand() *cli.Command {
 			&cli.BoolFlag{Name: "merge", Usage: "merge, by fast-forward if possible (default for a whole session)"},
 		},
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			r := take.Request{Onto: ctx.String("onto"), Here: w.Loc, TestsOf: validator.AcceptanceTests,
-				Tasks: w.tasks}
+			r := take.Request{Onto: ctx.String("onto"), Here: w.Loc, Tasks: w.tasks}
 			for _, how := range []string{take.Pick, take.Squash, take.Merge} {
 				if ctx.Bool(how) && r.How != "" {
 					return refuse("git tilth take -h", "--%s and --%s cannot be combined", r.How, how)

@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 // whole merges or squashes the session's branch up to its last finished task.
@@ -113,7 +114,7 @@ func (t *taker) chosen(ctx context.Context, there there) error {
 		}
 		sha := t.Note.Tasks[id]
 		c := t.commits[slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return c.SHA == sha })]
-		next, err := t.Apply(ctx, c.Parents[0], t.want.TestsOf(t.seed, id), c.Tree, tree)
+		next, err := t.Apply(ctx, c.Parents[0], validator.AcceptanceTests(t.seed, id), c.Tree, tree)
 		if err != nil {
 			return err
 		}

@@ -29,8 +29,6 @@ type Request struct {
 	Onto  string   // a branch; "" is the branch checked out at Here
 	How   string   // "" is Pick for chosen tasks, Merge for the whole session
 	Here  gitx.Location
-	// TestsOf picks a task's acceptance tests from the seed's files.
-	TestsOf func(files []string, task string) []string
 }
 
 // Taken is a line of taken.jsonl.
