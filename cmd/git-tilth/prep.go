@@ -22,7 +22,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -346,13 +345,14 @@ func (w *repoContext) seedIt(h *held.Handle, r prepRequest) error {
 	if ferr := lifecycle.Fail(h, reason, err); ferr != nil {
 		w.p.warnf("git-tilth: %s\n", ferr)
 	}
-	return prepError(err, h.S, h.Setup.Setting, reason)
+	return prepError(err, h, reason)
 }
 
 // draftFile has the refused seed of an interview, for git tilth plan.
 const draftFile = "seed-draft.json"
 
-func prepError(err error, s *session.Session, setup packages.SetupSetting, reason string) error {
+func prepError(err error, h *held.Handle, reason string) error {
+	s := h.S
 	var refused *seed.RefusedError
 	reset := "git tilth reset " + s.ID
 	e := &exitError{code: exitFailed, msg: err.Error(), hint: reset, err: err}
@@ -363,7 +363,7 @@ func prepError(err error, s *session.Session, setup packages.SetupSetting, reaso
 		e.msg += "; " + failure.Hint()
 	}
 	if errors.As(err, new(*held.SetupError)) {
-		e.hint = setup.Only(packages.NoSetup) + " && " + e.hint
+		e.hint = h.Setup.Setting.Off() + " && " + e.hint
 	}
 	switch {
 	case reason == record.Interrupted:

@@ -19,7 +19,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/held"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
-	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -247,7 +246,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	s, err := w.prep(request)
 	if s != nil && r.from != "" && errors.As(err, new(*held.SetupError)) { // setup failed only in the worktree
 		why := w.preflightRefusal(loop.Stop{Reason: record.PreflightFailed, Detail: err.Error(),
-			Away: true, Hint: w.Deps(nil).Setup.Setting.Only(packages.NoSetup)})
+			Away: true, Hint: w.Deps(nil).Setup.Setting.Off()})
 		return errors.Join(why, w.takeBack(s))
 	}
 	if err != nil || s == nil {

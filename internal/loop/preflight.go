@@ -17,7 +17,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/held"
-	"github.com/git-tilth/git-tilth/internal/packages"
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -392,7 +391,7 @@ func (r *run) setupFails(err error, s validator.Scene) ([]record.Check, error) {
 	}
 	first, _, _ := strings.Cut(command.Error(), "\n")
 	c := record.Check{Name: "setup", From: "detected", Status: record.CheckUnable,
-		Detail: strings.TrimSuffix(first, ":"), Command: s.Setting.Only(packages.NoSetup)}
+		Detail: strings.TrimSuffix(first, ":"), Command: s.Setting.Off()}
 	if command.Output != "" {
 		c.Detail += ": " + text.FailingLine(command.Output)
 	}

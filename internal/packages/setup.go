@@ -31,6 +31,9 @@ func (s SetupSetting) Only(value string) string {
 	return "git config --replace-all tilth.setup '' && git config --add tilth.setup " + text.ShellQuote(value)
 }
 
+// Off returns the command that turns setup off.
+func (s SetupSetting) Off() string { return s.Only(NoSetup) }
+
 // Add returns the command that adds a setup command, or replaces NoSetup by it.
 func (s SetupSetting) Add(command string) string {
 	if slices.Equal(s.Values, []string{NoSetup}) {
