@@ -58,7 +58,7 @@ func (s *bundleSink) look(ctx context.Context, b *seed.Bundle) (err error) {
 	if len(b.TestFiles) == 0 {
 		return nil
 	}
-	if s.rules.Tracked, err = s.w.trackedFiles(s.h.Path()); err != nil {
+	if s.rules.Tracked, err = s.w.TrackedFiles(s.h.Path()); err != nil {
 		return err
 	}
 	wt, err := s.h.Worktree(ctx)

@@ -11,7 +11,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 func (p *process) configCommand() *cli.Command {
@@ -82,7 +81,7 @@ func (w *repoContext) configRow(v config.Value) configRow {
 		}
 	case "tilth.validator":
 		if len(v.Values) == 0 {
-			row.Value, row.Origin = w.detected(), "detected"
+			row.Value, row.Origin = w.DetectedValidators(), "detected"
 		}
 	case "tilth.worker.agent", "tilth.evaluator.agent", "tilth.prep.agent":
 		if v.Value != "" {
@@ -100,31 +99,4 @@ func (w *repoContext) configRow(v config.Value) configRow {
 		}
 	}
 	return row
-}
-
-// detected returns the validators detected in the user's checkout.
-func (w *repoContext) detected() []string {
-	top := w.Loc.TopLevel
-	files, err := w.trackedFiles(top)
-	if top == "" || err != nil {
-		return []string{"none"}
-	}
-	var found []string
-	err = w.WithSandbox(top, func(in validator.ExecEnv) error {
-		for _, v := range validator.Detect(w.p.ctx, in, files, validator.Tasks{}) {
-			if v.Skip != "" {
-				found = append(found, v.Name+" is not run: "+v.Skip)
-			} else {
-				found = append(found, v.Name+" ("+v.From+")")
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return []string{"unknown: " + err.Error()}
-	}
-	if len(found) == 0 {
-		found = []string{"none"}
-	}
-	return found
 }

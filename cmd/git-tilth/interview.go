@@ -80,7 +80,7 @@ func (w *repoContext) interview(h *held.Handle, r prepRequest, sink *bundleSink)
 		return nil, err
 	}
 	defer box.Close()
-	files, err := w.trackedFiles(source)
+	files, err := w.TrackedFiles(source)
 	if err != nil {
 		return nil, err
 	}
@@ -187,15 +187,10 @@ func (w *repoContext) continuePrep(r prepRequest) (*session.Session, error) {
 	if err := lifecycle.Reopen(w.p.ctx, h); err != nil {
 		return nil, fail("git tilth reset "+s.ID, err)
 	}
-	files, err := w.trackedFiles(h.Path())
+	files, err := w.TrackedFiles(h.Path())
 	if err != nil {
 		return nil, fail("", err)
 	}
 	r.history = seed.TakeUp(begun(s), h.Path(), s, files)
 	return s, w.seedIt(h, r)
-}
-
-// trackedFiles lists the files of the index at dir and below, relative to dir.
-func (w *repoContext) trackedFiles(dir string) ([]string, error) {
-	return w.Git.List(w.p.ctx, w.Git.In(dir, "ls-files", "-z", "--cached", "--deduplicate"))
 }

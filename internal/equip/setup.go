@@ -108,3 +108,35 @@ func (k *Kit) DetectedSetup() []string {
 	}
 	return out
 }
+
+// DetectedValidators returns the validators detected in the user's checkout.
+func (k *Kit) DetectedValidators() []string {
+	top := k.Loc.TopLevel
+	files, err := k.TrackedFiles(top)
+	if top == "" || err != nil {
+		return []string{"none"}
+	}
+	var found []string
+	err = k.WithSandbox(top, func(in validator.ExecEnv) error {
+		for _, v := range validator.Detect(k.Ctx, in, files, validator.Tasks{}) {
+			if v.Skip != "" {
+				found = append(found, v.Name+" is not run: "+v.Skip)
+			} else {
+				found = append(found, v.Name+" ("+v.From+")")
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return []string{"unknown: " + err.Error()}
+	}
+	if len(found) == 0 {
+		found = []string{"none"}
+	}
+	return found
+}
+
+// TrackedFiles lists the files of the index at dir and below, relative to dir.
+func (k *Kit) TrackedFiles(dir string) ([]string, error) {
+	return k.Git.List(k.Ctx, k.Git.In(dir, "ls-files", "-z", "--cached", "--deduplicate"))
+}
